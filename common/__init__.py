@@ -1,0 +1,1 @@
+"""What `data`, `tasks` and `probes` all need; imports none of them."""

@@ -1,0 +1,75 @@
+"""Files and folders: names, checksums, writes that are whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from common.errors import UserError
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def folder_name(name: str) -> str:
+    """A readable folder name that no two names share.
+
+    ``org/model`` becomes ``org--model``; a name that has to be altered in any other way
+    gets a short digest of the original.
+    """
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace("/", "--")).strip(".-")[:100] or "_"
+    if slug.replace("--", "/") == name:
+        return slug
+    return f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+@contextlib.contextmanager
+def published(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on success it is renamed to `path`.
+
+    The write is atomic: another process sees the old file, the new file, or none.
+
+    Raises:
+        UserError: the disk is full or the folder cannot be written.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name[:40]}.", suffix=path.suffix
+        )
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusals into a message that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot be written ({error.strerror or error}); "
+            "free some space or name another folder."
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,62 @@
+"""Name registries that answer a misspelt name with the nearest right one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+from common.errors import UserError
+
+T = TypeVar("T")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for a near miss, else the list of what there is."""
+    known = list(known)
+    lowered = {k.lower(): k for k in known}
+    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    return f"Did you mean {lowered[near[0]]!r}?" if near else f"There is: {', '.join(known)}."
+
+
+class Registry(Generic[T]):
+    """Things by name, in the order in which they were added.
+
+    Args:
+        noun: what one entry is called in error messages ("task", "corpus").
+    """
+
+    def __init__(self, noun: str) -> None:
+        self.noun = noun
+        self._entries: dict[str, T] = {}
+
+    def add(self, name: str, entry: T) -> None:
+        """Register `entry`; a second entry of the same name is an error."""
+        if name in self._entries:
+            raise UserError(f"Two {self.noun} definitions share the name {name!r}; rename one.")
+        self._entries[name] = entry
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that adds what it decorates under `name`."""
+
+        def decorate(entry: T) -> T:
+            self.add(name, entry)
+            return entry
+
+        return decorate
+
+    def get(self, name: str) -> T:
+        """Return the entry called `name`.
+
+        Raises:
+            UserError: there is none; the message names the nearest one.
+        """
+        if name not in self._entries:
+            raise UserError(f"Unknown {self.noun} {name!r}. {did_you_mean(name, self._entries)}")
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries

@@ -1,0 +1,1 @@
+"""Sentences and corpora: what the suite reads, and from where."""

@@ -1,0 +1,234 @@
+"""PropBank's annotation of the English Web Treebank: the release's `.gold_skel` files.
+
+A skeleton is a sentence with its words blanked: part-of-speech tags, the constituency tree
+and the predicates with their arguments, one word a line, in columns as in CoNLL-2012
+(Pradhan et al. 2012). The words are those of UD English-EWT; see data/ewt_join.py.
+
+The release is read straight from its archive and nothing is unpacked. Code hosts do not
+promise that an archive keeps its bytes, so what is pinned is the content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from operator import itemgetter
+from pathlib import Path
+
+from common.errors import UserError
+from data.sentence import Frame
+
+CONTENT_DIGEST = "a6b094d3d7c3efa4c9fd2704fa4790609c819dc2ee0161d1e832e0f345ceb849"
+"""What `find . -name '*.gold_skel' | LC_ALL=C sort | xargs sha256sum | sha256sum` prints in
+the folder data/google/ewt of the release at commit 4abade0b."""
+
+_MEMBER = re.compile(r"[^/]+/data/google/ewt/(.+\.gold_skel)")
+_MAX_BYTES = 1 << 28
+"""More than five times what the release holds; an archive that inflates further is not it."""
+
+_BRACKETS = re.compile(r"((?:\([^()*]+)*)\*(\)*)")
+_FIXED_COLUMNS = 8
+_NO_ROLESET = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A constituent.
+
+    Attributes:
+        label: its category, e.g. ``NP``.
+        start: its first word.
+        end: the word after its last.
+        children: constituents, and words by their index, in order.
+    """
+
+    label: str
+    start: int
+    end: int
+    children: tuple[Tree | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """What the release says about one sentence.
+
+    Attributes:
+        tags: Penn Treebank part-of-speech tag of each word.
+        tree: the constituency tree, without function tags and traces.
+        frames: one for each predicate, in order of the column. The predicate is the ``V``
+            bracket; ``C-V``, the rest of a split predicate, stays among the arguments.
+    """
+
+    tags: tuple[str, ...]
+    tree: Tree
+    frames: tuple[Frame, ...]
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+
+def read_skeletons(
+    archive: Path, content_digest: str = CONTENT_DIGEST
+) -> dict[str, tuple[Skeleton, ...]]:
+    """The skeletons of every document, in order.
+
+    Args:
+        archive: the release as a tar file, whole or only the part that is read here:
+            regular members ``<prefix>/data/google/ewt/**/*.gold_skel``.
+        content_digest: what the content of these must hash to.
+
+    Returns:
+        skeletons by document, named ``<genre>-<document>`` as UD English-EWT does.
+
+    Raises:
+        UserError: the archive cannot be read, holds other content, or a line of it cannot
+            be understood.
+    """
+    members = _members(archive)
+    found = _digest(members)
+    if found != content_digest:
+        raise UserError(
+            f"{archive}: not the release of PropBank that is registered: the content of its "
+            f"{len(members)} .gold_skel files has digest {found}, expected {content_digest}. "
+            "Delete the file and fetch it again."
+        )
+    return {
+        _document(path): tuple(_skeletons(content, f"{archive}: {path}"))
+        for path, content in members.items()
+    }
+
+
+def _members(archive: Path) -> dict[str, bytes]:
+    """The content of the members to read, by path below data/google/ewt."""
+    members: dict[str, bytes] = {}
+    size = 0
+    try:
+        with tarfile.open(archive, "r|*") as tar:
+            for member in tar:
+                match = _MEMBER.fullmatch(member.name)
+                if match is None or not member.isreg() or ".." in member.name.split("/"):
+                    continue
+                size += member.size
+                if size > _MAX_BYTES:
+                    raise UserError(f"{archive}: holds more than the release; fetch it again.")
+                content = tar.extractfile(member)
+                assert content is not None  # it is a regular file
+                members[match[1]] = content.read()
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise UserError(f"{archive}: a damaged archive ({error}); fetch it again.") from error
+    except OSError as error:
+        raise UserError(f"{archive}: cannot be read ({error}); fetch it again.") from error
+    return members
+
+
+def _digest(members: Mapping[str, bytes]) -> str:
+    """SHA-256 over the lines that `sha256sum` prints for the members, sorted by path."""
+    lines = (
+        f"{hashlib.sha256(members[path]).hexdigest()}  ./{path}\n".encode()
+        for path in sorted(members, key=str.encode)
+    )
+    return hashlib.sha256(b"".join(lines)).hexdigest()
+
+
+def _document(path: str) -> str:
+    """``reviews/00/042012.xml.gold_skel`` is UD's document ``reviews-042012``."""
+    genre = path.partition("/")[0]
+    name = path.rpartition("/")[2].removesuffix(".gold_skel").removesuffix(".xml")
+    return f"{genre}-{name}"
+
+
+def _skeletons(content: bytes, place: str) -> Iterator[Skeleton]:
+    """The sentences of one file; `place` is what an error calls the file."""
+    rows: list[list[str]] = []
+    n_sentences = 0
+    try:
+        lines = content.decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{place}: not UTF-8 at byte {error.start}; fetch it again.") from error
+    for number, line in enumerate([*lines, ""], start=1):
+        row = line.split()
+        try:
+            if row:
+                _check(row, n_sentences, rows)
+                rows.append(row)
+            elif rows:
+                yield _skeleton(rows)
+                rows = []
+                n_sentences += 1
+        except ValueError as error:
+            raise UserError(
+                f"{place}, line {number}: {error}. Is this the registered release?"
+            ) from error
+
+
+def _check(row: Sequence[str], n_sentences: int, rows: Sequence[Sequence[str]]) -> None:
+    """Refuse a line that is not the next word of this sentence."""
+    expected = len(rows[0]) if rows else _FIXED_COLUMNS
+    if len(row) < _FIXED_COLUMNS or (rows and len(row) != expected):
+        raise ValueError(f"{len(row)} columns where {expected} were expected")
+    if row[1:3] != [str(n_sentences), str(len(rows))]:
+        raise ValueError(
+            f"sentence {row[1]!r}, word {row[2]!r} where sentence {n_sentences}, "
+            f"word {len(rows)} was expected"
+        )
+
+
+def _skeleton(rows: Sequence[Sequence[str]]) -> Skeleton:
+    columns = list(zip(*rows, strict=True))
+    rolesets = [roleset for roleset in columns[7] if roleset != _NO_ROLESET]
+    arguments = columns[_FIXED_COLUMNS:]
+    if len(rolesets) != len(arguments):
+        raise ValueError(f"{len(rolesets)} predicates, but {len(arguments)} columns of arguments")
+    return Skeleton(
+        tags=columns[4],
+        tree=_tree(columns[5]),
+        frames=tuple(map(_frame, rolesets, arguments)),
+    )
+
+
+def _tree(bits: Sequence[str]) -> Tree:
+    roots = _brackets(bits)
+    if len(roots) != 1 or isinstance(roots[0], int):
+        raise ValueError("the constituents of the sentence above form no single tree")
+    return roots[0]
+
+
+def _frame(roleset: str, bits: Sequence[str]) -> Frame:
+    spans = [(a.label, (a.start, a.end)) for a in _brackets(bits) if isinstance(a, Tree)]
+    predicates = [span for label, span in spans if label == "V"]
+    if len(predicates) != 1:
+        raise ValueError(f"{roleset} has {len(predicates)} V brackets in the sentence above")
+    arguments = (span for span in spans if span[0] != "V")
+    return Frame(roleset, predicates[0], tuple(sorted(arguments, key=itemgetter(1))))
+
+
+def _brackets(bits: Sequence[str]) -> list[Tree | int]:
+    """What a column of brackets says, one bit a word: ``(NP*``, ``*``, ``*)``."""
+    pending: list[tuple[str, int, list[Tree | int]]] = []
+    top: list[Tree | int] = []
+    for i, bit in enumerate(bits):
+        labels, n_closing = _bit(bit)
+        pending.extend((label, i, []) for label in labels)
+        (pending[-1][2] if pending else top).append(i)
+        for _ in range(n_closing):
+            if not pending:
+                raise ValueError(f"a bracket too many closes at word {i} of the sentence above")
+            label, start, children = pending.pop()
+            (pending[-1][2] if pending else top).append(Tree(label, start, i + 1, tuple(children)))
+    if pending:
+        raise ValueError(f"({pending[-1][0]} is never closed in the sentence above")
+    return top
+
+
+@cache
+def _bit(bit: str) -> tuple[tuple[str, ...], int]:
+    """The labels of the brackets that open before a word, and how many close after it."""
+    match = _BRACKETS.fullmatch(bit)
+    if match is None:
+        raise ValueError(f"{bit!r}, in the sentence above, is no bracket bit")
+    return tuple(match[1].split("(")[1:]), len(match[2])

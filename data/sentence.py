@@ -1,0 +1,107 @@
+"""The units of text: a word, its annotation, the sentence, the corpus."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+Span = tuple[int, int]
+"""Words `[start, end)` of a sentence, counted from 0."""
+
+ROOT = -1
+"""The head of a word that hangs on no other."""
+
+SPLITS = ("train", "dev", "test")
+
+LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames")
+"""The annotation layers a sentence may carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One predicate and its arguments, in PropBank's terms.
+
+    Attributes:
+        roleset: PropBank roleset, e.g. ``break.01``.
+        predicate: the words of the ``V`` bracket.
+        arguments: (label, span) pairs, e.g. ``("ARG1", (0, 2))``, in order of start.
+    """
+
+    roleset: str
+    predicate: Span
+    arguments: tuple[tuple[str, Span], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Words and whichever annotation layers the corpus has; a missing layer is empty.
+
+    Attributes:
+        id: unique in its corpus.
+        language: BCP 47 tag, ``en``.
+        words: syntactic words; multiword-token lines and empty nodes are not words.
+        upos: universal part-of-speech tag of each word.
+        xpos: language-specific tag of each word.
+        feats: morphological features of each word, ``{"Number": "Sing"}``.
+        heads: index of each word's head, counted from 0; `ROOT` for the root.
+        deprels: dependency relation of each word to its head.
+        chunks: BIO tag of each word's base chunk, ``B-NP``.
+        frames: predicates with their arguments.
+    """
+
+    id: str
+    language: str
+    words: tuple[str, ...]
+    upos: tuple[str, ...] = ()
+    xpos: tuple[str, ...] = ()
+    feats: tuple[Mapping[str, str], ...] = ()
+    heads: tuple[int, ...] = ()
+    deprels: tuple[str, ...] = ()
+    chunks: tuple[str, ...] = ()
+    frames: tuple[Frame, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Named, versioned, licensed splits of sentences.
+
+    Attributes:
+        name: what `--corpus` calls it.
+        version: release of the source, e.g. ``r2.16``.
+        licence: SPDX identifier, or a sentence.
+        splits: sentences by split, "train", "dev" and "test".
+        notes: counts worth printing beside results, e.g. sentences that lack a layer.
+        limited: whether `--limit` left sentences out.
+    """
+
+    name: str
+    version: str
+    licence: str
+    splits: Mapping[str, tuple[Sentence, ...]]
+    notes: Mapping[str, int] = field(default_factory=dict)
+    limited: bool = False
+
+    def __iter__(self) -> Iterator[Sentence]:
+        for split in SPLITS:
+            yield from self.splits[split]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over every word and every annotation, split by split, in order."""
+        digest = hashlib.sha256()
+        for split in SPLITS:
+            for sentence in self.splits[split]:
+                digest.update(repr((split, sentence)).encode())
+        return digest.hexdigest()
+
+    @cached_property
+    def layers(self) -> frozenset[str]:
+        """The annotation layers that at least one sentence carries."""
+        return frozenset(
+            layer for layer in LAYERS if any(getattr(sentence, layer) for sentence in self)
+        )

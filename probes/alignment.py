@@ -1,0 +1,200 @@
+"""Subwords and words: which pieces a word has, and in which window it is read.
+
+Everything goes by the tokenizer's own word ids. Texts are tokenised without special
+tokens; the encoder puts those around each window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from common.errors import UserError
+from probes.config import Pooling
+from probes.views import Text
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A text as subwords.
+
+    Attributes:
+        ids: token ids, without special tokens. Shape (pieces,).
+        bounds: word w has the pieces `bounds[w]` to `bounds[w + 1]`. Shape (words + 1,).
+        unknown: words that yielded no piece and stand as the unknown token.
+    """
+
+    ids: Ints
+    bounds: Ints
+    unknown: int
+
+
+class WordTokenizer:
+    """A fast tokenizer, used on words that are given.
+
+    Settings that ride in the tokenizer's file (truncation, padding) are switched off, and
+    words that look like special tokens (``[SEP]``, ``</s>``) are text like any other.
+
+    Attributes:
+        prefix, suffix: ids of the special tokens around a text.
+        mask_id: id of the mask token; None if there is none.
+        pad_id: id to fill rows with.
+
+    Raises:
+        UserError: the tokenizer is not a fast one, or does not mark words as plain text does.
+    """
+
+    def __init__(self, tokenizer: Any, pad_id: int | None = None) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise UserError(
+                f"{type(tokenizer).__name__} is not a fast tokenizer and has no word ids; save a "
+                "fast one (tokenizer.json) into the model's folder."
+            )
+        self._backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._backend.encode_special_tokens = True
+        self._unk_id = tokenizer.unk_token_id
+        self.mask_id: int | None = tokenizer.mask_token_id
+        candidates = (tokenizer.pad_token_id, pad_id, tokenizer.eos_token_id, 0)
+        self.pad_id: int = next(c for c in candidates if c is not None)
+        self._space = self._word_prefix()
+        self.prefix, self.suffix = self._special_tokens()
+
+    def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
+        """Split texts into subwords.
+
+        Raises:
+            UserError: a word yields no subword and the tokenizer has no unknown token.
+        """
+        batch = [[self._space + word for word in text.words] for text in texts]
+        encodings = self._backend.encode_batch(
+            batch, is_pretokenized=True, add_special_tokens=False
+        )
+        return [self._pieces(t, e) for t, e in zip(texts, encodings, strict=True)]
+
+    def _pieces(self, text: Text, encoding: Any) -> Pieces:
+        ids = np.asarray(encoding.ids, dtype=np.int64)
+        owner = np.asarray(encoding.word_ids, dtype=np.int64)
+        counts = np.bincount(owner, minlength=len(text.words))
+        replaced = {} if text.mask is None else {text.mask: self.mask_id}
+        missing = [int(w) for w in np.flatnonzero(counts == 0) if w != text.mask]
+        if missing and self._unk_id is None:
+            raise UserError(
+                f"The word {text.words[missing[0]]!r} yields no subword, and this tokenizer has "
+                "no unknown token to put in its place; remove the word from the corpus."
+            )
+        replaced.update(dict.fromkeys(missing, self._unk_id))
+        if replaced:
+            parts = np.split(ids, np.cumsum(counts)[:-1])
+            for word, token in replaced.items():
+                parts[word] = np.asarray([token], dtype=np.int64)
+                counts[word] = 1
+            ids = np.concatenate(parts)
+        bounds = np.concatenate([[0], np.cumsum(counts)])
+        return Pieces(ids, bounds, len(missing))
+
+    def _word_prefix(self) -> str:
+        """What to put before each word so that its pieces are those it has in running text.
+
+        Byte-level and SentencePiece vocabularies mark a word by the space before it, and
+        tokenizers differ in whether they add that space to words that come one by one.
+        """
+
+        def ids(words: list[str] | str) -> list[int]:
+            split = not isinstance(words, str)
+            found = self._backend.encode(words, is_pretokenized=split, add_special_tokens=False)
+            return list(found.ids)
+
+        # The first word is left out: running text has no space before it.
+        text = ids("we saw the birds")
+        for space in ("", " "):
+            words = [space + word for word in ("we", "saw", "the", "birds")]
+            if ids(words)[len(ids(words[:1])) :] == text[len(ids("we")) :]:
+                return space
+        raise UserError(
+            "This tokenizer splits words given one by one otherwise than running text, with or "
+            "without a space before each; its vectors would not be the model's own."
+        )
+
+    def _special_tokens(self) -> tuple[list[int], list[int]]:
+        """The ids that the tokenizer puts before and after a text."""
+        bare = self._backend.encode("the", add_special_tokens=False).ids
+        full = self._backend.encode("the", add_special_tokens=True).ids
+        for start in range(len(full) - len(bare) + 1):
+            if full[start : start + len(bare)] == bare:
+                return full[:start], full[start + len(bare) :]
+        raise UserError("This tokenizer changes a text's subwords when it adds special tokens.")
+
+
+def windows(n_pieces: int, capacity: int) -> list[tuple[int, int]]:
+    """The windows in which a text is read: one if it fits, else overlapping by half or more.
+
+    Args:
+        n_pieces: subwords of the text.
+        capacity: subwords that a window holds, special tokens not counted.
+
+    Returns:
+        (start, end) pairs that cover all pieces; all but a lone one have `capacity` pieces.
+    """
+    if n_pieces <= capacity:
+        return [(0, n_pieces)]
+    stride = max(1, capacity // 2)
+    starts = [*range(0, n_pieces - capacity, stride), n_pieces - capacity]
+    return [(start, start + capacity) for start in starts]
+
+
+def window_of_pieces(bounds: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
+    """The window from which each piece's vector is taken.
+
+    A word is read in the window in which it lies farthest from an edge, the earlier one if
+    two are equal. A word too long to lie whole in any window is treated piece by piece.
+
+    Args:
+        bounds: piece bounds of the words. Shape (words + 1,).
+        spans: the windows.
+
+    Returns:
+        An index into `spans` for each piece. Shape (pieces,).
+    """
+    pieces = np.arange(bounds[-1])
+    if len(spans) == 1:
+        return np.zeros(len(pieces), dtype=np.int64)
+    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    whole = _farthest_from_edge(bounds[:-1], bounds[1:], spans)[owner]
+    single = _farthest_from_edge(pieces, pieces + 1, spans)
+    return np.where(whole >= 0, whole, single)
+
+
+def _farthest_from_edge(first: Ints, end: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
+    """For each range of pieces the window that keeps it farthest from an edge; -1 if none."""
+    best = np.full(len(first), -1, dtype=np.int64)
+    margin = np.full(len(first), -1, dtype=np.int64)
+    for index, (window_start, window_end) in enumerate(spans):
+        here = np.minimum(first - window_start, window_end - end)
+        better = here > margin
+        best[better], margin[better] = index, here[better]
+    return best
+
+
+def pooled_pieces(bounds: Ints, keep: tuple[int, int], pooling: Pooling) -> tuple[Ints, Ints]:
+    """The pieces that make up each kept word's vector.
+
+    Returns:
+        pieces (n,) and, for each, the word it belongs to, counted from `keep[0]` (n,).
+    """
+    first, end = bounds[keep[0] : keep[1]], bounds[keep[0] + 1 : keep[1] + 1]
+    if pooling == "first":
+        return first, np.arange(len(first))
+    if pooling == "last":
+        return end - 1, np.arange(len(first))
+    return np.arange(bounds[keep[0]], bounds[keep[1]]), np.repeat(
+        np.arange(len(first)), end - first
+    )

@@ -1,0 +1,156 @@
+"""Command-line arguments → RunConfig. Torch is imported only after they are valid."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic import ValidationError
+
+from common.errors import UserError
+from common.registry import did_you_mean
+from data.sources import corpora
+from probes.config import PROBES, RunConfig
+from tasks.builtin import tasks
+
+EXAMPLES = """\
+examples:
+  python run_probes.py --model all-MiniLM-L6-v2
+      every task on the embedded sample corpus
+  python run_probes.py --model all-MiniLM-L6-v2 random:all-MiniLM-L6-v2 --corpus ewt --data-dir DIR
+      a model and its random twin on UD English-EWT
+  python run_probes.py --model ./my-model --tasks pos,depth --probes linear --layers 0,6,12
+      a local folder, two tasks, three layers
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors in one line, with the nearest flag for a misspelt one."""
+
+    def error(self, message: str) -> NoReturn:
+        prefix = "unrecognized arguments: "
+        if message.startswith(prefix):
+            flag = message.removeprefix(prefix).split()[0]
+            known = [o for action in self._actions for o in action.option_strings]
+            message = f"unknown argument {flag!r}. {did_you_mean(flag, known)}"
+        raise UserError(message)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of `run_probes.py`; a flag left out keeps `RunConfig`'s default."""
+    parser = _Parser(
+        prog="run_probes.py",
+        description="Which layer of a model knows what: layer-wise probes in one command.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--model", nargs="+", metavar="M", help="hub id, folder, packaged model, or random:M")
+    add("--corpus", help=f"one of {', '.join(corpora)} (default: sample)")
+    add("--tasks", type=_names, metavar="T,…", help=f"of {', '.join(tasks)} (default: all served)")
+    add("--probes", type=_names, metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
+    add("--layers", type=_layers, metavar="all|N,…", help="layers to probe; 0 is the embeddings")
+    add("--seeds", type=int, metavar="N", help="seeds per probe (default: 1)")
+    add("--output", type=Path, metavar="DIR", help="where results go (default: results)")
+    add("--data-dir", type=Path, metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
+    add("--cache-dir", type=Path, metavar="DIR", help="where vectors are kept (PROBES_CACHE_DIR)")
+    add("--device", help="auto, cpu, cuda, cuda:1, mps (default: auto)")
+    add("--dtype", choices=("auto", "float32", "bfloat16", "float16"), help="of the forward pass")
+    add("--batch-tokens", type=_auto_int, metavar="auto|N", help="tokens per forward pass")
+    add("--limit", type=int, metavar="N", help="keep the first N sentences of each split")
+    add("--overwrite", choices=("missing", "always", "never"), help="default: missing")
+    add("--pooling", choices=("mean", "first", "last"), help="of a word's subwords (default: mean)")
+    add("--threads", type=int, metavar="N", help="CPU threads (default: torch's choice)")
+    add("--revision", help="branch, tag or commit on the hub")
+    add("--offline", action="store_true", help="never use the network")
+    add("--trust-remote-code", action="store_true", help="run code that a model's folder holds")
+    add("--list-tasks", action="store_true", help="list the tasks and exit")
+    add("--list-corpora", action="store_true", help="list the corpora and exit")
+    add("-v", "--verbose", action="store_true", help="say more; tracebacks for errors of ours")
+    add("-q", "--quiet", action="store_true", help="say nothing but errors")
+    return parser
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _layers(text: str) -> tuple[int, ...]:
+    return () if text == "all" else tuple(sorted({int(part) for part in text.split(",")}))
+
+
+def _auto_int(text: str) -> int | None:
+    return None if text == "auto" else int(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line. Exit status: 0 done, 2 the user can mend it, 130 stopped."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _main(arguments)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; what was finished is kept, the same command goes on", file=sys.stderr)
+        return 130
+
+
+def _main(arguments: list[str]) -> int:
+    given = vars(build_parser().parse_args(arguments))
+    models = given.pop("model", [])
+    verbose, quiet = given.pop("verbose", False), given.pop("quiet", False)
+    if given.pop("list_tasks", False):
+        for name in tasks:
+            task = tasks.get(name)
+            print(f"{name:<12} v{task.version}  {task.metric:<18} {task.summary}")
+        return 0
+    if given.pop("list_corpora", False):
+        for name in corpora:
+            print(f"{name:<12} {(corpora.get(name).__doc__ or '').strip()}")
+        return 0
+    if not models:
+        raise UserError("--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2.")
+    config = validate(given)
+    if config.offline:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+
+    from probes.run import find_subjects, run_models
+    from probes.terminal import progress
+
+    progress.verbose, progress.quiet = verbose, quiet
+    command = shlex.join(["python", "run_probes.py", *arguments])
+    run_models(config, find_subjects(models, config), command)
+    return 0
+
+
+def validate(given: dict[str, object]) -> RunConfig:
+    """Check everything that can be checked before anything is read or downloaded.
+
+    Raises:
+        UserError: a value that cannot be used, with its flag.
+    """
+    try:
+        config = RunConfig.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        flag = "--" + str(first["loc"][0]).replace("_", "-")
+        if flag == "--probes":
+            value = str(first["input"])
+            raise UserError(
+                f"{flag} {value}: no such probe family. {did_you_mean(value, PROBES)}"
+            ) from error
+        raise UserError(f"{flag} {first['input']}: {first['msg'].lower()}.") from error
+    corpora.get(config.corpus)
+    for name in config.tasks:
+        tasks.get(name)
+    if any(layer < 0 for layer in config.layers):
+        raise UserError("--layers: layers count from 0, the embedding output.")
+    return config

@@ -1,0 +1,103 @@
+"""What a run is asked to do: validated, frozen, hashable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Family = Literal["linear", "mlp"]
+Pooling = Literal["mean", "first", "last"]
+DType = Literal["auto", "float32", "bfloat16", "float16"]
+Overwrite = Literal["missing", "always", "never"]
+
+WINDOW_RULE = "half-overlapping windows, word read where farthest from an edge, v1"
+"""Part of every key: raise the version when the rule in alignment.py changes."""
+
+
+class Frozen(BaseModel):
+    """A record: no field can be changed, none is unknown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProbeSpec(Frozen):
+    """How probes of one family are fitted; part of every result's key."""
+
+    family: Family
+    hidden: int = 0
+    """Units of the hidden layer; 0 for a linear probe."""
+    strengths: tuple[float, ...]
+    """L2 strengths to choose from on dev, ascending."""
+    keep: int
+    """Neighbouring strengths that go from the short search into the full fit."""
+    step: float
+    """Adam's step at the start of the cosine schedule."""
+    passes: int
+    """Passes over the training set in a full fit."""
+    min_steps: int
+    """Least number of steps of a full fit, whatever the passes."""
+
+
+PROBES: dict[Family, ProbeSpec] = {
+    "linear": ProbeSpec(
+        family="linear",
+        strengths=(1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0),
+        keep=3,
+        step=0.01,
+        passes=12,
+        min_steps=1500,
+    ),
+    "mlp": ProbeSpec(
+        family="mlp",
+        hidden=256,
+        strengths=(1e-5, 1e-4, 1e-3, 1e-2),
+        keep=1,
+        step=0.002,
+        passes=6,
+        min_steps=600,
+    ),
+}
+
+
+def default_cache() -> Path:
+    """`PROBES_CACHE_DIR`, or the user's cache folder."""
+    if folder := os.environ.get("PROBES_CACHE_DIR"):
+        return Path(folder)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache") / "probes"
+
+
+def default_data_dir() -> Path | None:
+    """`PROBES_DATA_DIR`, if it is set."""
+    folder = os.environ.get("PROBES_DATA_DIR")
+    return Path(folder) if folder else None
+
+
+class RunConfig(Frozen):
+    """One run of `run_probes.py`; each field is the flag of the same name."""
+
+    corpus: str = "sample"
+    tasks: tuple[str, ...] = ()
+    """Names; empty for all that the corpus serves."""
+    probes: tuple[Family, ...] = ("linear", "mlp")
+    layers: tuple[int, ...] = ()
+    """Layer numbers; empty for all."""
+    seeds: int = Field(default=1, ge=1)
+    output: Path = Path("results")
+    data_dir: Path | None = Field(default_factory=default_data_dir)
+    cache_dir: Path = Field(default_factory=default_cache)
+    device: str = "auto"
+    dtype: DType = "auto"
+    batch_tokens: int | None = Field(default=None, ge=1)
+    """None for the device's default."""
+    limit: int | None = Field(default=None, ge=1)
+    """Sentences per split; None for all."""
+    overwrite: Overwrite = "missing"
+    pooling: Pooling = "mean"
+    threads: int | None = Field(default=None, ge=1)
+    revision: str | None = None
+    offline: bool = False
+    trust_remote_code: bool = False

@@ -1,0 +1,65 @@
+"""The layer × task tables as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from probes.results import Result
+from probes.tables import layer_entries, metric_name
+
+_MARK = "#ff5a36"
+
+
+def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
+    """Draw one panel per probe family; colour runs from each task's worst layer to its best."""
+    families = list(dict.fromkeys(result.probe.family for result in results))
+    n_layers = max(len(result.layers) for result in results)
+    n_tasks = max(sum(r.probe.family == f for r in results) for f in families)
+    figure = Figure(
+        figsize=(2.0 + len(families) * (0.6 + 1.15 * n_tasks), 1.9 + 0.42 * n_layers),
+        layout="constrained",
+    )
+    panels = figure.subplots(1, len(families), squeeze=False)[0]
+    for axes, family in zip(panels, families, strict=True):
+        chosen = [result for result in results if result.probe.family == family]
+        image = _panel(axes, chosen)
+        axes.set_title(f"{family} probe", fontsize=11)
+    panels[0].set_ylabel("layer")
+    bar = figure.colorbar(image, ax=list(panels), shrink=0.8, pad=0.02, ticks=[0, 1])
+    bar.ax.set_yticklabels(["task's worst", "task's best"], fontsize=8)
+    bar.outline.set_visible(False)
+    first = results[0]
+    figure.suptitle(
+        f"{first.model.name} on {first.corpus.name}: test scores by layer (framed: best on dev)",
+        fontsize=12,
+    )
+    figure.savefig(path, dpi=150)
+
+
+def _panel(axes: Any, results: Sequence[Result]) -> Any:
+    """One family's scores: a row per layer, a column per task."""
+    rows = layer_entries(results)
+    places = [[entry.place for entry in entries] for entries in rows.values()]
+    image = axes.imshow(places, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    for y, entries in enumerate(rows.values()):
+        for x, entry in enumerate(entries):
+            colour = "black" if entry.place > 0.6 else "white"
+            weight = "bold" if entry.best else "normal"
+            axes.text(x, y, entry.text, ha="center", va="center", color=colour, weight=weight)
+            if entry.best:
+                axes.add_patch(_frame(x, y))
+    names = [f"{r.task.name}\n{metric_name(r).replace(', ', chr(10))}" for r in results]
+    axes.set_xticks(range(len(results)), names)
+    axes.set_yticks(range(len(rows)), [str(layer) for layer in rows])
+    axes.tick_params(length=0, labelsize=9)
+    axes.spines[:].set_visible(False)
+    return image
+
+
+def _frame(x: int, y: int) -> Rectangle:
+    return Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, fill=False, edgecolor=_MARK, linewidth=2)

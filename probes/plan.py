@@ -1,0 +1,110 @@
+"""What a run needs: which units are done already, and which remain. No torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import UserError
+from common.files import folder_name
+from data.sources import Source
+from probes.config import PROBES, WINDOW_RULE, Family, ProbeSpec, RunConfig
+from probes.models import ModelSource
+from probes.results import FitKey, Result, covers, read_result
+from tasks.builtin import tasks
+
+
+@dataclass(frozen=True)
+class FitUnit:
+    """One result to come: a plain value, all inputs named.
+
+    Attributes:
+        task: name of the task.
+        probe: how its probes are fitted.
+        layers: layer numbers; empty for all.
+        n_seeds: seeds 0 to n_seeds - 1.
+        key: digest of everything that decides its scores.
+        path: where its JSON goes.
+    """
+
+    task: str
+    probe: ProbeSpec
+    layers: tuple[int, ...]
+    n_seeds: int
+    key: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The units of one model on one corpus.
+
+    Attributes:
+        done: results that are there already.
+        todo: units that remain.
+    """
+
+    folder: Path
+    done: tuple[Result, ...]
+    todo: tuple[FitUnit, ...]
+
+
+def result_folder(output: Path, model: ModelSource, corpus: str) -> Path:
+    """`<output>/<model>/<corpus>`."""
+    return output / folder_name(model.name) / folder_name(corpus)
+
+
+def make_plan(
+    config: RunConfig, model: ModelSource, corpus: Source, task_names: Sequence[str]
+) -> Plan:
+    """Decide from digests alone what has to be computed.
+
+    Raises:
+        UserError: `--overwrite never` and a result is there already.
+    """
+    folder = result_folder(config.output, model, corpus.name)
+    done, todo = [], []
+    for name in task_names:
+        for family in config.probes:
+            unit = _unit(config, model, corpus, name, family, folder)
+            if not unit.path.exists() or config.overwrite == "always":
+                todo.append(unit)
+                continue
+            if config.overwrite == "never":
+                raise UserError(
+                    f"{unit.path} is there already, and --overwrite is 'never'; "
+                    "name another --output, or use --overwrite missing."
+                )
+            result = read_result(unit.path)
+            if covers(result, config.layers, config.seeds):
+                done.append(result)
+            else:
+                todo.append(_extended(unit, result))
+    return Plan(folder, tuple(done), tuple(todo))
+
+
+def _unit(
+    config: RunConfig, model: ModelSource, corpus: Source, task: str, family: Family, folder: Path
+) -> FitUnit:
+    spec = PROBES[family]
+    key = FitKey(
+        model=model.digest,
+        corpus=corpus.digest,
+        task=task,
+        task_version=tasks.get(task).version,
+        probe=spec,
+        pooling=config.pooling,
+        dtype=config.dtype,
+        windows=WINDOW_RULE,
+    ).digest
+    path = folder / f"{task}-{family}-{key[:8]}.json"
+    return FitUnit(task, spec, config.layers, config.seeds, key, path)
+
+
+def _extended(unit: FitUnit, result: Result) -> FitUnit:
+    """The unit, asking also for what a stored result already holds, so that nothing is lost."""
+    present = tuple(layer.layer for layer in result.layers)
+    layers = tuple(sorted({*unit.layers, *present})) if unit.layers else ()
+    n_seeds = max(unit.n_seeds, *(len(layer.cells) for layer in result.layers))
+    return FitUnit(unit.task, unit.probe, layers, n_seeds, unit.key, unit.path)

@@ -1,0 +1,344 @@
+"""The fit unit: one model, corpus, task and probe family, from stored vectors to a result."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from common.errors import UserError
+from data.sentence import Corpus
+from probes import __version__
+from probes.config import ProbeSpec
+from probes.examples import Examples
+from probes.features import gather, standardise
+from probes.metrics import HIGHER_IS_WORSE, Gold, metrics, nspr_sentences
+from probes.results import (
+    SCHEMA_VERSION,
+    Cell,
+    EncodingRecord,
+    ExampleCounts,
+    LayerResult,
+    Scores,
+)
+from probes.store import Vectors
+from probes.training import Batches, batch_bounds, fit, predict
+from probes.views import View
+from tasks.task import PUNCTUATION
+
+GROUP_BYTES = 1_500_000_000
+"""Features that are held at once; layers are fitted in groups that stay below it."""
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What fitting yields; `results.Result` adds where it came from."""
+
+    layers: tuple[LayerResult, ...]
+    baselines: dict[str, Scores]
+    references: dict[str, Scores]
+    examples: ExampleCounts
+    group_metric: str
+    probe_parameters: int
+    arrays: dict[str, Array]
+    seconds: dict[str, float]
+
+
+class Scorer:
+    """Scores predictions of one task on one split."""
+
+    def __init__(self, examples: Examples, split: str) -> None:
+        part = examples.splits[split]
+        task = examples.task
+        labels = examples.targets(split)
+        unseen = [str(e.label) for e in part.examples] if examples.classes else []
+        self.gold = Gold(
+            labels=labels,
+            sentence=part.sentence,
+            classes=examples.classes,
+            punctuation=part.group(PUNCTUATION),
+            unseen=tuple(unseen[i] for i in np.flatnonzero(labels == -1)) if unseen else (),
+        )
+        self.names = (task.metric, *task.also)
+        headline_by_example = task.metric in ("accuracy", "balanced_accuracy", "mae")
+        by_kind = "accuracy" if task.kind == "classification" else "mae"
+        self.group_metric = task.metric if headline_by_example else by_kind
+        self._groups = {name: part.group(name) for name in examples.groups}
+
+    def scores(self, predicted: Array) -> list[Scores]:
+        """Every metric of every row of `predicted` (cells, n)."""
+        columns = {name: metrics.get(name)(self.gold, predicted) for name in self.names}
+        return [
+            {name: _number(column[row]) for name, column in columns.items()}
+            for row in range(len(predicted))
+        ]
+
+    def group_scores(self, predicted: Array) -> list[Scores]:
+        """The group metric within every breakdown, of every row of `predicted` (cells, n)."""
+        rows: list[Scores] = [{} for _ in predicted]
+        for name, keep in self._groups.items():
+            if not keep.any():
+                continue
+            values = metrics.get(self.group_metric)(self.gold.part(keep), predicted[:, keep])
+            for row, value in zip(rows, values, strict=True):
+                row[name] = _number(value)
+        return rows
+
+
+def probe(
+    examples: Examples,
+    view: View,
+    vectors: Vectors,
+    spec: ProbeSpec,
+    layers: Sequence[int],
+    n_seeds: int,
+    device: torch.device,
+    on_layers: Callable[[int], None] = lambda n: None,
+) -> Outcome:
+    """Fit and score one task with one probe family at `layers`.
+
+    Layers are taken in groups that fit in memory; no number depends on the grouping.
+
+    Args:
+        on_layers: told how many layers each finished group had.
+    """
+    seconds = {"gather": 0.0, "fit": 0.0, "score": 0.0}
+    rows = {split: examples.rows(split, view, vectors) for split in ("train", "dev", "test")}
+    n_outputs = len(examples.classes)
+    order = _training_order(examples)
+    train_labels = examples.targets("train")
+    weights = _class_weights(examples, train_labels)
+    scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
+    width = vectors.manifest["model"]["hidden_size"] * len(rows["train"])
+    per_layer = 4 * width * sum(len(spans[0]) for spans in rows.values())
+    group_size = max(1, GROUP_BYTES // per_layer)
+    seeds = list(range(n_seeds))
+
+    done: list[LayerResult] = []
+    predictions = []
+    n_parameters = 0
+    for first in range(0, len(layers), group_size):
+        group = layers[first : first + group_size]
+        clock = time.perf_counter()
+        features = _features(vectors, group, rows, order)
+        train = Batches(
+            features["train"],
+            torch.from_numpy(train_labels[order]),
+            torch.from_numpy(weights[order]),
+            sentences := torch.from_numpy(examples.splits["train"].sentence[order]),
+            batch_bounds(sentences),
+        )
+        dev = _dev_batches(examples, features["dev"], train_labels)
+        seconds["gather"] += time.perf_counter() - clock
+
+        clock = time.perf_counter()
+        train, dev = (_to(batches, device) for batches in (train, dev))
+        fitted = fit(train, dev, n_outputs, spec, seeds)
+        n_parameters = sum(p[0, 0].numel() for p in fitted.parameters)
+        seconds["fit"] += time.perf_counter() - clock
+
+        clock = time.perf_counter()
+        test_features = features["test"].to(device)
+        given = {
+            "dev": predict(fitted, dev.features, n_outputs, spec).cpu().numpy(),
+            "test": predict(fitted, test_features, n_outputs, spec).cpu().numpy(),
+        }
+        done += _score(group, seeds, fitted, given, scorers)
+        predictions.append(given["test"])
+        seconds["score"] += time.perf_counter() - clock
+        on_layers(len(group))
+    test = scorers["test"]
+    return Outcome(
+        layers=tuple(done),
+        baselines={"majority": _majority(examples, train_labels, test)},
+        references=_references(examples, test),
+        examples=_counts(examples, test),
+        group_metric=test.group_metric,
+        probe_parameters=n_parameters,
+        arrays={
+            "predicted": _compact(np.concatenate(predictions), n_outputs),
+            "gold": _compact(test.gold.labels, n_outputs),
+            "sentence": test.gold.sentence.astype(np.int32),
+            "layers": np.array(layers, dtype=np.int32),
+        },
+        seconds=seconds,
+    )
+
+
+def _features(
+    vectors: Vectors, group: Sequence[int], rows: Mapping[str, list[Any]], order: Array
+) -> dict[str, torch.Tensor]:
+    """Standardised features of the group's layers by split. Each (L, n, H)."""
+    shuffled = {**rows, "train": [span[order] for span in rows["train"]]}
+    out: dict[str, torch.Tensor] = {}
+    for index, layer in enumerate(group):
+        mapped = vectors.layer(layer)
+        gathered = {split: gather(mapped, spans) for split, spans in shuffled.items()}
+        standardise(
+            gathered["train"],
+            [gathered["dev"], gathered["test"]],
+            float(np.finfo(mapped.dtype).eps) / 2,
+        )
+        for split, tensor in gathered.items():
+            if split not in out:
+                out[split] = torch.empty(len(group), *tensor.shape)
+            out[split][index] = tensor
+    return out
+
+
+def _training_order(examples: Examples) -> Array:
+    """Training examples with their sentences shuffled, the same for every run and layer."""
+    sentence = examples.splits["train"].sentence
+    numbers, place = np.unique(sentence, return_inverse=True)
+    shuffled = np.random.default_rng(0).permutation(len(numbers))
+    return np.argsort(shuffled[place], kind="stable")
+
+
+def _class_weights(examples: Examples, labels: Array) -> Array:
+    """Inverse class frequency, mean 1, for tasks scored by balanced accuracy; else ones."""
+    if examples.task.metric != "balanced_accuracy":
+        return np.ones(len(labels), dtype=np.float32)
+    count = np.bincount(labels, minlength=len(examples.classes))
+    return (len(labels) / (len(count) * count[labels])).astype(np.float32)
+
+
+def _dev_batches(examples: Examples, features: torch.Tensor, train_labels: Array) -> Batches:
+    """The dev split; an example whose label train lacks weighs nothing in the dev loss."""
+    labels = examples.targets("dev")
+    weights = np.ones(len(labels), dtype=np.float32)
+    if examples.classes:
+        of_class = np.zeros(len(examples.classes), dtype=np.float32)
+        of_class[train_labels] = _class_weights(examples, train_labels)
+        weights = np.where(labels >= 0, of_class[labels], 0).astype(np.float32)
+        labels = labels.clip(0)
+    return Batches(
+        features,
+        torch.from_numpy(labels),
+        torch.from_numpy(weights),
+        torch.from_numpy(examples.splits["dev"].sentence),
+        [],
+    )
+
+
+def _to(batches: Batches, device: torch.device) -> Batches:
+    return Batches(
+        batches.features.to(device),
+        batches.labels.to(device),
+        batches.weights.to(device),
+        batches.sentences.to(device),
+        batches.bounds,
+    )
+
+
+def _score(
+    group: Sequence[int],
+    seeds: Sequence[int],
+    fitted: Any,
+    given: Mapping[str, Array],
+    scorers: Mapping[str, Scorer],
+) -> list[LayerResult]:
+    n_cells = len(group) * len(seeds)
+    flat = {split: array.reshape(n_cells, -1) for split, array in given.items()}
+    dev, test = (scorers[split].scores(flat[split]) for split in ("dev", "test"))
+    by_group = scorers["test"].group_scores(flat["test"])
+    results = []
+    for i, layer in enumerate(group):
+        cells = []
+        for j, seed in enumerate(seeds):
+            cell = i * len(seeds) + j
+            cells.append(
+                Cell(
+                    seed=seed,
+                    strength=float(fitted.strength[i, j]),
+                    stopped=float(fitted.stopped[i, j]),
+                    dev_loss=float(fitted.dev_loss[i, j]),
+                    dev=dev[cell],
+                    test=test[cell],
+                    groups=by_group[cell],
+                )
+            )
+        results.append(LayerResult(layer=layer, cells=tuple(cells)))
+    return results
+
+
+def _majority(examples: Examples, train_labels: Array, test: Scorer) -> Scores:
+    """Scores of the most frequent training label, or of the training mean."""
+    n = len(test.gold.labels)
+    if examples.classes:
+        return test.scores(np.full((1, n), np.bincount(train_labels).argmax()))[0]
+    return test.scores(np.full((1, n), train_labels.mean()))[0]
+
+
+def _references(examples: Examples, test: Scorer) -> dict[str, Scores]:
+    if not examples.task.reference:
+        return {}
+    said = examples.encode([e.reference for e in examples.splits["test"].examples])
+    # A rule that says nothing (-1) must not match a gold label that train lacks (-1 too).
+    return {examples.task.reference: test.scores(np.where(said < 0, -2, said)[None])[0]}
+
+
+def _counts(examples: Examples, test: Scorer) -> ExampleCounts:
+    unseen = test.gold.unseen
+    return ExampleCounts(
+        n={split: len(part.examples) for split, part in examples.splits.items()},
+        labels=examples.label_counts if examples.classes else {},
+        excluded={split: dict(part.excluded) for split, part in examples.splits.items()},
+        unseen_test_labels={label: unseen.count(label) for label in sorted(set(unseen))},
+        groups={g: int(examples.splits["test"].group(g).sum()) for g in examples.groups},
+        covered_sentences=nspr_sentences(test.gold) if examples.task.metric == "nspr" else None,
+    )
+
+
+def _compact(array: Array, n_outputs: int) -> Array:
+    return array.astype(np.int16 if n_outputs else np.float32)
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def require_metrics(names: Sequence[str]) -> None:
+    """Check that every metric a task names exists.
+
+    Raises:
+        UserError: one does not, or it is one by which a best layer cannot be chosen.
+    """
+    for name in names:
+        metrics.get(name)
+    if names[0] in HIGHER_IS_WORSE:
+        raise UserError(f"{names[0]!r} cannot be a headline metric: lower is better.")
+
+
+def encoding_record(manifest: Mapping[str, Any]) -> EncodingRecord:
+    """What a store's manifest says about how its vectors came about."""
+    return EncodingRecord(**{name: manifest[name] for name in EncodingRecord.model_fields})
+
+
+def corpus_counts(corpus: Corpus) -> tuple[dict[str, int], dict[str, int]]:
+    """Sentences and words by split."""
+    sentences = {split: len(part) for split, part in corpus.splits.items()}
+    words = {split: sum(map(len, part)) for split, part in corpus.splits.items()}
+    return sentences, words
+
+
+def provenance(command: str) -> dict[str, str]:
+    """Versions, machine and command of this run."""
+    packages = ("torch", "transformers", "tokenizers", "numpy", "scipy")
+    return {
+        "command": command,
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "threads": str(torch.get_num_threads()),
+        "probes": __version__,
+        "schema": str(SCHEMA_VERSION),
+        **{package: version(package) for package in packages},
+    }

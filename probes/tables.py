@@ -1,0 +1,211 @@
+"""Layer × task tables of one model on one corpus: frame, Markdown, terminal, heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from common.files import published
+from probes.metrics import PERCENT
+from probes.results import Result, read_result
+
+METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced acc.",
+    "span_f1": "span F1",
+    "nspr": "NSpr",
+    "macro_f1": "macro F1",
+}
+
+
+def layer_table(results: Sequence[Result], probe: str) -> pd.DataFrame:
+    """Headline test scores of one probe family: a row per layer, a column per task."""
+    columns = {
+        result.task.name: pd.Series(
+            {layer.layer: result.score(layer) for layer in result.layers}, dtype=float
+        )
+        for result in results
+        if result.probe.family == probe
+    }
+    return pd.DataFrame(columns).sort_index().rename_axis("layer")
+
+
+def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
+    """Results of this run, and those in `folder` that may stand in one table with them.
+
+    That is: of the same weights, text, pooling and precision, and of a task and probe that
+    this run has not got itself.
+    """
+    table = {(r.task.name, r.probe.family): r for r in results}
+    first = results[0]
+    for path in sorted(folder.glob("*-*-????????.json")):
+        other = read_result(path)
+        alike = all(
+            getattr(other, name) == getattr(first, name) for name in ("pooling", "dtype")
+        ) and (other.model.digest, other.corpus.digest) == (
+            first.model.digest,
+            first.corpus.digest,
+        )
+        if alike:
+            table.setdefault((other.task.name, other.probe.family), other)
+    order = list(
+        dict.fromkeys(
+            [
+                "pos",
+                "chunking",
+                "depth",
+                "agreement",
+                "srl",
+                *sorted({r.task.name for r in table.values()}),
+            ]
+        )
+    )
+    return sorted(table.values(), key=lambda r: (r.probe.family, order.index(r.task.name)))
+
+
+def shown(value: float | None, metric: str) -> str:
+    """A score as tables print it: 94.7 for shares, .766 for correlations."""
+    if value is None or np.isnan(value):
+        return "–"
+    return f"{100 * value:.1f}" if metric in PERCENT else f"{value:.3f}".replace("0.", ".", 1)
+
+
+def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
+    """Write `layers.csv`, `layers.md` and `layers.png` into `folder`."""
+    from probes.heatmap import draw_heat_map
+
+    paths = [folder / f"layers.{suffix}" for suffix in ("csv", "md", "png")]
+    families = list(dict.fromkeys(result.probe.family for result in results))
+    wide = pd.concat([layer_table(results, f).add_suffix(f" ({f})") for f in families], axis=1)
+    with published(paths[0]) as temporary:
+        wide.to_csv(temporary, float_format="%.6f", lineterminator="\n")
+    with published(paths[1]) as temporary:
+        temporary.write_text(markdown(results), encoding="utf-8")
+    with published(paths[2]) as temporary:
+        draw_heat_map(temporary, results)
+    return paths
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """The tables as Markdown, with what they were computed on."""
+    first = results[0]
+    lines = [f"# {first.model.name} on {first.corpus.name} {first.corpus.version}", ""]
+    for family in dict.fromkeys(result.probe.family for result in results):
+        chosen = [result for result in results if result.probe.family == family]
+        lines += [f"## {family} probe, test", ""]
+        rows = _rows(chosen)
+        header = ["layer", *(f"{r.task.name} ({metric_name(r)})" for r in chosen)]
+        lines.append("| " + " | ".join(header) + " |")
+        lines.append("| --- |" + " ---: |" * len(chosen))
+        for name, entries in rows.items():
+            marked = [f"**{text}**" if best else text for text, best, _ in entries]
+            lines.append("| " + " | ".join([name, *marked]) + " |")
+        lines.append("")
+    lines += [
+        "Bold: the best layer on dev. Layer 0 is the embedding output.",
+        "",
+        f"Corpus fingerprint `{first.corpus.fingerprint[:16]}`, model `{first.model.digest[:16]}`, "
+        f"pooling {first.pooling}, {len(first.layers[0].cells)} seed(s); "
+        + "; ".join(
+            f"{r.task.name} v{r.task.version}: {r.examples.n['train']} / {r.examples.n['dev']} / "
+            f"{r.examples.n['test']} examples"
+            for r in {r.task.name: r for r in results}.values()
+        )
+        + ".",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+class Entry(NamedTuple):
+    """One score as tables show it.
+
+    Attributes:
+        text: the score.
+        best: whether its layer is the best on dev.
+        place: 0 for the worst layer's test score of the task, 1 for the best; -1 for none.
+    """
+
+    text: str
+    best: bool
+    place: float
+
+
+def layer_entries(results: Sequence[Result]) -> dict[int, list[Entry]]:
+    """For each layer one entry per result."""
+    layers = sorted({layer.layer for result in results for layer in result.layers})
+    rows: dict[int, list[Entry]] = {}
+    for number in layers:
+        rows[number] = []
+        for result in results:
+            values = {layer.layer: result.score(layer) for layer in result.layers}
+            known = [v for v in values.values() if v is not None]
+            value = values.get(number)
+            low, high = (min(known), max(known)) if known else (0.0, 1.0)
+            place = 0.0 if value is None or high == low else (value - low) / (high - low)
+            best = number == result.best_layer.layer
+            rows[number].append(Entry(shown(value, result.task.metric), best, place))
+    return rows
+
+
+def _other_entries(results: Sequence[Result]) -> dict[str, list[Entry]]:
+    """Baselines and references: name of the row, and one entry per result."""
+    named = [{**result.baselines, **result.references} for result in results]
+    return {
+        name: [
+            Entry(shown(scores.get(name, {}).get(r.task.metric), r.task.metric), False, -1.0)
+            for r, scores in zip(results, named, strict=True)
+        ]
+        for name in dict.fromkeys(name for scores in named for name in scores)
+    }
+
+
+def _rows(results: Sequence[Result]) -> dict[str, list[Entry]]:
+    layers = {str(number): entries for number, entries in layer_entries(results).items()}
+    return {**layers, **_other_entries(results)}
+
+
+def metric_name(result: Result) -> str:
+    """The headline metric as column heads give it, with the view if it is not the plain one."""
+    name = METRIC_NAMES.get(result.task.metric, result.task.metric)
+    return name if result.view == "plain" else f"{name}, {result.view}"
+
+
+def print_tables(results: Sequence[Result], console: Console) -> None:
+    """Print one coloured table per probe family; the best layer of each task is marked."""
+    for family in dict.fromkeys(result.probe.family for result in results):
+        chosen = [result for result in results if result.probe.family == family]
+        first = chosen[0]
+        table = Table(
+            title=f"{first.model.name} · {first.corpus.name} · {family} probe · test",
+            caption="★ best layer on dev · colour: worst to best layer of each task",
+        )
+        table.add_column("layer", justify="right")
+        for result in chosen:
+            table.add_column(f"{result.task.name}\n{metric_name(result)}", justify="right")
+        for name, entries in _rows(chosen).items():
+            table.add_row(
+                name,
+                *(
+                    Text(text + (" ★" if best else "  "), style=_style(best, place))
+                    for text, best, place in entries
+                ),
+                end_section=name == str(chosen[0].layers[-1].layer),
+            )
+        console.print(table)
+
+
+def _style(best: bool, place: float) -> str:
+    if place < 0:
+        return "dim"
+    red, green, blue, _ = matplotlib.colormaps["viridis"](0.15 + 0.85 * place)
+    colour = f"rgb({int(255 * red)},{int(255 * green)},{int(255 * blue)})"
+    return f"bold {colour}" if best else colour

@@ -1,0 +1,45 @@
+"""What the user sees while a run goes on: bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tqdm import tqdm
+
+
+class Progress:
+    """Messages and bars on standard error.
+
+    Attributes:
+        quiet: say nothing but errors.
+        verbose: say also what only matters when something is looked into.
+    """
+
+    def __init__(self) -> None:
+        self.quiet = False
+        self.verbose = False
+
+    def say(self, message: str) -> None:
+        """One line, above any bar."""
+        if not self.quiet:
+            tqdm.write(message, file=sys.stderr)
+
+    def detail(self, message: str) -> None:
+        """One line, with -v only."""
+        if self.verbose:
+            self.say(message)
+
+    def bar(self, what: str, total: int, unit: str) -> Any:
+        """A progress bar; invisible when standard error is not a terminal."""
+        return tqdm(
+            desc=what,
+            total=total,
+            unit=unit,
+            leave=False,
+            disable=True if self.quiet else None,
+            dynamic_ncols=True,
+        )
+
+
+progress = Progress()

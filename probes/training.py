@@ -1,0 +1,305 @@
+"""Fits all cells of a task at once.
+
+A cell is one probe: (layer, seed, strength). Seed 0 trains on the training set as it is; every
+other seed on a bootstrap sample of its sentences, as example weights, so that all cells
+read the same features. Strength and stopping point are chosen on dev; test is not seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from probes.config import ProbeSpec
+from probes.heads import MLP, Head, Linear, Parameters, cross_entropy, squared_error
+
+BATCH = 512
+"""Examples per step, give or take a sentence."""
+
+_CHECKS = 12
+"""How often in a fit the dev loss is looked at."""
+
+_BETAS = (0.9, 0.99)
+_EVALUATION_BLOCK = 4096
+
+Loss = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Examples of one split, features standardised, in an order of whole sentences.
+
+    Attributes:
+        features: shape (L, N, H).
+        labels: class indices, or numbers. Shape (N,).
+        weights: class weights; ones if the task has none. Shape (N,).
+        sentences: the sentence of each example. Shape (N,).
+        bounds: batch b is examples `bounds[b]` to `bounds[b + 1]`; it holds whole sentences.
+    """
+
+    features: Tensor
+    labels: Tensor
+    weights: Tensor
+    sentences: Tensor
+    bounds: list[int]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Fitted cells, one per layer and seed.
+
+    Attributes:
+        parameters: leading dimensions (L, S).
+        strength: the one chosen on dev. Shape (L, S).
+        stopped: share of the schedule after which dev loss was least; 1 is the end. (L, S).
+        dev_loss: mean loss on dev in nats (classification), or half the squared error. (L, S).
+    """
+
+    parameters: Parameters
+    strength: Tensor
+    stopped: Tensor
+    dev_loss: Tensor
+
+
+def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
+    """Cut examples into batches of about `size` that never split a sentence.
+
+    Args:
+        sentences: the sentence of each example, equal ones adjacent. Shape (N,).
+    """
+    ends = [*(torch.nonzero(torch.diff(sentences)).flatten() + 1).tolist(), len(sentences)]
+    bounds = [0]
+    for end in ends:
+        if end - bounds[-1] >= size:
+            bounds.append(end)
+    if bounds[-1] != len(sentences):
+        bounds.append(len(sentences))
+    return bounds
+
+
+def bootstrap_weights(sentences: Tensor, seed: int) -> Tensor:
+    """How often each example's sentence is drawn when sentences are drawn with replacement.
+
+    Seed 0 draws every sentence once. Sentences are drawn in the order of their numbers, so
+    the sample does not depend on how examples are laid out. Shape (N,).
+    """
+    if seed == 0:
+        return torch.ones(len(sentences))
+    numbers, place = sentences.unique(return_inverse=True)
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randint(len(numbers), (len(numbers),), generator=generator)
+    return torch.bincount(drawn, minlength=len(numbers)).float()[place]
+
+
+def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: list[int]) -> Fit:
+    """Fit one cell per layer and seed, strength and stopping point chosen on dev loss.
+
+    Args:
+        n_outputs: number of classes; 0 for regression.
+    """
+    device = train.features.device
+    sample = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
+    weights = sample.to(device) * train.weights
+    if spec.family == "linear" and n_outputs == 0:
+        return _ridge(train, dev, spec, weights)
+    head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
+    loss = cross_entropy if n_outputs else squared_error
+    trainer = _Trainer(train, dev, head, loss, max(1, n_outputs), spec)
+    n_layers = len(train.features)
+    grid = torch.tensor(spec.strengths, device=device)
+    chosen = torch.empty(n_layers, 0, dtype=torch.long, device=device)
+    if len(grid) > spec.keep:
+        short = trainer.run([seeds[0]] * len(grid), grid.expand(n_layers, -1), weights[:1], 0.25)
+        chosen = _neighbourhood(short.dev_loss, spec.keep)
+    else:
+        chosen = torch.arange(len(grid), device=device).expand(n_layers, -1)
+    keep = chosen.shape[1]
+    cell_seeds = [seed for seed in seeds for _ in range(keep)]
+    strengths = grid[chosen].repeat(1, len(seeds))
+    full = trainer.run(cell_seeds, strengths, weights.repeat_interleave(keep, 0), 1.0)
+    return _best_per_seed(full, len(seeds), keep)
+
+
+def _neighbourhood(dev_loss: Tensor, keep: int) -> Tensor:
+    """For each layer the `keep` neighbouring strengths around the best one. Shape (L, keep)."""
+    best = dev_loss.argmin(1)
+    first = (best - keep // 2).clamp(0, dev_loss.shape[1] - keep)
+    return first[:, None] + torch.arange(keep, device=dev_loss.device)
+
+
+def _best_per_seed(fitted: Fit, n_seeds: int, keep: int) -> Fit:
+    """Of the `keep` strengths of each seed, the one with the least dev loss."""
+    n_layers = len(fitted.dev_loss)
+    best = fitted.dev_loss.view(n_layers, n_seeds, keep).argmin(-1)
+    cell = best + torch.arange(n_seeds, device=best.device) * keep
+    layer = torch.arange(n_layers, device=best.device)[:, None]
+    return Fit(
+        [p[layer, cell] for p in fitted.parameters],
+        fitted.strength[layer, cell],
+        fitted.stopped[layer, cell],
+        fitted.dev_loss[layer, cell],
+    )
+
+
+class _Trainer:
+    """Minibatch Adam on a cosine schedule, all cells side by side."""
+
+    def __init__(
+        self, train: Batches, dev: Batches, head: Head, loss: Loss, n_outputs: int, spec: ProbeSpec
+    ) -> None:
+        self.train, self.dev, self.head, self.loss = train, dev, head, loss
+        self.n_outputs, self.spec = n_outputs, spec
+
+    def run(self, seeds: list[int], strengths: Tensor, weights: Tensor, share: float) -> Fit:
+        """One schedule, `share` of full length, for cells (layer, k).
+
+        Args:
+            seeds: seed of each cell's initialisation. Length K.
+            strengths: shape (L, K).
+            weights: shape (K, N) or (1, N).
+        """
+        features, device = self.train.features, self.train.features.device
+        n_layers, _, n_features = features.shape
+        start = self.head.initial(n_layers, seeds, n_features, self.n_outputs)
+        parameters = [p.to(device) for p in start]
+        moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
+        mean_weight = weights.mean(1)
+        n_batches = len(self.train.bounds) - 1
+        n_steps = math.ceil(share * max(self.spec.passes * n_batches, self.spec.min_steps))
+        checks = {math.ceil(n_steps * i / _CHECKS) for i in range(1, _CHECKS + 1)}
+        generator = torch.Generator().manual_seed(0)
+        order: list[int] = []
+        best = Fit(
+            [p.clone() for p in parameters],
+            strengths,
+            torch.zeros_like(strengths),
+            torch.full_like(strengths, math.inf),
+        )
+        for step in range(1, n_steps + 1):
+            order = order or torch.randperm(n_batches, generator=generator).tolist()
+            batch = order.pop()
+            part = slice(self.train.bounds[batch], self.train.bounds[batch + 1])
+            x = features[:, part]
+            outputs = self.head.outputs(parameters, x)
+            _, errors = self.loss(outputs, self.train.labels[part], weights[:, part])
+            errors /= (mean_weight * (part.stop - part.start))[:, None, None]
+            gradients = self.head.gradient(parameters, x, errors)
+            size = self.spec.step * 0.5 * (1 + math.cos(math.pi * step / n_steps))
+            _adam_step(parameters, gradients, moments, strengths, size, step)
+            if step in checks:
+                best = self._keep_best(best, parameters, strengths, step / n_steps)
+        return best
+
+    def _keep_best(self, best: Fit, parameters: Parameters, strengths: Tensor, at: float) -> Fit:
+        dev_loss = mean_loss(self.head, self.loss, parameters, self.dev)
+        better = dev_loss < best.dev_loss
+        kept = [
+            torch.where(better.view(*better.shape, *[1] * (p.dim() - 2)), p, old)
+            for p, old in zip(parameters, best.parameters, strict=True)
+        ]
+        return Fit(
+            kept,
+            strengths,
+            torch.where(better, at, best.stopped),
+            torch.where(better, dev_loss, best.dev_loss),
+        )
+
+
+def _adam_step(
+    parameters: Parameters,
+    gradients: Parameters,
+    moments: list[tuple[Tensor, Tensor]],
+    strengths: Tensor,
+    size: float,
+    step: int,
+) -> None:
+    """Adam (Kingma & Ba 2015), in place; weight matrices carry the penalty's gradient."""
+    beta1, beta2 = _BETAS
+    for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
+        if index % 2 == 0:
+            gradient = gradient + strengths[:, :, None, None] * parameter
+        first, second = moments[index]
+        first.lerp_(gradient, 1 - beta1)
+        second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        scale = (second / (1 - beta2**step)).sqrt_().add_(1e-8)
+        parameter.addcdiv_(first, scale, value=-size / (1 - beta1**step))
+
+
+def mean_loss(head: Head, loss: Loss, parameters: Parameters, data: Batches) -> Tensor:
+    """Weighted mean loss of every cell. Shape (L, K)."""
+    total = torch.zeros(parameters[0].shape[:2], device=data.features.device)
+    for part in _blocks(len(data.labels)):
+        outputs = head.outputs(parameters, data.features[:, part])
+        total += loss(outputs, data.labels[part], data.weights[None, part])[0]
+    return total / data.weights.sum()
+
+
+def predict(fitted: Fit, features: Tensor, n_outputs: int, spec: ProbeSpec) -> Tensor:
+    """Class indices, or numbers, that the fitted cells give. Shape (L, S, N)."""
+    head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
+    parts = []
+    for part in _blocks(features.shape[1]):
+        outputs = head.outputs(fitted.parameters, features[:, part])
+        parts.append(outputs.argmax(-1) if n_outputs else outputs.squeeze(-1))
+    return torch.cat(parts, -1)
+
+
+def _blocks(n_examples: int) -> list[slice]:
+    starts = range(0, n_examples, _EVALUATION_BLOCK)
+    return [slice(start, min(start + _EVALUATION_BLOCK, n_examples)) for start in starts]
+
+
+def _ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fit:
+    """Linear regression in closed form, all strengths from one eigendecomposition.
+
+    With weighted means taken off, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D.
+    """
+    n_layers = len(train.features)
+    grid = torch.tensor(spec.strengths, device=weights.device, dtype=torch.float64)
+    cells = []
+    for sample in weights:
+        total = sample.sum().double()
+        mean_x, mean_y, gram, cross = _moments(train, sample)
+        gram = gram / total - mean_x[:, :, None] * mean_x[:, None]
+        cross = cross / total - mean_x * mean_y
+        values, vectors = torch.linalg.eigh(gram)
+        rotated = (vectors.transpose(1, 2) @ cross[..., None]).squeeze(-1)
+        shrunk = rotated[:, None] / (values.clamp_min(0)[:, None] + grid[:, None])
+        weight = shrunk @ vectors.transpose(1, 2)
+        bias = mean_y - (weight * mean_x[:, None]).sum(-1)
+        parameters = [weight[..., None].float(), bias[..., None].float()]
+        dev_loss = mean_loss(Linear(), squared_error, parameters, dev)
+        strengths = grid.float().expand(n_layers, -1)
+        cells.append(
+            _best_per_seed(
+                Fit(parameters, strengths, torch.ones_like(strengths), dev_loss), 1, len(grid)
+            )
+        )
+    return Fit(
+        [torch.cat(parts, 1) for parts in zip(*(c.parameters for c in cells), strict=True)],
+        torch.cat([c.strength for c in cells], 1),
+        torch.cat([c.stopped for c in cells], 1),
+        torch.cat([c.dev_loss for c in cells], 1),
+    )
+
+
+def _moments(train: Batches, sample: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Weighted means of x (L, H) and y, and sums of xxᵀ (L, H, H) and xy (L, H), in float64."""
+    n_layers, n_examples, n_features = train.features.shape
+    size = (n_layers, n_features)
+    sum_x = sample.new_zeros(size, dtype=torch.float64)
+    cross = sample.new_zeros(size, dtype=torch.float64)
+    gram = sample.new_zeros((*size, n_features), dtype=torch.float64)
+    for part in _blocks(n_examples):
+        x, weight = train.features[:, part], sample[part]
+        weighted = x * weight[:, None]
+        sum_x += weighted.sum(1)
+        cross += (weighted * train.labels[part, None]).sum(1)
+        gram += weighted.transpose(1, 2) @ x
+    total = sample.sum().double()
+    mean_y = (sample * train.labels).double().sum() / total
+    return sum_x / total, mean_y, gram, cross

@@ -1,0 +1,1 @@
+"""Probing tasks: one short file each."""

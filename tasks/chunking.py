@@ -1,0 +1,15 @@
+"""Base-chunk tagging (Tjong Kim Sang & Buchholz 2000)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from data.sentence import Sentence
+from tasks.task import Example, task
+
+
+@task("chunking", version=1, needs=["chunks"], metric="span_f1", also=["accuracy"])
+def chunking(sentence: Sentence) -> Iterator[Example]:
+    """The BIO tag of the base chunk that a word belongs to."""
+    for i, tag in enumerate(sentence.chunks):
+        yield Example(tag, (i, i + 1), type=sentence.words[i])

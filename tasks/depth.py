@@ -1,0 +1,41 @@
+"""Depth in the dependency tree (Hewitt & Manning 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from data.sentence import ROOT, Sentence
+from tasks.task import PUNCTUATION, Example, task
+
+
+def depths(heads: tuple[int, ...]) -> list[int]:
+    """Edges from each word up to the root of its tree; 0 for the root itself.
+
+    Raises:
+        ValueError: the heads hold a cycle.
+    """
+    result = []
+    for word in range(len(heads)):
+        edges = 0
+        while heads[word] != ROOT:
+            word = heads[word]
+            edges += 1
+            if edges > len(heads):
+                raise ValueError("the heads hold a cycle")
+        result.append(edges)
+    return result
+
+
+@task(
+    "depth",
+    version=1,
+    needs=["heads", "upos"],
+    kind="regression",
+    metric="nspr",
+    also=["root_accuracy", "spearman", "mae"],
+)
+def depth(sentence: Sentence) -> Iterator[Example]:
+    """The number of edges between a word and the root of its dependency tree."""
+    for i, edges in enumerate(depths(sentence.heads)):
+        groups = (PUNCTUATION,) if sentence.upos[i] == "PUNCT" else ()
+        yield Example(float(edges), (i, i + 1), type=sentence.words[i], groups=groups)

@@ -1,0 +1,15 @@
+"""Part-of-speech tagging."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from data.sentence import Sentence
+from tasks.task import Example, task
+
+
+@task("pos", version=1, needs=["upos"], metric="accuracy", also=["macro_f1"])
+def pos(sentence: Sentence) -> Iterator[Example]:
+    """The universal part-of-speech tag of a word."""
+    for i, tag in enumerate(sentence.upos):
+        yield Example(tag, (i, i + 1), type=sentence.words[i])

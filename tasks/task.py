@@ -1,0 +1,151 @@
+"""What a probing task is: a rule that turns a sentence into examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from common.errors import UserError
+from common.registry import Registry
+from data.sentence import LAYERS, Corpus, Sentence, Span
+
+Shape = Literal["word", "pair", "span", "span pair", "sentence"]
+Kind = Literal["classification", "multi-label", "regression"]
+Label = str | float | tuple[str, ...]
+"""A class; a number for regression; any number of classes for multi-label."""
+
+PUNCTUATION = "punctuation"
+"""The group of words that root accuracy passes over (Hewitt & Manning 2019)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One thing to predict, and the words to predict it from.
+
+    Attributes:
+        label: what the probe shall say.
+        span: the words whose vectors it sees; their mean, if several.
+        span2: for pairs, the second span; the two means are concatenated.
+        type: what a control task hangs its random label on, e.g. the word type.
+        hide: a word the encoder must not see. `span` is then that word's place.
+        cue: with `hide`, a word without which the label cannot be known. Where the
+            encoder can only cut the text before the hidden word, an example whose cue
+            would be cut away is left out and counted.
+        groups: the breakdowns that the example falls in, e.g. ``1+ attractors``.
+        reference: the label that a simple rule with access to the annotation would
+            give; its score stands beside the probes' as an upper reference.
+    """
+
+    label: Label
+    span: Span
+    span2: Span | None = None
+    type: str = ""
+    hide: int | None = None
+    cue: int | None = None
+    groups: tuple[str, ...] = ()
+    reference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """A candidate that is no example, and why; the run counts these by reason."""
+
+    reason: str
+
+
+Rule = Callable[[Sentence], Iterable[Example | Excluded]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A probing task.
+
+    Attributes:
+        name: what `--tasks` calls it.
+        version: raise it whenever the same sentence would give other examples, so that
+            no stored result is taken for a new one.
+        needs: annotation layers of a sentence without which there are no examples.
+        shape: what an example is made of.
+        kind: what is predicted.
+        metric: the headline metric, by name (see probes/metrics.py).
+        also: further metrics, reported beside it.
+        rule: yields the examples of one sentence.
+        summary: one line for `--list-tasks`.
+        reference: what `Example.reference` stands for, if it is used.
+    """
+
+    name: str
+    version: int
+    needs: tuple[str, ...]
+    shape: Shape
+    kind: Kind
+    metric: str
+    also: tuple[str, ...]
+    rule: Rule
+    summary: str
+    reference: str = ""
+
+    def missing(self, corpus: Corpus) -> tuple[str, ...]:
+        """The annotation layers that this task needs and `corpus` does not have."""
+        return tuple(layer for layer in self.needs if layer not in corpus.layers)
+
+    def examples(self, sentence: Sentence) -> list[Example | Excluded]:
+        """The examples of `sentence`; none if it lacks a layer that the task needs.
+
+        Raises:
+            UserError: the rule yielded a span outside the sentence.
+        """
+        if not all(getattr(sentence, layer) for layer in self.needs):
+            return []
+        found = list(self.rule(sentence))
+        for example in found:
+            if isinstance(example, Example):
+                for start, end in filter(None, (example.span, example.span2)):
+                    if not 0 <= start < end <= len(sentence):
+                        raise UserError(
+                            f"Task {self.name!r} gave the span ({start}, {end}) for sentence "
+                            f"{sentence.id!r} of {len(sentence)} words; spans are [start, end) "
+                            "and not empty. Mend the task."
+                        )
+        return found
+
+
+tasks: Registry[Task] = Registry("task")
+
+
+def task(
+    name: str,
+    *,
+    version: int,
+    needs: Iterable[str],
+    metric: str,
+    also: Iterable[str] = (),
+    shape: Shape = "word",
+    kind: Kind = "classification",
+    reference: str = "",
+) -> Callable[[Rule], Rule]:
+    """Decorate a function from a sentence to its examples: that makes it a task.
+
+    The first line of the function's docstring is the summary that `--list-tasks` shows.
+
+    Raises:
+        UserError: an unknown annotation layer, or a second task of this name.
+    """
+    needs = tuple(needs)
+    for layer in needs:
+        if layer not in LAYERS:
+            raise UserError(
+                f"Task {name!r} needs the unknown annotation layer {layer!r}. "
+                f"There is: {', '.join(LAYERS)}."
+            )
+
+    def decorate(rule: Rule) -> Rule:
+        summary = (rule.__doc__ or "").strip().split("\n")[0]
+        tasks.add(
+            name,
+            Task(name, version, needs, shape, kind, metric, tuple(also), rule, summary, reference),
+        )
+        return rule
+
+    return decorate
