@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import conllu
 from conllu.exceptions import ParseException
 
 from common.errors import UserError
-from data.sentence import Frame, Sentence, Span
+from data.sentence import ROOT, Frame, Sentence, Span
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
@@ -36,20 +36,34 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     Raises:
         UserError: the file cannot be read, or a line of it cannot be understood.
     """
-    place = f"{path}: before the first sentence"
+    start = 1
     try:
-        with path.open(encoding="utf-8") as lines:
-            for number, tokens in enumerate(conllu.parse_incr(lines), start=1):
-                place = (
-                    f"{path}: sentence {number} ({tokens.metadata.get('sent_id', 'no sent_id')})"
-                )
+        with path.open(encoding="utf-8-sig") as file:
+            for number, (start, block) in enumerate(_blocks(file), start=1):
+                (tokens,) = conllu.parse(block)
                 yield _sentence(tokens, f"{path.stem}-{number}", language)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 at byte {error.start}; convert the file.") from error
     except (ParseException, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{place}: at or after it, not valid CoNLL-U: {error}.") from error
+        why = " ".join(str(error).split())
+        raise UserError(
+            f"{path}, sentence at line {start}: not valid CoNLL-U ({why}); mend the file."
+        ) from error
+
+
+def _blocks(file: TextIO) -> Iterator[tuple[int, str]]:
+    """The sentences of a file as text, each with the number of its first line."""
+    lines: list[str] = []
+    for number, line in enumerate(file, start=1):
+        if line.strip():
+            lines.append(line)
+        elif lines:
+            yield number - len(lines), "".join(lines)
+            lines = []
+    if lines:
+        yield number - len(lines) + 1, "".join(lines)
 
 
 def _sentence(tokens: conllu.TokenList, fallback_id: str, language: str) -> Sentence:
@@ -85,10 +99,11 @@ def _heads(words: list[Any]) -> tuple[int, ...]:
         return ()
     heads = tuple(word["head"] - 1 for word in words)
     for i, head in enumerate(heads):
-        if head >= len(words):
+        if not ROOT <= head < len(words):
             raise ValueError(f"word {i + 1} has head {head + 1}, but there are {len(words)} words")
+    for i in range(len(heads)):
         above, steps = i, 0
-        while above >= 0:
+        while above != ROOT:
             above, steps = heads[above], steps + 1
             if steps > len(words):
                 raise ValueError(f"the heads above word {i + 1} form a cycle")

@@ -6,6 +6,7 @@ tokens; the encoder puts those around each window.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ from probes.config import Pooling
 from probes.views import Text
 
 Ints = NDArray[np.int64]
+
+_NONCHARACTER = "\uffff"
+"""Stands before the names of special tokens; Unicode keeps it out of all text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,40 +43,41 @@ class Pieces:
 class WordTokenizer:
     """A fast tokenizer, used on words that are given.
 
-    Settings that ride in the tokenizer's file (truncation, padding) are switched off, and
-    words that look like special tokens (``[SEP]``, ``</s>``) are text like any other.
+    Each word is split as it would be in running text with a space before it, the first word
+    too, so that a word has the same pieces wherever it stands. Settings that ride in the
+    tokenizer's file (truncation, padding) are switched off, and words that look like special
+    tokens (``[SEP]``, ``</s>``) are text like any other. The tokenizer that is passed in is
+    left as it is.
 
     Attributes:
         prefix, suffix: ids of the special tokens around a text.
         mask_id: id of the mask token; None if there is none.
-        pad_id: id to fill rows with.
+        highest_id: the largest id that a text can yield, those above included.
 
     Raises:
         UserError: the tokenizer is not a fast one, or does not mark words as plain text does.
     """
 
-    def __init__(self, tokenizer: Any, pad_id: int | None = None) -> None:
+    def __init__(self, tokenizer: Any) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise UserError(
                 f"{type(tokenizer).__name__} is not a fast tokenizer and has no word ids; save a "
                 "fast one (tokenizer.json) into the model's folder."
             )
-        self._backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-        self._backend.no_truncation()
-        self._backend.no_padding()
-        self._backend.encode_special_tokens = True
-        self._unk_id = tokenizer.unk_token_id
+        self._backend, text_id = _for_text(tokenizer.backend_tokenizer)
+        self._unk_id: int | None = tokenizer.unk_token_id
         self.mask_id: int | None = tokenizer.mask_token_id
-        candidates = (tokenizer.pad_token_id, pad_id, tokenizer.eos_token_id, 0)
-        self.pad_id: int = next(c for c in candidates if c is not None)
         self._space = self._word_prefix()
-        self.prefix, self.suffix = self._special_tokens()
+        self.prefix, self.suffix = self._special_tokens(tokenizer.backend_tokenizer.post_processor)
+        named = (self._unk_id, self.mask_id, *self.prefix, *self.suffix)
+        self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
 
     def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
         """Split texts into subwords.
 
         Raises:
-            UserError: a word yields no subword and the tokenizer has no unknown token.
+            UserError: a word yields no subword and the tokenizer has no unknown token, or the
+                tokenizer's word ids do not assign its subwords to the words in order.
         """
         batch = [[self._space + word for word in text.words] for text in texts]
         encodings = self._backend.encode_batch(
@@ -82,7 +87,7 @@ class WordTokenizer:
 
     def _pieces(self, text: Text, encoding: Any) -> Pieces:
         ids = np.asarray(encoding.ids, dtype=np.int64)
-        owner = np.asarray(encoding.word_ids, dtype=np.int64)
+        owner = word_of_pieces(encoding.word_ids, text.words)
         counts = np.bincount(owner, minlength=len(text.words))
         replaced = {} if text.mask is None else {text.mask: self.mask_id}
         missing = [int(w) for w in np.flatnonzero(counts == 0) if w != text.mask]
@@ -124,14 +129,60 @@ class WordTokenizer:
             "without a space before each; its vectors would not be the model's own."
         )
 
-    def _special_tokens(self) -> tuple[list[int], list[int]]:
+    def _special_tokens(self, post_processor: Any) -> tuple[list[int], list[int]]:
         """The ids that the tokenizer puts before and after a text."""
-        bare = self._backend.encode("the", add_special_tokens=False).ids
-        full = self._backend.encode("the", add_special_tokens=True).ids
-        for start in range(len(full) - len(bare) + 1):
-            if full[start : start + len(bare)] == bare:
-                return full[:start], full[start + len(bare) :]
+        bare = self._backend.encode("the", add_special_tokens=False)
+        if post_processor is None:
+            return [], []
+        full = post_processor.process(bare).ids
+        for start in range(len(full) - len(bare.ids) + 1):
+            if full[start : start + len(bare.ids)] == bare.ids:
+                return full[:start], full[start + len(bare.ids) :]
         raise UserError("This tokenizer changes a text's subwords when it adds special tokens.")
+
+
+def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:
+    """A copy that reads everything as text, and the largest id that text can yield.
+
+    Special tokens are given names that no text contains. `encode_special_tokens` would not
+    do: a Unigram vocabulary lists ``</s>`` among its pieces and finds it in text all the same.
+    """
+    spec = json.loads(backend.to_str())
+    spec.update(truncation=None, padding=None, post_processor=None)
+    model, added = spec["model"], spec["added_tokens"]
+    hidden = {
+        token["content"]: _NONCHARACTER + token["content"] for token in added if token["special"]
+    }
+    ids = [token["id"] for token in added if not token["special"]]
+    if isinstance(model["vocab"], dict):
+        ids += [i for token, i in model["vocab"].items() if token not in hidden]
+        model["vocab"] = {hidden.get(token, token): i for token, i in model["vocab"].items()}
+    else:
+        ids += [i for i, (token, _) in enumerate(model["vocab"]) if token not in hidden]
+        model["vocab"] = [[hidden.get(token, token), score] for token, score in model["vocab"]]
+    if model.get("unk_token") is not None:
+        model["unk_token"] = hidden.get(model["unk_token"], model["unk_token"])
+    for token in added:
+        token["content"] = hidden.get(token["content"], token["content"])
+    return Tokenizer.from_str(json.dumps(spec)), max(ids, default=0)
+
+
+def word_of_pieces(word_ids: Sequence[int | None], words: Sequence[str]) -> Ints:
+    """The word that each piece belongs to. Shape (pieces,).
+
+    Raises:
+        UserError: a piece belongs to no word, or the words' pieces are out of order.
+    """
+    owner = np.array([-1 if word is None else word for word in word_ids], dtype=np.int64)
+    if (owner < 0).any():
+        what = f"piece {int(np.argmin(owner))} belongs to no word"
+    elif (np.diff(owner) < 0).any():
+        what = f"pieces of word {int(owner[np.argmin(np.diff(owner))])} lie after later words'"
+    else:
+        return owner
+    raise UserError(
+        f"This tokenizer's pieces do not align with the words of {' '.join(words)!r}: {what}."
+    )
 
 
 def windows(n_pieces: int, capacity: int) -> list[tuple[int, int]]:

@@ -14,8 +14,10 @@ from pydantic import ValidationError
 
 from common.errors import UserError
 from common.registry import did_you_mean
-from data.sources import corpora
+from data.sources import corpora, find_corpus
 from probes.config import PROBES, RunConfig
+from probes.models import find_models
+from probes.terminal import progress
 from tasks.builtin import tasks
 
 EXAMPLES = """\
@@ -83,7 +85,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _layers(text: str) -> tuple[int, ...]:
-    return () if text == "all" else tuple(sorted({int(part) for part in text.split(",")}))
+    if text == "all":
+        return ()
+    if not all(part.strip().isdigit() for part in text.split(",")):
+        raise UserError(
+            f"--layers {text}: give all, or numbers such as 0,3,6; layers count from 0, the "
+            "embedding output."
+        )
+    return tuple(sorted({int(part) for part in text.split(",")}))
 
 
 def _auto_int(text: str) -> int | None:
@@ -122,12 +131,14 @@ def _main(arguments: list[str]) -> int:
     if config.offline:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
-    from probes.run import find_subjects, run_models
-    from probes.terminal import progress
-
     progress.verbose, progress.quiet = verbose, quiet
+    sources = find_models(models, config)
+    find_corpus(config.corpus, config.data_dir)
+
+    from probes.run import Subject, run_models
+
     command = shlex.join(["python", "run_probes.py", *arguments])
-    run_models(config, find_subjects(models, config), command)
+    run_models(config, [Subject(source, config) for source in sources], command)
     return 0
 
 
@@ -151,6 +162,4 @@ def validate(given: dict[str, object]) -> RunConfig:
     corpora.get(config.corpus)
     for name in config.tasks:
         tasks.get(name)
-    if any(layer < 0 for layer in config.layers):
-        raise UserError("--layers: layers count from 0, the embedding output.")
     return config

@@ -2,15 +2,14 @@
 
 Layer 0 is what enters the first block (embeddings, with position embeddings and norm where
 the model adds them there); layer L is `last_hidden_state`, which is after the final norm in
-architectures that have one.
+architectures that have one. docs/architectures.md has the table.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,8 +23,19 @@ from probes.alignment import (
     window_of_pieces,
     windows,
 )
+from probes.collectors import Collector, Rows, layer_states
+from probes.collectors import WordVectors as WordVectors
 from probes.config import DType, Pooling
-from probes.models import RANDOM, ModelSource
+from probes.loading import (
+    accepted_arguments,
+    digest_of_loaded,
+    is_causal,
+    load_files,
+    part_that_reads,
+    place,
+    usable_window,
+)
+from probes.models import ModelSource
 from probes.views import Text
 
 BATCH_TOKENS = {"cpu": 512, "cuda": 16384, "mps": 8192}
@@ -46,54 +56,25 @@ class ModelInfo:
     window: int
 
 
-@dataclass(frozen=True)
-class Rows:
-    """One forward pass: windows of texts, right-padded, and whose pieces they hold.
-
-    Attributes:
-        ids, mask: shape (rows, length).
-        position: index into the flattened (rows × length) positions of each piece that
-            counts, grouped by word. Shape (pieces,).
-        offset: where each word's pieces start in `position`. Shape (words,).
-        weight: share of each piece in its word's vector. Shape (pieces,).
-        word: the word's place among the words that the batch keeps. Shape (words,).
-    """
-
-    ids: torch.Tensor
-    mask: torch.Tensor
-    position: torch.Tensor
-    offset: torch.Tensor
-    weight: torch.Tensor
-    word: torch.Tensor
-
-
-class Collector(Protocol):
-    """Takes from forward passes what it is for.
-
-    Attributes:
-        model_arguments: what the model is asked to return, e.g. ``output_hidden_states``.
-    """
-
-    model_arguments: dict[str, Any]
-
-    def start(self, texts: Sequence[int], n_words: int) -> None:
-        """A batch begins: indices of its texts, and how many words they keep."""
-
-    def add(self, rows: Rows, output: Any) -> None:
-        """One forward pass of the batch."""
-
-    def finish(self) -> None:
-        """The batch is complete."""
-
-
 class Encoder:
-    """A model in evaluation mode on one device, with its tokenizer.
+    """A model in evaluation mode, where it lies, with its tokenizer.
 
     Args:
-        model: a transformers encoder, decoder, or encoder–decoder (its encoder is used).
+        model: a transformers encoder, decoder, or encoder–decoder (its encoder is used); a
+            head on top of it is left aside. It is put into evaluation mode and moved to
+            `device`, otherwise left as it is.
         tokenizer: the fast tokenizer that belongs to it.
         name: what tables call it.
-        device: where it runs; "auto" takes CUDA or MPS if there is one.
+        device: where it runs; "auto" takes CUDA or MPS if there is one. A model that is
+            spread over several devices stays there.
+
+    Attributes:
+        device: where its inputs go.
+        capacity: subwords that fit into its window beside the special tokens.
+
+    Raises:
+        UserError: the tokenizer does not fit the model, or the model does not give one
+            vector per token and layer that is independent of padding.
     """
 
     def __init__(
@@ -106,30 +87,74 @@ class Encoder:
         digest: str = "",
         device: str = "auto",
     ) -> None:
-        if model.config.is_encoder_decoder:
-            model = model.get_encoder()
-        if getattr(model, "pooler", None) is not None:
-            model.pooler = None
-        self.device = pick_device(device)
-        self.model = model.to(self.device).eval()
-        config = model.config.get_text_config()
-        self.words = WordTokenizer(tokenizer, pad_id=getattr(config, "pad_token_id", None))
-        window = usable_window(model, tokenizer)
+        self.model = part_that_reads(model).eval()
+        self.device = place(model, self.model, device)
+        self._arguments = accepted_arguments(self.model)
+        self.words = WordTokenizer(tokenizer)
+        if is_causal(self.model):
+            # Some decoders' tokenizers list a mask token that the model never saw.
+            self.words.mask_id = None
+        rows = self.model.get_input_embeddings().weight.shape[0]
+        if self.words.highest_id >= rows:
+            raise UserError(
+                f"--model {name}: its tokenizer yields ids up to {self.words.highest_id}, but it "
+                f"has only {rows} embeddings; they do not belong together."
+            )
+        config = self.model.config.get_text_config()
+        pads = (getattr(config, "pad_token_id", None), tokenizer.pad_token_id)
+        self._pad_id: int = next((i for i in pads if i is not None and 0 <= i < rows), 0)
+        window = usable_window(self.model, tokenizer)
         self.capacity = window - len(self.words.prefix) - len(self.words.suffix)
         if self.capacity < 1:
             raise UserError(
                 f"--model {name}: its window of {window} tokens leaves no room for text."
             )
+        n_layers, hidden_size = self._try_out(name, rows)
         self.info = ModelInfo(
             name=name,
             revision=revision,
-            digest=digest or digest_of_loaded(model, tokenizer),
-            architecture=type(model).__name__,
-            n_layers=config.num_hidden_layers,
-            hidden_size=config.hidden_size,
-            parameters=sum(p.numel() for p in model.parameters()),
+            digest=digest or digest_of_loaded(self.model, tokenizer),
+            architecture=type(self.model).__name__,
+            n_layers=n_layers,
+            hidden_size=hidden_size,
+            parameters=sum(p.numel() for p in self.model.parameters()),
             window=window,
         )
+
+    def _try_out(self, name: str, rows: int) -> tuple[int, int]:
+        """Number of layers and hidden size, counted in one small pass.
+
+        Two equal rows with different fillers: what padding holds must not reach the text.
+        """
+        text = [*self.words.prefix, rows // 2, *self.words.suffix]
+        ids = torch.tensor([[*text, self._pad_id], [*text, rows - 1]])
+        mask = torch.ones_like(ids)
+        mask[:, -1] = 0
+        states = layer_states(self._forward(ids, mask, WordVectors.model_arguments))
+        shapes = {tuple(state.shape) for state in states}
+        expected = (*ids.shape, states[-1].shape[-1])
+        if shapes != {expected}:
+            raise UserError(
+                f"--model {name}: its layers give {sorted(shapes)} for {ids.shape[1]} tokens, not "
+                "one vector of one size per token and layer."
+            )
+        one, other = (states[-1][row, :-1].float() for row in (0, 1))
+        if (one - other).norm() > 1e-2 * one.norm():
+            raise UserError(
+                f"--model {name}: padding changes its vectors, so that they would depend on which "
+                "texts share a batch; this architecture is not supported."
+            )
+        return len(states) - 1, expected[-1]
+
+    def _forward(self, ids: torch.Tensor, mask: torch.Tensor, arguments: dict[str, Any]) -> Any:
+        # Segment ids are left out: every model that has them takes 0 throughout.
+        with torch.inference_mode():
+            return self.model(
+                input_ids=ids.to(self.device),
+                attention_mask=mask.to(self.device),
+                **self._arguments,
+                **arguments,
+            )
 
     def split(self, texts: Sequence[Text]) -> list[Pieces]:
         """Subwords of `texts`."""
@@ -154,21 +179,12 @@ class Encoder:
 
         Yields:
             the number of texts of each batch when it is done.
-
-        Raises:
-            UserError: the device ran out of memory.
         """
         for batch in batches:
             kept = [texts[i].keep[1] - texts[i].keep[0] for i in batch]
             collector.start(batch, sum(kept))
             for rows in self._rows(texts, pieces, batch, pooling, batch_tokens):
-                with torch.inference_mode():
-                    output = self.model(
-                        input_ids=rows.ids.to(self.device),
-                        attention_mask=rows.mask.to(self.device),
-                        **collector.model_arguments,
-                    )
-                collector.add(rows, output)
+                collector.add(rows, self._forward(rows.ids, rows.mask, collector.model_arguments))
             collector.finish()
             yield len(batch)
 
@@ -201,7 +217,7 @@ class Encoder:
 
     def _pad(self, parts: list[tuple[Ints, Ints, Ints, Ints]]) -> Rows:
         length = max(len(part[0]) for part in parts)
-        ids = np.full((len(parts), length), self.words.pad_id, dtype=np.int64)
+        ids = np.full((len(parts), length), self._pad_id, dtype=np.int64)
         mask = np.zeros((len(parts), length), dtype=np.int64)
         for row, (row_ids, *_) in enumerate(parts):
             ids[row, : len(row_ids)] = row_ids
@@ -218,42 +234,6 @@ class Encoder:
             weight=torch.from_numpy(share.astype(np.float32)),
             word=torch.from_numpy(owner[changes]),
         )
-
-
-class WordVectors:
-    """Collects the vectors of every layer, one per kept word.
-
-    After each batch, `vectors` holds one float32 array (words, hidden size) per layer.
-    """
-
-    model_arguments = {"output_hidden_states": True}
-
-    def __init__(self) -> None:
-        self.vectors: list[torch.Tensor] = []
-        self._n_words = 0
-
-    def start(self, texts: Sequence[int], n_words: int) -> None:
-        """See `Collector`."""
-        self.vectors, self._n_words = [], n_words
-
-    def add(self, rows: Rows, output: Any) -> None:
-        """Pool each word's pieces; a word's pieces may come in several passes."""
-        for layer, hidden in enumerate(output.hidden_states):
-            flat = hidden.reshape(-1, hidden.shape[-1]).float()
-            device = flat.device
-            pooled = torch.nn.functional.embedding_bag(
-                rows.position.to(device),
-                flat,
-                rows.offset.to(device),
-                mode="sum",
-                per_sample_weights=rows.weight.to(device),
-            )
-            if layer == len(self.vectors):
-                self.vectors.append(flat.new_zeros(self._n_words, flat.shape[-1]))
-            self.vectors[layer].index_add_(0, rows.word.to(device), pooled)
-
-    def finish(self) -> None:
-        """See `Collector`."""
 
 
 def plan_batches(pieces: Sequence[Pieces], capacity: int, batch_tokens: int) -> list[list[int]]:
@@ -285,38 +265,15 @@ def load_encoder(
 ) -> Encoder:
     """Load the model that `source` points at.
 
-    Raises:
-        UserError: transformers cannot load it, or its files lack weights that it needs.
-    """
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
-    from transformers.utils import logging as hf_logging
+    Args:
+        device: a torch device, "auto", or "map" to spread the layers over all devices.
+        dtype: in which it computes; "auto" is float32.
 
-    folder = str(source.folder)
-    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
-    precision = torch.float32 if dtype == "auto" else getattr(torch, dtype)
-    hf_logging.set_verbosity_error()
-    hf_logging.disable_progress_bar()
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, add_prefix_space=True, **options)
-        if source.random:
-            config = AutoConfig.from_pretrained(folder, **options)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(source.seed)
-                model = AutoModel.from_config(
-                    config, dtype=precision, trust_remote_code=trust_remote_code
-                )
-        else:
-            model, loading = AutoModel.from_pretrained(
-                folder,
-                dtype=precision,
-                use_safetensors=True,
-                output_loading_info=True,
-                **options,
-            )
-            _require_all_weights(source, loading)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
-        first = str(error).strip().split("\n")[0]
-        raise UserError(f"--model {source.name}: transformers cannot load it: {first}") from error
+    Raises:
+        UserError: transformers cannot load it, its files lack weights that it needs, or it is
+            not a model whose word vectors can be taken (see `Encoder`).
+    """
+    model, tokenizer = load_files(source, device, dtype, trust_remote_code)
     return Encoder(
         model,
         tokenizer,
@@ -325,62 +282,3 @@ def load_encoder(
         digest=source.digest,
         device=device,
     )
-
-
-def _require_all_weights(source: ModelSource, loading: dict[str, Any]) -> None:
-    missing = sorted(key for key in loading["missing_keys"] if not key.startswith("pooler."))
-    missing += sorted(str(key) for key in loading["mismatched_keys"])
-    if missing:
-        raise UserError(
-            f"--model {source.name}: {len(missing)} weights are not in its files and would be drawn "
-            f"at random (first: {missing[0]}); ask for a random twin with {RANDOM}{source.name}."
-        )
-
-
-def usable_window(model: Any, tokenizer: Any) -> int:
-    """How many tokens, special ones included, the model can read at once.
-
-    RoBERTa's kin count positions from the padding index on: 514 position embeddings hold 512
-    tokens. The tokenizer's own limit is heeded where it is smaller.
-    """
-    limits = []
-    configured = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    if isinstance(configured, int) and configured > 0:
-        limits.append(configured)
-    for name, module in model.named_modules():
-        table = name.rpartition(".")[2]
-        if table == "position_embeddings" and isinstance(module, torch.nn.Embedding):
-            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
-            limits.append(module.num_embeddings - reserved)
-    if tokenizer.model_max_length < 10**6:
-        limits.append(tokenizer.model_max_length)
-    return min(limits, default=512)
-
-
-def pick_device(device: str) -> torch.device:
-    """The torch device called `device`; "auto" prefers CUDA, then MPS, then the CPU.
-
-    Raises:
-        UserError: there is no such device here.
-    """
-    if device == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        picked = torch.device(device)
-        torch.empty(0, device=picked)
-    except (RuntimeError, AssertionError) as error:
-        first = str(error).strip().split("\n")[0]
-        raise UserError(f"--device {device}: {first}") from error
-    return picked
-
-
-def digest_of_loaded(model: Any, tokenizer: Any) -> str:
-    """SHA-256 over the weights, configuration and tokenizer of a model in memory."""
-    digest = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode())
-    digest.update(model.config.to_json_string().encode())
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()

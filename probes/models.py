@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import UserError
 from common.files import sha256
+from probes.config import RunConfig
 
 RANDOM = "random:"
 """Prefix of a model name: the same architecture with fresh weights."""
@@ -107,6 +109,14 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         seed=0,
         digest=_digest(folder, random, seed=0),
     )
+
+
+def find_models(names: Sequence[str], config: RunConfig) -> list[ModelSource]:
+    """Find every model, each once, before anything is computed with any of them."""
+    return [
+        find_model(name, revision=config.revision, offline=config.offline)
+        for name in dict.fromkeys(names)
+    ]
 
 
 def _packaged(name: str, *, weights: bool) -> tuple[Path, str]:

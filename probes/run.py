@@ -21,7 +21,7 @@ from probes.config import RunConfig
 from probes.encoder import BATCH_TOKENS, Encoder, load_encoder
 from probes.examples import Examples, collect_examples
 from probes.leaderboard import tidy, write_leaderboard
-from probes.models import ModelSource, find_model
+from probes.models import ModelSource, find_models
 from probes.plan import FitUnit, Plan, make_plan
 from probes.probing import (
     corpus_counts,
@@ -79,7 +79,7 @@ class Results:
         return tidy(self.results)
 
 
-def run(
+def run_probes(
     model: str | Sequence[str] | tuple[Any, Any],
     *,
     name: str | None = None,
@@ -133,26 +133,19 @@ class Subject:
 
 
 def _subjects(model: Any, name: str | None, config: RunConfig) -> list[Subject]:
-    if isinstance(model, str):
-        return find_subjects([model], config)
-    if isinstance(model, (list, tuple)) and all(isinstance(m, str) for m in model):
-        return find_subjects(model, config)
+    names = [model] if isinstance(model, str) else model
+    if isinstance(names, (list, tuple)) and all(isinstance(n, str) for n in names):
+        return [Subject(source, config) for source in find_models(names, config)]
     try:
         network, tokenizer = model
     except (TypeError, ValueError) as error:
-        raise UserError("run() takes a name, several names, or (model, tokenizer).") from error
+        raise UserError(
+            "run_probes() takes a name, several names, or (model, tokenizer)."
+        ) from error
     label = name or type(network).__name__
     encoder = Encoder(network, tokenizer, name=label, device=config.device)
     source = ModelSource(label, Path(), "in memory", False, 0, encoder.info.digest)
     return [Subject(source, config, loaded=encoder)]
-
-
-def find_subjects(names: Sequence[str], config: RunConfig) -> list[Subject]:
-    """Find all models before anything is computed."""
-    return [
-        Subject(find_model(n, revision=config.revision, offline=config.offline), config)
-        for n in dict.fromkeys(names)
-    ]
 
 
 def run_models(config: RunConfig, subjects: Sequence[Subject], command: str = "") -> Results:
@@ -241,7 +234,17 @@ class _Session:
     command: str
 
     def work_off(self) -> Iterator[Result]:
-        """Compute the plan's units, writing each result the moment it is done."""
+        """Compute the plan's units, writing each result the moment it is done.
+
+        Raises:
+            UserError: a layer was asked for that the model does not have.
+        """
+        if not self.plan.todo:
+            return
+        n_blocks, asked = self.subject.encoder.info.n_layers, max(self.config.layers, default=0)
+        if asked > n_blocks:
+            name = self.subject.source.name
+            raise UserError(f"--layers {asked}: {name} has layers 0 to {n_blocks}.")
         examples: dict[str, Examples] = {}
         views: dict[str, tuple[View, Vectors]] = {}
         for unit in self.plan.todo:
@@ -289,11 +292,6 @@ class _Session:
 
     def _fit(self, unit: FitUnit, examples: Examples, view: View, vectors: Vectors) -> Result:
         layers = unit.layers or tuple(range(vectors.n_layers))
-        if layers[-1] >= vectors.n_layers:
-            raise UserError(
-                f"--layers {layers[-1]}: {self.subject.source.name} has layers 0 to "
-                f"{vectors.n_layers - 1}."
-            )
         what = f"{unit.task} · {unit.probe.family}"
         with progress.bar(what, total=len(layers), unit="layer") as bar:
             outcome = probe(

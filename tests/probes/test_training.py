@@ -1,0 +1,192 @@
+"""Batched probes against scikit-learn and closed forms on the same numbers."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from probes.config import PROBES
+from probes.heads import MLP, Linear, cross_entropy, squared_error
+from probes.training import Batches, batch_bounds, bootstrap_weights, fit, predict
+
+N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
+
+
+def make(n, seed, regression=False):
+    """Sentences of 1 to 9 words; layer 1 carries the label better than layer 0."""
+    torch.manual_seed(seed)
+    truth = torch.Generator().manual_seed(99)
+    x = torch.randn(N_LAYERS, n, N_FEATURES)
+    w = torch.randn(N_FEATURES, N_CLASSES, generator=truth)
+    y = (x[1] @ w + torch.randn(n, N_CLASSES)).argmax(1)
+    if regression:
+        y = x[1] @ w[:, 0] + 3 + 0.5 * torch.randn(n)
+    sentences = torch.arange(n) // 5
+    return Batches(x, y, torch.ones(n), sentences, batch_bounds(sentences))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make(3000, 1), make(500, 2)
+
+
+def torch_cross_entropy(logits, y, weights):
+    flat = torch.nn.functional.cross_entropy(
+        logits.reshape(-1, logits.shape[-1]), y.repeat(4), reduction="none"
+    )
+    return (flat.view(logits.shape[:-1]) * weights).sum()
+
+
+def torch_squared_error(outputs, y, weights):
+    return 0.5 * ((outputs[..., 0] - y) ** 2 * weights).sum()
+
+
+theirs_of = {cross_entropy: torch_cross_entropy, squared_error: torch_squared_error}
+
+
+@pytest.mark.parametrize("head", [Linear(), MLP(5)], ids=["linear", "mlp"])
+@pytest.mark.parametrize("loss", [cross_entropy, squared_error], ids=["ce", "mse"])
+def test_hand_written_gradients_are_autograds(head, loss):
+    torch.manual_seed(0)
+    n_outputs = 3 if loss is cross_entropy else 1
+    x = torch.randn(2, 11, 6)
+    y = torch.randint(3, (11,)) if n_outputs == 3 else torch.randn(11)
+    weights = torch.rand(2, 11)
+    parameters = [p + 0.1 * torch.randn_like(p) for p in head.initial(2, [0, 1], 6, n_outputs)]
+    leaves = [p.clone().requires_grad_() for p in parameters]
+    value = theirs_of[loss](head.outputs(leaves, x), y, weights)
+    expected = torch.autograd.grad(value, leaves)
+    _, errors = loss(head.outputs(parameters, x), y, weights)
+    for ours, theirs in zip(head.gradient(parameters, x, errors), expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_cross_entropy_is_torchs_on_logits():
+    torch.manual_seed(0)
+    logits, y = torch.randn(1, 1, 50, 4), torch.randint(4, (50,))
+    ours, _ = cross_entropy(logits.clone(), y, torch.ones(1, 50))
+    assert ours.item() == pytest.approx(
+        torch.nn.functional.cross_entropy(logits[0, 0], y, reduction="sum").item()
+    )
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_linear_probe_reaches_the_converged_solution(data, balanced):
+    train, dev = data
+    spec = PROBES["linear"]
+    if balanced:
+        count = torch.bincount(train.labels)
+        of_class = len(train.labels) / (len(count) * count)
+        train, dev = (
+            Batches(b.features, b.labels, of_class[b.labels].float(), b.sentences, b.bounds)
+            for b in data
+        )
+    fitted = fit(train, dev, N_CLASSES, spec, [0])
+    for layer in range(N_LAYERS):
+        best = np.inf
+        for strength in spec.strengths:
+            c = 1 / (strength * len(train.labels))
+            model = LogisticRegression(
+                C=c, max_iter=2000, tol=1e-8, class_weight="balanced" if balanced else None
+            ).fit(train.features[layer], train.labels)
+            p = model.predict_proba(dev.features[layer])[np.arange(500), dev.labels]
+            best = min(best, float(-(np.log(p) * dev.weights.numpy()).sum() / dev.weights.sum()))
+        assert fitted.dev_loss[layer, 0].item() == pytest.approx(best, rel=0.01)
+
+
+def test_ridge_is_scikit_learns():
+    train, dev = make(900, 1, regression=True), make(300, 2, regression=True)
+    spec = PROBES["linear"]
+    fitted = fit(train, dev, 0, spec, [0])
+    for layer in range(N_LAYERS):
+        losses = {}
+        for strength in spec.strengths:
+            model = Ridge(alpha=strength * 900).fit(train.features[layer], train.labels)
+            error = model.predict(dev.features[layer]) - dev.labels.numpy()
+            losses[strength] = 0.5 * (error**2).mean()
+        best = min(losses, key=losses.get)
+        assert fitted.strength[layer, 0].item() == pytest.approx(best)
+        assert fitted.dev_loss[layer, 0].item() == pytest.approx(losses[best], rel=1e-4)
+    model = Ridge(alpha=fitted.strength[1, 0].item() * 900).fit(train.features[1], train.labels)
+    ours = predict(fitted, dev.features, 0, spec)[1, 0]
+    np.testing.assert_allclose(ours, model.predict(dev.features[1]), atol=1e-4)
+
+
+def test_bootstrap_seeds_are_weighted_fits():
+    train, dev = make(900, 1, regression=True), make(300, 2, regression=True)
+    weights = bootstrap_weights(train.sentences, 3)
+    fitted = fit(train, dev, 0, PROBES["linear"], [0, 3])
+    strength = fitted.strength[1, 1].item()
+    model = Ridge(alpha=strength * weights.sum().item())
+    model.fit(train.features[1], train.labels, sample_weight=weights)
+    ours = predict(fitted, dev.features, 0, PROBES["linear"])[1, 1]
+    np.testing.assert_allclose(ours, model.predict(dev.features[1]), atol=1e-3)
+    assert not torch.equal(fitted.parameters[0][1, 0], fitted.parameters[0][1, 1])
+
+
+def test_bootstrap_draws_whole_sentences_and_seed_0_draws_each_once():
+    sentences = torch.tensor([4, 4, 4, 1, 1, 7, 9, 9])
+    assert bootstrap_weights(sentences, 0).tolist() == [1] * 8
+    weights = bootstrap_weights(sentences, 5)
+    for number in (1, 4, 7, 9):
+        assert len(weights[sentences == number].unique()) == 1
+    per_sentence = sum(weights[sentences == n][0].item() for n in (1, 4, 7, 9))
+    assert per_sentence == 4
+    # Independent of the layout.
+    order = torch.tensor([5, 0, 1, 2, 6, 7, 3, 4])
+    assert torch.equal(bootstrap_weights(sentences[order], 5), weights[order])
+
+
+def test_mlp_learns_what_a_linear_probe_cannot():
+    def xor(n, seed):
+        torch.manual_seed(seed)
+        x = torch.randn(1, n, 4)
+        y = ((x[0, :, 0] > 0) ^ (x[0, :, 1] > 0)).long()
+        sentences = torch.arange(n)
+        return Batches(x, y, torch.ones(n), sentences, batch_bounds(sentences))
+
+    train, dev = xor(4000, 1), xor(1000, 2)
+    accuracy = {}
+    for family in ("linear", "mlp"):
+        fitted = fit(train, dev, 2, PROBES[family], [0])
+        given = predict(fitted, dev.features, 2, PROBES[family])[0, 0]
+        accuracy[family] = (given == dev.labels).float().mean().item()
+    assert accuracy["linear"] < 0.6
+    assert accuracy["mlp"] > 0.95
+
+
+def test_scores_do_not_depend_on_the_layers_fitted_beside(data):
+    train, dev = data
+    together = fit(train, dev, N_CLASSES, PROBES["mlp"], [0, 1])
+    top = [
+        Batches(b.features[1:], b.labels, b.weights, b.sentences, b.bounds) for b in (train, dev)
+    ]
+    alone = fit(*top, N_CLASSES, PROBES["mlp"], [0])
+    a = predict(together, dev.features, N_CLASSES, PROBES["mlp"])[1, 0]
+    b = predict(alone, dev.features[1:], N_CLASSES, PROBES["mlp"])[0, 0]
+    assert (a != b).sum() <= 2
+
+
+def test_same_inputs_give_the_same_numbers(data):
+    train, dev = data
+    first, second = (fit(train, dev, N_CLASSES, PROBES["linear"], [0, 1]) for _ in range(2))
+    assert torch.equal(first.dev_loss, second.dev_loss)
+    assert torch.equal(first.parameters[0], second.parameters[0])
+
+
+def test_a_constant_feature_set_gives_the_majority():
+    n = 600
+    x = torch.zeros(1, n, 5)
+    y = (torch.arange(n) % 3 == 0).long()
+    sentences = torch.arange(n)
+    data = Batches(x, y, torch.ones(n), sentences, batch_bounds(sentences))
+    fitted = fit(data, data, 2, PROBES["linear"], [0])
+    assert predict(fitted, x, 2, PROBES["linear"]).unique().tolist() == [0]
+    entropy = -(1 / 3 * np.log(1 / 3) + 2 / 3 * np.log(2 / 3))
+    assert fitted.dev_loss.item() == pytest.approx(entropy, rel=1e-3)
+
+
+def test_batches_never_split_a_sentence():
+    sentences = torch.tensor([3] * 300 + [1] * 300 + [2] * 700 + [5] * 10)
+    assert batch_bounds(sentences) == [0, 600, 1300, 1310]
+    assert batch_bounds(torch.tensor([0])) == [0, 1]

@@ -1,0 +1,186 @@
+"""Every task on sentences written by hand."""
+
+from collections import Counter
+
+import pytest
+
+from common.errors import UserError
+from data.sentence import ROOT, Frame, Sentence
+from tasks.builtin import tasks
+from tasks.depth import depths
+from tasks.task import Example, Excluded, Task
+
+
+def sentence(text, upos="", heads=(), deprels="", feats=(), **layers):
+    return Sentence(
+        "s1",
+        "en",
+        tuple(text.split()),
+        upos=tuple(upos.split()),
+        heads=tuple(heads),
+        deprels=tuple(deprels.split()),
+        feats=tuple(feats),
+        **layers,
+    )
+
+
+SING, PLUR = {"Number": "Sing"}, {"Number": "Plur"}
+
+
+def finite(number, tense="Pres"):
+    return {"Number": number, "Tense": tense, "VerbForm": "Fin"}
+
+
+# The keys to the cabinet are old
+KEYS = sentence(
+    "The keys to the cabinet are old",
+    "DET NOUN ADP DET NOUN AUX ADJ",
+    (1, 6, 4, 4, 1, 6, ROOT),
+    "det nsubj case det nmod cop root",
+    ({}, PLUR, {}, {}, SING, finite("Plur"), {}),
+)
+
+
+def test_pos():
+    examples = tasks.get("pos").examples(KEYS)
+    assert [e.label for e in examples] == list(KEYS.upos)
+    assert examples[1] == Example("NOUN", (1, 2), type="keys")
+
+
+def test_chunking():
+    s = sentence("She runs", chunks=("B-NP", "B-VP"))
+    assert [(e.label, e.span) for e in tasks.get("chunking").examples(s)] == [
+        ("B-NP", (0, 1)),
+        ("B-VP", (1, 2)),
+    ]
+
+
+def test_depth_counts_edges_to_the_root():
+    assert depths(KEYS.heads) == [2, 1, 3, 3, 2, 1, 0]
+    assert [e.label for e in tasks.get("depth").examples(KEYS)] == [2, 1, 3, 3, 2, 1, 0]
+    with pytest.raises(ValueError, match="cycle"):
+        depths((1, 0))
+
+
+def test_agreement_hides_the_finite_copula_and_counts_the_attractor():
+    (example,) = tasks.get("agreement").examples(KEYS)
+    assert example == Example(
+        "Plur",
+        (5, 6),
+        type="keys",
+        hide=5,
+        cue=1,
+        groups=("1+ attractors",),
+        reference="Plur",
+    )
+
+
+def agreement_of(text, upos, heads, deprels, feats):
+    return tasks.get("agreement").examples(sentence(text, upos, heads, deprels, feats))
+
+
+def test_agreement_takes_the_verb_itself_and_sees_no_attractor_of_the_same_number():
+    (example,) = agreement_of(
+        "Dogs near cats bark",
+        "NOUN ADP NOUN VERB",
+        (3, 2, 0, ROOT),
+        "nsubj case nmod root",
+        (PLUR, {}, PLUR, finite("Plur")),
+    )
+    assert (example.hide, example.groups) == (3, ("0 attractors",))
+
+
+@pytest.mark.parametrize(
+    ("form", "feats", "reason"),
+    [
+        ("barked", finite("Plur", "Past"), "form does not show number"),
+        ("bark", {"VerbForm": "Inf"}, "no finite verb with Number"),
+    ],
+)
+def test_agreement_counts_what_it_leaves_out(form, feats, reason):
+    found = agreement_of(f"Dogs {form}", "NOUN VERB", (1, ROOT), "nsubj root", (PLUR, feats))
+    assert found == [Excluded(reason)]
+
+
+def test_agreement_keeps_was_and_were_in_the_past():
+    (example,) = agreement_of(
+        "Dogs Were barking",
+        "NOUN AUX VERB",
+        (2, 2, ROOT),
+        "nsubj aux root",
+        (PLUR, finite("Plur", "Past"), {"VerbForm": "Part"}),
+    )
+    assert (example.label, example.hide) == ("Plur", 1)
+
+
+def test_agreement_leaves_out_two_finite_verbs_and_pronoun_subjects():
+    found = agreement_of(
+        "Dogs do are barking",
+        "NOUN AUX AUX VERB",
+        (3, 3, 3, ROOT),
+        "nsubj aux aux:pass root",
+        (PLUR, finite("Plur"), finite("Plur"), {}),
+    )
+    assert found == [Excluded("several finite verbs with Number")]
+    assert not agreement_of(
+        "They bark", "PRON VERB", (1, ROOT), "nsubj root", (PLUR, finite("Plur"))
+    )
+
+
+def test_agreement_cue_after_the_verb_in_inversion():
+    (example,) = agreement_of(
+        "Are dogs loud", "AUX NOUN ADJ", (2, 2, ROOT), "cop nsubj root", (finite("Plur"), PLUR, {})
+    )
+    assert (example.hide, example.cue) == (0, 1)
+
+
+def test_scissors_ask_for_a_plural_verb():
+    (example,) = agreement_of(
+        "Scissors cut", "NOUN VERB", (1, ROOT), "nsubj root", ({"Number": "Ptan"}, finite("Plur"))
+    )
+    assert example.reference == "Plur"
+
+
+def test_srl_pairs_predicate_and_argument_and_skips_v():
+    s = sentence(
+        "The vase that she broke fell",
+        frames=(
+            Frame(
+                "break.01",
+                (4, 5),
+                (("ARG1", (0, 2)), ("R-ARG1", (2, 3)), ("ARG0", (3, 4)), ("C-V", (5, 6))),
+            ),
+        ),
+    )
+    found = tasks.get("srl").examples(s)
+    assert [(e.label, e.span, e.span2, e.groups) for e in found] == [
+        ("ARG1", (4, 5), (0, 2), ("core", "without R- and C-")),
+        ("R-ARG1", (4, 5), (2, 3), ()),
+        ("ARG0", (4, 5), (3, 4), ("core", "without R- and C-")),
+    ]
+
+
+def test_a_sentence_without_the_annotation_gives_no_examples():
+    bare = Sentence("s", "en", ("Hello",))
+    assert all(tasks.get(name).examples(bare) == [] for name in tasks)
+
+
+def test_a_span_outside_the_sentence_is_named():
+    broken = Task(
+        "t", 1, (), "word", "classification", "accuracy", (), lambda s: [Example("x", (0, 9))], ""
+    )
+    with pytest.raises(UserError, match=r"'t' gave the span \(0, 9\) for sentence 's' of 1 words"):
+        broken.examples(Sentence("s", "en", ("Hello",)))
+
+
+@pytest.mark.real_data
+def test_ewt_agreement_examples(real_data):
+    from data.sources import find_corpus
+
+    corpus = find_corpus("ewt", real_data).load()
+    task = tasks.get("agreement")
+    found = {
+        split: Counter(type(x).__name__ for s in part for x in task.examples(s))
+        for split, part in corpus.splits.items()
+    }
+    assert (found["train"]["Example"], found["test"]["Example"]) == (3985, 484)
