@@ -53,7 +53,7 @@ PROBES: dict[Family, ProbeSpec] = {
     "mlp": ProbeSpec(
         family="mlp",
         hidden=256,
-        strengths=(1e-5, 1e-4, 1e-3, 1e-2),
+        strengths=(1e-4, 1e-3, 1e-2),
         keep=1,
         step=0.002,
         passes=6,

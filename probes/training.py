@@ -23,6 +23,9 @@ BATCH = 512
 _CHECKS = 12
 """How often in a fit the dev loss is looked at."""
 
+_SEARCH = 0.2
+"""Length of the search over strengths, as a share of a full fit."""
+
 _BETAS = (0.9, 0.99)
 _EVALUATION_BLOCK = 4096
 
@@ -113,7 +116,8 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
     grid = torch.tensor(spec.strengths, device=device)
     chosen = torch.empty(n_layers, 0, dtype=torch.long, device=device)
     if len(grid) > spec.keep:
-        short = trainer.run([seeds[0]] * len(grid), grid.expand(n_layers, -1), weights[:1], 0.25)
+        search = grid.expand(n_layers, -1)
+        short = trainer.run([seeds[0]] * len(grid), search, weights[:1], _SEARCH)
         chosen = _neighbourhood(short.dev_loss, spec.keep)
     else:
         chosen = torch.arange(len(grid), device=device).expand(n_layers, -1)
