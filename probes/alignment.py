@@ -177,7 +177,7 @@ def word_of_pieces(word_ids: Sequence[int | None], words: Sequence[str]) -> Ints
     if (owner < 0).any():
         what = f"piece {int(np.argmin(owner))} belongs to no word"
     elif (np.diff(owner) < 0).any():
-        what = f"pieces of word {int(owner[np.argmin(np.diff(owner))])} lie after later words'"
+        what = f"pieces of word {int(owner[1:][np.argmin(np.diff(owner))])} lie after later words'"
     else:
         return owner
     raise UserError(

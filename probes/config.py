@@ -30,9 +30,11 @@ class ProbeSpec(Frozen):
     hidden: int = 0
     """Units of the hidden layer; 0 for a linear probe."""
     strengths: tuple[float, ...]
-    """L2 strengths to choose from on dev, ascending."""
-    keep: int
-    """Neighbouring strengths that go from the short search into the full fit."""
+    """L2 strengths of the search, ascending; the best on dev goes into the full fit."""
+    refinement: tuple[float, ...]
+    """Multiples of that strength among which the full fit chooses on dev."""
+    search: float
+    """Length of the search, as a share of the full fit."""
     step: float
     """Adam's step at the start of the cosine schedule."""
     passes: int
@@ -44,17 +46,19 @@ class ProbeSpec(Frozen):
 PROBES: dict[Family, ProbeSpec] = {
     "linear": ProbeSpec(
         family="linear",
-        strengths=(1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0),
-        keep=3,
+        strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
+        refinement=(0.3, 1.0, 3.0),
+        search=0.5,
         step=0.01,
         passes=12,
-        min_steps=1500,
+        min_steps=4000,
     ),
     "mlp": ProbeSpec(
         family="mlp",
         hidden=256,
-        strengths=(1e-4, 1e-3, 1e-2),
-        keep=1,
+        strengths=(1e-4, 1e-3, 1e-2, 1e-1),
+        refinement=(1.0,),
+        search=0.2,
         step=0.002,
         passes=6,
         min_steps=600,

@@ -105,7 +105,7 @@ class Encoder:
         self._pad_id: int = next((i for i in pads if i is not None and 0 <= i < rows), 0)
         window = usable_window(self.model, tokenizer)
         self.capacity = window - len(self.words.prefix) - len(self.words.suffix)
-        if self.capacity < 1:
+        if self.capacity < 2:
             raise UserError(
                 f"--model {name}: its window of {window} tokens leaves no room for text."
             )
@@ -126,8 +126,9 @@ class Encoder:
 
         Two equal rows with different fillers: what padding holds must not reach the text.
         """
-        text = [*self.words.prefix, rows // 2, *self.words.suffix]
-        ids = torch.tensor([[*text, self._pad_id], [*text, rows - 1]])
+        inner = [rows // 2] * min(self.capacity - 1, 8)
+        text = [*self.words.prefix, *inner, *self.words.suffix]
+        ids = torch.tensor([[*text, self._pad_id], [*text, rows // 2]])
         mask = torch.ones_like(ids)
         mask[:, -1] = 0
         states = layer_states(self._forward(ids, mask, WordVectors.model_arguments))

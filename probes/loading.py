@@ -8,6 +8,7 @@ import inspect
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from common.errors import UserError
 from probes.config import DType
@@ -18,6 +19,8 @@ MAP = "map"
 
 DEFAULT_WINDOW = 512
 """Tokens, where neither the model nor its tokenizer sets a bound."""
+
+_UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
 
 
 def load_files(
@@ -50,7 +53,7 @@ def load_files(
                 )
             if device == MAP:
                 model = _spread(model)
-            names = []
+            absent = []
         else:
             model, loading = AutoModel.from_pretrained(
                 folder,
@@ -60,21 +63,29 @@ def load_files(
                 device_map="auto" if device == MAP else None,
                 **options,
             )
-            names = [*loading["missing_keys"], *map(str, loading["mismatched_keys"])]
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+            absent = [*loading["missing_keys"], *map(str, loading["mismatched_keys"])]
+    except Exception as error:
+        # `tokenizers` knows no narrower type for a file that it cannot read.
+        if type(error) is not Exception and not isinstance(error, _UNREADABLE):
+            raise
         first = str(error).strip().split("\n")[0]
         raise UserError(f"--model {source.name}: transformers cannot load it: {first}") from error
     weights = dict(model.named_parameters(remove_duplicate=False))
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # it is computed at every pass and gives no word vector
-    used = {id(weight) for weight in part_that_reads(model).parameters()}
-    missing = sorted(name for name in names if name not in weights or id(weights[name]) in used)
+    _require_weights(source.name, absent, weights, part_that_reads(model))
+    return model, tokenizer
+
+
+def _require_weights(name: str, absent: list[str], weights: dict[str, Any], part: Any) -> None:
+    """Refuse a model of which `part` needs weights that its files lack."""
+    used = {id(weight) for weight in part.parameters()}
+    missing = sorted(key for key in absent if key not in weights or id(weights[key]) in used)
     if missing:
         raise UserError(
-            f"--model {source.name}: {len(missing)} weights are not in its files and would be "
-            f"drawn at random (first: {missing[0]}); {RANDOM}{source.name} is a random twin."
+            f"--model {name}: {len(missing)} weights are not in its files and would be drawn at "
+            f"random (first: {missing[0]}); {RANDOM}{name} is a random twin."
         )
-    return model, tokenizer
 
 
 def _spread(model: Any) -> Any:
@@ -88,7 +99,9 @@ def _spread(model: Any) -> Any:
 def part_that_reads(model: Any) -> Any:
     """The part of `model` whose states are probed: no head, and no decoder behind an encoder."""
     model = model.base_model
-    return model.get_encoder() if model.config.is_encoder_decoder else model
+    # Not by the configuration: an encoder saved on its own says that it is no encoder–decoder.
+    two_texts = "decoder_input_ids" in inspect.signature(model.forward).parameters
+    return model.get_encoder() if two_texts else model
 
 
 def is_causal(model: Any) -> bool:
@@ -104,7 +117,7 @@ def place(model: Any, part: Any, device: str) -> torch.device:
     Raises:
         UserError: there is no such device here.
     """
-    if getattr(model, "hf_device_map", None) is None:
+    if device != MAP and getattr(model, "hf_device_map", None) is None:
         part.to(pick_device(device))
     elif getattr(part, "_hf_hook", None) is not None:
         # Accelerate would bring the vectors of every layer to the device of the input.

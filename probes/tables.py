@@ -16,6 +16,7 @@ from rich.text import Text
 from common.files import published
 from probes.metrics import PERCENT
 from probes.results import Result, read_result
+from tasks.builtin import tasks
 
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -56,18 +57,8 @@ def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
         )
         if alike:
             table.setdefault((other.task.name, other.probe.family), other)
-    order = list(
-        dict.fromkeys(
-            [
-                "pos",
-                "chunking",
-                "depth",
-                "agreement",
-                "srl",
-                *sorted({r.task.name for r in table.values()}),
-            ]
-        )
-    )
+    known = list(tasks)
+    order = [*known, *sorted({name for name, _ in table} - set(known))]
     return sorted(table.values(), key=lambda r: (r.probe.family, order.index(r.task.name)))
 
 
@@ -188,7 +179,7 @@ def print_tables(results: Sequence[Result], console: Console) -> None:
             title=f"{first.model.name} · {first.corpus.name} · {family} probe · test",
             caption="★ best layer on dev · colour: worst to best layer of each task",
         )
-        table.add_column("layer", justify="right")
+        table.add_column("layer", justify="right", no_wrap=True)
         for result in chosen:
             table.add_column(f"{result.task.name}\n{metric_name(result)}", justify="right")
         for name, entries in _rows(chosen).items():

@@ -21,10 +21,7 @@ BATCH = 512
 """Examples per step, give or take a sentence."""
 
 _CHECKS = 12
-"""How often in a fit the dev loss is looked at."""
-
-_SEARCH = 0.2
-"""Length of the search over strengths, as a share of a full fit."""
+"""How often in a full fit the dev loss is looked at."""
 
 _BETAS = (0.9, 0.99)
 _EVALUATION_BLOCK = 4096
@@ -114,25 +111,16 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
     trainer = _Trainer(train, dev, head, loss, max(1, n_outputs), spec)
     n_layers = len(train.features)
     grid = torch.tensor(spec.strengths, device=device)
-    chosen = torch.empty(n_layers, 0, dtype=torch.long, device=device)
-    if len(grid) > spec.keep:
-        search = grid.expand(n_layers, -1)
-        short = trainer.run([seeds[0]] * len(grid), search, weights[:1], _SEARCH)
-        chosen = _neighbourhood(short.dev_loss, spec.keep)
-    else:
-        chosen = torch.arange(len(grid), device=device).expand(n_layers, -1)
-    keep = chosen.shape[1]
-    cell_seeds = [seed for seed in seeds for _ in range(keep)]
-    strengths = grid[chosen].repeat(1, len(seeds))
-    full = trainer.run(cell_seeds, strengths, weights.repeat_interleave(keep, 0), 1.0)
-    return _best_per_seed(full, len(seeds), keep)
-
-
-def _neighbourhood(dev_loss: Tensor, keep: int) -> Tensor:
-    """For each layer the `keep` neighbouring strengths around the best one. Shape (L, keep)."""
-    best = dev_loss.argmin(1)
-    first = (best - keep // 2).clamp(0, dev_loss.shape[1] - keep)
-    return first[:, None] + torch.arange(keep, device=dev_loss.device)
+    search = trainer.run(
+        seeds[:1] * len(grid), grid.expand(n_layers, -1), weights[:1], spec.search, checks=1
+    )
+    coarse = grid[search.dev_loss.argmin(1)]
+    fine = torch.tensor(spec.refinement, device=device)
+    cell_seeds = [seed for seed in seeds for _ in fine]
+    strengths = (coarse[:, None] * fine).repeat(1, len(seeds))
+    weights = weights.repeat_interleave(len(fine), 0)
+    full = trainer.run(cell_seeds, strengths, weights, 1.0, checks=_CHECKS)
+    return _best_per_seed(full, len(seeds), len(fine))
 
 
 def _best_per_seed(fitted: Fit, n_seeds: int, keep: int) -> Fit:
@@ -158,13 +146,18 @@ class _Trainer:
         self.train, self.dev, self.head, self.loss = train, dev, head, loss
         self.n_outputs, self.spec = n_outputs, spec
 
-    def run(self, seeds: list[int], strengths: Tensor, weights: Tensor, share: float) -> Fit:
+    def run(
+        self, seeds: list[int], strengths: Tensor, weights: Tensor, share: float, checks: int
+    ) -> Fit:
         """One schedule, `share` of full length, for cells (layer, k).
+
+        Of each cell the parameters with the least dev loss are returned.
 
         Args:
             seeds: seed of each cell's initialisation. Length K.
             strengths: shape (L, K).
             weights: shape (K, N) or (1, N).
+            checks: how often the dev loss is looked at, the last time at the end.
         """
         features, device = self.train.features, self.train.features.device
         n_layers, _, n_features = features.shape
@@ -174,7 +167,7 @@ class _Trainer:
         mean_weight = weights.mean(1)
         n_batches = len(self.train.bounds) - 1
         n_steps = math.ceil(share * max(self.spec.passes * n_batches, self.spec.min_steps))
-        checks = {math.ceil(n_steps * i / _CHECKS) for i in range(1, _CHECKS + 1)}
+        check_at = {math.ceil(n_steps * i / checks) for i in range(1, checks + 1)}
         generator = torch.Generator().manual_seed(0)
         order: list[int] = []
         best = Fit(
@@ -194,7 +187,7 @@ class _Trainer:
             gradients = self.head.gradient(parameters, x, errors)
             size = self.spec.step * 0.5 * (1 + math.cos(math.pi * step / n_steps))
             _adam_step(parameters, gradients, moments, strengths, size, step)
-            if step in checks:
+            if step in check_at:
                 best = self._keep_best(best, parameters, strengths, step / n_steps)
         return best
 
@@ -263,7 +256,8 @@ def _ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fi
     With weighted means taken off, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D.
     """
     n_layers = len(train.features)
-    grid = torch.tensor(spec.strengths, device=weights.device, dtype=torch.float64)
+    every = sorted({a * b for a in spec.strengths for b in spec.refinement})
+    grid = torch.tensor(every, device=weights.device, dtype=torch.float64)
     cells = []
     for sample in weights:
         total = sample.sum().double()

@@ -17,7 +17,7 @@ PLURAL_ONLY = {"Ptan": "Plur"}
     needs=["upos", "feats", "heads", "deprels"],
     metric="balanced_accuracy",
     also=["accuracy"],
-    reference="the subject's own Number",
+    reference="subject's Number",
 )
 def agreement(sentence: Sentence) -> Iterator[Example | Excluded]:
     """The number of a finite verb that is hidden, from the place where it stood."""

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
-from tiny_models import FAMILIES, Tiny
+from tiny_models import FAMILIES
+from tiny_tokenizers import Tiny
 from transformers import AutoModel
 
 from probes.encoder import Encoder, WordVectors, load_encoder, plan_batches
@@ -20,11 +21,23 @@ from probes.models import find_model
 from probes.views import Text
 
 SENTENCES = [
-    "We saw the birds that the children had fed near the harbour .".split(),
+    str.split("We saw the birds that the children had fed near the harbour ."),
     ["Yes"],
-    "the light".split(),
+    ["the", "light"],
     # odd words: accents, emoji, zero width, names of special tokens, spaces within
-    ["naïve", "cafe\u0301", "🙂", "👩‍👩‍👧", "\u200b", "x\u200by", "\ufeff", "東京", "—", "do", "n't"],
+    [
+        "naïve",
+        "cafe\u0301",
+        "🙂",
+        "👩‍👩‍👧",
+        "\u200b",
+        "x\u200by",
+        "\ufeff",
+        "東京",
+        "—",
+        "do",
+        "n't",
+    ],
     ["a", "[SEP]", "</s>", "<s>", "<mask>", "[MASK]", "<|endoftext|>", "<bos>", "<unk>", "[UNK]"],
     ["10 000", "boats", "10\u00a0000", "tab\tbed", "x" * 130],
     # longer than the window, twice over
@@ -81,9 +94,7 @@ class Case:
                 vectors = []
                 for place in chosen:
                     # the whole word's margin; a word in no window whole goes piece by piece
-                    whole = [
-                        min(places[0] - s, s + room - places[-1] - 1) for s in starts
-                    ]
+                    whole = [min(places[0] - s, s + room - places[-1] - 1) for s in starts]
                     alone = [min(place - s, s + room - place - 1) for s in starts]
                     margins = whole if max(whole) >= 0 else alone
                     best = margins.index(max(margins))
@@ -156,7 +167,7 @@ def test_texts_in_a_batch_do_not_change_each_other(case: Case) -> None:
 
 
 def test_a_hidden_word_is_one_mask_or_cut_away(case: Case) -> None:
-    words = tuple("the keeper of the lights counts the boats before dark".split())
+    words = tuple(str.split("the keeper of the lights counts the boats before dark"))
     masks = MASKED in case.tiny.named and not case.name.startswith("gemma")
     assert (case.encoder.words.mask_id is not None) is masks
     if masks:
@@ -247,9 +258,7 @@ FINAL_NORM = {
     "gpt2": "ln_f",
     "gpt-neox": "final_layer_norm",
     "t5": "final_layer_norm",
-} | dict.fromkeys(
-    ["llama-2", "llama-3", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"], "norm"
-)
+} | dict.fromkeys(["llama-2", "llama-3", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"], "norm")
 
 
 def _first(output: Any) -> torch.Tensor:

@@ -84,7 +84,7 @@ def test_linear_probe_reaches_the_converged_solution(data, balanced):
     fitted = fit(train, dev, N_CLASSES, spec, [0])
     for layer in range(N_LAYERS):
         best = np.inf
-        for strength in spec.strengths:
+        for strength in (a * b for a in spec.strengths for b in spec.refinement):
             c = 1 / (strength * len(train.labels))
             model = LogisticRegression(
                 C=c, max_iter=2000, tol=1e-8, class_weight="balanced" if balanced else None
@@ -100,7 +100,7 @@ def test_ridge_is_scikit_learns():
     fitted = fit(train, dev, 0, spec, [0])
     for layer in range(N_LAYERS):
         losses = {}
-        for strength in spec.strengths:
+        for strength in (a * b for a in spec.strengths for b in spec.refinement):
             model = Ridge(alpha=strength * 900).fit(train.features[layer], train.labels)
             error = model.predict(dev.features[layer]) - dev.labels.numpy()
             losses[strength] = 0.5 * (error**2).mean()
