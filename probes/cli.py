@@ -63,7 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--output", type=Path, metavar="DIR", help="where results go (default: results)")
     add("--data-dir", type=Path, metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
     add("--cache-dir", type=Path, metavar="DIR", help="where vectors are kept (PROBES_CACHE_DIR)")
-    add("--device", help="auto, cpu, cuda, cuda:1, mps (default: auto)")
+    add("--device", help="auto, cpu, cuda, cuda:1, mps, map (default: auto)")
     add("--dtype", choices=("auto", "float32", "bfloat16", "float16"), help="of the forward pass")
     add("--batch-tokens", type=_auto_int, metavar="auto|N", help="tokens per forward pass")
     add("--limit", type=int, metavar="N", help="keep the first N sentences of each split")

@@ -49,9 +49,9 @@ PROBES: dict[Family, ProbeSpec] = {
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
         search=0.5,
-        step=0.01,
+        step=0.02,
         passes=12,
-        min_steps=4000,
+        min_steps=3000,
     ),
     "mlp": ProbeSpec(
         family="mlp",

@@ -1,8 +1,10 @@
 """Probe families: many small classifiers or regressors as one tensor operation.
 
 Shapes: L layers, N examples, H features, K cells (seeds × strengths), C outputs. Features
-are (L, N, H): all cells of a layer read the same vectors. A head owns its formula and its
-gradient; nothing here knows tasks, files or devices.
+are (L, N, H): all cells of a layer read the same vectors. Weights are (L, K, out, in) and
+outputs (L, K, C, N): so laid out, every product runs on contiguous memory, nothing is copied,
+and the softmax runs along vectors of examples. A head owns its formula and its gradient;
+nothing here knows tasks, files or devices.
 
 All minimise, for each cell,
 
@@ -32,10 +34,10 @@ class Head(Protocol):
         """Starting parameters, cell k drawn from `seeds[k]` alone."""
 
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
-        """Logits or predictions. Shape (L, K, N, C)."""
+        """Logits or predictions. Shape (L, K, C, N)."""
 
     def gradient(self, parameters: Parameters, features: Tensor, errors: Tensor) -> Parameters:
-        """Gradient of the loss; `errors` is its derivative by the outputs (L, K, N, C)."""
+        """Gradient of the loss; `errors` is its derivative by the outputs (L, K, C, N)."""
 
 
 class Linear:
@@ -46,16 +48,16 @@ class Linear:
     ) -> Parameters:
         """Zeros: the problem is convex."""
         cells = (n_layers, len(seeds))
-        return [torch.zeros(*cells, n_features, n_outputs), torch.zeros(*cells, n_outputs)]
+        return [torch.zeros(*cells, n_outputs, n_features), torch.zeros(*cells, n_outputs)]
 
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """See `Head`."""
         weight, bias = parameters
-        return _shared_input(features, weight) + bias[:, :, None]
+        return _shared_input(features, weight, bias)
 
     def gradient(self, parameters: Parameters, features: Tensor, errors: Tensor) -> Parameters:
         """See `Head`."""
-        return [_shared_input_gradient(features, errors), errors.sum(2)]
+        return [_shared_input_gradient(features, errors), errors.sum(-1)]
 
 
 class MLP:
@@ -69,9 +71,9 @@ class MLP:
     ) -> Parameters:
         """Uniform in ±1/√fan-in; the same draw for every layer."""
         shapes = (
-            (n_features, n_features, self.hidden),
+            (n_features, self.hidden, n_features),
             (n_features, self.hidden),
-            (self.hidden, self.hidden, n_outputs),
+            (self.hidden, n_outputs, self.hidden),
             (self.hidden, n_outputs),
         )
         per_seed = []
@@ -90,63 +92,61 @@ class MLP:
 
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """See `Head`."""
-        _, _, out_weight, out_bias = parameters
-        return self._hidden(parameters, features) @ out_weight + out_bias[:, :, None]
+        _, _, weight, bias = parameters
+        return torch.matmul(weight, self._hidden(parameters, features)) + bias[..., None]
 
     def gradient(self, parameters: Parameters, features: Tensor, errors: Tensor) -> Parameters:
         """See `Head`."""
-        out_weight = parameters[2]
+        weight = parameters[2]
         hidden = self._hidden(parameters, features)
-        hidden_errors = (errors @ out_weight.transpose(-1, -2)).mul_(hidden > 0)
+        hidden_errors = torch.matmul(weight.transpose(-1, -2), errors).mul_(hidden > 0)
         return [
             _shared_input_gradient(features, hidden_errors),
-            hidden_errors.sum(2),
-            hidden.transpose(-1, -2) @ errors,
-            errors.sum(2),
+            hidden_errors.sum(-1),
+            torch.matmul(errors, hidden.transpose(-1, -2)),
+            errors.sum(-1),
         ]
 
     def _hidden(self, parameters: Parameters, features: Tensor) -> Tensor:
-        weight, bias = parameters[:2]
-        return (_shared_input(features, weight) + bias[:, :, None]).relu_()
+        return _shared_input(features, *parameters[:2]).relu_()
 
 
-def _shared_input(features: Tensor, weight: Tensor) -> Tensor:
-    """(L, N, H) × (L, K, H, C) → (L, K, N, C), as one wide product per layer."""
-    n_layers, n_cells, n_features, n_outputs = weight.shape
-    wide = weight.transpose(1, 2).reshape(n_layers, n_features, n_cells * n_outputs)
-    out = torch.bmm(features, wide)
-    return out.view(n_layers, -1, n_cells, n_outputs).transpose(1, 2)
+def _shared_input(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """(L, N, H), (L, K, C, H) and (L, K, C) → (L, K, C, N), as one tall product per layer."""
+    n_layers, n_cells, n_outputs, n_features = weight.shape
+    tall = weight.reshape(n_layers, n_cells * n_outputs, n_features)
+    out = torch.baddbmm(bias.reshape(n_layers, -1, 1), tall, features.transpose(1, 2))
+    return out.view(n_layers, n_cells, n_outputs, -1)
 
 
 def _shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
-    """(L, N, H) and (L, K, N, C) → (L, K, H, C): the gradient of `_shared_input`'s weight."""
-    n_layers, n_cells, n_examples, n_outputs = errors.shape
-    wide = errors.transpose(1, 2).reshape(n_layers, n_examples, n_cells * n_outputs)
-    gradient = torch.bmm(features.transpose(1, 2), wide)
-    return gradient.view(n_layers, -1, n_cells, n_outputs).transpose(1, 2)
+    """(L, N, H) and (L, K, C, N) → (L, K, C, H): the gradient of `_shared_input`'s weight."""
+    n_layers, n_cells, n_outputs, n_examples = errors.shape
+    tall = errors.reshape(n_layers, n_cells * n_outputs, n_examples)
+    return torch.bmm(tall, features).view(n_layers, n_cells, n_outputs, -1)
 
 
 def cross_entropy(outputs: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Weighted negative log-likelihood in nats, and its derivative by the logits.
 
     Args:
-        outputs: logits. Shape (L, K, N, C).
+        outputs: logits. Shape (L, K, C, N).
         labels: class indices. Shape (N,).
         weights: weight of each example in each cell. Shape (K, N).
 
     Returns:
-        sum over examples (L, K), and the derivative (L, K, N, C).
+        sum over examples (L, K), and the derivative (L, K, C, N).
     """
-    log_probabilities = outputs.log_softmax(-1)
-    index = labels.expand(outputs.shape[:-1])[..., None]
-    loss = -(log_probabilities.gather(-1, index).squeeze(-1) * weights).sum(-1)
+    log_probabilities = outputs.log_softmax(2)
+    index = labels.expand(outputs.shape[0], outputs.shape[1], 1, -1)
+    loss = -(log_probabilities.gather(2, index).squeeze(2) * weights).sum(-1)
     errors = log_probabilities.exp_()
-    errors.scatter_add_(-1, index, errors.new_full((1,), -1.0).expand(index.shape))
-    return loss, errors.mul_(weights[..., None])
+    errors.scatter_add_(2, index, errors.new_full((1,), -1.0).expand(index.shape))
+    return loss, errors.mul_(weights[:, None])
 
 
 def squared_error(outputs: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Half the weighted squared error, and its derivative; arguments as `cross_entropy`."""
-    errors = outputs - labels[:, None]
-    loss = 0.5 * (errors.square().squeeze(-1) * weights).sum(-1)
-    return loss, errors * weights[..., None]
+    errors = outputs - labels
+    loss = 0.5 * (errors.square().squeeze(2) * weights).sum(-1)
+    return loss, errors * weights[:, None]

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from common.errors import UserError
 from common.files import published
 from probes.config import Frozen, ProbeSpec
+from probes.terminal import progress
 
 SCHEMA_VERSION = 1
 NUMERICS_VERSION = 1
@@ -211,8 +212,17 @@ def read_result(path: Path) -> Result:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """All results below `folder`, in the order of their paths."""
-    return [read_result(path) for path in sorted(folder.rglob("*-*-????????.json"))]
+    """All results below `folder`, in the order of their paths.
+
+    One that cannot be read is named and left out: it must not take others with it.
+    """
+    results = []
+    for path in sorted(folder.rglob("*-*-????????.json")):
+        try:
+            results.append(read_result(path))
+        except UserError as error:
+            progress.say(f"left out {error}")
+    return results
 
 
 def covers(result: Result, layers: Iterable[int], n_seeds: int) -> bool:

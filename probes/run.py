@@ -279,7 +279,7 @@ class _Session:
         key = StoreKey(
             self.subject.source.digest, view.digest, self.config.pooling, self.config.dtype
         )
-        batch_tokens = self.config.batch_tokens or BATCH_TOKENS[encoder.device.type]
+        batch_tokens = self.config.batch_tokens or BATCH_TOKENS.get(encoder.device.type, 8192)
         clock = time.perf_counter()
         vectors = open_or_encode(self.config.cache_dir, key, view, encoder, batch_tokens)
         progress.say(

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from common.files import published
 from probes.metrics import PERCENT
-from probes.results import Result, read_result
+from probes.results import Result, read_results
 from tasks.builtin import tasks
 
 METRIC_NAMES = {
@@ -47,8 +47,7 @@ def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
     """
     table = {(r.task.name, r.probe.family): r for r in results}
     first = results[0]
-    for path in sorted(folder.glob("*-*-????????.json")):
-        other = read_result(path)
+    for other in read_results(folder):
         alike = all(
             getattr(other, name) == getattr(first, name) for name in ("pooling", "dtype")
         ) and (other.model.digest, other.corpus.digest) == (

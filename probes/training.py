@@ -241,7 +241,7 @@ def predict(fitted: Fit, features: Tensor, n_outputs: int, spec: ProbeSpec) -> T
     parts = []
     for part in _blocks(features.shape[1]):
         outputs = head.outputs(fitted.parameters, features[:, part])
-        parts.append(outputs.argmax(-1) if n_outputs else outputs.squeeze(-1))
+        parts.append(outputs.argmax(2) if n_outputs else outputs.squeeze(2))
     return torch.cat(parts, -1)
 
 
@@ -269,7 +269,7 @@ def _ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fi
         shrunk = rotated[:, None] / (values.clamp_min(0)[:, None] + grid[:, None])
         weight = shrunk @ vectors.transpose(1, 2)
         bias = mean_y - (weight * mean_x[:, None]).sum(-1)
-        parameters = [weight[..., None].float(), bias[..., None].float()]
+        parameters = [weight[:, :, None].float(), bias[..., None].float()]
         dev_loss = mean_loss(Linear(), squared_error, parameters, dev)
         strengths = grid.float().expand(n_layers, -1)
         cells.append(
