@@ -39,7 +39,8 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     start = 1
     try:
         with path.open(encoding="utf-8-sig") as file:
-            for number, (start, block) in enumerate(_blocks(file), start=1):
+            for number, (line, block) in enumerate(_blocks(file), start=1):
+                start = line
                 (tokens,) = conllu.parse(block)
                 yield _sentence(tokens, f"{path.stem}-{number}", language)
     except OSError as error:

@@ -16,18 +16,15 @@ _BLOCK_ROWS = 1 << 16
 _SUM_ROWS = 1 << 12
 
 
-def gather(vectors: NDArray[np.floating[Any]], spans: list[Ints]) -> Tensor:
+def gather(vectors: NDArray[np.floating[Any]], spans: list[Ints], out: Tensor) -> None:
     """Features of examples at one layer: the mean of each span, spans side by side.
 
     Args:
         vectors: the layer, mapped. Shape (rows, H).
         spans: first and end row of each example's span, once per span. Each (n, 2).
-
-    Returns:
-        float32. Shape (n, H × spans).
+        out: where the features go, float32. Shape (n, H × spans).
     """
     hidden = vectors.shape[1]
-    out = torch.empty(len(spans[0]), hidden * len(spans))
     for index, span in enumerate(spans):
         columns = slice(index * hidden, (index + 1) * hidden)
         lengths = span[:, 1] - span[:, 0]
@@ -37,7 +34,6 @@ def gather(vectors: NDArray[np.floating[Any]], spans: list[Ints]) -> Tensor:
         for part in np.split(np.arange(len(span)), np.unique(last)):
             if len(part):
                 out[part[0] : part[-1] + 1, columns] = _means(vectors, span[part], lengths[part])
-    return out
 
 
 def _means(vectors: NDArray[np.floating[Any]], span: Ints, lengths: Ints) -> Tensor:

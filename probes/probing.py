@@ -179,19 +179,19 @@ def _features(
 ) -> dict[str, torch.Tensor]:
     """Standardised features of the group's layers by split. Each (L, n, H)."""
     shuffled = {**rows, "train": [span[order] for span in rows["train"]]}
-    out: dict[str, torch.Tensor] = {}
+    width = vectors.manifest["model"]["hidden_size"] * len(rows["train"])
+    out = {
+        split: torch.empty(len(group), len(spans[0]), width) for split, spans in shuffled.items()
+    }
     for index, layer in enumerate(group):
         mapped = vectors.layer(layer)
-        gathered = {split: gather(mapped, spans) for split, spans in shuffled.items()}
+        for split, spans in shuffled.items():
+            gather(mapped, spans, out[split][index])
         standardise(
-            gathered["train"],
-            [gathered["dev"], gathered["test"]],
+            out["train"][index],
+            [out["dev"][index], out["test"][index]],
             float(np.finfo(mapped.dtype).eps) / 2,
         )
-        for split, tensor in gathered.items():
-            if split not in out:
-                out[split] = torch.empty(len(group), *tensor.shape)
-            out[split][index] = tensor
     return out
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -245,18 +246,15 @@ class _Session:
         if asked > n_blocks:
             name = self.subject.source.name
             raise UserError(f"--layers {asked}: {name} has layers 0 to {n_blocks}.")
-        examples: dict[str, Examples] = {}
-        views: dict[str, tuple[View, Vectors]] = {}
-        for unit in self.plan.todo:
-            if unit.task not in examples:
-                # One task's vectors and examples at a time.
-                examples = {unit.task: self._examples(unit.task)}
-            found = examples[unit.task]
-            if found.view != "plain":
-                views.pop(found.view, None)
-            if found.view not in views:
-                views[found.view] = self._vectors(found)
-            yield self._fit(unit, found, *views[found.view])
+        plain: tuple[View, Vectors] | None = None
+        for task, units in groupby(self.plan.todo, key=lambda unit: unit.task):
+            examples = self._examples(task)
+            if examples.view == "plain":
+                encoded = plain = plain or self._vectors(examples)
+            else:
+                encoded = self._vectors(examples)
+            for unit in units:
+                yield self._fit(unit, examples, *encoded)
 
     def _examples(self, name: str) -> Examples:
         has_mask = self.subject.encoder.words.mask_id is not None

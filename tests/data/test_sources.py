@@ -9,7 +9,7 @@ from data.sources import corpora, find_corpus, find_file
 
 
 def test_an_unknown_corpus_gets_a_suggestion():
-    with pytest.raises(UserError, match="Unknown corpus 'sampel'. Did you mean 'sample'?"):
+    with pytest.raises(UserError, match=r"Unknown corpus 'sampel'\. Did you mean 'sample'\?"):
         find_corpus("sampel", None)
 
 

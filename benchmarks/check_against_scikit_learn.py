@@ -1,0 +1,122 @@
+"""Is a converged scikit-learn model better than our linear probe on the same vectors?
+
+    python benchmarks/check_against_scikit_learn.py --results results --cache-dir CACHE \
+        --corpus ewt --data-dir DIR --layers 0,3
+
+For each linear result of one model on the corpus, at each of the layers, the same loss,
+weighting and strengths around the chosen one are fitted by scikit-learn until it converges;
+strength is chosen on dev loss. Prints a Markdown table, one row per task and layer.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
+
+from data.sources import find_corpus
+from probes.config import default_cache, default_data_dir
+from probes.examples import collect_examples
+from probes.probing import Scorer
+from probes.results import read_results
+from probes.store import StoreKey, Vectors, store_folder
+from tasks.builtin import tasks
+
+FACTORS = (3.0, 1.0, 0.3)
+"""Multiples of our strength that scikit-learn chooses from, strongest first (warm starts)."""
+
+
+def main() -> None:
+    """Print the table."""
+    options = parse()
+    corpus = find_corpus(options.corpus, options.data_dir).load()
+    print(
+        "| task | layer | test, ours | scikit-learn | difference | examples "
+        "| dev loss, ours | scikit-learn | ratio |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for result in read_results(options.results):
+        wanted = result.corpus.name == options.corpus and result.probe.family == "linear"
+        if not wanted or result.model.name != options.model:
+            continue
+        examples = collect_examples(tasks.get(result.task.name), corpus, "masked")
+        view = examples.view_of(corpus)
+        key = StoreKey(result.model.digest, view.digest, result.pooling, result.dtype)
+        vectors = Vectors(store_folder(options.cache_dir, key))
+        rows = {split: examples.rows(split, view, vectors) for split in examples.splits}
+        for number in options.layers:
+            features = spans(vectors.layer(number), rows)
+            (layer,) = (layer for layer in result.layers if layer.layer == number)
+            cell = layer.cells[0]
+            dev_loss, predicted = best_model(examples, features, cell.strength)
+            (scores,) = Scorer(examples, "test").scores(predicted[None])
+            ours, theirs = cell.test[result.task.metric], scores[result.task.metric]
+            n = result.examples.n["test"]
+            print(
+                f"| {result.task.name} | {number} | {100 * ours:.2f} | {100 * theirs:.2f} | "
+                f"{100 * (ours - theirs):+.2f} | {n * (ours - theirs):+.0f} of {n} | "
+                f"{cell.dev_loss:.4f} | {dev_loss:.4f} | {cell.dev_loss / dev_loss:.4f} |",
+                flush=True,
+            )
+
+
+def spans(layer, rows):
+    """Standardised span means by split, with plain numpy and scikit-learn."""
+    features = {}
+    for split, parts in rows.items():
+        sides = []
+        for part in parts:
+            sums = np.concatenate([np.zeros((1, layer.shape[1])), np.cumsum(layer, 0, np.float64)])
+            lengths = part[:, 1:] - part[:, :1]
+            sides.append((sums[part[:, 1]] - sums[part[:, 0]]) / lengths)
+        features[split] = np.concatenate(sides, axis=1)
+    scaler = StandardScaler().fit(features["train"])
+    return {split: scaler.transform(x).astype(np.float32) for split, x in features.items()}
+
+
+def best_model(examples, features, strength):
+    """Dev loss and test predictions of the strength with the least dev loss."""
+    train, dev = examples.targets("train"), examples.targets("dev")
+    outcomes = []
+    if not examples.classes:
+        for factor in FACTORS:
+            model = Ridge(alpha=factor * strength * len(train)).fit(features["train"], train)
+            loss = 0.5 * np.mean((model.predict(features["dev"]) - dev) ** 2)
+            outcomes.append((loss, model.predict(features["test"])))
+        return min(outcomes, key=lambda outcome: outcome[0])
+    balanced = examples.task.metric == "balanced_accuracy"
+    count = np.bincount(train)
+    weight = len(train) / (len(count) * count) if balanced else np.ones(len(count))
+    model = LogisticRegression(
+        max_iter=2000, tol=1e-5, warm_start=True, class_weight="balanced" if balanced else None
+    )
+    for factor in FACTORS:
+        model.set_params(C=1 / (factor * strength * len(train)))
+        model.fit(features["train"], train)
+        seen = dev >= 0
+        log_p = model.predict_log_proba(features["dev"][seen])
+        weights = weight[dev[seen]]
+        loss = -np.average(log_p[np.arange(seen.sum()), dev[seen]], weights=weights)
+        outcomes.append((loss, model.predict(features["test"])))
+    return min(outcomes, key=lambda outcome: outcome[0])
+
+
+def parse() -> argparse.Namespace:
+    """Arguments."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--cache-dir", type=Path, default=default_cache())
+    parser.add_argument("--data-dir", type=Path, default=default_data_dir())
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--corpus", default="sample")
+    parser.add_argument(
+        "--layers", type=lambda text: [int(part) for part in text.split(",")], default=[0, 3]
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""What each task makes of a corpus: examples, labels and exclusions, as Markdown.
+
+python benchmarks/count_examples.py --corpus ewt --data-dir DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from data.sentence import SPLITS, Corpus
+from data.sources import find_corpus
+from probes.config import default_data_dir
+from probes.examples import collect_examples
+from tasks.builtin import tasks
+
+
+def card_tables(corpus: Corpus) -> Iterator[str]:
+    """The lines of the count tables of a data card."""
+    yield "| | train | dev | test |"
+    yield "| --- | ---: | ---: | ---: |"
+    yield _row("sentences", [len(corpus.splits[split]) for split in SPLITS])
+    yield _row("words", [sum(map(len, corpus.splits[split])) for split in SPLITS])
+    for name in tasks:
+        task = tasks.get(name)
+        if task.missing(corpus):
+            continue
+        found = collect_examples(task, corpus, "masked")
+        yield _row(f"{name}: examples", [len(found.splits[split].examples) for split in SPLITS])
+        reasons = sorted({reason for part in found.splits.values() for reason in part.excluded})
+        for reason in reasons:
+            counts = [found.splits[split].excluded.get(reason, 0) for split in SPLITS]
+            yield _row(f"{name}: left out, {reason}", counts)
+        if found.classes:
+            for label, counts in found.label_counts.items():
+                yield _row(f"{name}: `{label}`", counts)
+
+
+def _row(name: str, counts: list[int] | tuple[int, ...]) -> str:
+    return f"| {name} | " + " | ".join(f"{count:,}" for count in counts) + " |"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--corpus", default="sample")
+    parser.add_argument("--data-dir", type=Path, default=default_data_dir())
+    options = parser.parse_args()
+    for line in card_tables(find_corpus(options.corpus, options.data_dir).load()):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
