@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from data.sources import find_corpus
 from probes.config import default_cache, default_data_dir
 from probes.examples import collect_examples
-from probes.probing import Scorer
 from probes.results import read_results
+from probes.scoring import Scorer
 from probes.store import StoreKey, Vectors, store_folder
 from tasks.builtin import tasks
 

@@ -135,7 +135,8 @@ def _main(arguments: list[str]) -> int:
     sources = find_models(models, config)
     find_corpus(config.corpus, config.data_dir)
 
-    from probes.run import Subject, run_models
+    from probes.run import run_models
+    from probes.session import Subject
 
     command = shlex.join(["python", "run_probes.py", *arguments])
     run_models(config, [Subject(source, config) for source in sources], command)

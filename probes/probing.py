@@ -13,13 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from common.errors import UserError
 from data.sentence import Corpus
 from probes import __version__
 from probes.config import ProbeSpec
 from probes.examples import Examples
 from probes.features import gather, standardise
-from probes.metrics import HIGHER_IS_WORSE, Gold, metrics, nspr_sentences
 from probes.results import (
     SCHEMA_VERSION,
     Cell,
@@ -28,10 +26,10 @@ from probes.results import (
     LayerResult,
     Scores,
 )
+from probes.scoring import Scorer, count_examples, majority, references
 from probes.store import Vectors
 from probes.training import Batches, batch_bounds, fit, predict
 from probes.views import View
-from tasks.task import PUNCTUATION
 
 GROUP_BYTES = 1_500_000_000
 """Features that are held at once; layers are fitted in groups that stay below it."""
@@ -51,47 +49,6 @@ class Outcome:
     probe_parameters: int
     arrays: dict[str, Array]
     seconds: dict[str, float]
-
-
-class Scorer:
-    """Scores predictions of one task on one split."""
-
-    def __init__(self, examples: Examples, split: str) -> None:
-        part = examples.splits[split]
-        task = examples.task
-        labels = examples.targets(split)
-        unseen = [str(e.label) for e in part.examples] if examples.classes else []
-        self.gold = Gold(
-            labels=labels,
-            sentence=part.sentence,
-            classes=examples.classes,
-            punctuation=part.group(PUNCTUATION),
-            unseen=tuple(unseen[i] for i in np.flatnonzero(labels == -1)) if unseen else (),
-        )
-        self.names = (task.metric, *task.also)
-        headline_by_example = task.metric in ("accuracy", "balanced_accuracy", "mae")
-        by_kind = "accuracy" if task.kind == "classification" else "mae"
-        self.group_metric = task.metric if headline_by_example else by_kind
-        self._groups = {name: part.group(name) for name in examples.groups}
-
-    def scores(self, predicted: Array) -> list[Scores]:
-        """Every metric of every row of `predicted` (cells, n)."""
-        columns = {name: metrics.get(name)(self.gold, predicted) for name in self.names}
-        return [
-            {name: _number(column[row]) for name, column in columns.items()}
-            for row in range(len(predicted))
-        ]
-
-    def group_scores(self, predicted: Array) -> list[Scores]:
-        """The group metric within every breakdown, of every row of `predicted` (cells, n)."""
-        rows: list[Scores] = [{} for _ in predicted]
-        for name, keep in self._groups.items():
-            if not keep.any():
-                continue
-            values = metrics.get(self.group_metric)(self.gold.part(keep), predicted[:, keep])
-            for row, value in zip(rows, values, strict=True):
-                row[name] = _number(value)
-        return rows
 
 
 def probe(
@@ -159,9 +116,9 @@ def probe(
     test = scorers["test"]
     return Outcome(
         layers=tuple(done),
-        baselines={"majority": _majority(examples, train_labels, test)},
-        references=_references(examples, test),
-        examples=_counts(examples, test),
+        baselines={"majority": majority(examples, train_labels, test)},
+        references=references(examples, test),
+        examples=count_examples(examples, test),
         group_metric=test.group_metric,
         probe_parameters=n_parameters,
         arrays={
@@ -270,52 +227,8 @@ def _score(
     return results
 
 
-def _majority(examples: Examples, train_labels: Array, test: Scorer) -> Scores:
-    """Scores of the most frequent training label, or of the training mean."""
-    n = len(test.gold.labels)
-    if examples.classes:
-        return test.scores(np.full((1, n), np.bincount(train_labels).argmax()))[0]
-    return test.scores(np.full((1, n), train_labels.mean()))[0]
-
-
-def _references(examples: Examples, test: Scorer) -> dict[str, Scores]:
-    if not examples.task.reference:
-        return {}
-    said = examples.encode([e.reference for e in examples.splits["test"].examples])
-    # A rule that says nothing (-1) must not match a gold label that train lacks (-1 too).
-    return {examples.task.reference: test.scores(np.where(said < 0, -2, said)[None])[0]}
-
-
-def _counts(examples: Examples, test: Scorer) -> ExampleCounts:
-    unseen = test.gold.unseen
-    return ExampleCounts(
-        n={split: len(part.examples) for split, part in examples.splits.items()},
-        labels=examples.label_counts if examples.classes else {},
-        excluded={split: dict(part.excluded) for split, part in examples.splits.items()},
-        unseen_test_labels={label: unseen.count(label) for label in sorted(set(unseen))},
-        groups={g: int(examples.splits["test"].group(g).sum()) for g in examples.groups},
-        covered_sentences=nspr_sentences(test.gold) if examples.task.metric == "nspr" else None,
-    )
-
-
 def _compact(array: Array, n_outputs: int) -> Array:
     return array.astype(np.int16 if n_outputs else np.float32)
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
-def require_metrics(names: Sequence[str]) -> None:
-    """Check that every metric a task names exists.
-
-    Raises:
-        UserError: one does not, or it is one by which a best layer cannot be chosen.
-    """
-    for name in names:
-        metrics.get(name)
-    if names[0] in HIGHER_IS_WORSE:
-        raise UserError(f"{names[0]!r} cannot be a headline metric: lower is better.")
 
 
 def encoding_record(manifest: Mapping[str, Any]) -> EncodingRecord:

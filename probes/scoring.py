@@ -1,0 +1,104 @@
+"""Scores of a task's predictions: metrics, breakdowns, baselines, references, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import UserError
+from probes.examples import Examples
+from probes.metrics import HIGHER_IS_WORSE, Gold, metrics, nspr_sentences
+from probes.results import ExampleCounts, Scores
+from tasks.task import PUNCTUATION
+
+Array = NDArray[Any]
+
+
+class Scorer:
+    """Scores predictions of one task on one split."""
+
+    def __init__(self, examples: Examples, split: str) -> None:
+        part = examples.splits[split]
+        task = examples.task
+        labels = examples.targets(split)
+        unseen = [str(e.label) for e in part.examples] if examples.classes else []
+        self.gold = Gold(
+            labels=labels,
+            sentence=part.sentence,
+            classes=examples.classes,
+            punctuation=part.group(PUNCTUATION),
+            unseen=tuple(unseen[i] for i in np.flatnonzero(labels == -1)) if unseen else (),
+        )
+        self.names = (task.metric, *task.also)
+        headline_by_example = task.metric in ("accuracy", "balanced_accuracy", "mae")
+        by_kind = "accuracy" if task.kind == "classification" else "mae"
+        self.group_metric = task.metric if headline_by_example else by_kind
+        self._groups = {name: part.group(name) for name in examples.groups}
+
+    def scores(self, predicted: Array) -> list[Scores]:
+        """Every metric of every row of `predicted` (cells, n)."""
+        columns = {name: metrics.get(name)(self.gold, predicted) for name in self.names}
+        return [
+            {name: _number(column[row]) for name, column in columns.items()}
+            for row in range(len(predicted))
+        ]
+
+    def group_scores(self, predicted: Array) -> list[Scores]:
+        """The group metric within every breakdown, of every row of `predicted` (cells, n)."""
+        rows: list[Scores] = [{} for _ in predicted]
+        for name, keep in self._groups.items():
+            if not keep.any():
+                continue
+            values = metrics.get(self.group_metric)(self.gold.part(keep), predicted[:, keep])
+            for row, value in zip(rows, values, strict=True):
+                row[name] = _number(value)
+        return rows
+
+
+def majority(examples: Examples, train_labels: Array, test: Scorer) -> Scores:
+    """Scores of the most frequent training label, or of the training mean."""
+    n = len(test.gold.labels)
+    if examples.classes:
+        return test.scores(np.full((1, n), np.bincount(train_labels).argmax()))[0]
+    return test.scores(np.full((1, n), train_labels.mean()))[0]
+
+
+def references(examples: Examples, test: Scorer) -> dict[str, Scores]:
+    """Scores of the rule that a task names as its upper reference, if it names one."""
+    if not examples.task.reference:
+        return {}
+    said = examples.encode([e.reference for e in examples.splits["test"].examples])
+    # A rule that says nothing (-1) must not match a gold label that train lacks (-1 too).
+    return {examples.task.reference: test.scores(np.where(said < 0, -2, said)[None])[0]}
+
+
+def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:
+    """What the task made of the corpus, for the record."""
+    unseen = test.gold.unseen
+    return ExampleCounts(
+        n={split: len(part.examples) for split, part in examples.splits.items()},
+        labels=examples.label_counts if examples.classes else {},
+        excluded={split: dict(part.excluded) for split, part in examples.splits.items()},
+        unseen_test_labels={label: unseen.count(label) for label in sorted(set(unseen))},
+        groups={g: int(examples.splits["test"].group(g).sum()) for g in examples.groups},
+        covered_sentences=nspr_sentences(test.gold) if examples.task.metric == "nspr" else None,
+    )
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def require_metrics(names: Sequence[str]) -> None:
+    """Check that every metric a task names exists.
+
+    Raises:
+        UserError: one does not, or it is one by which a best layer cannot be chosen.
+    """
+    for name in names:
+        metrics.get(name)
+    if names[0] in HIGHER_IS_WORSE:
+        raise UserError(f"{names[0]!r} cannot be a headline metric: lower is better.")

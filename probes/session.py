@@ -1,0 +1,215 @@
+"""One model on one corpus: encodes each view once, fits and records every unit that remains."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from common.errors import UserError
+from data.sentence import Corpus
+from data.sources import Source
+from probes import __version__
+from probes.config import RunConfig
+from probes.encoder import BATCH_TOKENS, Encoder, load_encoder
+from probes.examples import Examples, collect_examples
+from probes.models import ModelSource
+from probes.plan import FitUnit, Plan
+from probes.probing import corpus_counts, encoding_record, probe, provenance
+from probes.results import (
+    SCHEMA_VERSION,
+    CorpusRecord,
+    ModelRecord,
+    Result,
+    TaskRecord,
+    write_result,
+)
+from probes.store import StoreKey, Vectors, open_or_encode
+from probes.terminal import progress
+from probes.views import View, ViewName
+from tasks.builtin import tasks
+
+
+@dataclass
+class Subject:
+    """A model to probe: found, and loaded when it is first needed."""
+
+    source: ModelSource
+    config: RunConfig
+    loaded: Encoder | None = None
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The model, on its device."""
+        if self.loaded is not None:
+            return self.loaded
+        clock = time.perf_counter()
+        encoder = load_encoder(
+            self.source,
+            device=self.config.device,
+            dtype=self.config.dtype,
+            trust_remote_code=self.config.trust_remote_code,
+        )
+        info = encoder.info
+        progress.say(
+            f"model   {info.name} · {info.architecture} · {info.n_layers} layers × "
+            f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · window {info.window} "
+            f"· {encoder.device} · loaded in {time.perf_counter() - clock:.1f} s"
+        )
+        return encoder
+
+
+@dataclass
+class LazyCorpus:
+    """A corpus that is read when it is first looked into."""
+
+    source: Source
+
+    @cached_property
+    def value(self) -> Corpus:
+        """The sentences; counts and fingerprint are printed."""
+        clock = time.perf_counter()
+        corpus = self.source.load()
+        sentences, words = corpus_counts(corpus)
+        progress.say(
+            f"corpus  {corpus.name} {corpus.version} ({corpus.licence}) · "
+            f"{per_split(sentences)} sentences, {per_split(words)} words · fingerprint "
+            f"{corpus.fingerprint[:16]} · read in {time.perf_counter() - clock:.1f} s"
+        )
+        for what, count in corpus.notes.items():
+            progress.say(f"        {what}: {count:,}")
+        return corpus
+
+
+def per_split(counts: dict[str, int]) -> str:
+    """Counts of train, dev and test as one text: ``12,544 / 2,001 / 2,077``."""
+    return " / ".join(f"{count:,}" for count in counts.values())
+
+
+@dataclass
+class Session:
+    """One model on one corpus: encodes each view once, fits every unit that remains."""
+
+    config: RunConfig
+    subject: Subject
+    corpus: LazyCorpus
+    plan: Plan
+    command: str
+
+    def work_off(self) -> Iterator[Result]:
+        """Compute the plan's units, writing each result the moment it is done.
+
+        Raises:
+            UserError: a layer was asked for that the model does not have.
+        """
+        if not self.plan.todo:
+            return
+        n_blocks, asked = self.subject.encoder.info.n_layers, max(self.config.layers, default=0)
+        if asked > n_blocks:
+            name = self.subject.source.name
+            raise UserError(f"--layers {asked}: {name} has layers 0 to {n_blocks}.")
+        plain: tuple[View, Vectors] | None = None
+        for task, units in groupby(self.plan.todo, key=lambda unit: unit.task):
+            examples = self._examples(task)
+            if examples.view == "plain":
+                encoded = plain = plain or self._vectors(examples)
+            else:
+                encoded = self._vectors(examples)
+            for unit in units:
+                yield self._fit(unit, examples, *encoded)
+
+    def _examples(self, name: str) -> Examples:
+        has_mask = self.subject.encoder.words.mask_id is not None
+        hides: ViewName = "masked" if has_mask else "cut"
+        found = collect_examples(tasks.get(name), self.corpus.value, hides)
+        counts = {split: len(part.examples) for split, part in found.splits.items()}
+        message = f"task    {name} · {per_split(counts)} examples"
+        if found.classes:
+            message += f" · {len(found.classes)} labels in train"
+        excluded = found.splits["test"].excluded
+        if excluded:
+            reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(excluded.items()))
+            message += f" · left out of test: {reasons}"
+        progress.say(message)
+        return found
+
+    def _vectors(self, examples: Examples) -> tuple[View, Vectors]:
+        encoder = self.subject.encoder
+        view = examples.view_of(self.corpus.value)
+        key = StoreKey(
+            self.subject.source.digest, view.digest, self.config.pooling, self.config.dtype
+        )
+        batch_tokens = self.config.batch_tokens or BATCH_TOKENS.get(encoder.device.type, 8192)
+        clock = time.perf_counter()
+        vectors = open_or_encode(self.config.cache_dir, key, view, encoder, batch_tokens)
+        progress.say(
+            f"vectors {view.name} view · {vectors.manifest['rows']:,} words × "
+            f"{vectors.n_layers} layers, {vectors.manifest['storage']} · "
+            f"{vectors.manifest['unknown_words']} words without a subword · "
+            f"{time.perf_counter() - clock:.1f} s"
+        )
+        return view, vectors
+
+    def _fit(self, unit: FitUnit, examples: Examples, view: View, vectors: Vectors) -> Result:
+        layers = unit.layers or tuple(range(vectors.n_layers))
+        what = f"{unit.task} · {unit.probe.family}"
+        with progress.bar(what, total=len(layers), unit="layer") as bar:
+            outcome = probe(
+                examples,
+                view,
+                vectors,
+                unit.probe,
+                layers,
+                unit.n_seeds,
+                self.subject.encoder.device,
+                on_layers=bar.update,
+            )
+        corpus, task = self.corpus.value, examples.task
+        sentences, words = corpus_counts(corpus)
+        result = Result(
+            schema_version=SCHEMA_VERSION,
+            suite_version=__version__,
+            key=unit.key,
+            model=ModelRecord(**vectors.manifest["model"]),
+            corpus=CorpusRecord(
+                name=corpus.name,
+                version=corpus.version,
+                licence=corpus.licence,
+                digest=self.corpus.source.digest,
+                fingerprint=corpus.fingerprint,
+                sentences=sentences,
+                words=words,
+                notes=dict(corpus.notes),
+                limit=self.config.limit,
+            ),
+            task=TaskRecord(
+                name=task.name,
+                version=task.version,
+                kind=task.kind,
+                shape=task.shape,
+                metric=task.metric,
+            ),
+            view=examples.view,
+            pooling=self.config.pooling,
+            dtype=self.config.dtype,
+            probe=unit.probe,
+            probe_parameters=outcome.probe_parameters,
+            examples=outcome.examples,
+            group_metric=outcome.group_metric,
+            layers=outcome.layers,
+            baselines=outcome.baselines,
+            references=outcome.references,
+            encoding=encoding_record(vectors.manifest),
+            seconds=outcome.seconds,
+            provenance=provenance(self.command or "python"),
+        )
+        write_result(unit.path, result, outcome.arrays)
+        seconds = " + ".join(f"{name} {value:.1f}" for name, value in outcome.seconds.items())
+        covered = outcome.examples.covered_sentences
+        progress.say(
+            f"fitted  {what} · best layer {result.best_layer.layer} · {seconds} s"
+            + (f" · {task.metric} covers {covered:,} test sentences" if covered else "")
+        )
+        return result
