@@ -91,7 +91,7 @@ def best_model(examples, features, strength):
     count = np.bincount(train)
     weight = len(train) / (len(count) * count) if balanced else np.ones(len(count))
     model = LogisticRegression(
-        max_iter=2000, tol=1e-5, warm_start=True, class_weight="balanced" if balanced else None
+        max_iter=1000, tol=1e-4, warm_start=True, class_weight="balanced" if balanced else None
     )
     for factor in FACTORS:
         model.set_params(C=1 / (factor * strength * len(train)))

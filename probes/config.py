@@ -41,6 +41,9 @@ class ProbeSpec(Frozen):
     """Passes over the training set in a full fit."""
     min_steps: int
     """Least number of steps of a full fit, whatever the passes."""
+    checks: int
+    """How often in a full fit the dev loss is looked at; the best parameters are kept. With 1
+    that is the end: a convex probe is fitted until it converges."""
 
 
 PROBES: dict[Family, ProbeSpec] = {
@@ -52,6 +55,7 @@ PROBES: dict[Family, ProbeSpec] = {
         step=0.02,
         passes=12,
         min_steps=3000,
+        checks=1,
     ),
     "mlp": ProbeSpec(
         family="mlp",
@@ -62,6 +66,7 @@ PROBES: dict[Family, ProbeSpec] = {
         step=0.002,
         passes=6,
         min_steps=600,
+        checks=12,
     ),
 }
 

@@ -20,9 +20,6 @@ from probes.heads import MLP, Head, Linear, Parameters, cross_entropy, squared_e
 BATCH = 512
 """Examples per step, give or take a sentence."""
 
-_CHECKS = 12
-"""How often in a full fit the dev loss is looked at."""
-
 _BETAS = (0.9, 0.99)
 _EVALUATION_BLOCK = 4096
 
@@ -119,7 +116,7 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
     cell_seeds = [seed for seed in seeds for _ in fine]
     strengths = (coarse[:, None] * fine).repeat(1, len(seeds))
     weights = weights.repeat_interleave(len(fine), 0)
-    full = trainer.run(cell_seeds, strengths, weights, 1.0, checks=_CHECKS)
+    full = trainer.run(cell_seeds, strengths, weights, 1.0, checks=spec.checks)
     return _best_per_seed(full, len(seeds), len(fine))
 
 
