@@ -23,6 +23,7 @@ from probes.examples import collect_examples
 from probes.results import read_results
 from probes.scoring import Scorer
 from probes.store import StoreKey, Vectors, store_folder
+from probes.views import ViewName
 from tasks.builtin import tasks
 
 FACTORS = (3.0, 1.0, 0.3)
@@ -42,7 +43,8 @@ def main() -> None:
         wanted = result.corpus.name == options.corpus and result.probe.family == "linear"
         if not wanted or result.model.name != options.model:
             continue
-        examples = collect_examples(tasks.get(result.task.name), corpus, "masked")
+        hiding: ViewName = "cut" if result.view == "cut" else "masked"
+        examples = collect_examples(tasks.get(result.task.name), corpus, hiding)
         view = examples.view_of(corpus)
         key = StoreKey(result.model.digest, view.digest, result.pooling, result.dtype)
         vectors = Vectors(store_folder(options.cache_dir, key))
@@ -93,8 +95,11 @@ def best_model(examples, features, strength):
     model = LogisticRegression(
         max_iter=1000, tol=1e-4, warm_start=True, class_weight="balanced" if balanced else None
     )
+    # For two classes scikit-learn has one weight vector, the difference of our two: the same
+    # penalty on it is half as strong.
+    halved = 2 if len(examples.classes) == 2 else 1
     for factor in FACTORS:
-        model.set_params(C=1 / (factor * strength * len(train)))
+        model.set_params(C=halved / (factor * strength * len(train)))
         model.fit(features["train"], train)
         seen = dev >= 0
         log_p = model.predict_log_proba(features["dev"][seen])

@@ -57,6 +57,17 @@ def published(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def require_writable(folder: Path) -> None:
+    """Create `folder` if need be and try a write in it, before work is spent on its content.
+
+    Raises:
+        UserError: it cannot be created or written.
+    """
+    with published(folder / ".writable"):
+        pass
+    (folder / ".writable").unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn the operating system's refusals into a message that names `path`."""

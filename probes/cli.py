@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from pydantic import ValidationError
-
 from common.errors import UserError
 from common.registry import did_you_mean
 from data.sources import corpora, find_corpus
-from probes.config import PROBES, RunConfig
+from probes.config import PROBES, validate
 from probes.models import find_models
 from probes.terminal import progress
 from tasks.builtin import tasks
@@ -75,19 +73,22 @@ def build_parser() -> argparse.ArgumentParser:
     add("--trust-remote-code", action="store_true", help="run code that a model's folder holds")
     add("--list-tasks", action="store_true", help="list the tasks and exit")
     add("--list-corpora", action="store_true", help="list the corpora and exit")
-    add("-v", "--verbose", action="store_true", help="say more; tracebacks for errors of ours")
+    add("-v", "--verbose", action="store_true", help="show tracebacks of defects of ours")
     add("-q", "--quiet", action="store_true", help="say nothing but errors")
     return parser
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise UserError(f"{text!r} names nothing; give names separated by commas, such as a,b.")
+    return names
 
 
 def _layers(text: str) -> tuple[int, ...]:
     if text == "all":
         return ()
-    if not all(part.strip().isdigit() for part in text.split(",")):
+    if not all(part.strip().isdecimal() for part in text.split(",")):
         raise UserError(
             f"--layers {text}: give all, or numbers such as 0,3,6; layers count from 0, the "
             "embedding output."
@@ -96,17 +97,28 @@ def _layers(text: str) -> tuple[int, ...]:
 
 
 def _auto_int(text: str) -> int | None:
+    if text != "auto" and not text.isdecimal():
+        raise UserError(f"--batch-tokens {text}: give auto, or a number of tokens.")
     return None if text == "auto" else int(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line. Exit status: 0 done, 2 the user can mend it, 130 stopped."""
+    """Run the command line.
+
+    Exit status: 0 done, 1 a defect of ours, 2 the user can mend it, 130 stopped.
+    """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _main(arguments)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except Exception as error:
+        if not {"-v", "--verbose"} & set(arguments):
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            print(f"defect: {what} (-v shows where; please report it)", file=sys.stderr)
+            return 1
+        raise
     except KeyboardInterrupt:
         print("stopped; what was finished is kept, the same command goes on", file=sys.stderr)
         return 130
@@ -115,7 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(arguments: list[str]) -> int:
     given = vars(build_parser().parse_args(arguments))
     models = given.pop("model", [])
-    verbose, quiet = given.pop("verbose", False), given.pop("quiet", False)
+    given.pop("verbose", None)
+    progress.quiet = given.pop("quiet", False)
     if given.pop("list_tasks", False):
         for name in tasks:
             task = tasks.get(name)
@@ -125,15 +138,12 @@ def _main(arguments: list[str]) -> int:
         for name in corpora:
             print(f"{name:<12} {(corpora.get(name).__doc__ or '').strip()}")
         return 0
-    if not models:
-        raise UserError("--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2.")
     config = validate(given)
     if config.offline:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
-    progress.verbose, progress.quiet = verbose, quiet
-    sources = find_models(models, config)
     find_corpus(config.corpus, config.data_dir)
+    sources = find_models(models, config)
 
     from probes.run import run_models
     from probes.session import Subject
@@ -141,26 +151,3 @@ def _main(arguments: list[str]) -> int:
     command = shlex.join(["python", "run_probes.py", *arguments])
     run_models(config, [Subject(source, config) for source in sources], command)
     return 0
-
-
-def validate(given: dict[str, object]) -> RunConfig:
-    """Check everything that can be checked before anything is read or downloaded.
-
-    Raises:
-        UserError: a value that cannot be used, with its flag.
-    """
-    try:
-        config = RunConfig.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        flag = "--" + str(first["loc"][0]).replace("_", "-")
-        if flag == "--probes":
-            value = str(first["input"])
-            raise UserError(
-                f"{flag} {value}: no such probe family. {did_you_mean(value, PROBES)}"
-            ) from error
-        raise UserError(f"{flag} {first['input']}: {first['msg'].lower()}.") from error
-    corpora.get(config.corpus)
-    for name in config.tasks:
-        tasks.get(name)
-    return config

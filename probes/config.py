@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from common.errors import UserError
+from common.registry import did_you_mean
+from data.sources import corpora
+from tasks.builtin import tasks
 
 Family = Literal["linear", "mlp"]
 Pooling = Literal["mean", "first", "last"]
@@ -91,15 +97,16 @@ class RunConfig(Frozen):
     corpus: str = "sample"
     tasks: tuple[str, ...] = ()
     """Names; empty for all that the corpus serves."""
-    probes: tuple[Family, ...] = ("linear", "mlp")
-    layers: tuple[int, ...] = ()
+    probes: tuple[Family, ...] = Field(default=("linear", "mlp"), min_length=1)
+    layers: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """Layer numbers; empty for all."""
     seeds: int = Field(default=1, ge=1)
     output: Path = Path("results")
     data_dir: Path | None = Field(default_factory=default_data_dir)
     cache_dir: Path = Field(default_factory=default_cache)
     device: str = "auto"
-    dtype: DType = "auto"
+    dtype: DType = "float32"
+    """Of the forward pass; "auto" is float32, until something else has been shown to be as good."""
     batch_tokens: int | None = Field(default=None, ge=1)
     """None for the device's default."""
     limit: int | None = Field(default=None, ge=1)
@@ -110,3 +117,34 @@ class RunConfig(Frozen):
     revision: str | None = None
     offline: bool = False
     trust_remote_code: bool = False
+
+    @field_validator("dtype")
+    @classmethod
+    def _resolve_auto(cls, dtype: DType) -> DType:
+        # Resolved before any key is made, so that both spellings are one thing.
+        return "float32" if dtype == "auto" else dtype
+
+
+def validate(given: Mapping[str, object]) -> RunConfig:
+    """Check everything that can be checked before anything is read or downloaded.
+
+    Raises:
+        UserError: a value that cannot be used, with its flag.
+    """
+    try:
+        config = RunConfig.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0])
+        flag, value = f"--{field.replace('_', '-')}", first["input"]
+        if field not in RunConfig.model_fields:
+            known = RunConfig.model_fields
+            raise UserError(f"unknown setting {field!r}. {did_you_mean(field, known)}") from error
+        if field == "probes" and isinstance(value, str):
+            hint = did_you_mean(value, PROBES)
+            raise UserError(f"{flag} {value}: no such probe family. {hint}") from error
+        raise UserError(f"{flag} {value}: {first['msg'].lower()}.") from error
+    corpora.get(config.corpus)
+    for name in config.tasks:
+        tasks.get(name)
+    return config

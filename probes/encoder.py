@@ -8,7 +8,6 @@ architectures that have one. docs/architectures.md has the table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,7 @@ from probes.alignment import (
     window_of_pieces,
     windows,
 )
-from probes.collectors import Collector, Rows, layer_states
-from probes.collectors import WordVectors as WordVectors
+from probes.collectors import Collector, Rows, WordVectors, layer_states
 from probes.config import DType, Pooling
 from probes.loading import (
     accepted_arguments,
@@ -35,25 +33,11 @@ from probes.loading import (
     place,
     usable_window,
 )
-from probes.models import ModelSource
+from probes.models import ModelRecord, ModelSource
 from probes.views import Text
 
 BATCH_TOKENS = {"cpu": 512, "cuda": 16384, "mps": 8192}
 """Padded tokens per batch where none are asked for; more is slower on a CPU."""
-
-
-@dataclass(frozen=True)
-class ModelInfo:
-    """What results say about a model."""
-
-    name: str
-    revision: str
-    digest: str
-    architecture: str
-    n_layers: int
-    hidden_size: int
-    parameters: int
-    window: int
 
 
 class Encoder:
@@ -71,6 +55,7 @@ class Encoder:
     Attributes:
         device: where its inputs go.
         capacity: subwords that fit into its window beside the special tokens.
+        specials: special tokens around each window.
 
     Raises:
         UserError: the tokenizer does not fit the model, or the model does not give one
@@ -104,13 +89,14 @@ class Encoder:
         pads = (getattr(config, "pad_token_id", None), tokenizer.pad_token_id)
         self._pad_id: int = next((i for i in pads if i is not None and 0 <= i < rows), 0)
         window = usable_window(self.model, tokenizer)
-        self.capacity = window - len(self.words.prefix) - len(self.words.suffix)
+        self.specials = len(self.words.prefix) + len(self.words.suffix)
+        self.capacity = window - self.specials
         if self.capacity < 2:
             raise UserError(
                 f"--model {name}: its window of {window} tokens leaves no room for text."
             )
         n_layers, hidden_size = self._try_out(name, rows)
-        self.info = ModelInfo(
+        self.info = ModelRecord(
             name=name,
             revision=revision,
             digest=digest or digest_of_loaded(self.model, tokenizer),
@@ -208,6 +194,8 @@ class Encoder:
             share = 1 / np.bincount(owner)[owner]
             for index, (start, end) in enumerate(spans):
                 here = window[used] == index
+                if not here.any():
+                    continue
                 ids = np.concatenate([self.words.prefix, split.ids[start:end], self.words.suffix])
                 place = used[here] - start + len(self.words.prefix)
                 parts.append((ids.astype(np.int64), place, owner[here] + word_base, share[here]))
@@ -237,8 +225,14 @@ class Encoder:
         )
 
 
-def plan_batches(pieces: Sequence[Pieces], capacity: int, batch_tokens: int) -> list[list[int]]:
+def plan_batches(
+    pieces: Sequence[Pieces], capacity: int, specials: int, batch_tokens: int
+) -> list[list[int]]:
     """Group texts of near-equal length so that no batch exceeds `batch_tokens`.
+
+    Args:
+        capacity: subwords that fit into the model's window.
+        specials: special tokens around each window.
 
     Longest first, so that what does not fit in memory shows at once. A text that is longer
     than `batch_tokens` stands alone.
@@ -248,7 +242,7 @@ def plan_batches(pieces: Sequence[Pieces], capacity: int, batch_tokens: int) -> 
     batches: list[list[int]] = []
     for i in order:
         if batches:
-            longest = min(capacity, lengths[batches[-1][0]])
+            longest = min(capacity, lengths[batches[-1][0]]) + specials
             fits = (len(batches[-1]) + 1) * longest <= batch_tokens
             if fits and lengths[batches[-1][0]] <= capacity:
                 batches[-1].append(i)

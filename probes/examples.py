@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -62,7 +62,7 @@ class Examples:
 
     def encode(self, labels: list[Any]) -> Ints:
         """Class indices of `labels`; -1 for one that train lacks. Shape (n,)."""
-        return np.array([self._code.get(label, -1) for label in labels], dtype=np.int64)
+        return np.array([self._code.get(str(label), -1) for label in labels], dtype=np.int64)
 
     @cached_property
     def _code(self) -> dict[str, int]:
@@ -133,6 +133,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                 f"Task {task.name!r} has no examples in the {name} split of {corpus.name!r}; "
                 "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
             )
+        _require_consistent(task, found)
         splits[name] = Split(tuple(found), tuple(texts), np.array(numbers), dict(excluded))
     classes: tuple[str, ...] = ()
     if task.kind == "classification":
@@ -143,3 +144,23 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                 f"{classes[0]!r}; there is nothing to tell apart."
             )
     return Examples(task, view, splits, classes)
+
+
+def _require_consistent(task: Task, examples: Sequence[Example]) -> None:
+    """Refuse examples that do not fit what the task says of itself.
+
+    Raises:
+        UserError: second spans missing or not wanted, or hidden words that are not the span.
+    """
+    pairs = task.shape in ("pair", "span pair")
+    hides = examples[0].hide is not None
+    for example in examples:
+        what = ""
+        if (example.span2 is not None) != pairs:
+            what = f"{'no' if pairs else 'a'} span2 in a task of shape {task.shape!r}"
+        elif (example.hide is not None) != hides:
+            what = "a hidden word in some examples and none in others; make it two tasks"
+        elif hides and (pairs or example.span != (example.hide, (example.hide or 0) + 1)):
+            what = "a hidden word that is not its only span"
+        if what:
+            raise UserError(f"Task {task.name!r} gave {example.label!r} {what}. Mend the task.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,12 @@ def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
     figure.suptitle(
         f"{first.model.name} on {first.corpus.name}: test scores by layer (framed: best on dev)",
         fontsize=12,
+        parse_math=False,
     )
-    figure.savefig(path, dpi=150)
+    with warnings.catch_warnings():
+        # A model's name may have letters that the font lacks; they are drawn as boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(path, dpi=150)
 
 
 def _panel(axes: Any, results: Sequence[Result]) -> Any:

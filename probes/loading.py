@@ -20,7 +20,16 @@ MAP = "map"
 DEFAULT_WINDOW = 512
 """Tokens, where neither the model nor its tokenizer sets a bound."""
 
-_UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    ImportError,
+    SafetensorError,
+)
 
 
 def load_files(
@@ -138,7 +147,7 @@ def pick_device(device: str) -> torch.device:
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         picked = torch.device(device)
-        torch.empty(0, device=picked)
+        torch.zeros(1, device=picked).item()
     except (RuntimeError, AssertionError) as error:
         first = str(error).strip().split("\n")[0]
         raise UserError(f"--device {device}: {first}") from error
@@ -179,6 +188,9 @@ def digest_of_loaded(model: Any, tokenizer: Any) -> str:
     """
     digest = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode())
     digest.update(model.config.to_json_string().encode())
+    # What the tokenizer object adds to its backend: special tokens, limit.
+    special = (tokenizer.special_tokens_map, tokenizer.model_max_length)
+    digest.update(repr(special).encode())
     for name, tensor in sorted(model.state_dict().items()):
         if tensor.is_meta:
             raise UserError(

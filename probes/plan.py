@@ -52,7 +52,7 @@ class Plan:
 
 def result_folder(output: Path, model: ModelSource, corpus: str) -> Path:
     """`<output>/<model>/<corpus>`."""
-    return output / folder_name(model.name) / folder_name(corpus)
+    return output / model.slug / folder_name(corpus)
 
 
 def make_plan(
@@ -66,9 +66,9 @@ def make_plan(
     folder = result_folder(config.output, model, corpus.name)
     done, todo = [], []
     for name in task_names:
-        for family in config.probes:
+        for family in dict.fromkeys(config.probes):
             unit = _unit(config, model, corpus, name, family, folder)
-            if not unit.path.exists() or config.overwrite == "always":
+            if not (unit.path.exists() and unit.path.with_suffix(".npz").exists()):
                 todo.append(unit)
                 continue
             if config.overwrite == "never":
@@ -77,7 +77,8 @@ def make_plan(
                     "name another --output, or use --overwrite missing."
                 )
             result = read_result(unit.path)
-            if covers(result, config.layers, config.seeds):
+            complete = covers(result, config.layers, config.seeds)
+            if complete and config.overwrite != "always":
                 done.append(result)
             else:
                 todo.append(_extended(unit, result))
@@ -100,6 +101,24 @@ def _unit(
     ).digest
     path = folder / f"{task}-{family}-{key[:8]}.json"
     return FitUnit(task, spec, config.layers, config.seeds, key, path)
+
+
+def is_current(result: Result) -> bool:
+    """Whether a result is what this version would compute for the same inputs."""
+    name, family = result.task.name, result.probe.family
+    if name not in tasks:
+        return False
+    key = FitKey(
+        model=result.model.digest,
+        corpus=result.corpus.digest,
+        task=name,
+        task_version=tasks.get(name).version,
+        probe=PROBES[family],
+        pooling=result.pooling,
+        dtype=result.dtype,
+        windows=WINDOW_RULE,
+    )
+    return key.digest == result.key
 
 
 def _extended(unit: FitUnit, result: Result) -> FitUnit:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from common.errors import UserError
 from common.files import published
 from probes.config import Frozen, ProbeSpec
+from probes.models import ModelRecord
 from probes.terminal import progress
 
 SCHEMA_VERSION = 1
@@ -22,22 +23,6 @@ NUMERICS_VERSION = 1
 
 Scores = dict[str, float | None]
 """Metric → value; accuracies and F1 from 0 to 1. None where a metric is undefined."""
-
-
-class ModelRecord(Frozen):
-    """The model that was probed."""
-
-    name: str
-    revision: str
-    digest: str
-    """SHA-256 over configuration, tokenizer and weights."""
-    architecture: str
-    n_layers: int
-    """Blocks; layers are numbered 0 to n_layers, 0 being the embedding output."""
-    hidden_size: int
-    parameters: int
-    window: int
-    """Tokens that it reads at once, special ones included."""
 
 
 class CorpusRecord(Frozen):
@@ -54,6 +39,8 @@ class CorpusRecord(Frozen):
     words: dict[str, int]
     notes: dict[str, int]
     limit: int | None
+    limited: bool
+    """Whether the limit left sentences out."""
 
 
 class TaskRecord(Frozen):
@@ -204,7 +191,7 @@ def read_result(path: Path) -> Result:
                 "use the suite's version that wrote it, or another --output."
             )
         return Result.model_validate(content)
-    except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
         first = str(error).split("\n")[0]
         raise UserError(f"{path}: not a readable result ({first}); delete it and run again.") from (
             error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +13,12 @@ import torch
 from rich.console import Console
 
 from common.errors import UserError
+from common.files import folder_name, require_writable
 from data.sources import find_corpus
-from probes.config import RunConfig
+from probes.config import RunConfig, validate
 from probes.encoder import Encoder
 from probes.leaderboard import tidy, write_leaderboard
+from probes.loading import pick_device
 from probes.models import ModelSource, find_models
 from probes.plan import make_plan
 from probes.results import Result
@@ -61,7 +64,7 @@ class Results:
 
 
 def run_probes(
-    model: str | Sequence[str] | tuple[Any, Any],
+    model: str | os.PathLike[str] | Sequence[str] | tuple[Any, Any],
     *,
     name: str | None = None,
     **settings: Any,
@@ -80,30 +83,41 @@ def run_probes(
     Raises:
         UserError: something that the caller can put right.
     """
-    config = RunConfig(**settings)
-    return run_models(config, _subjects(model, name, config))
+    config = validate(settings)
+    names = [model] if isinstance(model, (str, os.PathLike)) else model
+    if isinstance(names, (list, tuple)) and all(isinstance(n, (str, os.PathLike)) for n in names):
+        sources = find_models([os.fspath(n) for n in names], config)
+        return run_models(config, [Subject(source, config) for source in sources])
+    return run_models(*_in_memory(model, name, config))
 
 
-def _subjects(model: Any, name: str | None, config: RunConfig) -> list[Subject]:
-    names = [model] if isinstance(model, str) else model
-    if isinstance(names, (list, tuple)) and all(isinstance(n, str) for n in names):
-        return [Subject(source, config) for source in find_models(names, config)]
+def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConfig, list[Subject]]:
+    """The subject for a pair (model, tokenizer), and the settings with its own precision."""
     try:
         network, tokenizer = model
-    except (TypeError, ValueError) as error:
+        dtype = str(network.dtype).removeprefix("torch.")
+    except (TypeError, ValueError, AttributeError) as error:
         raise UserError(
-            "run_probes() takes a name, several names, or (model, tokenizer)."
+            "run_probes() takes a name, several names, or a pair (model, tokenizer)."
         ) from error
+    if "dtype" in config.model_fields_set and config.dtype != dtype:
+        raise UserError(f"dtype={config.dtype}: the model in memory is in {dtype}; convert it.")
+    config = config.model_copy(update={"dtype": dtype})
     label = name or type(network).__name__
     encoder = Encoder(network, tokenizer, name=label, device=config.device)
-    source = ModelSource(label, Path(), "in memory", False, 0, encoder.info.digest)
-    return [Subject(source, config, loaded=encoder)]
+    digest = encoder.info.digest
+    slug = f"{folder_name(label)}-{digest[:8]}"
+    source = ModelSource(label, Path(), digest[:12], slug, False, 0, digest)
+    return config, [Subject(source, config, loaded=encoder)]
 
 
 def run_models(config: RunConfig, subjects: Sequence[Subject], command: str = "") -> Results:
     """Probe every model on the corpus of `config`; write and print what is found."""
     if config.threads is not None:
         torch.set_num_threads(config.threads)
+    pick_device(config.device)
+    for folder in (config.output, config.cache_dir):
+        require_writable(folder)
     source = find_corpus(config.corpus, config.data_dir, config.limit)
     corpus = LazyCorpus(source)
     chosen, skipped = _choose_tasks(config, corpus)
@@ -111,18 +125,26 @@ def run_models(config: RunConfig, subjects: Sequence[Subject], command: str = ""
         require_metrics((task.metric, *task.also))
     console = Console(quiet=progress.quiet)
     results: list[Result] = []
-    for subject in subjects:
-        plan = make_plan(config, subject.source, source, [task.name for task in chosen])
-        if plan.done:
-            progress.say(f"{subject.source.name}: {len(plan.done)} results are there already")
-        session = Session(config, subject, corpus, plan, command)
-        found = [*plan.done, *session.work_off()]
-        table = comparable(plan.folder, found)
-        paths = write_tables(plan.folder, table)
-        print_tables(table, console)
-        progress.say("wrote   " + ", ".join(str(path) for path in paths))
-        results += found
-    progress.say(f"wrote   {write_leaderboard(config.output)}")
+    try:
+        for subject in subjects:
+            plan = make_plan(config, subject.source, source, [task.name for task in chosen])
+            if plan.done:
+                progress.say(f"{subject.source.name}: {len(plan.done)} results are there already")
+            found = list(plan.done)
+            try:
+                for result in Session(config, subject, corpus, plan, command).work_off():
+                    found.append(result)
+            finally:
+                # Whatever stops a run, what it finished is on the table.
+                if found:
+                    table = comparable(plan.folder, found)
+                    paths = write_tables(plan.folder, table)
+                    print_tables(table, console)
+                    progress.say("wrote   " + ", ".join(str(path) for path in paths))
+            results += found
+    finally:
+        if config.output.exists():
+            progress.say(f"wrote   {write_leaderboard(config.output)}")
     return Results(tuple(results), skipped)
 
 

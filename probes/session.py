@@ -21,7 +21,6 @@ from probes.probing import corpus_counts, encoding_record, probe, provenance
 from probes.results import (
     SCHEMA_VERSION,
     CorpusRecord,
-    ModelRecord,
     Result,
     TaskRecord,
     write_result,
@@ -172,7 +171,7 @@ class Session:
             schema_version=SCHEMA_VERSION,
             suite_version=__version__,
             key=unit.key,
-            model=ModelRecord(**vectors.manifest["model"]),
+            model=self.subject.encoder.info,
             corpus=CorpusRecord(
                 name=corpus.name,
                 version=corpus.version,
@@ -183,6 +182,7 @@ class Session:
                 words=words,
                 notes=dict(corpus.notes),
                 limit=self.config.limit,
+                limited=corpus.limited,
             ),
             task=TaskRecord(
                 name=task.name,

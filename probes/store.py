@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 from common.errors import UserError
 from common.files import sha256, writing
 from probes.alignment import Ints
+from probes.collectors import WordVectors
 from probes.config import WINDOW_RULE, Pooling
-from probes.encoder import Encoder, WordVectors, plan_batches
+from probes.encoder import Encoder, plan_batches
 from probes.terminal import progress
 from probes.views import View
 
@@ -88,7 +89,7 @@ class Vectors:
         Raises:
             UserError: the file is not what was written.
         """
-        path = self._verify(f"layer-{index:02d}.npy")
+        path = self._verify(layer_name(index))
         array: NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
 
@@ -135,6 +136,11 @@ def store_folder(cache: Path, key: StoreKey) -> Path:
     return cache / "vectors" / key.digest[:32]
 
 
+def layer_name(index: int) -> str:
+    """The file that holds one layer."""
+    return f"layer-{index:02d}.npy"
+
+
 class _OutOfRangeError(Exception):
     """A value beyond what fp16 can hold."""
 
@@ -149,7 +155,7 @@ def _encode(
 ) -> None:
     """Run the encoder over `view` and publish the vectors as `folder`."""
     pieces = encoder.split(view.texts)
-    batches = plan_batches(pieces, encoder.capacity, batch_tokens)
+    batches = plan_batches(pieces, encoder.capacity, encoder.specials, batch_tokens)
     kept = np.array([text.keep[1] - text.keep[0] for text in view.texts], dtype=np.int64)
     n_rows, n_layers = int(kept.sum()), encoder.info.n_layers + 1
     shape = (n_rows, encoder.info.hidden_size)
@@ -178,7 +184,7 @@ def _encode(
                 "format": FORMAT,
                 "key": asdict(key),
                 "windows": WINDOW_RULE,
-                "model": asdict(encoder.info),
+                "model": encoder.info.model_dump(),
                 "view": view.name,
                 "texts": len(view.texts),
                 "rows": n_rows,
@@ -206,7 +212,7 @@ def _layer_files(
 ) -> Iterator[Sequence[Any]]:
     """Open one .npy file per layer, header written, rows to follow."""
     header = {"descr": storage.str, "fortran_order": False, "shape": shape}
-    files = [(folder / f"layer-{layer:02d}.npy").open("wb") for layer in range(n_layers)]
+    files = [(folder / layer_name(layer)).open("wb") for layer in range(n_layers)]
     try:
         for file in files:
             np.lib.format.write_array_header_1_0(file, header)
@@ -245,7 +251,10 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads((folder / "manifest.json").read_text())
         if manifest["format"] != FORMAT:
             raise ValueError(f"format {manifest['format']}, expected {FORMAT}")
-    except (OSError, ValueError, KeyError) as error:
+        names = {"starts.npy", *(layer_name(i) for i in range(manifest["layers"]))}
+        if set(manifest["files"]) != names:
+            raise ValueError("its list of files is not that of its layers")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{folder}: not a readable store ({error}); {_remedy(folder)}") from error
     return dict(manifest)
 

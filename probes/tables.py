@@ -15,6 +15,7 @@ from rich.text import Text
 
 from common.files import published
 from probes.metrics import PERCENT
+from probes.plan import is_current
 from probes.results import Result, read_results
 from tasks.builtin import tasks
 
@@ -42,8 +43,8 @@ def layer_table(results: Sequence[Result], probe: str) -> pd.DataFrame:
 def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
     """Results of this run, and those in `folder` that may stand in one table with them.
 
-    That is: of the same weights, text, pooling and precision, and of a task and probe that
-    this run has not got itself.
+    That is: of the same weights, text, pooling and precision, of a task and probe that this run
+    has not got itself, and not made by an older version of either.
     """
     table = {(r.task.name, r.probe.family): r for r in results}
     first = results[0]
@@ -54,7 +55,7 @@ def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
             first.model.digest,
             first.corpus.digest,
         )
-        if alike:
+        if alike and is_current(other):
             table.setdefault((other.task.name, other.probe.family), other)
     known = list(tasks)
     order = [*known, *sorted({name for name, _ in table} - set(known))]
@@ -175,7 +176,7 @@ def print_tables(results: Sequence[Result], console: Console) -> None:
         chosen = [result for result in results if result.probe.family == family]
         first = chosen[0]
         table = Table(
-            title=f"{first.model.name} · {first.corpus.name} · {family} probe · test",
+            title=Text(f"{first.model.name} · {first.corpus.name} · {family} probe · test"),
             caption="★ best layer on dev · colour: worst to best layer of each task",
         )
         table.add_column("layer", justify="right", no_wrap=True)

@@ -13,22 +13,15 @@ class Progress:
 
     Attributes:
         quiet: say nothing but errors.
-        verbose: say also what only matters when something is looked into.
     """
 
     def __init__(self) -> None:
         self.quiet = False
-        self.verbose = False
 
     def say(self, message: str) -> None:
         """One line, above any bar."""
         if not self.quiet:
             tqdm.write(message, file=sys.stderr)
-
-    def detail(self, message: str) -> None:
-        """One line, with -v only."""
-        if self.verbose:
-            self.say(message)
 
     def bar(self, what: str, total: int, unit: str) -> Any:
         """A progress bar; invisible when standard error is not a terminal."""

@@ -63,18 +63,18 @@ class Fit:
 
 
 def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
-    """Cut examples into batches of about `size` that never split a sentence.
+    """Cut examples into batches of about `size`, near equal, that never split a sentence.
 
     Args:
         sentences: the sentence of each example, equal ones adjacent. Shape (N,).
     """
-    ends = [*(torch.nonzero(torch.diff(sentences)).flatten() + 1).tolist(), len(sentences)]
+    n_examples = len(sentences)
+    n_batches = max(1, round(n_examples / size))
+    ends = [*(torch.nonzero(torch.diff(sentences)).flatten() + 1).tolist(), n_examples]
     bounds = [0]
     for end in ends:
-        if end - bounds[-1] >= size:
+        if end * n_batches >= len(bounds) * n_examples:
             bounds.append(end)
-    if bounds[-1] != len(sentences):
-        bounds.append(len(sentences))
     return bounds
 
 
@@ -161,8 +161,9 @@ class _Trainer:
         start = self.head.initial(n_layers, seeds, n_features, self.n_outputs)
         parameters = [p.to(device) for p in start]
         moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
-        mean_weight = weights.mean(1)
         n_batches = len(self.train.bounds) - 1
+        # By the mean batch, not by this one: examples of a small batch weigh no more.
+        per_batch = (weights.sum(1) / n_batches)[:, None, None]
         n_steps = math.ceil(share * max(self.spec.passes * n_batches, self.spec.min_steps))
         check_at = {math.ceil(n_steps * i / checks) for i in range(1, checks + 1)}
         generator = torch.Generator().manual_seed(0)
@@ -180,7 +181,7 @@ class _Trainer:
             x = features[:, part]
             outputs = self.head.outputs(parameters, x)
             _, errors = self.loss(outputs, self.train.labels[part], weights[:, part])
-            errors /= (mean_weight * (part.stop - part.start))[:, None, None]
+            errors /= per_batch
             gradients = self.head.gradient(parameters, x, errors)
             size = self.spec.step * 0.5 * (1 + math.cos(math.pi * step / n_steps))
             _adam_step(parameters, gradients, moments, strengths, size, step)

@@ -107,7 +107,7 @@ class Case:
     ) -> dict[Text, list[torch.Tensor]]:
         """The same from the encoder, by text."""
         pieces = self.encoder.split(texts)
-        batches = plan_batches(pieces, self.encoder.capacity, batch_tokens)
+        batches = plan_batches(pieces, self.encoder.capacity, self.encoder.specials, batch_tokens)
         collector = WordVectors()
         found: dict[Text, list[torch.Tensor]] = {}
         done = self.encoder.encode(texts, pieces, batches, pooling, batch_tokens, collector)

@@ -171,7 +171,7 @@ def test_without_a_padding_token_any_filler_does(tmp_path: Path, pad: int | None
     save("llama-3", tmp_path, pad_token_id=pad)
     encoder = load(tmp_path)
     pieces = encoder.split(TEXTS)
-    batches = plan_batches(pieces, encoder.capacity, 512)
+    batches = plan_batches(pieces, encoder.capacity, encoder.specials, 512)
     assert batches == [[0, 1, 2]]
     collector = WordVectors()
     for _ in encoder.encode(TEXTS, pieces, batches, "mean", 512, collector):

@@ -11,7 +11,9 @@ from probes.models import find_model
 
 def test_a_folder_is_named_after_itself(tiny_bert):
     source = find_model(str(tiny_bert))
-    assert (source.name, source.revision, source.random) == ("tiny-bert", "", False)
+    assert (source.name, source.random) == ("tiny-bert", False)
+    assert source.revision == source.digest[:12]
+    assert source.slug == f"tiny-bert-{source.digest[:8]}"
     assert source.folder == tiny_bert
 
 

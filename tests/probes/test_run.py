@@ -59,7 +59,7 @@ def close(ours, theirs):
 
 def test_a_run_writes_json_tables_heat_map_and_leaderboard(tiny_bert, tmp_path):
     results = run(tiny_bert, tmp_path)
-    folder = tmp_path / "results" / "tiny-bert" / "sample"
+    folder = next((tmp_path / "results").glob("tiny-bert-*/sample"))
     assert len(list(folder.glob("*.json"))) == 10
     table = results.table("mlp")
     assert list(table.index) == [0, 1, 2]
@@ -163,6 +163,18 @@ def test_models_in_one_cache_do_not_serve_each_others_vectors(tiny_bert, tmp_pat
     assert set(board.model) == {"tiny-bert", "random:tiny-bert"}
 
 
+def test_a_renamed_folder_keeps_its_vectors_but_not_its_old_name(tiny_bert, tmp_path):
+    import shutil
+
+    renamed = tmp_path / "renamed"
+    shutil.copytree(tiny_bert, renamed)
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    run(tiny_bert, tmp_path, **settings)
+    (result,) = run(renamed, tmp_path, **settings)
+    assert result.model.name == "renamed"
+    assert len(list((tmp_path / "cache" / "vectors").glob("*/manifest.json"))) == 1
+
+
 def test_a_model_in_memory_gives_what_its_folder_gives(tiny_bert, tmp_path):
     from transformers import AutoModel, AutoTokenizer
 
@@ -172,7 +184,7 @@ def test_a_model_in_memory_gives_what_its_folder_gives(tiny_bert, tmp_path):
         loaded, name="mine", cache_dir=tmp_path / "c", output=tmp_path / "r", **settings
     )
     assert scores(memory) == scores(run(tiny_bert, tmp_path, **settings))
-    assert (tmp_path / "r" / "mine" / "sample").is_dir()
+    assert list((tmp_path / "r").glob("mine-*/sample"))
 
 
 def test_layer_0_of_the_masked_view_knows_no_more_than_position(tiny_bert, tmp_path):
@@ -249,7 +261,12 @@ def command(*arguments, **environment):
         text=True,
         check=False,
         cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": "/nonexistent",
+            "OMP_NUM_THREADS": "1",
+            **environment,
+        },
     )
 
 
