@@ -60,6 +60,13 @@ class Examples:
             return np.array(labels, dtype=np.float32)
         return self.encode(labels)
 
+    def unseen(self, split: str) -> tuple[str, ...]:
+        """Labels of `split` that train lacks, one per such example, in order."""
+        if not self.classes:
+            return ()
+        labels = (str(example.label) for example in self.splits[split].examples)
+        return tuple(label for label in labels if label not in self._code)
+
     def encode(self, labels: list[Any]) -> Ints:
         """Class indices of `labels`; -1 for one that train lacks. Shape (n,)."""
         return np.array([self._code.get(str(label), -1) for label in labels], dtype=np.int64)

@@ -23,14 +23,12 @@ class Scorer:
     def __init__(self, examples: Examples, split: str) -> None:
         part = examples.splits[split]
         task = examples.task
-        labels = examples.targets(split)
-        unseen = [str(e.label) for e in part.examples] if examples.classes else []
         self.gold = Gold(
-            labels=labels,
+            labels=examples.targets(split),
             sentence=part.sentence,
             classes=examples.classes,
             punctuation=part.group(PUNCTUATION),
-            unseen=tuple(unseen[i] for i in np.flatnonzero(labels == -1)) if unseen else (),
+            unseen=examples.unseen(split),
         )
         self.names = (task.metric, *task.also)
         headline_by_example = task.metric in ("accuracy", "balanced_accuracy", "mae")

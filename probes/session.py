@@ -127,6 +127,8 @@ class Session:
         message = f"task    {name} · {per_split(counts)} examples"
         if found.classes:
             message += f" · {len(found.classes)} labels in train"
+        if unseen := found.unseen("test"):
+            message += f" · {len(unseen)} test examples have a label that train lacks"
         excluded = found.splits["test"].excluded
         if excluded:
             reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(excluded.items()))

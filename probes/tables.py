@@ -103,6 +103,10 @@ def markdown(results: Sequence[Result]) -> str:
     lines += [
         "Bold: the best layer on dev. Layer 0 is the embedding output.",
         "",
+        "## Beside the headline, at the best layer",
+        "",
+        *(f"- {_details(result)}" for result in results),
+        "",
         f"Corpus fingerprint `{first.corpus.fingerprint[:16]}`, model `{first.model.digest[:16]}`, "
         f"pooling {first.pooling}, {len(first.layers[0].cells)} seed(s); "
         + "; ".join(
@@ -114,6 +118,18 @@ def markdown(results: Sequence[Result]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _details(result: Result) -> str:
+    """Other metrics, and the score within each breakdown, of the best layer."""
+    best = result.best_layer
+    cell = best.cells[0]
+    parts = [f"{name} {shown(value, name)}" for name, value in cell.test.items()]
+    parts += [
+        f"{name} (n = {result.examples.groups[name]:,}): {shown(value, result.group_metric)}"
+        for name, value in cell.groups.items()
+    ]
+    return f"{result.task.name}, {result.probe.family}, layer {best.layer}: " + "; ".join(parts)
 
 
 class Entry(NamedTuple):

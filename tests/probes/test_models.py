@@ -85,3 +85,23 @@ def test_a_tampered_package_is_refused(monkeypatch):
     monkeypatch.setattr("probes.models.sha256", lambda path: "00")
     with pytest.raises(UserError, match="has sha256 00, expected 53aa"):
         find_model("all-MiniLM-L6-v2")
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tiny_bert, tmp_path):
+    folder = tmp_path / "mute"
+    shutil.copytree(tiny_bert, folder)
+    for name in ("tokenizer.json", "vocab.txt"):
+        (folder / name).unlink(missing_ok=True)
+    with pytest.raises(UserError, match="holds no tokenizer"):
+        find_model(str(folder))
+
+
+def test_a_revision_of_a_folder_is_refused(tiny_bert):
+    with pytest.raises(UserError, match=r"--revision v2: .* does not come from the hub"):
+        find_model(str(tiny_bert), revision="v2")
+
+
+@pytest.mark.parametrize("name", ["~nosuchuser/x", "x" * 300, "random:", ""])
+def test_odd_names_are_user_errors(name, hub_cache):
+    with pytest.raises(UserError):
+        find_model(name, offline=True)

@@ -308,3 +308,101 @@ def test_without_network_and_cache_one_line_names_the_ways_out(tmp_path, offline
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert "--model a local folder, or the packaged model all-MiniLM-L6-v2" in line
+
+
+def test_folders_of_one_name_do_not_share_results(tiny_bert, tmp_path):
+    import shutil
+
+    other = tmp_path / "elsewhere" / "tiny-bert"
+    shutil.copytree(tiny_bert, other)
+    (other / "config.json").write_text((other / "config.json").read_text() + "\n")
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    with pytest.raises(UserError, match="different models of the same name"):
+        probes.run_probes([tiny_bert, other], limit=60, output=tmp_path / "r", device="cpu")
+    run(tiny_bert, tmp_path, **settings)
+    run(other, tmp_path, **settings)
+    board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
+    assert board.revision.nunique() == 2
+    assert len(list((tmp_path / "results").glob("tiny-bert-*/sample/layers.csv"))) == 2
+
+
+def test_overwrite_always_keeps_the_layers_that_are_there(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    run(tiny_bert, tmp_path, **settings)
+    (again,) = run(tiny_bert, tmp_path, layers=(1,), overwrite="always", **settings)
+    assert [layer.layer for layer in again.layers] == [0, 1, 2]
+
+
+def test_a_column_of_an_older_task_version_is_not_shown(tiny_bert, tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    from tasks.builtin import tasks
+
+    run(tiny_bert, tmp_path, tasks=("pos", "depth"), probes=("linear",))
+    monkeypatch.setitem(tasks._entries, "depth", replace(tasks.get("depth"), version=99))
+    run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",))
+    (table,) = (tmp_path / "results").rglob("layers.csv")
+    assert list(pd.read_csv(table).columns) == ["layer", "pos (linear)"]
+
+
+def test_what_was_finished_is_tabulated_when_a_later_task_fails(tiny_bert, tmp_path):
+    with pytest.raises(UserError, match=r"Task 'agreement' has no examples in the \w+ split"):
+        run(tiny_bert, tmp_path, limit=1, tasks=("depth", "agreement"), probes=("linear",))
+    assert set(pd.read_csv(tmp_path / "results" / "leaderboard.csv").task) == {"depth"}
+
+
+def test_names_with_markup_and_formulas_are_only_names(tiny_bert, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    loaded = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
+    results = probes.run_probes(
+        loaded,
+        name="org/x [/red] $\\foo$ 模型",
+        tasks=("depth",),
+        probes=("linear",),
+        limit=30,
+        cache_dir=tmp_path / "c",
+        output=tmp_path / "r",
+        device="cpu",
+    )
+    assert results.frame.model.unique().tolist() == ["org/x [/red] $\\foo$ 模型"]
+
+
+def test_a_result_without_its_arrays_is_computed_again(tiny_bert, tmp_path):
+    settings = {"tasks": ("depth",), "probes": ("linear",)}
+    run(tiny_bert, tmp_path, **settings)
+    (arrays,) = (tmp_path / "results").rglob("*.npz")
+    arrays.unlink()
+    run(tiny_bert, tmp_path, **settings)
+    assert arrays.exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"taks": ("pos",)}, "unknown setting 'taks'. Did you mean 'tasks'?"),
+        ({"tasks": ("poss",)}, "Unknown task 'poss'"),
+        ({"layers": (-1,)}, "--layers -1: input should be greater than or equal to 0"),
+        ({"probes": ()}, "--probes"),
+        ({"dtype": "float8"}, "--dtype float8"),
+        ({"device": "tpu"}, "--device tpu"),
+        ({"output": Path(__file__)}, "cannot be written"),
+    ],
+)
+def test_bad_settings_from_python_are_user_errors(tiny_bert, tmp_path, settings, message):
+    with pytest.raises(UserError) as caught:
+        run(tiny_bert, tmp_path, **settings)
+    assert message in str(caught.value)
+    assert not list(tmp_path.rglob("*.npy"))
+
+
+@pytest.mark.parametrize(
+    "damage", ["[]", '{"format": 1}', '{"format": 1, "layers": 3, "files": {}}']
+)
+def test_a_damaged_manifest_is_named(tiny_bert, tmp_path, damage):
+    settings = {"tasks": ("depth",), "probes": ("linear",)}
+    run(tiny_bert, tmp_path, **settings)
+    (manifest,) = (tmp_path / "cache").rglob("manifest.json")
+    manifest.write_text(damage)
+    with pytest.raises(UserError, match="not a readable store"):
+        run(tiny_bert, tmp_path, overwrite="always", **settings)
