@@ -251,14 +251,15 @@ def _blocks(n_examples: int) -> list[slice]:
 def _ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fit:
     """Linear regression in closed form, all strengths from one eigendecomposition.
 
-    With weighted means taken off, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D.
+    With weighted means taken off, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D. The
+    sums over examples run on the device, the small rest on the CPU: not every device has float64.
     """
-    n_layers = len(train.features)
+    n_layers, device = len(train.features), weights.device
     every = sorted({a * b for a in spec.strengths for b in spec.refinement})
-    grid = torch.tensor(every, device=weights.device, dtype=torch.float64)
+    grid = torch.tensor(every, dtype=torch.float64)
     cells = []
     for sample in weights:
-        total = sample.sum().double()
+        total = sample.cpu().double().sum()
         mean_x, mean_y, gram, cross = _moments(train, sample)
         gram = gram / total - mean_x[:, :, None] * mean_x[:, None]
         cross = cross / total - mean_x * mean_y
@@ -267,9 +268,9 @@ def _ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fi
         shrunk = rotated[:, None] / (values.clamp_min(0)[:, None] + grid[:, None])
         weight = shrunk @ vectors.transpose(1, 2)
         bias = mean_y - (weight * mean_x[:, None]).sum(-1)
-        parameters = [weight[:, :, None].float(), bias[..., None].float()]
+        parameters = [weight[:, :, None].float().to(device), bias[..., None].float().to(device)]
         dev_loss = mean_loss(Linear(), squared_error, parameters, dev)
-        strengths = grid.float().expand(n_layers, -1)
+        strengths = grid.float().to(device).expand(n_layers, -1)
         cells.append(
             _best_per_seed(
                 Fit(parameters, strengths, torch.ones_like(strengths), dev_loss), 1, len(grid)
@@ -284,18 +285,20 @@ def _ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fi
 
 
 def _moments(train: Batches, sample: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Weighted means of x (L, H) and y, and sums of xxᵀ (L, H, H) and xy (L, H), in float64."""
+    """Weighted means of x (L, H) and y, and sums of xxᵀ (L, H, H) and xy (L, H).
+
+    In float64 on the CPU; each block is summed in float32 where the features lie.
+    """
     n_layers, n_examples, n_features = train.features.shape
     size = (n_layers, n_features)
-    sum_x = sample.new_zeros(size, dtype=torch.float64)
-    cross = sample.new_zeros(size, dtype=torch.float64)
-    gram = sample.new_zeros((*size, n_features), dtype=torch.float64)
+    sum_x, cross = torch.zeros(size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64)
+    gram = torch.zeros((*size, n_features), dtype=torch.float64)
     for part in _blocks(n_examples):
         x, weight = train.features[:, part], sample[part]
         weighted = x * weight[:, None]
-        sum_x += weighted.sum(1)
-        cross += (weighted * train.labels[part, None]).sum(1)
-        gram += weighted.transpose(1, 2) @ x
-    total = sample.sum().double()
-    mean_y = (sample * train.labels).double().sum() / total
+        sum_x += weighted.sum(1).cpu()
+        cross += (weighted * train.labels[part, None]).sum(1).cpu()
+        gram += (weighted.transpose(1, 2) @ x).cpu()
+    total = sample.cpu().double().sum()
+    mean_y = (sample * train.labels).cpu().double().sum() / total
     return sum_x / total, mean_y, gram, cross
