@@ -24,7 +24,7 @@ def card_tables(corpus: Corpus) -> Iterator[str]:
     yield _row("words", [sum(map(len, corpus.splits[split])) for split in SPLITS])
     for name in tasks:
         task = tasks.get(name)
-        if task.missing(corpus):
+        if task.missing(corpus.layers):
             continue
         found = collect_examples(task, corpus, "masked")
         yield _row(f"{name}: examples", [len(found.splits[split].examples) for split in SPLITS])

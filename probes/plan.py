@@ -88,19 +88,28 @@ def make_plan(
 def _unit(
     config: RunConfig, model: ModelSource, corpus: Source, task: str, family: Family, folder: Path
 ) -> FitUnit:
-    spec = PROBES[family]
-    key = FitKey(
-        model=model.digest,
-        corpus=corpus.digest,
+    key = _key(model.digest, corpus.digest, task, family, config)
+    path = folder / f"{task}-{family}-{key[:8]}.json"
+    return FitUnit(task, PROBES[family], config.layers, config.seeds, key, path)
+
+
+def _key(model: str, corpus: str, task: str, family: Family, how: RunConfig | Result) -> str:
+    """Digest of what decides a unit's scores, by this version's tasks and probes.
+
+    Args:
+        model, corpus: their digests.
+        how: says the pooling and the precision.
+    """
+    return FitKey(
+        model=model,
+        corpus=corpus,
         task=task,
         task_version=tasks.get(task).version,
-        probe=spec,
-        pooling=config.pooling,
-        dtype=config.dtype,
+        probe=PROBES[family],
+        pooling=how.pooling,
+        dtype=how.dtype,
         windows=WINDOW_RULE,
     ).digest
-    path = folder / f"{task}-{family}-{key[:8]}.json"
-    return FitUnit(task, spec, config.layers, config.seeds, key, path)
 
 
 def is_current(result: Result) -> bool:
@@ -108,17 +117,7 @@ def is_current(result: Result) -> bool:
     name, family = result.task.name, result.probe.family
     if name not in tasks:
         return False
-    key = FitKey(
-        model=result.model.digest,
-        corpus=result.corpus.digest,
-        task=name,
-        task_version=tasks.get(name).version,
-        probe=PROBES[family],
-        pooling=result.pooling,
-        dtype=result.dtype,
-        windows=WINDOW_RULE,
-    )
-    return key.digest == result.key
+    return result.key == _key(result.model.digest, result.corpus.digest, name, family, result)
 
 
 def _extended(unit: FitUnit, result: Result) -> FitUnit:

@@ -18,7 +18,7 @@ from data.sources import find_corpus
 from probes.config import RunConfig, validate
 from probes.encoder import Encoder
 from probes.leaderboard import tidy, write_leaderboard
-from probes.loading import pick_device
+from probes.loading import MAP, pick_device
 from probes.models import ModelSource, find_models
 from probes.plan import make_plan
 from probes.results import Result
@@ -115,7 +115,8 @@ def run_models(config: RunConfig, subjects: Sequence[Subject], command: str = ""
     """Probe every model on the corpus of `config`; write and print what is found."""
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    pick_device(config.device)
+    if config.device != MAP:
+        pick_device(config.device)
     for folder in (config.output, config.cache_dir):
         require_writable(folder)
     source = find_corpus(config.corpus, config.data_dir, config.limit)
@@ -158,7 +159,7 @@ def _choose_tasks(
     """
     names = list(dict.fromkeys(config.tasks or tasks))
     wanted = [tasks.get(name) for name in names]
-    lacking = {t.name: tuple(x for x in t.needs if x not in corpus.source.layers) for t in wanted}
+    lacking = {task.name: task.missing(corpus.source.layers) for task in wanted}
     skipped = {name: layers for name, layers in lacking.items() if layers}
     for name, layers in skipped.items():
         why = f"{name}: not served by {corpus.source.name}, which has no {' or '.join(layers)}"

@@ -8,7 +8,7 @@ text ends before it and the vector of the last word left is taken.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -96,5 +96,5 @@ def hiding_view(texts: Iterable[Text], name: ViewName) -> View:
     return View(name, _distinct(texts))
 
 
-def _distinct(texts: Iterable[Text] | Iterator[Text]) -> tuple[Text, ...]:
+def _distinct(texts: Iterable[Text]) -> tuple[Text, ...]:
     return tuple(dict.fromkeys(texts))

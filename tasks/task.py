@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from common.errors import UserError
 from common.registry import Registry
-from data.sentence import LAYERS, Corpus, Sentence, Span
+from data.sentence import LAYERS, Sentence, Span
 
 Shape = Literal["word", "pair", "span", "span pair", "sentence"]
 Kind = Literal["classification", "multi-label", "regression"]
@@ -86,9 +86,9 @@ class Task:
     summary: str
     reference: str = ""
 
-    def missing(self, corpus: Corpus) -> tuple[str, ...]:
-        """The annotation layers that this task needs and `corpus` does not have."""
-        return tuple(layer for layer in self.needs if layer not in corpus.layers)
+    def missing(self, layers: Collection[str]) -> tuple[str, ...]:
+        """The annotation layers that this task needs and that are not among `layers`."""
+        return tuple(layer for layer in self.needs if layer not in layers)
 
     def examples(self, sentence: Sentence) -> list[Example | Excluded]:
         """The examples of `sentence`; none if it lacks a layer that the task needs.

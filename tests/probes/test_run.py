@@ -406,3 +406,10 @@ def test_a_damaged_manifest_is_named(tiny_bert, tmp_path, damage):
     manifest.write_text(damage)
     with pytest.raises(UserError, match="not a readable store"):
         run(tiny_bert, tmp_path, overwrite="always", **settings)
+
+
+def test_a_model_spread_by_device_map_runs_whole(tiny_bert, tmp_path):
+    pytest.importorskip("accelerate")
+    settings = {"tasks": ("depth",), "probes": ("linear",)}
+    spread = run(tiny_bert, tmp_path / "map", device="map", **settings)
+    assert scores(spread) == scores(run(tiny_bert, tmp_path / "cpu", **settings))
