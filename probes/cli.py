@@ -12,10 +12,10 @@ from typing import NoReturn
 
 from common.errors import UserError
 from common.registry import did_you_mean
+from common.terminal import progress
 from data.sources import corpora, find_corpus
 from probes.config import PROBES, validate
 from probes.models import find_models
-from probes.terminal import progress
 from tasks.builtin import tasks
 
 EXAMPLES = """\

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from common.errors import UserError
 from common.files import published
+from common.terminal import progress
 from probes.config import Frozen, ProbeSpec
 from probes.models import ModelRecord
-from probes.terminal import progress
 
 SCHEMA_VERSION = 1
 NUMERICS_VERSION = 1

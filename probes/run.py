@@ -14,6 +14,7 @@ from rich.console import Console
 
 from common.errors import UserError
 from common.files import folder_name, require_writable
+from common.terminal import progress
 from data.sources import find_corpus
 from probes.config import RunConfig, validate
 from probes.encoder import Encoder
@@ -25,7 +26,6 @@ from probes.results import Result
 from probes.scoring import require_metrics
 from probes.session import LazyCorpus, Session, Subject
 from probes.tables import comparable, layer_table, print_tables, write_tables
-from probes.terminal import progress
 from tasks.builtin import tasks
 from tasks.task import Task
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import groupby
 
 from common.errors import UserError
+from common.terminal import progress
 from data.sentence import Corpus
 from data.sources import Source
 from probes import __version__
@@ -26,7 +27,6 @@ from probes.results import (
     write_result,
 )
 from probes.store import StoreKey, Vectors, open_or_encode
-from probes.terminal import progress
 from probes.views import View, ViewName
 from tasks.builtin import tasks
 

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 
 from common.errors import UserError
 from common.files import sha256, writing
+from common.terminal import progress
 from probes.alignment import Ints
 from probes.collectors import WordVectors
 from probes.config import WINDOW_RULE, Pooling
 from probes.encoder import Encoder, plan_batches
-from probes.terminal import progress
 from probes.views import View
 
 FORMAT = 1
