@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
-from data.sources import find_corpus
-from probes.config import default_cache, default_data_dir
+from common.places import default_cache, default_data_dir
+from data.find import find_corpus
 from probes.examples import collect_examples
 from probes.results import read_results
 from probes.scoring import Scorer
@@ -33,7 +33,7 @@ FACTORS = (3.0, 1.0, 0.3)
 def main() -> None:
     """Print the table."""
     options = parse()
-    corpus = find_corpus(options.corpus, options.data_dir).load()
+    corpus = find_corpus(options.corpus, data_dir=options.data_dir).load()
     print(
         "| task | layer | test, ours | scikit-learn | difference | examples "
         "| dev loss, ours | scikit-learn | ratio |"

@@ -9,9 +9,9 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from common.places import default_data_dir
+from data.find import find_corpus
 from data.sentence import SPLITS, Corpus
-from data.sources import find_corpus
-from probes.config import default_data_dir
 from probes.examples import collect_examples
 from tasks.builtin import tasks
 
@@ -23,7 +23,7 @@ def card_tables(corpus: Corpus) -> Iterator[str]:
     yield _row("sentences", [len(corpus.splits[split]) for split in SPLITS])
     yield _row("words", [sum(map(len, corpus.splits[split])) for split in SPLITS])
     for name in tasks:
-        task = tasks.get(name)
+        task = tasks.get(name).on(corpus.layers)
         if task.missing(corpus.layers):
             continue
         found = collect_examples(task, corpus, "masked")
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--corpus", default="sample")
     parser.add_argument("--data-dir", type=Path, default=default_data_dir())
     options = parser.parse_args()
-    for line in card_tables(find_corpus(options.corpus, options.data_dir).load()):
+    for line in card_tables(find_corpus(options.corpus, data_dir=options.data_dir).load()):
         print(line)
 
 

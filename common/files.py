@@ -19,6 +19,40 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file; a byte-order mark is dropped and line ends become newlines.
+
+    Raises:
+        UserError: the file cannot be read or is not UTF-8; the message names the line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    return decoded(content, str(path))
+
+
+def decoded(content: bytes, place: str) -> str:
+    """UTF-8 as text, without byte-order mark, line ends as newlines.
+
+    Args:
+        place: what an error calls the file.
+
+    Raises:
+        UserError: it is not UTF-8.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        utf16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+        raise UserError(
+            f"{place}, line {line}: not UTF-8 (byte {content[error.start]:#04x} at offset "
+            f"{error.start}{'; it looks like UTF-16' if utf16 else ''}); convert the file to UTF-8."
+        ) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def folder_name(name: str) -> str:
     """A readable folder name that no two names share.
 

@@ -23,12 +23,13 @@ class Progress:
         if not self.quiet:
             tqdm.write(message, file=sys.stderr)
 
-    def bar(self, what: str, total: int, unit: str) -> Any:
+    def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Any:
         """A progress bar; invisible when standard error is not a terminal."""
         return tqdm(
             desc=what,
             total=total,
             unit=unit,
+            unit_scale=unit_scale,
             leave=False,
             disable=True if self.quiet else None,
             dynamic_ncols=True,

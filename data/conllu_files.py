@@ -13,15 +13,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import conllu
 from conllu.exceptions import ParseException
 
 from common.errors import UserError
+from common.files import read_text
+from data.bio import WordError, require_bio
 from data.sentence import ROOT, Frame, Sentence, Span
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_COLUMNS = 10
+_BROKEN = (ParseException, ValueError, KeyError, TypeError, IndexError, AttributeError)
+"""What the parser raises on text that is not CoNLL-U."""
 
 
 def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
@@ -30,52 +35,96 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     Multiword-token lines (``12-13``) and empty nodes (``8.1``) are not words.
 
     Args:
-        path: a UTF-8 file.
+        path: a UTF-8 file; a byte-order mark and Windows line ends do no harm.
         language: BCP 47 tag, given to every sentence.
 
     Raises:
-        UserError: the file cannot be read, or a line of it cannot be understood.
+        UserError: the file cannot be read, holds no sentence, or a line of it cannot be
+            understood; two sentences share an id.
     """
-    start = 1
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            for number, (line, block) in enumerate(_blocks(file), start=1):
-                start = line
-                (tokens,) = conllu.parse(block)
-                yield _sentence(tokens, f"{path.stem}-{number}", language)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}).") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 at byte {error.start}; convert the file.") from error
-    except (ParseException, ValueError, KeyError, TypeError) as error:
-        why = " ".join(str(error).split())
-        raise UserError(
-            f"{path}, sentence at line {start}: not valid CoNLL-U ({why}); mend the file."
-        ) from error
+    document = ""
+    places: dict[str, int] = {}
+    for first, lines in _blocks(read_text(path)):
+        tokens = _parse(lines, path, first)
+        if "newdoc id" in tokens.metadata or "newdoc" in tokens.metadata:
+            document = tokens.metadata.get("newdoc id") or f"{path.stem}-{first}"
+        words = [token for token in tokens if isinstance(token["id"], int)]
+        if not words:
+            raise UserError(f"{path}, line {first}: a sentence without words; take it out.")
+        try:
+            sentence = _sentence(words, language, document, _id(tokens, path, len(places) + 1))
+        except WordError as error:
+            line = _line_of(error.word, first, lines)
+            raise UserError(f"{path}, line {line}: {error}; mend the file.") from error
+        if sentence.id in places:
+            raise UserError(
+                f"{path}, line {first}: the sent_id {sentence.id!r} stands at line "
+                f"{places[sentence.id]} already; ids must differ."
+            )
+        places[sentence.id] = first
+        yield sentence
+    if not places:
+        raise UserError(f"{path}: holds no sentence; is it the right file?")
 
 
-def _blocks(file: TextIO) -> Iterator[tuple[int, str]]:
-    """The sentences of a file as text, each with the number of its first line."""
+def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The sentences of a file as lines, each with the number of its first line."""
     lines: list[str] = []
-    for number, line in enumerate(file, start=1):
+    for number, line in enumerate([*text.split("\n"), ""], start=1):
         if line.strip():
             lines.append(line)
         elif lines:
-            yield number - len(lines), "".join(lines)
+            yield number - len(lines), lines
             lines = []
-    if lines:
-        yield number - len(lines) + 1, "".join(lines)
 
 
-def _sentence(tokens: conllu.TokenList, fallback_id: str, language: str) -> Sentence:
-    words = [token for token in tokens if isinstance(token["id"], int)]
-    if [word["id"] for word in words] != list(range(1, len(words) + 1)):
-        raise ValueError("word ids do not count 1, 2, 3 …")
+def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
+    """One sentence; comments alone make one without words."""
+    for i, line in enumerate(lines):
+        if not line.startswith("#") and line.count("\t") != _COLUMNS - 1:
+            raise UserError(
+                f"{path}, line {first + i}: {line.count(chr(9)) + 1} columns where {_COLUMNS} were "
+                "expected, with tabs between them: not valid CoNLL-U; mend the file."
+            )
+    try:
+        (tokens,) = conllu.parse("\n".join(lines))
+        return tokens
+    except _BROKEN as error:
+        line = next((first + i for i, line in enumerate(lines) if not _sound(line)), first)
+        why = " ".join(str(error).split())
+        raise UserError(f"{path}, line {line}: not valid CoNLL-U ({why}); mend the file.") from (
+            error
+        )
+
+
+def _sound(line: str) -> bool:
+    """Whether a line can be parsed when it stands alone."""
+    try:
+        conllu.parse(line)
+    except _BROKEN:
+        return False
+    return True
+
+
+def _line_of(word: int, first: int, lines: list[str]) -> int:
+    """Number of the line of a word."""
+    rows = [i for i, line in enumerate(lines) if re.match(r"\d+\t", line)]
+    return first + (rows[word] if word < len(rows) else 0)
+
+
+def _id(tokens: conllu.TokenList, path: Path, number: int) -> str:
+    return str(tokens.metadata.get("sent_id") or f"{path.stem}-{number}")
+
+
+def _sentence(words: list[Any], language: str, document: str, name: str) -> Sentence:
+    for i, word in enumerate(words):
+        if word["id"] != i + 1:
+            raise WordError(i, f"word id {word['id']} where {i + 1} was expected")
     misc = [word["misc"] or {} for word in words]
     return Sentence(
-        id=tokens.metadata.get("sent_id", fallback_id),
+        id=name,
         language=language,
-        words=tuple(word["form"] for word in words),
+        words=tuple(str(word["form"]) for word in words),
         upos=_column(words, "upos"),
         xpos=_column(words, "xpos"),
         feats=tuple(word["feats"] or {} for word in words)
@@ -83,47 +132,65 @@ def _sentence(tokens: conllu.TokenList, fallback_id: str, language: str) -> Sent
         else (),
         heads=_heads(words),
         deprels=_column(words, "deprel"),
-        chunks=tuple(m["Chunk"] for m in misc) if any("Chunk" in m for m in misc) else (),
-        frames=tuple(_frame(m, i, len(words)) for i, m in enumerate(misc) if "Frame" in m),
+        chunks=_chunks(misc),
+        frames=tuple(_frame(m, i, len(words)) for i, m in enumerate(misc) if m.get("Frame")),
+        document=document,
     )
 
 
 def _column(words: list[Any], name: str) -> tuple[str, ...]:
     """A column of strings; empty if any word has none (``_``)."""
-    values = tuple(word[name] for word in words)
+    values = tuple(word.get(name) for word in words)
     return values if all(value not in (None, "_") for value in values) else ()
 
 
 def _heads(words: list[Any]) -> tuple[int, ...]:
-    """Heads counted from 0, `ROOT` for the root; empty if any word has none."""
-    if any(word["head"] is None for word in words):
+    """Heads counted from 0, `ROOT` for the root; empty if no word has one."""
+    if all(word.get("head") is None for word in words):
         return ()
+    for i, word in enumerate(words):
+        if word.get("head") is None:
+            raise WordError(i, "the word has no head, though others of its sentence have")
+        if not 0 <= word["head"] <= len(words):
+            raise WordError(
+                i, f"the word has head {word['head']}, but there are {len(words)} words"
+            )
     heads = tuple(word["head"] - 1 for word in words)
-    for i, head in enumerate(heads):
-        if not ROOT <= head < len(words):
-            raise ValueError(f"word {i + 1} has head {head + 1}, but there are {len(words)} words")
     for i in range(len(heads)):
         above, steps = i, 0
         while above != ROOT:
             above, steps = heads[above], steps + 1
             if steps > len(words):
-                raise ValueError(f"the heads above word {i + 1} form a cycle")
+                raise WordError(i, f"the heads above word {i + 1} form a cycle")
     return heads
 
 
-def _frame(misc: dict[str, str], first: int, n_words: int) -> Frame:
+def _chunks(misc: list[dict[str, str]]) -> tuple[str, ...]:
+    if not any("Chunk" in m for m in misc):
+        return ()
+    for i, m in enumerate(misc):
+        if not m.get("Chunk"):
+            raise WordError(i, "the word has no Chunk=, though others of its sentence have")
+    tags = tuple(m["Chunk"] for m in misc)
+    require_bio(tags)
+    return tags
+
+
+def _frame(misc: dict[str, str], word: int, n_words: int) -> Frame:
     arguments = []
-    for argument in filter(None, misc.get("Args", "").split(",")):
+    for argument in filter(None, (misc.get("Args") or "").split(",")):
         label, _, place = argument.rpartition(":")
-        arguments.append((label, _span(place, n_words)))
-    predicate = _span(misc["Pred"], n_words) if "Pred" in misc else (first, first + 1)
+        if not label:
+            raise WordError(word, f"the argument {argument!r} has no label; write ARG1:3-4")
+        arguments.append((label, _span(place, word, n_words)))
+    predicate = _span(misc["Pred"], word, n_words) if misc.get("Pred") else (word, word + 1)
     return Frame(misc["Frame"], predicate, tuple(sorted(arguments, key=lambda a: a[1])))
 
 
-def _span(place: str, n_words: int) -> Span:
+def _span(place: str, word: int, n_words: int) -> Span:
     match = _RANGE.fullmatch(place)
     if match:
         start, end = int(match[1]) - 1, int(match[2] or match[1])
         if 0 <= start < end <= n_words:
             return start, end
-    raise ValueError(f"{place!r} is not a range of words 1 to {n_words}")
+    raise WordError(word, f"{place!r} is not a range of words 1 to {n_words}")

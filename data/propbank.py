@@ -10,7 +10,9 @@ promise that an archive keeps its bytes, so what is pinned is the content.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import re
 import tarfile
 import zlib
@@ -89,6 +91,36 @@ def read_skeletons(
         UserError: the archive cannot be read, holds other content, or a line of it cannot
             be understood.
     """
+    return {
+        _document(path): tuple(_skeletons(content, f"{archive}: {path}"))
+        for path, content in _registered_members(archive, content_digest).items()
+    }
+
+
+def keep_skeletons(archive: Path, kept: Path, content_digest: str = CONTENT_DIGEST) -> None:
+    """Copy what is read here from the whole release to a small archive, always the same bytes.
+
+    Args:
+        archive: the release, as its host packs it.
+        kept: a `.tar.gz` to write.
+        content_digest: see `read_skeletons`.
+
+    Raises:
+        UserError: see `read_skeletons`.
+    """
+    members = _registered_members(archive, content_digest)
+    with (
+        kept.open("wb") as file,
+        gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT) as tar,
+    ):
+        for path in sorted(members):
+            member = tarfile.TarInfo(f"propbank-release/data/google/ewt/{path}")
+            member.size = len(members[path])
+            tar.addfile(member, io.BytesIO(members[path]))
+
+
+def _registered_members(archive: Path, content_digest: str) -> dict[str, bytes]:
     members = _members(archive)
     found = _digest(members)
     if found != content_digest:
@@ -97,10 +129,7 @@ def read_skeletons(
             f"{len(members)} .gold_skel files has digest {found}, expected {content_digest}. "
             "Delete the file and fetch it again."
         )
-    return {
-        _document(path): tuple(_skeletons(content, f"{archive}: {path}"))
-        for path, content in members.items()
-    }
+    return members
 
 
 def _members(archive: Path) -> dict[str, bytes]:

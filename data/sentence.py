@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 Span = tuple[int, int]
 """Words `[start, end)` of a sentence, counted from 0."""
@@ -49,6 +50,10 @@ class Sentence:
         deprels: dependency relation of each word to its head.
         chunks: BIO tag of each word's base chunk, ``B-NP``.
         frames: predicates with their arguments.
+        columns: label columns of the user's own data, by name: a label for each word, or one
+            label for the sentence, alone in its tuple.
+        document: the document that it stands in, where the corpus says; not annotation, and
+            so neither compared nor part of a fingerprint.
     """
 
     id: str
@@ -61,9 +66,18 @@ class Sentence:
     deprels: tuple[str, ...] = ()
     chunks: tuple[str, ...] = ()
     frames: tuple[Frame, ...] = ()
+    columns: Mapping[str, tuple[str | float, ...]] = field(default_factory=dict)
+    document: str = field(default="", compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def layer(self, name: str) -> tuple[Any, ...]:
+        """The annotation layer, or the column, called `name`; empty if there is none."""
+        layer: tuple[Any, ...] = (
+            getattr(self, name) if name in LAYERS else self.columns.get(name, ())
+        )
+        return layer
 
 
 @dataclass(frozen=True)
@@ -101,7 +115,9 @@ class Corpus:
 
     @cached_property
     def layers(self) -> frozenset[str]:
-        """The annotation layers that at least one sentence carries."""
+        """The annotation layers and columns that at least one sentence carries."""
         return frozenset(
-            layer for layer in LAYERS if any(getattr(sentence, layer) for sentence in self)
+            name
+            for name in (*LAYERS, *dict.fromkeys(c for s in self for c in s.columns))
+            if any(sentence.layer(name) for sentence in self)
         )

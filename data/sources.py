@@ -1,26 +1,75 @@
-"""Where corpora come from: files by name and checksum, before anything is parsed."""
+"""A corpus that has been found and not yet read, and what a user may ask of it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
-from common.errors import UserError
-from common.files import sha256
-from common.registry import Registry
-from data.conllu_files import read_conllu
-from data.ewt_join import JoinCounts, join
-from data.propbank import CONTENT_DIGEST, read_skeletons
-from data.sentence import LAYERS, SPLITS, Corpus
+from common.files import folder_name
+from common.places import default_cache, default_data_dir
+from data.downloads import Shelf
+from data.sentence import Corpus
+from data.splits import SplitBy, overlap, without_overlap
 
-READERS_VERSION = 1
+READERS_VERSION = 2
 """Raise it whenever the same files would give other sentences."""
 
-HERE = Path(__file__).parent
+EXPECTED = ("upos", "xpos", "heads", "deprels", "chunks")
+"""Layers that every sentence has where the corpus has them; a sentence without is counted."""
+
+
+@dataclass(frozen=True)
+class CorpusRequest:
+    """What the user asks for; each field is the flag of the same name.
+
+    Attributes:
+        corpus: a registered name; a folder, files or a pattern; or a dataset on the hub.
+        data_dir: searched for registered files before anything is downloaded.
+        cache_dir: where downloads are kept.
+        offline: download nothing.
+        mirror: see `Shelf`.
+        limit: sentences to keep of each split; None for all.
+        split_by: what must stay whole where a missing split is cut from another.
+        drop_overlap: leave training sentences out that stand in dev or test.
+        task_from: label columns of the user's own data.
+        annotate: spaCy pipeline that annotates raw text.
+    """
+
+    corpus: tuple[str, ...]
+    data_dir: Path | None = field(default_factory=default_data_dir)
+    cache_dir: Path = field(default_factory=default_cache)
+    offline: bool = False
+    mirror: str = ""
+    limit: int | None = None
+    split_by: SplitBy | None = None
+    drop_overlap: bool = False
+    task_from: tuple[str, ...] = ()
+    annotate: str = ""
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where registered files are looked for."""
+        return Shelf(self.data_dir, self.cache_dir, self.offline, self.mirror)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A label column of the user's own data, from which a task is made.
+
+    Attributes:
+        shape: whether each word has a label, or the sentence.
+        kind: whether labels are classes or numbers.
+        chunks: whether the labels are BIO tags.
+    """
+
+    shape: Literal["word", "sentence"]
+    kind: Literal["classification", "regression"]
+    chunks: bool = False
 
 
 @dataclass(frozen=True)
@@ -29,136 +78,84 @@ class Source:
 
     Attributes:
         name, version, licence: see `Corpus`.
-        files: by role ("train", "dev", "test", …).
-        identity: SHA-256 of each file's content, by role.
-        layers: the annotation layers that it has.
+        files: by role ("train", "dev", "test", …); one role may have several.
+        identity: what pins the content, by role: SHA-256 of each file, a commit, a version.
         read: turns the files into a corpus.
-        limit: sentences to keep of each split; None for all.
+        layers: the annotation layers that it has; None if only reading it can tell.
+        silver: those of its layers that a machine made.
+        citation: BibTeX.
+        own: whether the files are the user's, so that the name alone says little.
+        columns: label columns from which tasks are made, by name.
+        limit, drop_overlap, split_by: see `CorpusRequest`.
     """
 
     name: str
     version: str
     licence: str
-    files: Mapping[str, Path]
+    files: Mapping[str, tuple[Path, ...]]
     identity: Mapping[str, str]
-    layers: frozenset[str]
     read: Callable[[Source], Corpus]
+    layers: frozenset[str] | None = None
+    silver: frozenset[str] = frozenset()
+    citation: str = ""
+    own: bool = False
+    columns: Mapping[str, Column] = field(default_factory=dict)
     limit: int | None = None
+    drop_overlap: bool = False
+    split_by: SplitBy | None = None
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the content of the files, the readers' version and the limit.
+        """SHA-256 over the content of the files, the readers' version and what was asked.
 
         Known before anything is parsed.
         """
-        content = {
+        asked = {
+            "limit": self.limit,
+            "drop_overlap": self.drop_overlap,
+            "split_by": self.split_by,
+            "columns": sorted(self.columns),
+        }
+        return _digest({**self._content, **asked})
+
+    @cached_property
+    def slug(self) -> str:
+        """Name of the folder of its results; the user's own files carry a digest."""
+        if not self.own:
+            return folder_name(self.name)
+        return f"{folder_name(self.name)}-{_digest(self._content)[:8]}"
+
+    @property
+    def _content(self) -> dict[str, object]:
+        return {
             "name": self.name,
             "version": self.version,
             "readers": READERS_VERSION,
-            "limit": self.limit,
             **self.identity,
         }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def load(self) -> Corpus:
-        """Read the files; keep the first `limit` sentences of each split.
+        """Read the files; cut and drop what was asked; count what a reader should know.
 
         Raises:
             UserError: a file is not what it should be.
         """
         corpus = self.read(self)
-        if self.limit is None:
-            return corpus
-        kept = {split: part[: self.limit] for split, part in corpus.splits.items()}
-        return replace(corpus, splits=kept, limited=kept != corpus.splits)
+        splits, notes = dict(corpus.splits), dict(corpus.notes)
+        if self.limit is not None:
+            splits = {split: part[: self.limit] for split, part in splits.items()}
+        limited = splits != corpus.splits
+        notes |= overlap(splits)
+        if self.drop_overlap:
+            splits, dropped = without_overlap(splits)
+            notes |= dropped
+        corpus = replace(corpus, splits=splits, limited=limited)
+        for layer in EXPECTED:
+            without = sum(not sentence.layer(layer) for sentence in corpus)
+            if without and layer in corpus.layers:
+                notes[f"sentences without complete {layer}"] = without
+        return replace(corpus, notes=notes)
 
 
-Finder = Callable[[Path | None], Source]
-corpora: Registry[Finder] = Registry("corpus")
-"""By name: a function that finds a corpus, given `--data-dir`."""
-
-
-def find_corpus(name: str, data_dir: Path | None, limit: int | None = None) -> Source:
-    """Find the files of the corpus called `name`.
-
-    Raises:
-        UserError: there is no such corpus, or its files are not in `data_dir`.
-    """
-    return replace(corpora.get(name)(data_dir), limit=limit)
-
-
-def find_file(
-    corpus: str, data_dir: Path | None, name: str, digest: str | None, origin: str
-) -> Path:
-    """The file whose name matches `name`, anywhere below `data_dir`.
-
-    Args:
-        name: a file name, or a glob pattern.
-        digest: the file's SHA-256; None if its content is verified when it is read.
-        origin: where to get it.
-
-    Raises:
-        UserError: there is none; the message says where to get it.
-    """
-    get = f"get it from {origin} and name its folder with --data-dir (or PROBES_DATA_DIR)"
-    if data_dir is None:
-        raise UserError(f"--corpus {corpus} needs {name}: {get}.")
-    if not data_dir.is_dir():
-        raise UserError(f"--data-dir {data_dir}: there is no such folder.")
-    found = sorted(data_dir.rglob(name))
-    for path in found:
-        if digest is None or sha256(path) == digest:
-            return path
-    if found:
-        raise UserError(f"{found[0]}: its sha256 is {sha256(found[0])}, expected {digest}; {get}.")
-    raise UserError(f"--corpus {corpus}: no {name} below {data_dir}; {get}.")
-
-
-def read_treebank(source: Source) -> Corpus:
-    """English sentences from the CoNLL-U files "train", "dev" and "test"."""
-    splits = {split: tuple(read_conllu(source.files[split], "en")) for split in SPLITS}
-    return Corpus(source.name, source.version, source.licence, splits)
-
-
-@corpora.register("sample")
-def sample(data_dir: Path | None) -> Source:
-    """Embedded: 2,000 / 400 / 400 sentences from a grammar of our own; all five tasks."""
-    files = {split: HERE / "sample" / f"{split}.conllu" for split in SPLITS}
-    identity = {split: sha256(path) for split, path in files.items()}
-    return Source("sample", "1", "MIT", files, identity, frozenset(LAYERS), read_treebank)
-
-
-_UD_ORIGIN = "github.com/UniversalDependencies/UD_English-EWT, tag r2.16"
-_UD_SHA256 = {
-    "train": "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
-    "dev": "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6",
-    "test": "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd",
-}
-_PROPBANK_COMMIT = "4abade0b53ce4a181e1d98b3518101c1a44d395a"
-_PROPBANK_ORIGIN = f"github.com/propbank/propbank-release, commit {_PROPBANK_COMMIT}"
-
-
-@corpora.register("ewt")
-def ewt(data_dir: Path | None) -> Source:
-    """UD English-EWT r2.16 joined with PropBank: 254,818 words of web text; all five tasks."""
-    files = {
-        split: find_file("ewt", data_dir, f"en_ewt-ud-{split}.conllu", digest, _UD_ORIGIN)
-        for split, digest in _UD_SHA256.items()
-    }
-    pattern = f"propbank-release-{_PROPBANK_COMMIT}*.tar.gz"
-    files["propbank"] = find_file("ewt", data_dir, pattern, None, _PROPBANK_ORIGIN)
-    identity = {**_UD_SHA256, "propbank": CONTENT_DIGEST}
-    return Source("ewt", "r2.16", "CC BY-SA 4.0", files, identity, frozenset(LAYERS), read_ewt)
-
-
-def read_ewt(source: Source) -> Corpus:
-    """The treebank's sentences, with chunks and frames where PropBank's release has them."""
-    treebank = read_treebank(source)
-    skeletons = read_skeletons(source.files["propbank"])
-    counts: JoinCounts = JoinCounts()
-    splits = {}
-    for split, sentences in treebank.splits.items():
-        joined, found = join(sentences, skeletons)
-        splits[split] = tuple(joined)
-        counts.update(found)
-    return replace(treebank, splits=splits, notes=dict(counts))
+def _digest(content: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from common.errors import UserError
-from common.registry import did_you_mean
 from common.terminal import progress
-from data.sources import corpora, find_corpus
+from data.find import find_corpus
+from data.registered import corpora
+from probes.arguments import Parser, exit_status
 from probes.config import PROBES, validate
 from probes.models import find_models
 from tasks.builtin import tasks
@@ -26,34 +25,35 @@ examples:
       a model and its random twin on UD English-EWT
   python run_probes.py --model ./my-model --tasks pos,depth --probes linear --layers 0,6,12
       a local folder, two tasks, three layers
+  python run_probes.py --model all-MiniLM-L6-v2 --corpus path/to/UD_Hebrew-HTB
+      any treebank in CoNLL-U
+  python run_probes.py --model all-MiniLM-L6-v2 --corpus my.jsonl --task-from ner_tags
+      labelled data of your own
 """
-
-
-class _Parser(argparse.ArgumentParser):
-    """Errors in one line, with the nearest flag for a misspelt one."""
-
-    def error(self, message: str) -> NoReturn:
-        prefix = "unrecognized arguments: "
-        if message.startswith(prefix):
-            flag = message.removeprefix(prefix).split()[0]
-            known = [o for action in self._actions for o in action.option_strings]
-            message = f"unknown argument {flag!r}. {did_you_mean(flag, known)}"
-        raise UserError(message)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of `run_probes.py`; a flag left out keeps `RunConfig`'s default."""
-    parser = _Parser(
+    parser = Parser(
         prog="run_probes.py",
         description="Which layer of a model knows what: layer-wise probes in one command.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
     )
     add = parser.add_argument
     add("--model", nargs="+", metavar="M", help="hub id, folder, packaged model, or random:M")
-    add("--corpus", help=f"one of {', '.join(corpora)} (default: sample)")
+    add(
+        "--corpus",
+        nargs="+",
+        metavar="C",
+        help=f"{', '.join(corpora)}; a folder, files or a pattern (.conllu, .jsonl, .csv, "
+        ".parquet, .txt); or a dataset on the hub (default: sample)",
+    )
+    add("--task-from", type=_names, metavar="COLUMN,…", help="label columns of your own data")
+    add("--annotate", metavar="PIPELINE", help="spaCy pipeline that annotates raw text (silver)")
+    add("--split-by", choices=("document", "sentence"), help="cut missing splits from the rest")
+    add("--drop-overlap", action="store_true", help="drop train sentences that dev or test hold")
     add("--tasks", type=_names, metavar="T,…", help=f"of {', '.join(tasks)} (default: all served)")
     add("--probes", type=_names, metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
     add("--layers", type=_layers, metavar="all|N,…", help="layers to probe; 0 is the embeddings")
@@ -103,25 +103,8 @@ def _auto_int(text: str) -> int | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Exit status: 0 done, 1 a defect of ours, 2 the user can mend it, 130 stopped.
-    """
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        return _main(arguments)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except Exception as error:
-        if not {"-v", "--verbose"} & set(arguments):
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            print(f"defect: {what} (-v shows where; please report it)", file=sys.stderr)
-            return 1
-        raise
-    except KeyboardInterrupt:
-        print("stopped; what was finished is kept, the same command goes on", file=sys.stderr)
-        return 130
+    """Run the command line; see `probes.arguments.exit_status`."""
+    return exit_status(_main, arguments)
 
 
 def _main(arguments: list[str]) -> int:
@@ -136,18 +119,18 @@ def _main(arguments: list[str]) -> int:
         return 0
     if given.pop("list_corpora", False):
         for name in corpora:
-            print(f"{name:<12} {(corpora.get(name).__doc__ or '').strip()}")
+            print(f"{name:<12} {corpora.get(name).summary}")
         return 0
     config = validate(given)
     if config.offline:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
-    find_corpus(config.corpus, config.data_dir)
     sources = find_models(models, config)
+    source = find_corpus(*config.corpus, **config.corpus_request)
 
     from probes.run import run_models
     from probes.session import Subject
 
     command = shlex.join(["python", "run_probes.py", *arguments])
-    run_models(config, [Subject(source, config) for source in sources], command)
+    run_models(config, source, [Subject(model, config) for model in sources], command)
     return 0

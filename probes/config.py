@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from common.errors import UserError
+from common.places import default_cache, default_data_dir
 from common.registry import did_you_mean
-from data.sources import corpora
+from data.find import require_known
+from data.sources import CorpusRequest
+from data.splits import SplitBy
 from tasks.builtin import tasks
 
 Family = Literal["linear", "mlp"]
@@ -77,24 +80,19 @@ PROBES: dict[Family, ProbeSpec] = {
 }
 
 
-def default_cache() -> Path:
-    """`PROBES_CACHE_DIR`, or the user's cache folder."""
-    if folder := os.environ.get("PROBES_CACHE_DIR"):
-        return Path(folder)
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache") / "probes"
-
-
-def default_data_dir() -> Path | None:
-    """`PROBES_DATA_DIR`, if it is set."""
-    folder = os.environ.get("PROBES_DATA_DIR")
-    return Path(folder) if folder else None
-
-
 class RunConfig(Frozen):
     """One run of `run_probes.py`; each field is the flag of the same name."""
 
-    corpus: str = "sample"
+    corpus: tuple[str, ...] = Field(default=("sample",), min_length=1)
+    """A registered name; a folder, files or a pattern; or a dataset on the hub."""
+    split_by: SplitBy | None = None
+    """What stays whole where a missing split is cut from another; None: nothing is cut."""
+    drop_overlap: bool = False
+    """Leave training sentences out that stand word for word in dev or test."""
+    task_from: tuple[str, ...] = ()
+    """Label columns of the user's own data, each a task."""
+    annotate: str = ""
+    """spaCy pipeline that annotates raw text."""
     tasks: tuple[str, ...] = ()
     """Names; empty for all that the corpus serves."""
     probes: tuple[Family, ...] = Field(default=("linear", "mlp"), min_length=1)
@@ -117,6 +115,17 @@ class RunConfig(Frozen):
     revision: str | None = None
     offline: bool = False
     trust_remote_code: bool = False
+
+    @field_validator("corpus", mode="before")
+    @classmethod
+    def _one_or_several(cls, corpus: object) -> object:
+        return (corpus,) if isinstance(corpus, str) else corpus
+
+    @property
+    def corpus_request(self) -> dict[str, Any]:
+        """What `data.find.find_corpus` is asked, besides the names."""
+        shared = {field.name for field in fields(CorpusRequest)} & set(RunConfig.model_fields)
+        return {name: getattr(self, name) for name in sorted(shared - {"corpus"})}
 
     @field_validator("dtype")
     @classmethod
@@ -144,7 +153,8 @@ def validate(given: Mapping[str, object]) -> RunConfig:
             hint = did_you_mean(value, PROBES)
             raise UserError(f"{flag} {value}: no such probe family. {hint}") from error
         raise UserError(f"{flag} {value}: {first['msg'].lower()}.") from error
-    corpora.get(config.corpus)
+    require_known(config.corpus, config.task_from)
     for name in config.tasks:
-        tasks.get(name)
+        if name not in config.task_from:
+            tasks.get(name)
     return config

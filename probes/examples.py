@@ -19,6 +19,10 @@ from probes.views import Text, View, ViewName, cut_away, hiding_view, plain_view
 from tasks.task import Example, Excluded, Task
 
 
+class NotServedError(UserError):
+    """A corpus that has the annotation a task needs, and yet no example of it."""
+
+
 @dataclass(frozen=True)
 class Split:
     """The examples of one split, in corpus order.
@@ -113,7 +117,8 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         hiding: the view for examples that hide a word, "masked" or "cut".
 
     Raises:
-        UserError: a split has no examples, or train has a single label.
+        NotServedError: a split has no examples, or train has a single label.
+        UserError: the task's examples do not fit what it says of itself.
     """
     if task.kind == "multi-label":
         raise UserError(f"Task {task.name!r} is multi-label, which is not served yet.")
@@ -136,9 +141,12 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                     numbers.append(number)
                     view = hiding if item.hide is not None else view
         if not found:
-            raise UserError(
-                f"Task {task.name!r} has no examples in the {name} split of {corpus.name!r}; "
-                "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
+            why = ", ".join(f"{reason} {n:,}" for reason, n in sorted(excluded.items()))
+            raise NotServedError(
+                f"Task {task.name!r} has no examples in the {name} split of {corpus.name!r}"
+                + (f" (left out: {why})" if why else "")
+                + "; leave it out with --tasks"
+                + (", or raise --limit." if corpus.limited else ".")
             )
         _require_consistent(task, found)
         splits[name] = Split(tuple(found), tuple(texts), np.array(numbers), dict(excluded))
@@ -146,7 +154,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
     if task.kind == "classification":
         classes = tuple(sorted({str(example.label) for example in splits["train"].examples}))
         if len(classes) < 2:
-            raise UserError(
+            raise NotServedError(
                 f"Task {task.name!r}: every training example of {corpus.name!r} has the label "
                 f"{classes[0]!r}; there is nothing to tell apart."
             )

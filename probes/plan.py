@@ -13,6 +13,7 @@ from probes.config import PROBES, WINDOW_RULE, Family, ProbeSpec, RunConfig
 from probes.models import ModelSource
 from probes.results import FitKey, Result, covers, read_result
 from tasks.builtin import tasks
+from tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class FitUnit:
     """One result to come: a plain value, all inputs named.
 
     Attributes:
-        task: name of the task.
+        task: what is predicted.
         probe: how its probes are fitted.
         layers: layer numbers; empty for all.
         n_seeds: seeds 0 to n_seeds - 1.
@@ -28,7 +29,7 @@ class FitUnit:
         path: where its JSON goes.
     """
 
-    task: str
+    task: Task
     probe: ProbeSpec
     layers: tuple[int, ...]
     n_seeds: int
@@ -50,24 +51,19 @@ class Plan:
     todo: tuple[FitUnit, ...]
 
 
-def result_folder(output: Path, model: ModelSource, corpus: str) -> Path:
-    """`<output>/<model>/<corpus>`."""
-    return output / model.slug / folder_name(corpus)
-
-
 def make_plan(
-    config: RunConfig, model: ModelSource, corpus: Source, task_names: Sequence[str]
+    config: RunConfig, model: ModelSource, corpus: Source, chosen: Sequence[Task]
 ) -> Plan:
     """Decide from digests alone what has to be computed.
 
     Raises:
         UserError: `--overwrite never` and a result is there already.
     """
-    folder = result_folder(config.output, model, corpus.name)
+    folder = config.output / model.slug / corpus.slug
     done, todo = [], []
-    for name in task_names:
+    for task in chosen:
         for family in dict.fromkeys(config.probes):
-            unit = _unit(config, model, corpus, name, family, folder)
+            unit = _unit(config, model, corpus, task, family, folder)
             if not (unit.path.exists() and unit.path.with_suffix(".npz").exists()):
                 todo.append(unit)
                 continue
@@ -86,14 +82,16 @@ def make_plan(
 
 
 def _unit(
-    config: RunConfig, model: ModelSource, corpus: Source, task: str, family: Family, folder: Path
+    config: RunConfig, model: ModelSource, corpus: Source, task: Task, family: Family, folder: Path
 ) -> FitUnit:
-    key = _key(model.digest, corpus.digest, task, family, config)
-    path = folder / f"{task}-{family}-{key[:8]}.json"
+    key = _key(model.digest, corpus.digest, task.name, task.version, family, config)
+    path = folder / f"{folder_name(task.name)}-{family}-{key[:8]}.json"
     return FitUnit(task, PROBES[family], config.layers, config.seeds, key, path)
 
 
-def _key(model: str, corpus: str, task: str, family: Family, how: RunConfig | Result) -> str:
+def _key(
+    model: str, corpus: str, task: str, version: int, family: Family, how: RunConfig | Result
+) -> str:
     """Digest of what decides a unit's scores, by this version's tasks and probes.
 
     Args:
@@ -104,7 +102,7 @@ def _key(model: str, corpus: str, task: str, family: Family, how: RunConfig | Re
         model=model,
         corpus=corpus,
         task=task,
-        task_version=tasks.get(task).version,
+        task_version=version,
         probe=PROBES[family],
         pooling=how.pooling,
         dtype=how.dtype,
@@ -113,11 +111,14 @@ def _key(model: str, corpus: str, task: str, family: Family, how: RunConfig | Re
 
 
 def is_current(result: Result) -> bool:
-    """Whether a result is what this version would compute for the same inputs."""
+    """Whether a result is what this version would compute for the same inputs.
+
+    A task that is not registered, being a column of the user's data, is taken at its word.
+    """
     name, family = result.task.name, result.probe.family
-    if name not in tasks:
-        return False
-    return result.key == _key(result.model.digest, result.corpus.digest, name, family, result)
+    version = tasks.get(name).version if name in tasks else result.task.version
+    key = _key(result.model.digest, result.corpus.digest, name, version, family, result)
+    return result.key == key
 
 
 def _extended(unit: FitUnit, result: Result) -> FitUnit:

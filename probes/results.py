@@ -17,7 +17,7 @@ from common.terminal import progress
 from probes.config import Frozen, ProbeSpec
 from probes.models import ModelRecord
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 NUMERICS_VERSION = 1
 """Part of every key: raise it when the same inputs would give other scores."""
 
@@ -31,6 +31,10 @@ class CorpusRecord(Frozen):
     name: str
     version: str
     licence: str
+    citation: str
+    """BibTeX; empty for the user's own text."""
+    silver: tuple[str, ...]
+    """Annotation layers that a machine made."""
     digest: str
     """SHA-256 over the source files, the reader's version and the limit."""
     fingerprint: str
@@ -48,6 +52,8 @@ class TaskRecord(Frozen):
 
     name: str
     version: int
+    needs: tuple[str, ...]
+    """Annotation layers that it reads; stand-ins in the place of those that the corpus lacks."""
     kind: str
     shape: str
     metric: str
@@ -133,6 +139,11 @@ class Result(Frozen):
         """Headline score of a layer: seed 0's, which trained on the whole training set."""
         cell = layer.cells[0]
         return (cell.test if split == "test" else cell.dev)[self.task.metric]
+
+    @property
+    def silver(self) -> bool:
+        """Whether its labels were made by a machine."""
+        return bool(set(self.task.needs) & set(self.corpus.silver))
 
     @property
     def best_layer(self) -> LayerResult:

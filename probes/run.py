@@ -15,7 +15,8 @@ from rich.console import Console
 from common.errors import UserError
 from common.files import folder_name, require_writable
 from common.terminal import progress
-from data.sources import find_corpus
+from data.find import find_corpus
+from data.sources import Source
 from probes.config import RunConfig, validate
 from probes.encoder import Encoder
 from probes.leaderboard import tidy, write_leaderboard
@@ -27,6 +28,7 @@ from probes.scoring import require_metrics
 from probes.session import LazyCorpus, Session, Subject
 from probes.tables import comparable, layer_table, print_tables, write_tables
 from tasks.builtin import tasks
+from tasks.columns import task_of
 from tasks.task import Task
 
 
@@ -36,11 +38,11 @@ class Results:
 
     Attributes:
         results: one record per model, corpus, task and probe family.
-        skipped: tasks that the corpus does not serve, with the annotation that it lacks.
+        skipped: tasks that the corpus does not serve, and why.
     """
 
     results: tuple[Result, ...]
-    skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)
@@ -86,12 +88,15 @@ def run_probes(
     config = validate(settings)
     names = [model] if isinstance(model, (str, os.PathLike)) else model
     if isinstance(names, (list, tuple)) and all(isinstance(n, (str, os.PathLike)) for n in names):
-        sources = find_models([os.fspath(n) for n in names], config)
-        return run_models(config, [Subject(source, config) for source in sources])
-    return run_models(*_in_memory(model, name, config))
+        models = find_models([os.fspath(n) for n in names], config)
+        subjects = [Subject(found, config) for found in models]
+    else:
+        config, subject = _in_memory(model, name, config)
+        subjects = [subject]
+    return run_models(config, find_corpus(*config.corpus, **config.corpus_request), subjects)
 
 
-def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConfig, list[Subject]]:
+def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConfig, Subject]:
     """The subject for a pair (model, tokenizer), and the settings with its own precision."""
     try:
         network, tokenizer = model
@@ -108,18 +113,19 @@ def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConf
     digest = encoder.info.digest
     slug = f"{folder_name(label)}-{digest[:8]}"
     source = ModelSource(label, Path(), digest[:12], slug, False, 0, digest)
-    return config, [Subject(source, config, loaded=encoder)]
+    return config, Subject(source, config, loaded=encoder)
 
 
-def run_models(config: RunConfig, subjects: Sequence[Subject], command: str = "") -> Results:
-    """Probe every model on the corpus of `config`; write and print what is found."""
+def run_models(
+    config: RunConfig, source: Source, subjects: Sequence[Subject], command: str = ""
+) -> Results:
+    """Probe every model on the corpus `source`; write and print what is found."""
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     if config.device != MAP:
         pick_device(config.device)
     for folder in (config.output, config.cache_dir):
         require_writable(folder)
-    source = find_corpus(config.corpus, config.data_dir, config.limit)
     corpus = LazyCorpus(source)
     chosen, skipped = _choose_tasks(config, corpus)
     for task in chosen:
@@ -128,13 +134,13 @@ def run_models(config: RunConfig, subjects: Sequence[Subject], command: str = ""
     results: list[Result] = []
     try:
         for subject in subjects:
-            plan = make_plan(config, subject.source, source, [task.name for task in chosen])
+            plan = make_plan(config, subject.source, source, chosen)
             if plan.done:
                 progress.say(f"{subject.source.name}: {len(plan.done)} results are there already")
             found = list(plan.done)
+            session = Session(config, subject, corpus, plan, command)
             try:
-                for result in Session(config, subject, corpus, plan, command).work_off():
-                    found.append(result)
+                found.extend(session.work_off())
             finally:
                 # Whatever stops a run, what it finished is on the table.
                 if found:
@@ -143,30 +149,36 @@ def run_models(config: RunConfig, subjects: Sequence[Subject], command: str = ""
                     print_tables(table, console)
                     progress.say("wrote   " + ", ".join(str(path) for path in paths))
             results += found
+            skipped |= session.skipped
     finally:
         if config.output.exists():
             progress.say(f"wrote   {write_leaderboard(config.output)}")
     return Results(tuple(results), skipped)
 
 
-def _choose_tasks(
-    config: RunConfig, corpus: LazyCorpus
-) -> tuple[list[Task], dict[str, tuple[str, ...]]]:
-    """The tasks to run, and those left out since the corpus lacks what they need.
+def _choose_tasks(config: RunConfig, corpus: LazyCorpus) -> tuple[list[Task], dict[str, str]]:
+    """The tasks to run, and those left out since the corpus lacks what they need, with the why.
 
     Raises:
         UserError: a task asked for by name cannot be served, or none can.
     """
-    names = list(dict.fromkeys(config.tasks or tasks))
-    wanted = [tasks.get(name) for name in names]
-    lacking = {task.name: task.missing(corpus.source.layers) for task in wanted}
-    skipped = {name: layers for name, layers in lacking.items() if layers}
-    for name, layers in skipped.items():
-        why = f"{name}: not served by {corpus.source.name}, which has no {' or '.join(layers)}"
+    own = {name: task_of(name, column) for name, column in corpus.source.columns.items()}
+    names = config.tasks or (*own, *tasks)
+    wanted = [own[name] if name in own else tasks.get(name) for name in names]
+    chosen, skipped = [], {}
+    for task in wanted:
+        if lacking := task.missing(corpus.layers):
+            skipped[task.name] = f"{corpus.source.name} has no {' or '.join(lacking)}"
+        else:
+            chosen.append(task.on(corpus.layers))
+    for name, why in skipped.items():
         if name in config.tasks:
-            raise UserError(f"--tasks {why}; leave it out, or choose another --corpus.")
-        progress.say(f"skipped {why}")
-    chosen = [task for task in wanted if task.name not in skipped]
+            raise UserError(
+                f"--tasks {name}: {why}, which it needs; leave it out, or choose another --corpus."
+            )
+        if not own:
+            progress.say(f"skipped {name}: {why}")
     if not chosen:
-        raise UserError(f"--corpus {config.corpus} serves no task.")
+        why = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
+        raise UserError(f"--corpus {corpus.source.name} serves no task ({why}).")
     return chosen, skipped

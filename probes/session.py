@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 
@@ -15,7 +15,7 @@ from data.sources import Source
 from probes import __version__
 from probes.config import RunConfig
 from probes.encoder import BATCH_TOKENS, Encoder, load_encoder
-from probes.examples import Examples, collect_examples
+from probes.examples import Examples, NotServedError, collect_examples
 from probes.models import ModelSource
 from probes.plan import FitUnit, Plan
 from probes.probing import corpus_counts, encoding_record, probe, provenance
@@ -28,7 +28,7 @@ from probes.results import (
 )
 from probes.store import StoreKey, Vectors, open_or_encode
 from probes.views import View, ViewName
-from tasks.builtin import tasks
+from tasks.task import Task
 
 
 @dataclass
@@ -66,6 +66,12 @@ class LazyCorpus:
 
     source: Source
 
+    @property
+    def layers(self) -> frozenset[str]:
+        """The annotation layers that it has; reads it only if nothing else can tell."""
+        layers = self.source.layers
+        return self.value.layers if layers is None else layers
+
     @cached_property
     def value(self) -> Corpus:
         """The sentences; counts and fingerprint are printed."""
@@ -73,7 +79,8 @@ class LazyCorpus:
         corpus = self.source.load()
         sentences, words = corpus_counts(corpus)
         progress.say(
-            f"corpus  {corpus.name} {corpus.version} ({corpus.licence}) · "
+            f"corpus  {' '.join(filter(None, (corpus.name, corpus.version)))} "
+            f"({corpus.licence or 'licence not stated'}) · "
             f"{per_split(sentences)} sentences, {per_split(words)} words · fingerprint "
             f"{corpus.fingerprint[:16]} · read in {time.perf_counter() - clock:.1f} s"
         )
@@ -87,6 +94,16 @@ def per_split(counts: dict[str, int]) -> str:
     return " / ".join(f"{count:,}" for count in counts.values())
 
 
+def _distribution(examples: Examples, shown: int = 10) -> str:
+    """The most frequent labels with their share of train: ``NOUN 17.0 %, PUNCT 11.5 %``."""
+    counts = [(label, count[0]) for label, count in examples.label_counts.items()]
+    total = sum(count for _, count in counts)
+    parts = [f"{label} {count / total:.1%}" for label, count in counts[:shown]]
+    if rest := sum(count for _, count in counts[shown:]):
+        parts.append(f"{len(counts) - shown} more {rest / total:.1%}")
+    return ", ".join(parts)
+
+
 @dataclass
 class Session:
     """One model on one corpus: encodes each view once, fits every unit that remains."""
@@ -96,6 +113,7 @@ class Session:
     corpus: LazyCorpus
     plan: Plan
     command: str
+    skipped: dict[str, str] = field(default_factory=dict)
 
     def work_off(self) -> Iterator[Result]:
         """Compute the plan's units, writing each result the moment it is done.
@@ -111,7 +129,14 @@ class Session:
             raise UserError(f"--layers {asked}: {name} has layers 0 to {n_blocks}.")
         plain: tuple[View, Vectors] | None = None
         for task, units in groupby(self.plan.todo, key=lambda unit: unit.task):
-            examples = self._examples(task)
+            try:
+                examples = self._examples(task)
+            except NotServedError as error:
+                if task.name in self.config.tasks or self.corpus.value.limited:
+                    raise
+                self.skipped[task.name] = str(error)
+                progress.say(f"skipped {task.name}: {error}")
+                continue
             if examples.view == "plain":
                 encoded = plain = plain or self._vectors(examples)
             else:
@@ -119,14 +144,14 @@ class Session:
             for unit in units:
                 yield self._fit(unit, examples, *encoded)
 
-    def _examples(self, name: str) -> Examples:
+    def _examples(self, task: Task) -> Examples:
         has_mask = self.subject.encoder.words.mask_id is not None
         hides: ViewName = "masked" if has_mask else "cut"
-        found = collect_examples(tasks.get(name), self.corpus.value, hides)
+        found = collect_examples(task, self.corpus.value, hides)
         counts = {split: len(part.examples) for split, part in found.splits.items()}
-        message = f"task    {name} · {per_split(counts)} examples"
+        message = f"task    {task.name} · {per_split(counts)} examples"
         if found.classes:
-            message += f" · {len(found.classes)} labels in train"
+            message += f" · {len(found.classes)} labels in train: {_distribution(found)}"
         if unseen := found.unseen("test"):
             message += f" · {len(unseen)} test examples have a label that train lacks"
         excluded = found.splits["test"].excluded
@@ -155,7 +180,7 @@ class Session:
 
     def _fit(self, unit: FitUnit, examples: Examples, view: View, vectors: Vectors) -> Result:
         layers = unit.layers or tuple(range(vectors.n_layers))
-        what = f"{unit.task} · {unit.probe.family}"
+        what = f"{unit.task.name} · {unit.probe.family}"
         with progress.bar(what, total=len(layers), unit="layer") as bar:
             outcome = probe(
                 examples,
@@ -178,6 +203,8 @@ class Session:
                 name=corpus.name,
                 version=corpus.version,
                 licence=corpus.licence,
+                citation=self.corpus.source.citation,
+                silver=tuple(sorted(self.corpus.source.silver)),
                 digest=self.corpus.source.digest,
                 fingerprint=corpus.fingerprint,
                 sentences=sentences,
@@ -189,6 +216,7 @@ class Session:
             task=TaskRecord(
                 name=task.name,
                 version=task.version,
+                needs=task.needs,
                 kind=task.kind,
                 shape=task.shape,
                 metric=task.metric,

@@ -8,8 +8,15 @@ from data.sentence import Sentence
 from tasks.task import Example, task
 
 
-@task("pos", version=1, needs=["upos"], metric="accuracy", also=["macro_f1"])
+@task(
+    "pos",
+    version=1,
+    needs=["upos"],
+    metric="accuracy",
+    also=["macro_f1"],
+    stand_ins={"upos": "xpos"},
+)
 def pos(sentence: Sentence) -> Iterator[Example]:
-    """The universal part-of-speech tag of a word."""
+    """The universal part-of-speech tag of a word; the corpus's own where it has no universal."""
     for i, tag in enumerate(sentence.upos):
         yield Example(tag, (i, i + 1), type=sentence.words[i])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
 
 from common.errors import UserError
 from common.registry import Registry
@@ -73,6 +74,7 @@ class Task:
         rule: yields the examples of one sentence.
         summary: one line for `--list-tasks`.
         reference: what `Example.reference` stands for, if it is used.
+        stand_ins: by needed layer, another that serves where a corpus has none of it.
     """
 
     name: str
@@ -85,10 +87,26 @@ class Task:
     rule: Rule
     summary: str
     reference: str = ""
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self, layers: Collection[str]) -> tuple[str, ...]:
         """The annotation layers that this task needs and that are not among `layers`."""
-        return tuple(layer for layer in self.needs if layer not in layers)
+        return tuple(layer for layer in self.on(layers).needs if layer not in layers)
+
+    def on(self, layers: Collection[str]) -> Task:
+        """The task as a corpus with `layers` serves it, stand-ins in their places.
+
+        Decided for the whole corpus, so that no two tag sets mix.
+        """
+        used = {
+            layer: other
+            for layer, other in self.stand_ins.items()
+            if layer not in layers and other in layers
+        }
+        if not used:
+            return self
+        needs = tuple(used.get(layer, layer) for layer in self.needs)
+        return replace(self, needs=needs, rule=partial(_standing_in, self.rule, used))
 
     def examples(self, sentence: Sentence) -> list[Example | Excluded]:
         """The examples of `sentence`; none if it lacks a layer that the task needs.
@@ -96,7 +114,7 @@ class Task:
         Raises:
             UserError: the rule yielded a span outside the sentence.
         """
-        if not all(getattr(sentence, layer) for layer in self.needs):
+        if not all(sentence.layer(layer) for layer in self.needs):
             return []
         found = list(self.rule(sentence))
         for example in found:
@@ -109,6 +127,13 @@ class Task:
                             "and not empty. Mend the task."
                         )
         return found
+
+
+def _standing_in(
+    rule: Rule, stand_ins: Mapping[str, str], sentence: Sentence
+) -> Iterable[Example | Excluded]:
+    changes: dict[str, Any] = {layer: sentence.layer(b) for layer, b in stand_ins.items()}
+    return rule(replace(sentence, **changes))
 
 
 tasks: Registry[Task] = Registry("task")
@@ -124,6 +149,7 @@ def task(
     shape: Shape = "word",
     kind: Kind = "classification",
     reference: str = "",
+    stand_ins: Mapping[str, str] | None = None,
 ) -> Callable[[Rule], Rule]:
     """Decorate a function from a sentence to its examples: that makes it a task.
 
@@ -133,7 +159,7 @@ def task(
         UserError: an unknown annotation layer, or a second task of this name.
     """
     needs = tuple(needs)
-    for layer in needs:
+    for layer in (*needs, *(stand_ins or {}).values()):
         if layer not in LAYERS:
             raise UserError(
                 f"Task {name!r} needs the unknown annotation layer {layer!r}. "
@@ -144,7 +170,19 @@ def task(
         summary = (rule.__doc__ or "").strip().split("\n")[0]
         tasks.add(
             name,
-            Task(name, version, needs, shape, kind, metric, tuple(also), rule, summary, reference),
+            Task(
+                name,
+                version,
+                needs,
+                shape,
+                kind,
+                metric,
+                tuple(also),
+                rule,
+                summary,
+                reference,
+                stand_ins or {},
+            ),
         )
         return rule
 

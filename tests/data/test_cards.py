@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from count_examples import card_tables
 
-from data.sources import find_corpus
+from data.find import find_corpus
 
 CARDS = Path(__file__).parents[2] / "data" / "cards"
 
@@ -13,7 +13,7 @@ CARDS = Path(__file__).parents[2] / "data" / "cards"
 def assert_card(name, data_dir):
     card = (CARDS / f"{name}.md").read_text().splitlines()
     start = card.index("| | train | dev | test |")
-    lines = list(card_tables(find_corpus(name, data_dir).load()))
+    lines = list(card_tables(find_corpus(name, data_dir=data_dir).load()))
     assert card[start : start + len(lines)] == lines
 
 

@@ -63,11 +63,27 @@ def test_a_layer_that_a_sentence_lacks_is_empty(tmp_path):
     [
         (SOUND.replace("\t0\troot", "\t6\troot"), "cycle"),
         (SOUND.replace("\t0\troot", "\t40\troot"), "head 40, but there are 8 words"),
-        (SOUND.replace("5\tthe", "6\tthe"), "do not count"),
+        (SOUND.replace("5\tthe", "6\tthe"), "line 9: word id 6 where 5 was expected"),
         (SOUND.replace("ARG1:5-6", "ARG1:5-60"), "'5-60' is not a range of words 1 to 8"),
         (SOUND.replace("Chunk=B-NP", "Chunks=B-NP", 1), "Chunk"),
         (SOUND.replace("\tnsubj\t_\tChunk=B-NP", ""), "valid CoNLL-U"),
-        (b"1\t\xff\xfe\tx\n\n", "not UTF-8"),
+        (SOUND.replace("\t4\tnsubj", "\t_\tnsubj"), "line 3: the word has no head, though others"),
+        (
+            SOUND.replace("Chunk=B-VP", "Chunk=I-VP"),
+            "line 5: the BIO tag 'I-VP' cannot stand after",
+        ),
+        (SOUND.replace("ARG1:5-6", ":5-6"), "line 7: the argument ':5-6' has no label"),
+        (SOUND.replace("\t4\tnsubj", "\tfour\tnsubj"), "line 3: not valid CoNLL-U"),
+        (SOUND + SOUND, "line 14: the sent_id 'a-1' stands at line 1 already"),
+        ("# only a comment\n\n", "line 1: a sentence without words"),
+        (" \n\n", "holds no sentence"),
+        ("", "holds no sentence"),
+        (b"1\t\xff\xfe\tx\n\n", "line 1: not UTF-8"),
+        (
+            b"\xef\xbb\xbf" + SOUND.encode()[:40] + b"\xe9" + SOUND.encode()[40:],
+            "line 2: not UTF-8",
+        ),
+        (SOUND.encode("utf-16"), "it looks like UTF-16"),
     ],
 )
 def test_damage_is_an_error_that_names_the_file(tmp_path, text, match):
@@ -78,10 +94,19 @@ def test_damage_is_an_error_that_names_the_file(tmp_path, text, match):
     assert "\n" not in str(caught.value)
 
 
-def test_the_error_names_the_line_where_the_sentence_begins(tmp_path):
-    path = write(tmp_path, SOUND + "\n\n" + SOUND.replace("\t0\troot", "\t6\troot"))
-    with pytest.raises(UserError, match=r"x\.conllu, sentence at line 16: .*cycle"):
+def test_the_error_names_the_line_of_the_word(tmp_path):
+    second = SOUND.replace("a-1", "a-2").replace("\t0\troot", "\t40\troot")
+    path = write(tmp_path, SOUND + "\n\n" + second)
+    with pytest.raises(UserError, match=r"x\.conllu, line 22: the word has head 40"):
         list(read_conllu(path, "en"))
+
+
+def test_documents_begin_where_the_file_says(tmp_path):
+    second, third = (SOUND.replace("a-1", name) for name in ("b-1", "b-2"))
+    text = "# newdoc id = d\n" + SOUND + "# newdoc\n" + second + third
+    found = [sentence.document for sentence in read_conllu(write(tmp_path, text), "en")]
+    assert found[0] == "d"
+    assert found[1] == found[2] != "d"
 
 
 def test_a_byte_order_mark_is_no_word(tmp_path):

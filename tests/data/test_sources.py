@@ -1,63 +1,114 @@
-"""Finding corpora by name and checksum."""
+"""From a name, a file or a pattern to a corpus."""
 
 import shutil
 
 import pytest
 
 from common.errors import UserError
-from data.sources import corpora, find_corpus, find_file
-
-
-def test_an_unknown_corpus_gets_a_suggestion():
-    with pytest.raises(UserError, match=r"Unknown corpus 'sampel'\. Did you mean 'sample'\?"):
-        find_corpus("sampel", None)
+from data.find import expand, find_corpus, require_known
+from data.registered import corpora
 
 
 def test_sample_needs_no_data_dir_and_limit_is_part_of_its_identity():
-    whole, part = find_corpus("sample", None), find_corpus("sample", None, limit=7)
+    whole, part = find_corpus("sample"), find_corpus("sample", limit=7)
     assert whole.digest != part.digest
+    assert whole.slug == part.slug == "sample"
     corpus = part.load()
     assert {split: len(s) for split, s in corpus.splits.items()} == dict.fromkeys(corpus.splits, 7)
     assert corpus.limited
     assert corpus.splits["dev"] == whole.load().splits["dev"][:7]
 
 
-def test_ewt_without_a_data_dir_says_where_to_get_it():
-    with pytest.raises(
-        UserError, match=r"needs en_ewt-ud-train.conllu: get it from github.com/Univ"
-    ):
-        find_corpus("ewt", None)
+@pytest.mark.parametrize(
+    ("names", "asked", "message"),
+    [
+        (["sampel"], [], "Unknown corpus 'sampel'. Did you mean 'sample'?"),
+        (["./none"], [], "--corpus ./none: there is no such file or folder."),
+        (["x.conllu"], [], "--corpus x.conllu: there is no such file or folder."),
+        (["sample", "ewt"], [], "--corpus sample: there is no such file."),
+    ],
+)
+def test_what_is_no_corpus_is_refused_before_anything_else(names, asked, message):
+    with pytest.raises(UserError) as caught:
+        require_known(names, asked)
+    assert str(caught.value).startswith(message)
 
 
-def test_a_file_of_the_right_name_and_wrong_content_is_refused(tmp_path):
-    (tmp_path / "deep" / "er").mkdir(parents=True)
-    (tmp_path / "deep" / "er" / "a.txt").write_text("other")
-    with pytest.raises(UserError, match=r"a\.txt: its sha256 is [0-9a-f]{64}, expected 00"):
-        find_file("c", tmp_path, "a.txt", "00", "somewhere")
-    with pytest.raises(UserError, match=r"no b\.txt below"):
-        find_file("c", tmp_path, "b.txt", "00", "somewhere")
-    with pytest.raises(UserError, match="there is no such folder"):
-        find_file("c", tmp_path / "nowhere", "b.txt", "00", "somewhere")
+def test_a_dataset_on_the_hub_is_known_by_task_from():
+    require_known(["org/name"], ["ner_tags"])
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "message"),
+    [
+        (["a.conllu", "b.jsonl"], {}, "files of the kinds .conllu, .jsonl; give files of one kind"),
+        (["a.jsonl"], {}, "name its label column with --task-from"),
+        (["a.txt"], {}, "name a spaCy pipeline with --annotate"),
+        (["a.md"], {}, "files of the kinds .md; give files of one kind"),
+        (["a-train.conllu"], {"task_from": ("x",)}, "--task-from: --corpus"),
+    ],
+)
+def test_files_that_cannot_be_a_corpus_say_what_is_missing(tmp_path, files, asked, message):
+    for name in files:
+        (tmp_path / name).write_text("x")
+    with pytest.raises(UserError) as caught:
+        find_corpus(*(str(tmp_path / name) for name in files), **asked)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_stands_for_its_treebank_not_for_its_notes(tmp_path):
+    for name in ("x-train.conllu", "LICENSE.txt", "README.md"):
+        (tmp_path / name).write_text("x")
+    assert expand([str(tmp_path)]) == [tmp_path / "x-train.conllu"]
+    assert expand([str(tmp_path / "*.conllu")]) == [tmp_path / "x-train.conllu"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="the folder holds none of"):
+        expand([str(tmp_path / "empty")])
+
+
+def test_every_registered_corpus_has_a_card_and_those_that_are_downloaded_a_citation():
+    assert list(corpora) == ["sample", "ewt", "conll2000"]
+    for name in corpora:
+        corpus = corpora.get(name)
+        assert corpus.summary
+        assert bool(corpus.remotes) == corpus.citation.startswith("@")
+    assert corpora.get("ewt").citation.count("@") == 3
 
 
 @pytest.mark.real_data
 def test_ewt_counts(real_data):
-    corpus = find_corpus("ewt", real_data).load()
+    corpus = find_corpus("ewt", data_dir=real_data).load()
     sentences = {split: len(part) for split, part in corpus.splits.items()}
     words = {split: sum(map(len, part)) for split, part in corpus.splits.items()}
     assert sentences == {"train": 12544, "dev": 2001, "test": 2077}
     assert words == {"train": 204577, "dev": 25147, "test": 25094}
     assert corpus.notes["joined with PropBank"] == 16545
-    assert set(corpora) == {"sample", "ewt"}
+    assert corpus.notes["sentences without complete chunks"] == 77
+    assert corpus.notes["dev sentences that stand in train too"] == 68
+    assert corpus.notes["test sentences that stand in train too"] == 94
+
+
+@pytest.mark.real_data
+def test_overlapping_sentences_leave_train_when_asked(real_data):
+    kept = find_corpus("conll2000", data_dir=real_data).load()
+    dropped = find_corpus("conll2000", data_dir=real_data, drop_overlap=True).load()
+    held_out = {s.words for split in ("dev", "test") for s in kept.splits[split]}
+    expected = [s for s in kept.splits["train"] if s.words not in held_out]
+    assert list(dropped.splits["train"]) == expected
+    gone = len(kept.splits["train"]) - len(expected)
+    assert gone > 0
+    assert dropped.notes["train sentences dropped, being in dev or test"] == gone
+    assert dropped.splits["test"] == kept.splits["test"]
 
 
 @pytest.mark.real_data
 def test_files_are_found_by_name_and_checksum_anywhere_below(real_data, tmp_path):
-    source = find_corpus("ewt", real_data)
-    for role, path in source.files.items():
+    source = find_corpus("ewt", data_dir=real_data)
+    for role, (path,) in source.files.items():
         (tmp_path / role).mkdir()
         shutil.copy(path, tmp_path / role / path.name)
     # A decoy of the same name is passed over.
     (tmp_path / "aaa").mkdir()
     (tmp_path / "aaa" / "en_ewt-ud-dev.conllu").write_text("decoy")
-    assert find_corpus("ewt", tmp_path).digest == source.digest
+    assert find_corpus("ewt", data_dir=tmp_path, offline=True).digest == source.digest

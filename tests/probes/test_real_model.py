@@ -4,7 +4,7 @@ import pytest
 from check_against_scikit_learn import best_model, spans
 
 import probes
-from data.sources import find_corpus
+from data.find import find_corpus
 from probes.examples import collect_examples
 from probes.scoring import Scorer
 from probes.store import StoreKey, Vectors, store_folder
@@ -24,7 +24,7 @@ def test_linear_probes_on_a_slice_of_ewt_are_as_good_as_scikit_learns(real_data,
         device="cpu",
         **settings,
     )
-    corpus = find_corpus("ewt", real_data, limit=250).load()
+    corpus = find_corpus("ewt", data_dir=real_data, limit=250).load()
     for result in results:
         examples = collect_examples(tasks.get(result.task.name), corpus, "masked")
         view = examples.view_of(corpus)

@@ -175,9 +175,9 @@ def test_a_span_outside_the_sentence_is_named():
 
 @pytest.mark.real_data
 def test_ewt_agreement_examples(real_data):
-    from data.sources import find_corpus
+    from data.find import find_corpus
 
-    corpus = find_corpus("ewt", real_data).load()
+    corpus = find_corpus("ewt", data_dir=real_data).load()
     task = tasks.get("agreement")
     found = {
         split: Counter(type(x).__name__ for s in part for x in task.examples(s))

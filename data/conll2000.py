@@ -1,0 +1,93 @@
+"""CoNLL-2000: base chunks of the Wall Street Journal (Tjong Kim Sang & Buchholz 2000).
+
+Three columns a line: word, part-of-speech tag, BIO tag. The part-of-speech tags are the Brill
+tagger's, as the archive's README says; the chunks are derived from the treebank's trees. There
+is no dev split: the last tenth of the training sentences serves, in file order.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from common.errors import UserError
+from common.files import decoded
+from data.bio import WordError, require_bio
+from data.sentence import Corpus, Sentence
+from data.sources import Source
+from data.splits import complete
+
+_MEMBERS = {"train": "conll2000/train.txt", "test": "conll2000/test.txt"}
+_MAX_BYTES = 1 << 25
+"""Ten times the longer member; one that inflates further is not it."""
+
+_COLUMNS = 3
+
+
+def read_corpus(source: Source) -> Corpus:
+    """The shared task's train and test, and a dev split cut from the end of train."""
+    (archive,) = source.files["archive"]
+    parts = {split: tuple(read_split(archive, split)) for split in _MEMBERS}
+    splits, notes = complete(parts, "sentence", str(archive))
+    return Corpus(
+        source.name,
+        source.version,
+        source.licence,
+        {split: tuple(part) for split, part in splits.items()},
+        notes,
+    )
+
+
+def read_split(archive: Path, split: str) -> Iterator[Sentence]:
+    """Yield the sentences of the "train" or the "test" member of the archive.
+
+    Raises:
+        UserError: the archive cannot be read, or a line of the member cannot be understood.
+    """
+    place = f"{archive}: {_MEMBERS[split]}"
+    lines: list[list[str]] = []
+    n_sentences = 0
+    for number, line in enumerate([*decoded(_member(archive, split), place).split("\n"), ""], 1):
+        row = line.split()
+        if row and len(row) != _COLUMNS:
+            raise UserError(
+                f"{place}, line {number}: {len(row)} columns where {_COLUMNS} were expected "
+                "(word, tag, chunk); fetch the archive again."
+            )
+        if row:
+            lines.append(row)
+        elif lines:
+            n_sentences += 1
+            yield _sentence(lines, f"{split}-{n_sentences}", place, number - len(lines))
+            lines = []
+    if not n_sentences:
+        raise UserError(f"{place}: holds no sentence; fetch the archive again.")
+
+
+def _member(archive: Path, split: str) -> bytes:
+    name = _MEMBERS[split]
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            if packed.getinfo(name).file_size > _MAX_BYTES:
+                raise UserError(f"{archive}: {name} is larger than the registered one.")
+            with packed.open(name) as file:
+                return file.read(_MAX_BYTES)
+    except KeyError as error:
+        raise UserError(f"{archive}: holds no {name}; fetch it again.") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
+        raise UserError(f"{archive}: a damaged archive ({error}); fetch it again.") from error
+    except OSError as error:
+        raise UserError(f"{archive}: cannot be read ({error}); fetch it again.") from error
+
+
+def _sentence(rows: list[list[str]], name: str, place: str, first: int) -> Sentence:
+    words, tags, chunks = zip(*rows, strict=True)
+    try:
+        require_bio(chunks)
+    except WordError as error:
+        raise UserError(
+            f"{place}, line {first + error.word}: {error}; fetch the archive again."
+        ) from error
+    return Sentence(id=name, language="en", words=words, xpos=tags, chunks=chunks)

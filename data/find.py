@@ -1,0 +1,159 @@
+"""From what the user calls a corpus to its source: a name, files, or a dataset on the hub."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from common.errors import UserError
+from common.registry import did_you_mean
+from data.registered import corpora
+from data.sources import CorpusRequest, Source
+from data.treebank import find_treebank
+
+TREEBANK = frozenset((".conllu",))
+TABLES = frozenset((".jsonl", ".json", ".csv", ".parquet"))
+TEXT = frozenset((".txt",))
+
+
+def find_corpus(*names: str, **asked: Any) -> Source:
+    """Find a corpus; what is registered and not here is downloaded.
+
+    Args:
+        *names: a registered name; a folder, files or a pattern; or a dataset on the hub.
+        **asked: the other fields of `CorpusRequest`.
+
+    Raises:
+        UserError: there is no such corpus, or it cannot be had.
+    """
+    request = CorpusRequest(names, **asked)
+    if names and names[0] in corpora and len(names) == 1:
+        _refuse_unused(request)
+        if request.split_by:
+            raise UserError(f"--split-by: {names[0]} has its own splits; leave the flag out.")
+        source = corpora.get(names[0]).find(request)
+    else:
+        source = _find_own(request)
+    return replace(source, limit=request.limit, drop_overlap=request.drop_overlap)
+
+
+def require_known(names: Sequence[str], task_from: Sequence[str]) -> None:
+    """Refuse what is no registered corpus, nothing on this disk and no dataset on the hub.
+
+    Raises:
+        UserError: with the nearest registered name.
+    """
+    if (len(names) == 1 and names[0] in corpora) or expand(names):
+        return
+    name = " ".join(names)
+    if task_from and len(names) == 1 and not _looks_like_path(name):
+        return
+    if _looks_like_path(name):
+        raise UserError(f"--corpus {name}: there is no such file or folder.")
+    raise UserError(
+        f"Unknown corpus {name!r}. {did_you_mean(name, corpora)} A folder or file is given by its "
+        "path, a dataset on the hub needs --task-from."
+    )
+
+
+def _find_own(request: CorpusRequest) -> Source:
+    """The user's own files, read as what their endings say."""
+    paths = expand(request.corpus)
+    name = " ".join(request.corpus)
+    require_known(request.corpus, request.task_from)
+    if not paths:
+        from data.labelled import find_dataset
+
+        return find_dataset(name, request)
+    endings = {path.suffix.lower() for path in paths}
+    label = _label(request.corpus, paths)
+    if endings <= TREEBANK:
+        _refuse_unused(request)
+        return find_treebank(label, paths, request)
+    if endings <= TABLES and len(endings) == 1:
+        if not request.task_from:
+            raise UserError(
+                f"--corpus {name}: name its label column with --task-from, such as ner_tags."
+            )
+        from data.labelled import find_table
+
+        return find_table(label, paths, request)
+    if endings <= TEXT:
+        if not request.annotate:
+            raise UserError(
+                f"--corpus {name}: raw text has no annotation; name a spaCy pipeline with "
+                "--annotate, such as en_core_web_sm."
+            )
+        from data.raw_text import find_text
+
+        return find_text(label, paths, request)
+    raise UserError(
+        f"--corpus {name}: files of the kinds {', '.join(sorted(endings))}; give files of one "
+        f"kind: {', '.join(sorted(TREEBANK | TABLES | TEXT))}."
+    )
+
+
+def _refuse_unused(request: CorpusRequest) -> None:
+    """Flags that this kind of corpus has no use for are an error: ignored, they mislead."""
+    for flag, value in (("--task-from", request.task_from), ("--annotate", request.annotate)):
+        if value:
+            raise UserError(
+                f"{flag}: --corpus {' '.join(request.corpus)} brings its own annotation; "
+                "leave the flag out."
+            )
+
+
+def expand(names: Sequence[str]) -> list[Path]:
+    """The files that names, folders and patterns stand for, sorted; none if nothing is there.
+
+    Raises:
+        UserError: a folder holds nothing that can be read.
+    """
+    paths: set[Path] = set()
+    for name in names:
+        path = Path(name).expanduser()
+        try:
+            if path.is_dir():
+                found = [p for p in path.iterdir() if p.suffix.lower() in _KINDS]
+                if not found:
+                    kinds = ", ".join(sorted(_KINDS))
+                    raise UserError(f"--corpus {name}: the folder holds none of {kinds} files.")
+                conllu = [p for p in found if p.suffix.lower() in TREEBANK]
+                paths.update(conllu or _without_notes(found))
+            elif path.is_file():
+                paths.add(path)
+            elif matches := glob.glob(str(path)):
+                paths.update(Path(match) for match in matches if Path(match).is_file())
+            elif len(names) > 1:
+                raise UserError(f"--corpus {name}: there is no such file.")
+        except OSError as error:
+            raise UserError(f"--corpus {name[:80]}: not a usable path ({error}).") from error
+    return sorted(paths)
+
+
+_KINDS = TREEBANK | TABLES | TEXT
+
+
+def _without_notes(paths: list[Path]) -> list[Path]:
+    """A folder's data files, without the README.txt or LICENSE.txt beside them."""
+    tables = [path for path in paths if path.suffix.lower() in TABLES]
+    return tables or paths
+
+
+def _label(names: Sequence[str], paths: Sequence[Path]) -> str:
+    """What tables call the user's files: the folder's name, or the file's."""
+    only = Path(names[0]).expanduser()
+    if len(names) == 1 and only.is_dir():
+        return only.resolve().name
+    return paths[0].stem if len(paths) == 1 else paths[0].resolve().parent.name
+
+
+def _looks_like_path(name: str) -> bool:
+    return (
+        name.startswith((".", "/", "~"))
+        or any(mark in name for mark in "*?[\\")
+        or (Path(name).suffix.lower() in _KINDS)
+    )

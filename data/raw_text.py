@@ -1,0 +1,216 @@
+"""Raw text, annotated by a spaCy pipeline: silver, since a machine made the labels.
+
+Paragraphs are separated by blank lines, and a line break within one is a space; in a file
+without blank lines every line is a paragraph. A paragraph is a document when splits are cut.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common.errors import UserError
+from common.files import read_text, sha256
+from data.sentence import ROOT, SPLITS, Corpus, Sentence
+from data.sources import CorpusRequest, Source
+from data.splits import complete, require_splits, split_in_name
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc, Span
+
+_UNNAMED = "all"
+
+
+def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
+    """Text files, and the pipeline that annotates them.
+
+    Args:
+        name: what tables call them.
+        paths: UTF-8 files ending in ``.txt``.
+
+    Raises:
+        UserError: there is no such pipeline, or a split is missing that others' names promise.
+    """
+    files: dict[str, tuple[Path, ...]] = {}
+    for path in paths:
+        _, split = split_in_name(path.stem) or ("", _UNNAMED)
+        files[split] = (*files.get(split, ()), path)
+    # Text without splits is cut by paragraph; files that name splits must name them all.
+    split_by = request.split_by or ("document" if set(files) == {_UNNAMED} else None)
+    require_splits(files, split_by, f"--corpus {name}")
+    folder = _pipeline_folder(request.annotate)
+    return Source(
+        name=name,
+        version=f"annotated by {folder.name}",
+        licence="",
+        files=files,
+        identity={
+            **{f"{s} {i}": sha256(p) for s, part in files.items() for i, p in enumerate(part)},
+            **{
+                f"pipeline {path.relative_to(folder)}": sha256(path)
+                for path in sorted(folder.rglob("*"))
+                if path.is_file() and path.suffix not in (".py", ".pyc")
+            },
+            "spacy": _spacy_version(),
+        },
+        read=partial(_read, pipeline=folder),
+        own=True,
+        silver=frozenset(("upos", "xpos", "feats", "heads", "chunks")),
+        split_by=None if set(files) >= set(SPLITS) else split_by,
+    )
+
+
+def _spacy_version() -> str:
+    from importlib.metadata import version
+
+    return version("spacy")
+
+
+def _pipeline_folder(name: str) -> Path:
+    """The folder of a pipeline: a path, or an installed package's.
+
+    Raises:
+        UserError: there is none.
+    """
+    path = Path(name).expanduser()
+    if (path / "config.cfg").is_file():
+        return path.resolve()
+    spec = importlib.util.find_spec(name) if re.fullmatch(r"\w+", name) else None
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        if found := sorted(Path(place).glob("*/config.cfg")):
+            return found[-1].parent
+    raise UserError(
+        f"--annotate {name}: neither a folder with a spaCy pipeline nor an installed one; "
+        f"python -m spacy download {name}, or name a folder."
+    )
+
+
+def _load(folder: Path) -> Language:
+    import spacy
+
+    try:
+        return spacy.load(folder)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        why = " ".join(str(error).split())[:300]
+        raise UserError(f"--annotate {folder}: spaCy cannot load it ({why}).") from error
+
+
+def _read(source: Source, pipeline: Path) -> Corpus:
+    nlp = _load(pipeline)
+    notes: Counter[str] = Counter()
+    parts: dict[str, list[Sentence]] = {}
+    for split, paths in source.files.items():
+        parts[split] = [s for path in paths for s in _annotated(nlp, path, notes)]
+        if not parts[split]:
+            raise UserError(f"{paths[0]}: holds no text; is it the right file?")
+    splits, cut = complete(parts, source.split_by or "document", f"--corpus {source.name}")
+    return Corpus(
+        source.name,
+        source.version,
+        source.licence,
+        {split: tuple(splits[split]) for split in SPLITS},
+        {**notes, **cut},
+    )
+
+
+def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sentence]:
+    """The sentences of one file.
+
+    Raises:
+        UserError: a paragraph is longer than the pipeline takes, or the pipeline finds no
+            sentences.
+    """
+    paragraphs = list(_paragraphs(read_text(path)))
+    for line, text in paragraphs:
+        if len(text) > nlp.max_length:
+            raise UserError(
+                f"{path}, line {line}: a paragraph of {len(text):,} characters, more than the "
+                f"{nlp.max_length:,} that the pipeline takes; put blank lines between paragraphs."
+            )
+    notes["paragraphs"] += len(paragraphs)
+    texts = ((text, line) for line, text in paragraphs)
+    for doc, line in nlp.pipe(texts, as_tuples=True):
+        if not doc.has_annotation("SENT_START"):
+            raise UserError(
+                f"--annotate {nlp.meta['name']}: the pipeline finds no sentences; use one with a "
+                "parser, a senter or a sentencizer."
+            )
+        chunks = _noun_chunks(doc)
+        for number, span in enumerate(doc.sents, start=1):
+            notes["whitespace tokens left out"] += sum(token.is_space for token in span)
+            words = [token for token in span if not token.is_space]
+            if words:
+                name = f"{path.stem}-{line}"
+                yield _sentence(words, chunks, f"{name}-{number}", name, str(nlp.lang))
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """Each paragraph with the number of its first line."""
+    lines = text.split("\n")
+    blank = [i for i, line in enumerate(lines) if not line.strip()]
+    by_line = not any(i < len(lines) - 1 and "".join(lines[i:]).strip() for i in blank)
+    start, block = 0, list[str]()
+    for i, line in enumerate([*lines, ""]):
+        if line.strip():
+            start = start if block else i
+            block.append(line.strip())
+        if block and (by_line or not line.strip()):
+            yield start + 1, " ".join(block)
+            block = []
+
+
+def _noun_chunks(doc: Doc) -> list[Span] | None:
+    """Base noun chunks; None where the language or the pipeline has none."""
+    if not doc.has_annotation("DEP") or doc.vocab.get_noun_chunks is None:
+        return None
+    return list(doc.noun_chunks)
+
+
+def _sentence(
+    words: list[Any], chunks: list[Span] | None, name: str, document: str, language: str
+) -> Sentence:
+    place = {token.i: i for i, token in enumerate(words)}
+    upos = tuple(token.pos_ for token in words)
+    xpos = tuple(token.tag_ for token in words)
+    feats = tuple(token.morph.to_dict() for token in words)
+    return Sentence(
+        id=name,
+        language=language,
+        words=tuple(token.text for token in words),
+        upos=upos if all(upos) else (),
+        xpos=xpos if all(xpos) else (),
+        feats=feats if any(feats) else (),
+        heads=_heads(words, place),
+        chunks=() if chunks is None else _bio(chunks, place),
+        document=document,
+    )
+
+
+def _heads(words: list[Any], place: dict[int, int]) -> tuple[int, ...]:
+    """Heads within the sentence, past whitespace; empty without a parser."""
+    if not words[0].doc.has_annotation("DEP"):
+        return ()
+    heads = []
+    for token in words:
+        head = token.head
+        while head.i not in place and head.head.i != head.i:
+            head = head.head
+        heads.append(ROOT if head.i == token.i or head.i not in place else place[head.i])
+    return tuple(heads)
+
+
+def _bio(chunks: list[Span], place: dict[int, int]) -> tuple[str, ...]:
+    tags = ["O"] * len(place)
+    for chunk in chunks:
+        inside = [place[token.i] for token in chunk if token.i in place]
+        for i in inside:
+            tags[i] = "I-NP"
+        if inside:
+            tags[inside[0]] = "B-NP"
+    return tuple(tags)

@@ -1,0 +1,180 @@
+"""Corpora with a name: what they are made of, where from, on which terms."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from common.files import sha256
+from common.registry import Registry
+from data import conll2000, propbank
+from data.conllu_files import read_conllu
+from data.downloads import Remote
+from data.ewt_join import join
+from data.sentence import LAYERS, SPLITS, Corpus
+from data.sources import CorpusRequest, Source
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A corpus that `--corpus` knows by name.
+
+    Attributes:
+        name, version, licence, layers, silver: see `Source`.
+        summary: one line for `--list-corpora`.
+        files: by role: to be downloaded, or embedded.
+        identity: by role, where a file's own SHA-256 is not what pins it.
+        read: turns the files into a corpus.
+    """
+
+    name: str
+    version: str
+    licence: str
+    summary: str
+    files: Mapping[str, Remote | Path]
+    read: Callable[[Source], Corpus]
+    layers: frozenset[str]
+    silver: frozenset[str] = frozenset()
+    pinned: Mapping[str, str] | None = None
+
+    @cached_property
+    def remotes(self) -> dict[str, Remote]:
+        """The files that are not embedded."""
+        return {role: file for role, file in self.files.items() if isinstance(file, Remote)}
+
+    @cached_property
+    def citation(self) -> str:
+        """BibTeX, from the data card; empty if the card has none."""
+        card = (HERE / "cards" / f"{self.name}.md").read_text(encoding="utf-8")
+        return "\n\n".join(
+            entry.strip() for entry in re.findall(r"^```bibtex\n(.*?)^```", card, re.S | re.M)
+        )
+
+    def find(self, request: CorpusRequest) -> Source:
+        """Find the files, downloading them if need be.
+
+        Raises:
+            UserError: they are not here and cannot be downloaded.
+        """
+        terms = f"{self.name} {self.version}: {self.licence}. Please cite:\n{self.citation}"
+        found = request.shelf.get(self.name, self.remotes, terms) if self.remotes else {}
+        files = {
+            role: file if isinstance(file, Path) else found[role]
+            for role, file in self.files.items()
+        }
+        identity = {
+            role: (file.sha256 if isinstance(file, Remote) else sha256(file)) or ""
+            for role, file in self.files.items()
+        }
+        return Source(
+            self.name,
+            self.version,
+            self.licence,
+            {role: (path,) for role, path in files.items()},
+            {**identity, **(self.pinned or {})},
+            self.read,
+            self.layers,
+            self.silver,
+            self.citation,
+        )
+
+
+corpora: Registry[Registered] = Registry("corpus")
+
+
+def read_english(source: Source) -> Corpus:
+    """English sentences from the CoNLL-U files "train", "dev" and "test"."""
+    splits = {split: tuple(read_conllu(source.files[split][0], "en")) for split in SPLITS}
+    return Corpus(source.name, source.version, source.licence, splits)
+
+
+def read_ewt(source: Source) -> Corpus:
+    """The treebank's sentences, with chunks and frames where PropBank's release has them."""
+    treebank = read_english(source)
+    skeletons = propbank.read_skeletons(source.files["propbank"][0])
+    counts: Counter[str] = Counter()
+    splits = {}
+    for split, sentences in treebank.splits.items():
+        joined, found = join(sentences, skeletons)
+        splits[split] = tuple(joined)
+        counts.update(found)
+    return replace(treebank, splits=splits, notes=dict(counts))
+
+
+corpora.add(
+    "sample",
+    Registered(
+        name="sample",
+        version="1",
+        licence="MIT",
+        summary="Embedded: 2,000 / 400 / 400 sentences from a grammar of our own; all five tasks.",
+        files={split: HERE / "sample" / f"{split}.conllu" for split in SPLITS},
+        read=read_english,
+        layers=frozenset(LAYERS),
+    ),
+)
+
+_UD = "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/r2.16"
+_UD_SHA256 = {
+    "train": "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
+    "dev": "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6",
+    "test": "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd",
+}
+_PROPBANK = "4abade0b53ce4a181e1d98b3518101c1a44d395a"
+
+corpora.add(
+    "ewt",
+    Registered(
+        name="ewt",
+        version="r2.16",
+        licence="CC BY-SA 4.0",
+        summary="UD English-EWT r2.16 joined with PropBank: 254,818 words of web text; "
+        "all five tasks.",
+        files={
+            **{
+                split: Remote(
+                    f"en_ewt-ud-{split}.conllu", f"{_UD}/en_ewt-ud-{split}.conllu", digest
+                )
+                for split, digest in _UD_SHA256.items()
+            },
+            "propbank": Remote(
+                f"propbank-release-{_PROPBANK}.ewt-only.tar.gz",
+                f"https://github.com/propbank/propbank-release/archive/{_PROPBANK}.tar.gz",
+                None,
+                pattern=f"propbank-release-{_PROPBANK}*.tar.gz",
+                keep=propbank.keep_skeletons,
+            ),
+        },
+        read=read_ewt,
+        layers=frozenset(LAYERS),
+        pinned={"propbank": propbank.CONTENT_DIGEST},
+    ),
+)
+
+corpora.add(
+    "conll2000",
+    Registered(
+        name="conll2000",
+        version="2000",
+        licence="none stated",
+        summary="CoNLL-2000 shared task: 259,104 words of newspaper with gold chunks; "
+        "chunking, and pos (silver).",
+        files={
+            "archive": Remote(
+                "conll2000.zip",
+                "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/"
+                "conll2000.zip",
+                "01e65164f268366e7caa0db92332a1955d081908c87016e2c7640c3c5279b7cd",
+            )
+        },
+        read=conll2000.read_corpus,
+        layers=frozenset(("upos", "xpos", "chunks")),
+        silver=frozenset(("upos", "xpos")),
+    ),
+)

@@ -1,0 +1,152 @@
+"""Train, dev and test: found in file names, cut where the user asks, checked for overlap."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Literal
+
+from common.errors import UserError
+from data.sentence import SPLITS, Sentence
+
+SplitBy = Literal["document", "sentence"]
+Parts = Mapping[str, Sequence[Sentence]]
+
+SHARE = 0.1
+"""Of the sentences, for a dev or test split that has to be cut."""
+
+_SPLIT_WORDS = {
+    "train": "train",
+    "dev": "dev",
+    "validation": "dev",
+    "valid": "dev",
+    "val": "dev",
+    "test": "test",
+}
+_MARK = re.compile(rf"(?:^|[-_.])({'|'.join(_SPLIT_WORDS)})(?=$|[-_.])", re.IGNORECASE)
+
+
+def canonical_split(name: str) -> str | None:
+    """``validation`` is ``dev``; None for a name that is no split's."""
+    return _SPLIT_WORDS.get(name.lower())
+
+
+def split_in_name(stem: str) -> tuple[str, str] | None:
+    """What a file name without its ending says: what stands before the split, and the split.
+
+    UD's convention is ``en_ewt-ud-train``; parts of one split follow it, ``de_hdt-ud-train-a-1``.
+    None if the name says no split.
+    """
+    marks = list(_MARK.finditer(stem))
+    if not marks:
+        return None
+    return stem[: marks[-1].start()], _SPLIT_WORDS[marks[-1][1].lower()]
+
+
+def require_splits(present: Collection[str], split_by: SplitBy | None, what: str) -> None:
+    """Refuse a corpus that lacks a split which the user has not asked to be cut.
+
+    Raises:
+        UserError: the message names what is missing and the remedy.
+    """
+    missing = [split for split in SPLITS if split not in present]
+    if missing and split_by is None:
+        there = ", ".join(split for split in SPLITS if split in present) or "no split"
+        raise UserError(
+            f"{what}: has {there}, but no {' and no '.join(missing)} split; add the file, or let "
+            "--split-by document (or sentence) cut what is missing from the rest."
+        )
+
+
+def complete(parts: Parts, split_by: SplitBy, what: str) -> tuple[Parts, dict[str, int]]:
+    """Cut the splits that are missing from the end of train, each a tenth of its sentences.
+
+    Without a train split, all there is is taken together, in order, and cut in three.
+
+    Args:
+        split_by: what is never torn apart: documents, or only sentences.
+        what: what an error calls the corpus.
+
+    Returns:
+        the three splits, and sentences cut, by a note that says from what.
+
+    Raises:
+        UserError: the corpus marks no documents, or is too small to be cut.
+    """
+    cut = [split for split in ("test", "dev") if split not in parts]
+    if not cut:
+        return parts, {}
+    result = dict(parts)
+    if "train" not in parts:
+        cut = ["test", "dev"]
+        result = {"train": [sentence for part in parts.values() for sentence in part]}
+    units = _units(result["train"], split_by, what)
+    wanted = math.ceil(SHARE * len(result["train"]))
+    notes = {}
+    for split in cut:
+        taken: list[Sentence] = []
+        while len(taken) < wanted and units:
+            taken = [*units.pop(), *taken]
+        result[split] = tuple(taken)
+        notes[f"{split} sentences cut from {'train' if 'train' in parts else 'all'}"] = len(taken)
+    if not units:
+        raise UserError(
+            f"{what}: too few {split_by}s to cut {' and '.join(cut)} from"
+            + ("; try --split-by sentence." if split_by == "document" else ".")
+        )
+    result["train"] = tuple(sentence for unit in units for sentence in unit)
+    return result, {f"{note}, by {split_by}": n for note, n in notes.items()}
+
+
+def _units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[list[Sentence]]:
+    if split_by == "sentence":
+        return [[sentence] for sentence in sentences]
+    if not all(sentence.document for sentence in sentences):
+        raise UserError(f"{what}: does not say where documents begin; use --split-by sentence.")
+    return [list(unit) for _, unit in groupby(sentences, key=lambda s: s.document)]
+
+
+def overlap(parts: Parts) -> dict[str, int]:
+    """Sentences of dev and test that stand word for word in train too, as notes."""
+    train = {sentence.words for sentence in parts["train"]}
+    return {
+        f"{split} sentences that stand in train too": count
+        for split in ("dev", "test")
+        if (count := sum(sentence.words in train for sentence in parts[split]))
+    }
+
+
+def without_overlap(parts: Parts) -> tuple[dict[str, tuple[Sentence, ...]], dict[str, int]]:
+    """The splits, train without the sentences that stand in dev or test, and how many went.
+
+    Raises:
+        UserError: nothing would be left of train.
+    """
+    held_out = {s.words for split in ("dev", "test") for s in parts[split]}
+    kept = tuple(s for s in parts["train"] if s.words not in held_out)
+    if not kept:
+        raise UserError("--drop-overlap: every training sentence stands in dev or test too.")
+    splits = {**{split: tuple(part) for split, part in parts.items()}, "train": kept}
+    dropped = len(parts["train"]) - len(kept)
+    return splits, {"train sentences dropped, being in dev or test": dropped}
+
+
+def require_distinct_ids(parts: Iterable[tuple[str, Sequence[Sentence]]]) -> None:
+    """Refuse two sentences of one id in different files.
+
+    Args:
+        parts: file names with their sentences.
+
+    Raises:
+        UserError: the message names both files.
+    """
+    place: dict[str, str] = {}
+    for name, sentences in parts:
+        for sentence in sentences:
+            if place.setdefault(sentence.id, name) != name:
+                raise UserError(
+                    f"{name}: the sent_id {sentence.id!r} stands in {place[sentence.id]} too; "
+                    "ids must differ within a corpus."
+                )

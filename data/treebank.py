@@ -1,0 +1,89 @@
+"""Any treebank in CoNLL-U: a folder, files, or a pattern."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from common.errors import UserError
+from common.files import sha256
+from data.conllu_files import read_conllu
+from data.sentence import SPLITS, Corpus, Sentence
+from data.sources import CorpusRequest, Source
+from data.splits import complete, require_distinct_ids, require_splits, split_in_name
+
+_LANGUAGE = re.compile(r"([a-z]{2,3})_")
+UNKNOWN_LANGUAGE = "und"
+_UNNAMED = "all"
+"""The part that files stand in whose names say no split."""
+
+
+def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Source:
+    """The treebank in the files `paths`, their splits told by UD's naming convention.
+
+    Args:
+        name: what tables call it.
+        paths: files ending in ``.conllu``.
+
+    Raises:
+        UserError: the files belong to several treebanks, or a split is missing and the user
+            has not asked to cut one.
+    """
+    files: dict[str, tuple[Path, ...]] = defaultdict(tuple)
+    banks: dict[str, Path] = {}
+    for path in paths:
+        bank, split = split_in_name(path.stem) or ("", _UNNAMED)
+        files[split] += (path,)
+        banks.setdefault(bank, path)
+    if len(banks) > 1:
+        raise UserError(
+            f"--corpus {name}: files of several treebanks ("
+            + ", ".join(str(path) for path in banks.values())
+            + "); name one, such as --corpus 'FOLDER/en_ewt-ud-*.conllu'."
+        )
+    require_splits(files, request.split_by, f"--corpus {name}")
+    return Source(
+        name=name,
+        version="",
+        licence="",
+        files=files,
+        identity={
+            f"{split} {i}": sha256(path)
+            for split, part in files.items()
+            for i, path in enumerate(part)
+        },
+        read=read_treebank,
+        own=True,
+        split_by=None if set(files) >= set(SPLITS) else request.split_by,
+    )
+
+
+def read_treebank(source: Source) -> Corpus:
+    """The sentences of every file, in the order of their names; missing splits are cut.
+
+    Raises:
+        UserError: a file is not valid CoNLL-U, or two sentences share an id.
+    """
+    parts: dict[str, tuple[Sentence, ...]] = {}
+    by_file: list[tuple[str, tuple[Sentence, ...]]] = []
+    for split, paths in source.files.items():
+        for path in paths:
+            sentences = tuple(read_conllu(path, language_of(path)))
+            by_file.append((str(path), sentences))
+            parts[split] = (*parts.get(split, ()), *sentences)
+    require_distinct_ids(by_file)
+    splits, notes = complete(parts, source.split_by or "sentence", f"--corpus {source.name}")
+    return Corpus(
+        source.name,
+        source.version,
+        source.licence,
+        {split: tuple(splits[split]) for split in SPLITS},
+        notes,
+    )
+
+
+def language_of(path: Path) -> str:
+    """The language code that a UD file name begins with; ``und`` if it does not."""
+    match = _LANGUAGE.match(path.name)
+    return match[1] if match else UNKNOWN_LANGUAGE

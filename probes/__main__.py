@@ -1,0 +1,50 @@
+"""`python -m probes COMMAND`: everything besides the run itself."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from common.errors import UserError
+from common.registry import did_you_mean
+from common.terminal import progress
+from probes.arguments import Parser, exit_status
+
+COMMANDS = ("fetch", "corpora")
+"""Each is a module in probes/commands with `SUMMARY`, `add_arguments` and `run`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a sub-command; see `probes.arguments.exit_status`."""
+    return exit_status(_main, arguments)
+
+
+def _main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print("usage: python -m probes COMMAND [arguments]; COMMAND --help says more\n")
+        for name in COMMANDS:
+            print(f"  {name:<12} {_module(name).SUMMARY}")
+        print("\nThe main job is python run_probes.py --model MODEL.")
+        return 0
+    name, *rest = arguments
+    if name not in COMMANDS:
+        raise UserError(f"Unknown command {name!r}. {did_you_mean(name, COMMANDS)}")
+    command = _module(name)
+    parser = Parser(prog=f"python -m probes {name}", description=command.SUMMARY)
+    command.add_arguments(parser)
+    parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks of defects")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    options = parser.parse_args(rest)
+    progress.quiet = options.quiet
+    status: int = command.run(options)
+    return status
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"probes.commands.{name.replace('-', '_')}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""What every command line of the suite shares: its parser's manners and its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from common.errors import UserError
+from common.registry import did_you_mean
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in one line, with the nearest flag for a misspelt one; no abbreviations."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage."""
+        prefix = "unrecognized arguments: "
+        if message.startswith(prefix):
+            flag = message.removeprefix(prefix).split()[0]
+            known = [o for action in self._actions for o in action.option_strings]
+            message = f"unknown argument {flag!r}. {did_you_mean(flag, known)}"
+        raise UserError(message)
+
+
+def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None) -> int:
+    """Run a command line.
+
+    Exit status: what `run` returns, 1 for a defect of ours, 2 for what the user can mend, 130
+    if stopped.
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return run(arguments)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        if not {"-v", "--verbose"} & set(arguments):
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            print(f"defect: {what} (-v shows where; please report it)", file=sys.stderr)
+            return 1
+        raise
+    except KeyboardInterrupt:
+        print("stopped; what was finished is kept, the same command goes on", file=sys.stderr)
+        return 130

@@ -1,0 +1,55 @@
+"""Tasks made from label columns of the user's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from common.errors import UserError
+from data.sentence import Sentence
+from data.sources import Column
+from tasks.task import Example, Task, tasks
+
+VERSION = 1
+
+
+def task_of(name: str, column: Column) -> Task:
+    """The task of predicting the column called `name`.
+
+    BIO tags are scored as chunks, other classes by accuracy, numbers by Spearman's rank
+    correlation over all examples.
+
+    Raises:
+        UserError: a task of that name ships with the suite.
+    """
+    if name in tasks:
+        raise UserError(
+            f"--task-from {name}: a task of the suite has that name; rename the column."
+        )
+    metric, also = "accuracy", ("macro_f1",)
+    if column.kind == "regression":
+        metric, also = "corpus_spearman", ("mae",)
+    elif column.chunks:
+        metric, also = "span_f1", ("accuracy",)
+    rule = _word if column.shape == "word" else _sentence
+    return Task(
+        name=name,
+        version=VERSION,
+        needs=(name,),
+        shape=column.shape,
+        kind=column.kind,
+        metric=metric,
+        also=also,
+        rule=partial(rule, name),
+        summary=f"The column {name} of your data.",
+    )
+
+
+def _word(name: str, sentence: Sentence) -> Iterator[Example]:
+    for i, label in enumerate(sentence.layer(name)):
+        yield Example(label, (i, i + 1), type=sentence.words[i])
+
+
+def _sentence(name: str, sentence: Sentence) -> Iterator[Example]:
+    (label,) = sentence.layer(name)
+    yield Example(label, (0, len(sentence)), type=" ".join(sentence.words))

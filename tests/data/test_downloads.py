@@ -1,0 +1,196 @@
+"""Downloads from a local server: sound, broken off, altered, slow; and two runs at once."""
+
+import hashlib
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from serving import altered, broken_off, missing, serving, slow, stalled
+
+from common.errors import UserError
+from data import downloads
+from data.downloads import Remote, Shelf
+from data.find import find_corpus
+from data.registered import corpora
+
+CONTENT = b"word\n" * 4000
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+ROOT = Path(__file__).parents[2]
+
+
+def remote(url, **changes):
+    return {"file": Remote(**{"name": "f.txt", "url": f"{url}/f.txt", "sha256": DIGEST, **changes})}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(downloads, "TIMEOUT", 0.5)
+    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
+
+
+def left_behind(folder):
+    return sorted(p.name for p in folder.rglob("*") if p.is_file() and p.name != ".lock")
+
+
+@pytest.mark.parametrize(
+    ("answers", "requests"),
+    [
+        ([], 1),
+        ([broken_off], 2),
+        ([altered, broken_off], 3),
+        ([stalled], 2),
+        ([missing, altered, stalled], 4),
+        ([slow], 1),
+    ],
+)
+def test_a_file_arrives_whole_or_is_asked_for_again(tmp_path, answers, requests):
+    with serving({"f.txt": CONTENT}, *answers) as (url, seen):
+        found = Shelf(None, tmp_path).get("c", remote(url), "terms")
+    assert found == {"file": tmp_path / "corpora" / "f.txt"}
+    assert found["file"].read_bytes() == CONTENT
+    assert seen["f.txt"] == requests
+    assert left_behind(tmp_path) == ["f.txt"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (broken_off, "could not be downloaded"),
+        (altered, "has not the registered content, 4 times over"),
+        (stalled, "could not be downloaded"),
+        (missing, "404"),
+    ],
+)
+def test_a_server_that_never_delivers_is_one_line_and_leaves_nothing(tmp_path, answer, message):
+    with serving({"f.txt": CONTENT}, *[answer] * 4) as (url, seen):
+        with pytest.raises(UserError) as caught:
+            Shelf(None, tmp_path).get("c", remote(url), "terms")
+        assert seen["f.txt"] == 4
+    assert message in str(caught.value)
+    assert f"{url}/f.txt" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "f.txt" not in left_behind(tmp_path)
+    # And the next attempt begins afresh.
+    with serving({"f.txt": CONTENT}) as (url, _):
+        Shelf(None, tmp_path).get("c", remote(url), "terms")
+    assert left_behind(tmp_path) == ["f.txt"]
+
+
+def test_no_server_at_all_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=r"could not be downloaded \(ConnectionError"):
+        Shelf(None, tmp_path).get("c", remote("http://127.0.0.1:9"), "terms")
+
+
+def test_terms_are_shown_before_the_first_download_only(tmp_path, capsys):
+    with serving({"f.txt": CONTENT}) as (url, seen):
+        for _ in range(2):
+            Shelf(None, tmp_path).get("c", remote(url), "licence L, cite C")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["licence L, cite C", f"fetch   {url}/f.txt"]
+    assert seen["f.txt"] == 1
+
+
+def test_offline_downloads_nothing_and_says_what_to_do(tmp_path):
+    with serving({"f.txt": CONTENT}) as (url, seen):
+        with pytest.raises(UserError, match=r"f\.txt not found in .*python -m probes fetch c"):
+            Shelf(None, tmp_path, offline=True).get("c", remote(url), "terms")
+    assert not seen
+
+
+def test_a_damaged_file_in_the_cache_is_fetched_again_aloud(tmp_path, capsys):
+    (tmp_path / "corpora").mkdir()
+    (tmp_path / "corpora" / "f.txt").write_bytes(CONTENT[:-1])
+    with serving({"f.txt": CONTENT}) as (url, _):
+        Shelf(None, tmp_path).get("c", remote(url), "terms")
+    assert (tmp_path / "corpora" / "f.txt").read_bytes() == CONTENT
+    assert "passed over" in capsys.readouterr().err
+
+
+def test_what_lies_below_data_dir_is_not_downloaded(tmp_path):
+    (tmp_path / "mine" / "deep").mkdir(parents=True)
+    (tmp_path / "mine" / "deep" / "f.txt").write_bytes(CONTENT)
+    shelf = Shelf(tmp_path / "mine", tmp_path / "cache")
+    found = shelf.get("c", remote("http://127.0.0.1:9"), "terms")
+    assert found["file"] == tmp_path / "mine" / "deep" / "f.txt"
+    with pytest.raises(UserError, match="there is no such folder"):
+        Shelf(tmp_path / "none", tmp_path).get("c", remote("http://x"), "terms")
+
+
+def test_only_the_wanted_part_of_an_archive_is_kept(tmp_path):
+    def first_line(arrived, kept):
+        kept.write_bytes(arrived.read_bytes().split(b"\n")[0])
+
+    with serving({"f.txt": CONTENT}) as (url, _):
+        wanted = remote(url, sha256=None, keep=first_line)
+        found = Shelf(None, tmp_path).get("c", wanted, "terms")
+    assert found["file"].read_bytes() == b"word"
+    assert left_behind(tmp_path) == ["f.txt"]
+
+
+def _get(folder, url):
+    Shelf(None, folder).get("c", remote(url), "terms")
+
+
+def test_two_runs_at_once_download_once(tmp_path):
+    spawn = multiprocessing.get_context("fork")
+    with serving({"f.txt": CONTENT}, slow, slow) as (url, seen):
+        runs = [spawn.Process(target=_get, args=(tmp_path, url)) for _ in range(3)]
+        for run in runs:
+            run.start()
+        for run in runs:
+            run.join()
+        assert [run.exitcode for run in runs] == [0, 0, 0]
+        assert seen["f.txt"] == 1
+    assert left_behind(tmp_path) == ["f.txt"]
+
+
+def test_a_download_killed_half_way_starts_again(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from data.downloads import Remote, Shelf\n"
+        f"r = Remote('f.txt', sys.argv[1] + '/f.txt', {DIGEST!r})\n"
+        "Shelf(None, Path(sys.argv[2])).get('c', {'file': r}, 'terms')"
+    )
+    with serving({"f.txt": CONTENT}, slow) as (url, seen):
+        run = subprocess.Popen([sys.executable, "-c", code, url, str(tmp_path)], cwd=ROOT)
+        while not (seen["f.txt"] and list(tmp_path.glob("corpora/.incoming/*"))):
+            time.sleep(0.01)
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait()
+        assert not (tmp_path / "corpora" / "f.txt").exists()
+        _get(tmp_path, url)
+        assert seen["f.txt"] == 2
+    assert left_behind(tmp_path) == ["f.txt"]
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", ["ewt", "conll2000"])
+def test_fetching_gives_what_data_dir_gives(real_data, tmp_path, name):
+    expected = find_corpus(name, data_dir=real_data)
+    files = {p.name: p.read_bytes() for p in real_data.rglob("*") if p.is_file()}
+    with serving(files, broken_off, altered) as (url, _):
+        fetched = find_corpus(name, data_dir=None, cache_dir=tmp_path, mirror=url)
+    assert fetched.digest == expected.digest
+    for role, (path,) in fetched.files.items():
+        (other,) = expected.files[role]
+        # Of the archive only the part that is read is kept; its content is checked on the way.
+        assert role == "propbank" or path.read_bytes() == other.read_bytes()
+    # The fetched folder serves elsewhere, without a network.
+    moved = tmp_path / "moved"
+    (tmp_path / "corpora").rename(moved)
+    again = find_corpus(name, data_dir=moved, cache_dir=tmp_path, offline=True)
+    assert again.digest == expected.digest
+
+
+@pytest.mark.real_data
+def test_the_kept_part_of_an_archive_has_the_same_bytes_whatever_the_archive(real_data, tmp_path):
+    remote = corpora.get("ewt").remotes["propbank"]
+    (archive,) = real_data.rglob(remote.pattern)
+    remote.keep(archive, tmp_path / "a")
+    remote.keep(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").stat().st_size < 4_000_000

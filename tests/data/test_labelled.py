@@ -1,0 +1,283 @@
+"""Labelled data of the user's own: JSON Lines, CSV, Parquet, the hub; sound and damaged."""
+
+import json
+
+import pytest
+from datasets import ClassLabel, Dataset, Features, List, Value
+
+import probes
+from common.errors import UserError
+from data.find import find_corpus
+from data.sources import Column
+
+ROWS = [
+    {"tokens": ["Anna", "lives", "in", "Oslo"], "ner_tags": ["B-PER", "O", "O", "B-LOC"]},
+    {"tokens": ["NA", "12", "I"], "ner_tags": ["O", "O", "O"]},
+    {"tokens": ["New", "York", "sleeps"], "ner_tags": ["B-LOC", "I-LOC", "O"]},
+]
+
+
+def jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def three(folder, rows, write=jsonl, ending="jsonl"):
+    return [write(folder / f"my-{split}.{ending}", rows) for split in ("train", "dev", "test")]
+
+
+def csv_file(path, rows):
+    lines = ["tokens,ner_tags"]
+    lines += [f'"{" ".join(r["tokens"])}",{" ".join(r["ner_tags"])}' for r in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def parquet(path, rows):
+    Dataset.from_list(rows).to_parquet(str(path))
+    return str(path)
+
+
+def labels(corpus, column="ner_tags", split="train"):
+    return [list(sentence.layer(column)) for sentence in corpus.splits[split]]
+
+
+@pytest.mark.parametrize(
+    ("write", "ending"), [(jsonl, "jsonl"), (csv_file, "csv"), (parquet, "parquet")]
+)
+def test_the_same_rows_in_every_format(tmp_path, write, ending):
+    source = find_corpus(*three(tmp_path, ROWS, write, ending), task_from=("ner_tags",))
+    assert source.columns == {"ner_tags": Column("word", "classification", chunks=True)}
+    corpus = source.load()
+    assert [list(s.words) for s in corpus.splits["dev"]] == [r["tokens"] for r in ROWS]
+    assert labels(corpus, split="test") == [r["ner_tags"] for r in ROWS]
+    assert corpus.layers == {"ner_tags"}
+
+
+def test_class_numbers_get_the_names_that_the_dataset_gives_them(tmp_path):
+    names = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+    features = Features(
+        {
+            "tokens": List(Value("string")),
+            "ner_tags": List(ClassLabel(names=names)),
+            "mood": ClassLabel(names=["sad", "glad"]),
+        }
+    )
+    rows = [
+        {**row, "ner_tags": [names.index(t) for t in row["ner_tags"]], "mood": i % 2}
+        for i, row in enumerate(ROWS)
+    ]
+
+    def write(path, rows):
+        Dataset.from_list(rows, features=features).to_parquet(str(path))
+        return str(path)
+
+    source = find_corpus(*three(tmp_path, rows, write, "parquet"), task_from=("ner_tags", "mood"))
+    assert source.columns["mood"] == Column("sentence", "classification")
+    corpus = source.load()
+    assert labels(corpus) == [row["ner_tags"] for row in ROWS]
+    assert labels(corpus, "mood") == [["sad"], ["glad"], ["sad"]]
+
+
+def test_numbers_are_a_regression(tmp_path):
+    rows = [{**row, "score": i / 2} for i, row in enumerate(ROWS)]
+    source = find_corpus(*three(tmp_path, rows), task_from=("score",))
+    assert source.columns == {"score": Column("sentence", "regression")}
+    assert labels(source.load(), "score") == [[0.0], [0.5], [1.0]]
+
+
+def test_one_file_without_a_split_is_cut_and_a_column_split_is_heeded(tmp_path):
+    whole = find_corpus(jsonl(tmp_path / "my.jsonl", ROWS * 10), task_from=("ner_tags",)).load()
+    assert [len(whole.splits[s]) for s in ("train", "dev", "test")] == [24, 3, 3]
+    assert whole.notes["dev sentences cut from all, by sentence"] == 3
+    own = [
+        {**row, "split": s} for row, s in zip(ROWS, ("test", "train", "validation"), strict=True)
+    ]
+    split = find_corpus(jsonl(tmp_path / "own.jsonl", own), task_from=("ner_tags",)).load()
+    assert split.splits["dev"][0].words[0] == "New"
+    documents = [{**row, "document": f"d{i // 6}"} for i, row in enumerate(ROWS * 10)]
+    by = find_corpus(jsonl(tmp_path / "doc.jsonl", documents), task_from=("ner_tags",)).load()
+    assert [len(by.splits[s]) for s in ("train", "dev", "test")] == [18, 6, 6]
+    with pytest.raises(UserError, match="has train, but no dev and no test split"):
+        find_corpus(jsonl(tmp_path / "my-train.jsonl", ROWS), task_from=("ner_tags",))
+
+
+def test_odd_rows_are_counted(tmp_path):
+    rows = [*ROWS, {"tokens": [], "ner_tags": []}]
+    rows[0] = {**ROWS[0], "ner_tags": ["I-PER", "O", "O", "B-LOC"]}
+    notes = find_corpus(*three(tmp_path, rows), task_from=("ner_tags",)).load().notes
+    assert notes["rows without tokens, left out"] == 3
+    assert notes["ner_tags: I- tags that continue nothing, read as beginnings"] == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "holds no row"),
+        ('{"tokens": ["a"], "ner_tags": ["O"]}\n{"tokens": [\n', "my.jsonl, line 2: not JSON"),
+        ('\n["a"]\n', "line 2: no JSON object"),
+        (
+            '{"words": ["a"], "ner_tags": ["O"]}\n',
+            "no column for tokens; there is: words, ner_tags.",
+        ),
+        ('{"tokens": ["a"], "x": ["O"]}\n', "no column for --task-from ner_tags"),
+        (
+            '{"tokens": ["a"], "ner_tags": ["O"]}\n\n{"tokens": ["a", "b"], "ner_tags": ["O"]}\n',
+            "line 3: 2 tokens, but 1 labels in ner_tags",
+        ),
+        ('{"tokens": ["a"], "ner_tags": [null]}\n', "line 1: ner_tags holds no label: None"),
+        ('{"tokens": ["a", " "], "ner_tags": ["O", "O"]}\n', "line 1: token 2 is empty"),
+        ('{"tokens": "a b", "ner_tags": "O O"}\n', "line 1: tokens is no list of words: 'a b'"),
+        (
+            '{"tokens": ["a"], "ner_tags": ["O"]}\n{"tokens": ["a"], "ner_tags": "O"}\n',
+            "line 2: ner_tags is no list of labels",
+        ),
+        ('{"tokens": ["a"], "ner_tags": ["O"], "split": "x"}\n', "line 1: split 'x'"),
+        (b'{"tokens": ["\xe9"], "ner_tags": ["O"]}\n', "line 1: not UTF-8"),
+    ],
+)
+def test_damaged_json_lines(tmp_path, content, message):
+    path = tmp_path / "my.jsonl"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert_refused(path, message)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "holds no row"),
+        ("tokens,ner_tags\n", "holds no row"),
+        ("tokens,ner_tags\na b,O O\nc,d,O O\n", "my.csv, line 3: 3 cells where the header has 2"),
+        ('tokens,ner_tags\n"a b,O O\n', "not CSV"),
+        ("tokens,ner_tags\na b,O O\nc d,O O\na b,O\n", "line 4: 2 tokens, but 1 labels"),
+        ("tokens,tokens\na,b\n", "line 1: two columns share a name"),
+        ("words,ner_tags\na,b\n", "no column for tokens"),
+        (b"tokens,ner_tags\n\xff,O\n", "line 2: not UTF-8"),
+    ],
+)
+def test_damaged_csv(tmp_path, content, message):
+    path = tmp_path / "my.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert_refused(path, message)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda b: b"", "cannot be read as a table"),
+        (lambda b: b[:-20], "cannot be read as a table"),
+        (lambda b: b"PAR1" + b[40:], "cannot be read as a table"),
+        (lambda b: b"not parquet at all", "cannot be read as a table"),
+        (lambda b: b[:4] + bytes(60) + b[64:], "cannot be read as a table"),
+    ],
+)
+def test_damaged_parquet(tmp_path, damage, message):
+    path = tmp_path / "my.parquet"
+    parquet(path, ROWS)
+    path.write_bytes(damage(path.read_bytes()))
+    assert_refused(path, message)
+
+
+def test_a_damaged_row_of_parquet_is_named_by_its_number(tmp_path):
+    path = tmp_path / "my.parquet"
+    parquet(path, [*ROWS, {"tokens": ["a", "b"], "ner_tags": ["O"]}])
+    assert_refused(path, "my.parquet, row 4: 2 tokens, but 1 labels")
+
+
+def assert_refused(path, message):
+    with pytest.raises(UserError) as caught:
+        find_corpus(str(path), task_from=("ner_tags",)).load()
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def run(tiny_bert, tmp_path, **settings):
+    return probes.run_probes(
+        tiny_bert,
+        probes=("linear",),
+        layers=(0, 1),
+        output=tmp_path / "r",
+        cache_dir=tmp_path / "c",
+        device="cpu",
+        **settings,
+    )
+
+
+def test_columns_run_as_tasks(tiny_bert, tmp_path):
+    rows = [
+        {**row, "mood": ("sad", "glad")[i % 2], "score": float(i)} for i, row in enumerate(ROWS * 4)
+    ]
+    corpus = jsonl(tmp_path / "my.jsonl", rows)
+    results = run(tiny_bert, tmp_path, corpus=corpus, task_from=("ner_tags", "mood", "score"))
+    found = {r.task.name: (r.task.shape, r.task.kind, r.task.metric) for r in results}
+    assert found == {
+        "ner_tags": ("word", "classification", "span_f1"),
+        "mood": ("sentence", "classification", "accuracy"),
+        "score": ("sentence", "regression", "corpus_spearman"),
+    }
+    # A later run on another column of the same file keeps them in the table.
+    run(tiny_bert, tmp_path, corpus=corpus, task_from=("mood",))
+    again = run(tiny_bert, tmp_path, corpus=corpus, task_from=("mood",))
+    assert len(again.results) == 1
+    with pytest.raises(UserError, match="--task-from pos: a task of the suite has that name"):
+        run(
+            tiny_bert,
+            tmp_path,
+            corpus=jsonl(tmp_path / "p.jsonl", [{"tokens": ["a"], "pos": ["X"]}] * 30),
+            task_from=("pos",),
+        )
+
+
+@pytest.fixture
+def hub_dataset(tmp_path, monkeypatch):
+    """A hub cache that holds a dataset, laid out by hand."""
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    repo = tmp_path / "hub" / "datasets--org--names"
+    folder = repo / "snapshots" / commit
+    (folder / "data").mkdir(parents=True)
+    for split in ("train", "validation", "test"):
+        parquet(folder / "data" / f"{split}-00000-of-00001.parquet", ROWS)
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    return folder
+
+
+def test_a_dataset_on_the_hub(hub_dataset):
+    source = find_corpus("org/names", task_from=("ner_tags",), offline=True)
+    assert source.version == "0123456789abcdef0123456789abcdef01234567"
+    assert labels(source.load(), split="dev") == [row["ner_tags"] for row in ROWS]
+    with pytest.raises(UserError, match="no column for --task-from x"):
+        find_corpus("org/names", task_from=("x",), offline=True)
+    with pytest.raises(UserError, match="--corpus org/other: not in the local hub cache"):
+        find_corpus("org/other", task_from=("x",), offline=True)
+
+
+def test_a_dataset_with_configurations_is_named_with_one(hub_dataset):
+    for name in ("one", "two"):
+        (hub_dataset / name).mkdir()
+        for split in ("train", "validation", "test"):
+            parquet(hub_dataset / name / f"{split}.parquet", ROWS if name == "one" else ROWS[:2])
+    configs = "".join(
+        f"- config_name: {name}\n  data_files:\n"
+        + "".join(
+            f"  - split: {s}\n    path: {name}/{s}.parquet\n"
+            for s in ("train", "validation", "test")
+        )
+        for name in ("one", "two")
+    )
+    (hub_dataset / "README.md").write_text(f"---\nlicense: mit\nconfigs:\n{configs}---\n")
+    with pytest.raises(UserError, match=r"org/names:.*'one', 'two'|org/names.*one.*two"):
+        find_corpus("org/names", task_from=("ner_tags",), offline=True)
+    two = find_corpus("org/names:two", task_from=("ner_tags",), offline=True)
+    assert len(two.load().splits["train"]) == 2
+
+
+def test_code_in_a_dataset_is_never_run(hub_dataset, tmp_path):
+    for path in (hub_dataset / "data").iterdir():
+        path.unlink()
+    (hub_dataset / "names.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    with pytest.raises(UserError, match="org/names"):
+        find_corpus("org/names", task_from=("ner_tags",), offline=True)
+    assert not (tmp_path / "ran").exists()

@@ -1,0 +1,167 @@
+"""Raw text through a spaCy pipeline that the tests train themselves."""
+
+import pytest
+import spacy
+from spacy.training import Example
+
+import probes
+from common.errors import UserError
+from data.find import find_corpus
+
+TEXT = """\
+The cat sees a dog. A bird sings.
+
+She reads
+the book.
+
+   The dog  sleeps .
+"""
+TRAIN = [
+    ("The cat sees a dog .", "DET NOUN VERB DET NOUN PUNCT", [1, 2, 2, 4, 2, 2],
+     ["det", "nsubj", "ROOT", "det", "dobj", "punct"]),
+    ("A bird sings .", "DET NOUN VERB PUNCT", [1, 2, 2, 2], ["det", "nsubj", "ROOT", "punct"]),
+    ("She reads the book .", "PRON VERB DET NOUN PUNCT", [1, 1, 3, 1, 1],
+     ["nsubj", "ROOT", "det", "dobj", "punct"]),
+    ("The dog  sleeps .", "DET NOUN SPACE VERB PUNCT", [1, 3, 1, 3, 3],
+     ["det", "nsubj", "dep", "ROOT", "punct"]),
+    ("The dog sleeps .", "DET NOUN VERB PUNCT", [1, 2, 2, 2], ["det", "nsubj", "ROOT", "punct"]),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory):
+    """A folder with a tagger of universal tags and a parser, trained until they fit."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("morphologizer")
+    nlp.add_pipe("parser", config={"min_action_freq": 1})
+    examples = []
+    for text, tags, heads, deps in TRAIN:
+        doc = nlp.make_doc(text)
+        examples.append(Example.from_dict(doc, {"pos": tags.split(), "heads": heads, "deps": deps}))
+    # The parser learns where sentences end from two in one text.
+    doc = nlp.make_doc("The dog sleeps . A bird sings .")
+    examples.append(
+        Example.from_dict(
+            doc,
+            {
+                "pos": ["DET", "NOUN", "VERB", "PUNCT"] * 2,
+                "heads": [1, 2, 2, 2, 5, 6, 6, 6],
+                "deps": ["det", "nsubj", "ROOT", "punct"] * 2,
+            },
+        )
+    )
+    spacy.util.fix_random_seed(1)
+    optimizer = nlp.initialize(lambda: examples)
+    for _ in range(60):
+        nlp.update(examples, sgd=optimizer)
+    folder = tmp_path_factory.mktemp("pipelines") / "tiny"
+    nlp.to_disk(folder)
+    return folder
+
+
+@pytest.fixture
+def notes(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def read(path, pipeline, **asked):
+    return find_corpus(str(path), annotate=str(pipeline), **asked)
+
+
+def test_the_pipeline_s_words_tags_heads_and_noun_chunks(notes, pipeline):
+    corpus = read(notes, pipeline).load()
+    first, second, third, last = corpus
+    assert first.words == ("The", "cat", "sees", "a", "dog", ".")
+    assert first.upos == ("DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT")
+    assert first.heads == (1, 2, -1, 4, 2, 2)
+    assert first.chunks == ("B-NP", "I-NP", "O", "B-NP", "I-NP", "O")
+    assert first.language == "en"
+    assert second.words == ("A", "bird", "sings", ".")
+    # A line break within a paragraph is a space; whitespace is no word.
+    assert third.words == ("She", "reads", "the", "book", ".")
+    assert last.words == ("The", "dog", "sleeps", ".")
+    assert corpus.notes["paragraphs"] == 3
+    assert corpus.notes["whitespace tokens left out"] == 1
+    assert not first.deprels
+
+
+def test_paragraphs_stay_whole_when_splits_are_cut(notes, pipeline):
+    corpus = read(notes, pipeline).load()
+    assert {split: len(part) for split, part in corpus.splits.items()} == {
+        "train": 2,
+        "dev": 1,
+        "test": 1,
+    }
+    assert corpus.notes["test sentences cut from all, by document"] == 1
+
+
+def test_a_file_without_blank_lines_has_a_paragraph_a_line(tmp_path, pipeline):
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"\xef\xbb\xbfThe dog sleeps .\r\nA bird sings .\r\nShe reads the book .\r\n")
+    corpus = read(path, pipeline).load()
+    assert corpus.notes["paragraphs"] == 3
+    assert [s.words[0] for s in corpus] == ["The", "A", "She"]
+
+
+def test_a_run_on_raw_text_is_silver(notes, pipeline, tiny_bert, tmp_path):
+    notes.write_text(TEXT * 6, encoding="utf-8")
+    results = probes.run_probes(
+        tiny_bert,
+        corpus=str(notes),
+        annotate=str(pipeline),
+        probes=("linear",),
+        layers=(0,),
+        output=tmp_path / "r",
+        cache_dir=tmp_path / "c",
+        device="cpu",
+    )
+    assert {r.task.name for r in results} == {"pos", "chunking", "depth"}
+    assert all(r.silver for r in results)
+    assert results.frame.silver.all()
+    assert results.skipped["agreement"] == "notes has no feats or deprels"
+
+
+def test_another_pipeline_is_another_corpus(notes, pipeline, tmp_path):
+    other = tmp_path / "other"
+    nlp = spacy.load(pipeline)
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(other)
+    assert read(notes, other).digest != read(notes, pipeline).digest
+
+
+def test_what_cannot_be_annotated_is_an_error(notes, pipeline, tmp_path):
+    with pytest.raises(
+        UserError, match=r"--annotate nowhere: neither a folder .* nor an installed"
+    ):
+        read(notes, "nowhere")
+    with pytest.raises(UserError, match="--annotate json: neither"):
+        read(notes, "json")
+    blank = tmp_path / "blank"
+    spacy.blank("en").to_disk(blank)
+    with pytest.raises(UserError, match="the pipeline finds no sentences"):
+        read(notes, blank).load()
+    (blank / "config.cfg").write_text("[nlp]\nlang = 3")
+    with pytest.raises(UserError, match="spaCy cannot load it"):
+        read(notes, blank).load()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "holds no text"),
+        (b" \n\n \n", "holds no text"),
+        (b"good line\nbad \xff line\n", "line 2: not UTF-8"),
+        ("text".encode("utf-16"), "it looks like UTF-16"),
+        (b"a " * 600_000, "line 1: a paragraph of 1,199,999 characters"),
+    ],
+)
+def test_damaged_text(tmp_path, pipeline, content, message):
+    path = tmp_path / "my.txt"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        read(path, pipeline).load()
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,108 @@
+"""Splits: in names, cut, overlapping."""
+
+import pytest
+
+from common.errors import UserError
+from data.sentence import Sentence
+from data.splits import (
+    complete,
+    overlap,
+    require_distinct_ids,
+    require_splits,
+    split_in_name,
+    without_overlap,
+)
+
+
+def sentences(*texts, document=""):
+    return tuple(
+        Sentence(id=f"{document}{i}", language="en", words=tuple(text.split()), document=document)
+        for i, text in enumerate(texts)
+    )
+
+
+@pytest.mark.parametrize(
+    ("stem", "expected"),
+    [
+        ("en_ewt-ud-train", ("en_ewt-ud", "train")),
+        ("de_hdt-ud-train-a-1", ("de_hdt-ud", "train")),
+        ("test", ("", "test")),
+        ("my.validation", ("my", "dev")),
+        ("train-00000-of-00001", ("", "train")),
+        ("test-suite-dev", ("test-suite", "dev")),
+        ("contest", None),
+        ("trainings", None),
+    ],
+)
+def test_splits_stand_in_file_names(stem, expected):
+    assert split_in_name(stem) == expected
+
+
+def test_a_missing_split_is_named_with_the_remedy():
+    require_splits(["train", "dev", "test"], None, "c")
+    require_splits(["test"], "sentence", "c")
+    with pytest.raises(UserError) as caught:
+        require_splits(["test"], None, "c")
+    assert str(caught.value).startswith("c: has test, but no train and no dev split; add the file")
+    assert "--split-by" in str(caught.value)
+
+
+def test_dev_is_cut_from_the_end_of_train():
+    train = sentences(*map(str, range(21)))
+    parts, notes = complete({"train": train, "test": sentences("x")}, "sentence", "c")
+    assert (len(parts["train"]), len(parts["dev"])) == (18, 3)  # a tenth, rounded up
+    assert parts["train"] + parts["dev"] == train
+    assert notes == {"dev sentences cut from train, by sentence": 3}
+
+
+def test_without_train_all_is_cut_in_order():
+    parts, notes = complete({"test": sentences(*map(str, range(20)))}, "sentence", "c")
+    assert [s.words[0] for s in parts["dev"]] == ["16", "17"]
+    assert [s.words[0] for s in parts["test"]] == ["18", "19"]
+    assert len(parts["train"]) == 16
+    assert sum(notes.values()) == 4
+
+
+def test_documents_stay_whole():
+    documents = [sentences("a", "b", "c", document=f"d{i}") for i in range(10)]
+    parts, _ = complete({"train": sum(documents, ())}, "document", "c")
+    assert [s.document for s in parts["test"]] == ["d9"] * 3
+    assert [s.document for s in parts["dev"]] == ["d8"] * 3
+
+
+@pytest.mark.parametrize(
+    ("part", "split_by", "message"),
+    [
+        (sentences("a", "b", "c", "d"), "document", "does not say where documents begin"),
+        (sentences("a", "b", document="d"), "document", "too few documents"),
+        (sentences("a", "b"), "sentence", "too few sentences"),
+    ],
+)
+def test_what_cannot_be_cut_is_an_error(part, split_by, message):
+    with pytest.raises(UserError, match=message):
+        complete({"train": part}, split_by, "c")
+
+
+def test_overlap_is_counted_and_dropped_from_train_only():
+    parts = {
+        "train": sentences("a b", "c", "a b", "d"),
+        "dev": sentences("c"),
+        "test": sentences("a b", "e", "a b"),
+    }
+    assert overlap(parts) == {
+        "dev sentences that stand in train too": 1,
+        "test sentences that stand in train too": 2,
+    }
+    splits, notes = without_overlap(parts)
+    assert [s.words for s in splits["train"]] == [("d",)]
+    assert splits["test"] == parts["test"]
+    assert list(notes.values()) == [3]
+    with pytest.raises(UserError, match="--drop-overlap"):
+        without_overlap({"train": sentences("a"), "dev": (), "test": sentences("a")})
+
+
+def test_one_id_in_two_files_is_an_error():
+    part = sentences("a", document="d")
+    require_distinct_ids([("x", part)])
+    with pytest.raises(UserError, match="y: the sent_id 'd0' stands in x too"):
+        require_distinct_ids([("x", part), ("y", part)])

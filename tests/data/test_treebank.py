@@ -1,0 +1,134 @@
+"""Any treebank: three folders written by hand, and what is wrong with others."""
+
+from pathlib import Path
+
+import pytest
+
+import probes
+from common.errors import UserError
+from data.find import find_corpus
+
+TREEBANKS = Path(__file__).parents[1] / "treebanks"
+
+
+def load(name, **asked):
+    return find_corpus(str(TREEBANKS / name), **asked).load()
+
+
+def test_a_right_to_left_script():
+    corpus = load("UD_Hebrew-Probe")
+    assert corpus.name == "UD_Hebrew-Probe"
+    first = corpus.splits["train"][0]
+    assert (first.language, first.words[:2]) == ("he", ("הכלב", "רואה"))
+    # A surface form that holds three words.
+    assert corpus.splits["train"][2].words == ("ב", "ה", "בית", "יש", "ילדים", ".")
+
+
+def test_a_language_without_spaces():
+    corpus = load("UD_Japanese-Probe")
+    assert corpus.splits["test"][1].words == ("古い", "町", "に", "着い", "た", "。")
+    assert corpus.layers == {"upos", "heads", "deprels"}
+
+
+def test_multiword_tokens():
+    (_, second, *_) = load("UD_Spanish-Probe").splits["train"]
+    assert second.words == ("Los", "perros", "corren", "cerca", "de", "el", "río", ".")
+    assert second.heads == (1, 2, -1, 2, 6, 6, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "served", "skipped"),
+    [
+        ("UD_Hebrew-Probe", {"pos", "depth"}, {"agreement"}),
+        ("UD_Japanese-Probe", {"pos", "depth"}, {"agreement"}),
+        ("UD_Spanish-Probe", {"pos", "depth", "agreement"}, set()),
+    ],
+)
+def test_a_folder_runs_as_it_is(tiny_bert, tmp_path, capsys, name, served, skipped):
+    results = probes.run_probes(
+        tiny_bert,
+        corpus=str(TREEBANKS / name),
+        probes=("linear",),
+        layers=(0, 1),
+        output=tmp_path / "r",
+        cache_dir=tmp_path / "c",
+        device="cpu",
+    )
+    assert {r.task.name for r in results} == served
+    assert set(results.skipped) == {"chunking", "srl"} | skipped
+    printed = capsys.readouterr().err
+    assert f"skipped chunking: {name} has no chunks" in printed
+    for task in skipped:
+        assert f"skipped {task}:" in printed
+    if name == "UD_Hebrew-Probe":
+        assert "left out: no finite verb with Number" in results.skipped["agreement"]
+    if name == "UD_Japanese-Probe":
+        assert results.skipped["agreement"] == "UD_Japanese-Probe has no feats"
+    (folder,) = (tmp_path / "r").glob("tiny-bert-*/*/layers.csv")
+    assert folder.parent.name.startswith(f"{name}-")
+
+
+def test_the_same_files_however_they_are_named():
+    folder = TREEBANKS / "UD_Spanish-Probe"
+    files = sorted(map(str, folder.glob("*.conllu")))
+    whole = find_corpus(str(folder))
+    for names in ([str(folder / "*.conllu")], files, files[::-1]):
+        other = find_corpus(*names)
+        assert other.slug == whole.slug
+        assert other.digest == whole.digest
+
+
+def copy(tmp_path, *splits, name="UD_Spanish-Probe", prefix="es_probe"):
+    for split in splits:
+        file = f"{prefix}-ud-{split}.conllu"
+        (tmp_path / file).write_bytes((TREEBANKS / name / file).read_bytes())
+    return str(tmp_path)
+
+
+def test_missing_splits_are_cut_only_when_asked(tmp_path):
+    folder = copy(tmp_path, "train", "test")
+    with pytest.raises(
+        UserError, match=r"has train, test, but no dev split; .*--split-by document"
+    ):
+        find_corpus(folder)
+    source = find_corpus(folder, split_by="sentence")
+    corpus = source.load()
+    assert {split: len(part) for split, part in corpus.splits.items()} == {
+        "train": 3,
+        "dev": 1,
+        "test": 2,
+    }
+    assert corpus.notes == {"dev sentences cut from train, by sentence": 1}
+    with pytest.raises(UserError, match="too few documents to cut dev from; try --split-by sent"):
+        find_corpus(folder, split_by="document").load()
+
+
+def test_an_option_that_changes_nothing_is_no_other_corpus():
+    folder = str(TREEBANKS / "UD_Spanish-Probe")
+    assert find_corpus(folder, split_by="sentence").digest == find_corpus(folder).digest
+
+
+def test_two_treebanks_in_one_folder_are_refused(tmp_path):
+    copy(tmp_path, "train", "dev", "test")
+    folder = copy(tmp_path, "train", name="UD_Hebrew-Probe", prefix="he_probe")
+    with pytest.raises(UserError, match=r"several treebanks \(.*es_probe.*he_probe"):
+        find_corpus(folder)
+    assert find_corpus(str(tmp_path / "es_*.conllu")).load().splits["train"][0].language == "es"
+
+
+def test_an_id_in_train_and_test_is_an_error(tmp_path):
+    folder = copy(tmp_path, "train", "dev")
+    text = (tmp_path / "es_probe-ud-train.conllu").read_text(encoding="utf-8")
+    (tmp_path / "es_probe-ud-test.conllu").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match="sent_id 'es_probe-train-1' stands in"):
+        find_corpus(folder).load()
+
+
+def test_parts_of_one_split_follow_each_other(tmp_path):
+    folder = copy(tmp_path, "train", "dev", "test")
+    whole = (tmp_path / "es_probe-ud-train.conllu").read_text(encoding="utf-8")
+    (tmp_path / "es_probe-ud-train.conllu").rename(tmp_path / "es_probe-ud-train-a.conllu")
+    more = whole.replace("es_probe-train", "es_probe-more")
+    (tmp_path / "es_probe-ud-train-b.conllu").write_text(more, encoding="utf-8")
+    train = find_corpus(folder).load().splits["train"]
+    assert [s.id.split("-")[1] for s in train] == ["train"] * 4 + ["more"] * 4
