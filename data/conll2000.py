@@ -35,7 +35,7 @@ def read_corpus(source: Source) -> Corpus:
         source.name,
         source.version,
         source.licence,
-        {split: tuple(part) for split, part in splits.items()},
+        splits,
         notes,
     )
 

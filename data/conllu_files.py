@@ -90,9 +90,9 @@ def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
         (tokens,) = conllu.parse("\n".join(lines))
         return tokens
     except _BROKEN as error:
-        line = next((first + i for i, line in enumerate(lines) if not _sound(line)), first)
+        number = next((first + i for i, line in enumerate(lines) if not _sound(line)), first)
         why = " ".join(str(error).split())
-        raise UserError(f"{path}, line {line}: not valid CoNLL-U ({why}); mend the file.") from (
+        raise UserError(f"{path}, line {number}: not valid CoNLL-U ({why}); mend the file.") from (
             error
         )
 

@@ -136,7 +136,7 @@ def _read(source: Source, rows: list[Rows]) -> Corpus:
         source.name,
         source.version,
         source.licence,
-        {split: tuple(splits[split]) for split in SPLITS},
+        splits,
         {**notes, **cut},
     )
 

@@ -114,7 +114,7 @@ def _read(source: Source, pipeline: Path) -> Corpus:
         source.name,
         source.version,
         source.licence,
-        {split: tuple(splits[split]) for split in SPLITS},
+        splits,
         {**notes, **cut},
     )
 

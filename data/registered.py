@@ -174,7 +174,7 @@ corpora.add(
             )
         },
         read=conll2000.read_corpus,
-        layers=frozenset(("upos", "xpos", "chunks")),
-        silver=frozenset(("upos", "xpos")),
+        layers=frozenset(("xpos", "chunks")),
+        silver=frozenset(("xpos",)),
     ),
 )

@@ -13,7 +13,7 @@ from typing import Literal
 from common.files import folder_name
 from common.places import default_cache, default_data_dir
 from data.downloads import Shelf
-from data.sentence import Corpus
+from data.sentence import SPLITS, Corpus
 from data.splits import SplitBy, overlap, without_overlap
 
 READERS_VERSION = 2
@@ -141,7 +141,8 @@ class Source:
             UserError: a file is not what it should be.
         """
         corpus = self.read(self)
-        splits, notes = dict(corpus.splits), dict(corpus.notes)
+        splits = {split: tuple(corpus.splits[split]) for split in SPLITS}
+        notes = dict(corpus.notes)
         if self.limit is not None:
             splits = {split: part[: self.limit] for split, part in splits.items()}
         limited = splits != corpus.splits

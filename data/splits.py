@@ -13,6 +13,7 @@ from data.sentence import SPLITS, Sentence
 
 SplitBy = Literal["document", "sentence"]
 Parts = Mapping[str, Sequence[Sentence]]
+Splits = dict[str, tuple[Sentence, ...]]
 
 SHARE = 0.1
 """Of the sentences, for a dev or test split that has to be cut."""
@@ -60,7 +61,7 @@ def require_splits(present: Collection[str], split_by: SplitBy | None, what: str
         )
 
 
-def complete(parts: Parts, split_by: SplitBy, what: str) -> tuple[Parts, dict[str, int]]:
+def complete(parts: Parts, split_by: SplitBy, what: str) -> tuple[Splits, dict[str, int]]:
     """Cut the splits that are missing from the end of train, each a tenth of its sentences.
 
     Without a train split, all there is is taken together, in order, and cut in three.
@@ -76,12 +77,12 @@ def complete(parts: Parts, split_by: SplitBy, what: str) -> tuple[Parts, dict[st
         UserError: the corpus marks no documents, or is too small to be cut.
     """
     cut = [split for split in ("test", "dev") if split not in parts]
+    result = {split: tuple(part) for split, part in parts.items()}
     if not cut:
-        return parts, {}
-    result = dict(parts)
+        return result, {}
     if "train" not in parts:
         cut = ["test", "dev"]
-        result = {"train": [sentence for part in parts.values() for sentence in part]}
+        result = {"train": tuple(sentence for part in parts.values() for sentence in part)}
     units = _units(result["train"], split_by, what)
     wanted = math.ceil(SHARE * len(result["train"]))
     notes = {}
@@ -118,7 +119,7 @@ def overlap(parts: Parts) -> dict[str, int]:
     }
 
 
-def without_overlap(parts: Parts) -> tuple[dict[str, tuple[Sentence, ...]], dict[str, int]]:
+def without_overlap(parts: Parts) -> tuple[Splits, dict[str, int]]:
     """The splits, train without the sentences that stand in dev or test, and how many went.
 
     Raises:

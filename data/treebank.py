@@ -78,7 +78,7 @@ def read_treebank(source: Source) -> Corpus:
         source.name,
         source.version,
         source.licence,
-        {split: tuple(splits[split]) for split in SPLITS},
+        splits,
         notes,
     )
 

@@ -25,6 +25,7 @@ METRIC_NAMES = {
     "span_f1": "span F1",
     "nspr": "NSpr",
     "macro_f1": "macro F1",
+    "corpus_spearman": "Spearman",
 }
 
 
@@ -93,7 +94,9 @@ def markdown(results: Sequence[Result]) -> str:
         chosen = [result for result in results if result.probe.family == family]
         lines += [f"## {family} probe, test", ""]
         rows = _rows(chosen)
-        header = ["layer", *(f"{r.task.name} ({metric_name(r)})" for r in chosen)]
+        names = [r.task.name.replace("|", "\\|") for r in chosen]
+        heads = [f"{n} ({metric_name(r)})" for n, r in zip(names, chosen, strict=True)]
+        header = ["layer", *heads]
         lines.append("| " + " | ".join(header) + " |")
         lines.append("| --- |" + " ---: |" * len(chosen))
         for name, entries in rows.items():
@@ -181,9 +184,10 @@ def _rows(results: Sequence[Result]) -> dict[str, list[Entry]]:
 
 
 def metric_name(result: Result) -> str:
-    """The headline metric as column heads give it, with the view if it is not the plain one."""
+    """The headline metric as column heads give it, and what sets it apart."""
     name = METRIC_NAMES.get(result.task.metric, result.task.metric)
-    return name if result.view == "plain" else f"{name}, {result.view}"
+    marks = [mark for mark in (result.view,) if mark != "plain"] + ["silver"] * result.silver
+    return ", ".join([name, *marks])
 
 
 def print_tables(results: Sequence[Result], console: Console) -> None:

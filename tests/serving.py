@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import unquote
 
 Handler = http.server.BaseHTTPRequestHandler
@@ -72,10 +72,8 @@ def serving(files: dict[str, bytes], *answers: Answer) -> Iterator[tuple[str, Co
             name = unquote(self.path.strip("/"))
             requests[name] += 1
             answer = pending.pop(0) if pending else whole
-            try:
+            with suppress(OSError):  # the client may hang up
                 (answer if name in files else missing)(self, files.get(name, b""))
-            except OSError:
-                pass  # the client hung up
 
         def log_message(self, *_: object) -> None:
             pass

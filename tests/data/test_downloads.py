@@ -96,9 +96,10 @@ def test_terms_are_shown_before_the_first_download_only(tmp_path, capsys):
 
 
 def test_offline_downloads_nothing_and_says_what_to_do(tmp_path):
-    with serving({"f.txt": CONTENT}) as (url, seen):
-        with pytest.raises(UserError, match=r"f\.txt not found in .*python -m probes fetch c"):
-            Shelf(None, tmp_path, offline=True).get("c", remote(url), "terms")
+    shelf = Shelf(None, tmp_path, offline=True)
+    message = r"f\.txt not found in .*python -m probes fetch c"
+    with serving({"f.txt": CONTENT}) as (url, seen), pytest.raises(UserError, match=message):
+        shelf.get("c", remote(url), "terms")
     assert not seen
 
 

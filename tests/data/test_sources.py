@@ -77,6 +77,15 @@ def test_every_registered_corpus_has_a_card_and_those_that_are_downloaded_a_cita
 
 
 @pytest.mark.real_data
+@pytest.mark.parametrize("name", ["sample", "ewt", "conll2000"])
+def test_a_registered_corpus_has_the_layers_that_it_declares(real_data, name):
+    source = find_corpus(name, data_dir=real_data, limit=200)
+    corpus = source.load()
+    assert corpus.layers == source.layers
+    assert list(corpus.splits) == ["train", "dev", "test"]
+
+
+@pytest.mark.real_data
 def test_ewt_counts(real_data):
     corpus = find_corpus("ewt", data_dir=real_data).load()
     sentences = {split: len(part) for split, part in corpus.splits.items()}
