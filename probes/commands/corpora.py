@@ -29,26 +29,26 @@ def run(options: argparse.Namespace) -> int:
         table.add_row(name, corpus.version, corpus.licence, where(corpus, shelf), served(corpus))
     console = Console()
     console.print(table)
-    console.print("\nYour own: --corpus with a folder of CoNLL-U; .jsonl, .csv or .parquet with")
+    console.print("\npython -m probes fetch NAME downloads what is not here.")
+    console.print("Your own: --corpus with a folder of CoNLL-U; .jsonl, .csv or .parquet with")
     console.print("--task-from COLUMN; .txt with --annotate PIPELINE. Cards: data/cards/.")
     return 0
 
 
 def where(corpus: Registered, shelf: Shelf) -> str:
-    """Embedded, a folder, or how to get it."""
+    """Embedded, cached, below `--data-dir`, or not here."""
     if not corpus.remotes:
         return "embedded"
     found = {name: shelf.look(remote) for name, remote in corpus.remotes.items()}
     if None not in found.values():
         folders = {
-            "cached" if path.parent == shelf.folder else f"below {shelf.data_dir}"
+            "cached" if path.parent == shelf.folder else "--data-dir"
             for path in found.values()
             if path is not None
         }
         return ", ".join(sorted(folders))
     some = sum(path is not None for path in found.values())
-    part = f"{some} of {len(found)} files; " if some else ""
-    return f"{part}not here: python -m probes fetch {corpus.name}"
+    return f"{some} of {len(found)} files" if some else "not here"
 
 
 def served(corpus: Registered) -> str:
