@@ -1,0 +1,72 @@
+"""Intervals and tests that resample test sentences.
+
+Words of one sentence are not independent, so what is drawn with replacement are sentences
+(Efron & Tibshirani 1993, ch. 6 and 13; Berg-Kirkpatrick et al. 2012 for the use in NLP). Every
+cell of a split is scored on the same resamples, so that differences are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.metrics import Floats, Gold, Metric, Predictions
+
+RESAMPLES = 2000
+LEVEL = 0.95
+_SEED = 0
+
+
+def resample(n_sentences: int, n: int = RESAMPLES, seed: int = _SEED) -> NDArray[np.float32]:
+    """How often each sentence is drawn in each resample of as many. Shape (n, n_sentences)."""
+    rng = np.random.default_rng(seed)
+    even = np.full(n_sentences, 1 / n_sentences)
+    return rng.multinomial(n_sentences, even, size=n).astype(np.float32)
+
+
+def replicates(
+    metric: Metric, gold: Gold, predicted: Predictions, draws: NDArray[np.float32]
+) -> Floats:
+    """The metric of every row of `predicted` (cells, n) in every resample. Shape (cells, n)."""
+    return np.stack(
+        [metric.value(gold, (metric.parts(gold, row).T @ draws.T).T) for row in predicted]
+    )
+
+
+def interval(values: Floats, level: float = LEVEL) -> Floats:
+    """Percentile interval over the last axis. Shape (…, 2); resamples without a value are left out.
+
+    NaN where no resample has a value.
+    """
+    tail = (1 - level) / 2
+    bounds = np.full((*values.shape[:-1], 2), np.nan)
+    known = ~np.isnan(values).all(-1)
+    if known.any():
+        bounds[known] = np.moveaxis(np.nanquantile(values[known], [tail, 1 - tail], axis=-1), 0, -1)
+    return bounds
+
+
+def paired_p(first: Floats, second: Floats) -> Floats:
+    """Two-sided bootstrap p-values of the differences between replicates, over the last axis.
+
+    Twice the share of resamples in which the difference is not of its own sign, one resample
+    being added to each side: the level at which the percentile interval just touches 0.
+    """
+    difference = first - second
+    n = difference.shape[-1]
+    below = ((difference <= 0).sum(-1) + 1) / (n + 1)
+    above = ((difference >= 0).sum(-1) + 1) / (n + 1)
+    p: Floats = np.minimum(1.0, 2 * np.minimum(below, above))
+    return p
+
+
+def holm(p_values: Sequence[float] | Floats) -> Floats:
+    """P-values corrected for their number (Holm 1979): ascending, times those that are left."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(1.0, steps)
+    return corrected
