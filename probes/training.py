@@ -209,10 +209,10 @@ class _Trainer:
             torch.zeros_like(strengths),
             torch.full_like(strengths, math.inf),
         )
-        for step, (part, x) in enumerate(islice(self._batches(), n_steps), 1):
-            errors = partial(
-                self.loss.errors, labels=self.train.labels[part], weights=weights[:, part]
-            )
+        for step, (part, rest) in enumerate(islice(self._batches(), n_steps), 1):
+            x = self.train.features.block(part)
+            here = weights[:, part].index_fill(1, rest.to(device), 0)
+            errors = partial(self.loss.errors, labels=self.train.labels[part], weights=here)
             with fast_products():
                 gradients = self.head.gradient(parameters, x, errors)
             for index, gradient in enumerate(gradients):
@@ -228,13 +228,22 @@ class _Trainer:
         return best
 
     def _batches(self) -> Iterator[tuple[slice, Tensor]]:
-        """Batches without end, shuffled anew for each pass: which examples, and (L, n, H)."""
-        bounds = self.train.bounds
+        """Batches without end, shuffled anew for each pass.
+
+        All are read as wide as the widest, since products are compiled for each shape anew.
+
+        Yields:
+            which examples to read, and the places of those among them that are not meant.
+        """
+        bounds = torch.tensor(self.train.bounds)
+        width = int(bounds.diff().max())
         generator = torch.Generator().manual_seed(0)
         while True:
-            for batch in torch.randperm(len(bounds) - 1, generator=generator).tolist():
-                part = slice(bounds[batch], bounds[batch + 1])
-                yield part, self.train.features.block(part)
+            for batch in torch.randperm(len(bounds) - 1, generator=generator):
+                first = min(int(bounds[batch]), int(bounds[-1]) - width)
+                place = torch.arange(first, first + width)
+                meant = (place >= bounds[batch]) & (place < bounds[batch + 1])
+                yield slice(first, first + width), torch.nonzero(~meant).flatten()
 
     def _keep_best(self, best: Fit, parameters: Parameters, strengths: Tensor, at: float) -> Fit:
         dev_loss = mean_loss(self.head, self.loss, parameters, self.dev)
