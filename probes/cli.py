@@ -68,6 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--overwrite", choices=("missing", "always", "never"), help="default: missing")
     add("--pooling", choices=("mean", "first", "last"), help="of a word's subwords (default: mean)")
     add("--threads", type=int, metavar="N", help="CPU threads (default: torch's choice)")
+    add("--memory", metavar="SIZE", help="for training, such as 2GB (default: a quarter of free)")
     add("--revision", help="branch, tag or commit on the hub")
     add("--offline", action="store_true", help="never use the network")
     add("--trust-remote-code", action="store_true", help="run code that a model's folder holds")

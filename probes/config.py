@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError, field_validator
 
 from common.errors import UserError
 from common.places import default_cache, default_data_dir
@@ -60,10 +60,10 @@ PROBES: dict[Family, ProbeSpec] = {
         family="linear",
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
-        search=0.5,
+        search=0.25,
         step=0.02,
-        passes=12,
-        min_steps=3000,
+        passes=5,
+        min_steps=2000,
         checks=1,
     ),
     "mlp": ProbeSpec(
@@ -112,6 +112,8 @@ class RunConfig(Frozen):
     overwrite: Overwrite = "missing"
     pooling: Pooling = "mean"
     threads: int | None = Field(default=None, ge=1)
+    memory: ByteSize | None = Field(default=None, ge=1)
+    """Bytes that training may take, also as "2GB"; None for a share of what is free."""
     revision: str | None = None
     offline: bool = False
     trust_remote_code: bool = False

@@ -1,9 +1,13 @@
-"""Vectors of a task's spans, gathered from the store and standardised."""
+"""Vectors of a task's spans, read from the store block by block and standardised.
+
+Nothing here grows with the corpus but the spans themselves: the vectors stay in the map.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import warnings
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -12,70 +16,145 @@ from torch import Tensor
 
 from probes.alignment import Ints
 
-_BLOCK_ROWS = 1 << 16
-_SUM_ROWS = 1 << 12
+_CACHED_ROWS = 1 << 10
+"""Rows that are read, averaged and standardised while they are in the processor's cache."""
 
 
-def gather(vectors: NDArray[np.floating[Any]], spans: list[Ints], out: Tensor) -> None:
+class Features(Protocol):
+    """Standardised features of one split's examples at L layers."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """L layers, N examples, H features."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where blocks lie."""
+
+    def block(self, part: slice) -> Tensor:
+        """Consecutive examples, float32. Shape (L, n, H)."""
+
+
+class Held:
+    """Features in the device's memory."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.values = values
+        self.device = values.device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        n_layers, n_examples, n_features = self.values.shape
+        return n_layers, n_examples, n_features
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self.values[:, part]
+
+
+class Streamed:
+    """Features made anew from the mapped vectors each time a block is asked for.
+
+    Args:
+        layers: the vectors of each layer, mapped. Each (rows, hidden size).
+        spans: first and end row of each example's span, once per span. Each (N, 2).
+        mean, scale: what is taken off each feature, and what it is then multiplied by. (L, H).
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Tensor],
+        spans: Sequence[Ints],
+        mean: Tensor,
+        scale: Tensor,
+        device: torch.device,
+    ) -> None:
+        self._layers, self._spans, self._mean, self._scale = layers, spans, mean, scale
+        self.device = device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        return len(self._layers), len(self._spans[0]), self._mean.shape[1]
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        n_layers, n_examples, n_features = self.shape
+        start, stop, _ = part.indices(n_examples)
+        out = torch.empty(n_layers, stop - start, n_features)
+        for layer, vectors in enumerate(self._layers):
+            for first in range(start, stop, _CACHED_ROWS):
+                last = min(first + _CACHED_ROWS, stop)
+                rows = out[layer, first - start : last - start]
+                gather(vectors, [span[first:last] for span in self._spans], rows)
+                rows.sub_(self._mean[layer]).mul_(self._scale[layer])
+        return out.to(self.device)
+
+
+def mapped_tensor(vectors: NDArray[np.floating[Any]]) -> Tensor:
+    """A tensor on a read-only map, which nothing here writes to."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.from_numpy(vectors)
+
+
+def gather(vectors: Tensor, spans: Sequence[Ints], out: Tensor) -> None:
     """Features of examples at one layer: the mean of each span, spans side by side.
 
     Args:
-        vectors: the layer, mapped. Shape (rows, H).
+        vectors: shape (rows, hidden size).
         spans: first and end row of each example's span, once per span. Each (n, 2).
-        out: where the features go, float32. Shape (n, H × spans).
+        out: where the features go, float32. Shape (n, hidden size × spans).
     """
     hidden = vectors.shape[1]
     for index, span in enumerate(spans):
-        columns = slice(index * hidden, (index + 1) * hidden)
-        lengths = span[:, 1] - span[:, 0]
-        last = np.searchsorted(
-            np.cumsum(lengths), np.arange(_BLOCK_ROWS, lengths.sum(), _BLOCK_ROWS)
-        )
-        for part in np.split(np.arange(len(span)), np.unique(last)):
-            if len(part):
-                out[part[0] : part[-1] + 1, columns] = _means(vectors, span[part], lengths[part])
+        out[:, index * hidden : (index + 1) * hidden] = _means(vectors, span)
 
 
-def _means(vectors: NDArray[np.floating[Any]], span: Ints, lengths: Ints) -> Tensor:
-    """The mean of each span of rows. Shape (n, H)."""
+def _means(vectors: Tensor, span: Ints) -> Tensor:
+    """The mean of each span of rows. Shape (n, hidden size)."""
+    lengths = span[:, 1] - span[:, 0]
     if (lengths == 1).all():
-        return torch.from_numpy(vectors[span[:, 0]]).float()
+        return vectors.index_select(0, torch.from_numpy(np.ascontiguousarray(span[:, 0])))
     offsets = np.cumsum(lengths) - lengths
     rows = np.repeat(span[:, 0] - offsets, lengths) + np.arange(lengths.sum())
-    values = torch.from_numpy(vectors[rows]).float()
-    bags = torch.nn.functional.embedding_bag(
+    values = vectors.index_select(0, torch.from_numpy(rows)).float()
+    return torch.nn.functional.embedding_bag(
         torch.arange(len(rows)), values, torch.from_numpy(offsets), mode="mean"
     )
-    return bags
 
 
-def standardise(features: Tensor, others: list[Tensor], resolution: float) -> None:
-    """Give every feature of `features` mean 0 and variance 1, and treat `others` alike, in place.
+def standard_scale(
+    vectors: Tensor, spans: Sequence[Ints], resolution: float
+) -> tuple[Tensor, Tensor]:
+    """Mean of each feature, and the factor that then gives it variance 1. Each (H,).
 
-    A feature that is constant in `features` becomes 0 everywhere, in `others` too. Constant
-    is what varies by less than the storage format resolves: the last bit of a stored value
-    depends on the batch it was computed in, and must not be blown up to variance 1.
+    The factor is 0 for a feature that is constant: one that varies by less than the storage
+    format resolves. The last bit of a stored value depends on the batch it was computed in, and
+    must not be blown up to variance 1.
 
     Args:
+        vectors, spans: as in `gather`.
         resolution: half the machine epsilon of the storage format.
     """
-    mean = _column_means(features, lambda block: block)
-    for tensor in (features, *others):
-        tensor.sub_(mean.float())
-    deviation = _column_means(features, torch.square).sqrt()
+    n_examples, n_features = len(spans[0]), vectors.shape[1] * len(spans)
+    total = torch.zeros(2, n_features, dtype=torch.float64)
+    pivot = torch.zeros(0)
+    for first in range(0, n_examples, _CACHED_ROWS):
+        part = [span[first : first + _CACHED_ROWS] for span in spans]
+        block = torch.empty(len(part[0]), n_features)
+        gather(vectors, part, block)
+        if not len(pivot):
+            # Sums of squares are taken about a value near the mean: none is lost to rounding.
+            pivot = block.mean(0)
+        block.sub_(pivot)
+        # Blocks are summed by a matrix product, many times faster than over the first dimension.
+        ones = torch.ones(1, len(block))
+        total += torch.cat([ones @ block, ones @ block.square_()])
+    shifted, square = total / n_examples
+    mean = pivot + shifted
+    deviation = (square - shifted**2).clamp_min(0).sqrt()
     constant = deviation <= resolution * mean.abs()
-    scale = torch.where(constant, 0.0, 1 / deviation.clamp_min(1e-30)).float()
-    for tensor in (features, *others):
-        tensor.mul_(scale)
-
-
-def _column_means(features: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """Mean of `function` over examples, per feature, in float64.
-
-    Blocks are summed in float32 by a matrix product, which is many times faster than a sum
-    over the first dimension.
-    """
-    total = torch.zeros(features.shape[1], dtype=torch.float64)
-    for block in features.split(_SUM_ROWS):
-        total += (torch.ones(1, len(block)) @ function(block)).squeeze(0)
-    return total / len(features)
+    scale = torch.where(constant, 0.0, 1 / deviation.clamp_min(1e-30))
+    return mean.float(), scale.float()

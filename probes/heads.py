@@ -16,6 +16,7 @@ matrices, biases left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -36,8 +37,10 @@ class Head(Protocol):
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """Logits or predictions. Shape (L, K, C, N)."""
 
-    def gradient(self, parameters: Parameters, features: Tensor, errors: Tensor) -> Parameters:
-        """Gradient of the loss; `errors` is its derivative by the outputs (L, K, C, N)."""
+    def gradient(
+        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+    ) -> Parameters:
+        """Gradient of the loss; `errors_of` gives its derivative by outputs (L, K, C, N)."""
 
 
 class Linear:
@@ -55,8 +58,11 @@ class Linear:
         weight, bias = parameters
         return _shared_input(features, weight, bias)
 
-    def gradient(self, parameters: Parameters, features: Tensor, errors: Tensor) -> Parameters:
+    def gradient(
+        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+    ) -> Parameters:
         """See `Head`."""
+        errors = errors_of(self.outputs(parameters, features))
         return [_shared_input_gradient(features, errors), errors.sum(-1)]
 
 
@@ -92,23 +98,25 @@ class MLP:
 
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """See `Head`."""
-        _, _, weight, bias = parameters
-        return torch.matmul(weight, self._hidden(parameters, features)) + bias[..., None]
+        return self._top(parameters, self._hidden(parameters, features))
 
-    def gradient(self, parameters: Parameters, features: Tensor, errors: Tensor) -> Parameters:
+    def gradient(
+        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+    ) -> Parameters:
         """See `Head`."""
-        weight = parameters[2]
         hidden = self._hidden(parameters, features)
-        hidden_errors = torch.matmul(weight.transpose(-1, -2), errors).mul_(hidden > 0)
-        return [
-            _shared_input_gradient(features, hidden_errors),
-            hidden_errors.sum(-1),
-            torch.matmul(errors, hidden.transpose(-1, -2)),
-            errors.sum(-1),
-        ]
+        errors = errors_of(self._top(parameters, hidden))
+        top = [torch.matmul(errors, hidden.transpose(-1, -2)), errors.sum(-1)]
+        # The sign of a rectified unit is its derivative.
+        hidden_errors = torch.matmul(parameters[2].transpose(-1, -2), errors).mul_(hidden.sign_())
+        return [_shared_input_gradient(features, hidden_errors), hidden_errors.sum(-1), *top]
 
     def _hidden(self, parameters: Parameters, features: Tensor) -> Tensor:
         return _shared_input(features, *parameters[:2]).relu_()
+
+    def _top(self, parameters: Parameters, hidden: Tensor) -> Tensor:
+        _, _, weight, bias = parameters
+        return torch.matmul(weight, hidden).add_(bias[..., None])
 
 
 def _shared_input(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -126,27 +134,43 @@ def _shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
     return torch.bmm(tall, features).view(n_layers, n_cells, n_outputs, -1)
 
 
-def cross_entropy(outputs: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Weighted negative log-likelihood in nats, and its derivative by the logits.
+class Loss(Protocol):
+    """A weighted loss. Labels have shape (N,), weights (K, N) for each cell or (1, N)."""
 
-    Args:
-        outputs: logits. Shape (L, K, C, N).
-        labels: class indices. Shape (N,).
-        weights: weight of each example in each cell. Shape (K, N).
+    def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """Sum over examples. Shape (L, K)."""
 
-    Returns:
-        sum over examples (L, K), and the derivative (L, K, C, N).
-    """
-    log_probabilities = outputs.log_softmax(2)
-    index = labels.expand(outputs.shape[0], outputs.shape[1], 1, -1)
-    loss = -(log_probabilities.gather(2, index).squeeze(2) * weights).sum(-1)
-    errors = log_probabilities.exp_()
-    errors.scatter_add_(2, index, errors.new_full((1,), -1.0).expand(index.shape))
-    return loss, errors.mul_(weights[:, None])
+    def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """Its derivative by the outputs. Shape (L, K, C, N)."""
 
 
-def squared_error(outputs: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Half the weighted squared error, and its derivative; arguments as `cross_entropy`."""
-    errors = outputs - labels
-    loss = 0.5 * (errors.square().squeeze(2) * weights).sum(-1)
-    return loss, errors * weights[:, None]
+class CrossEntropy:
+    """Negative log-likelihood in nats of class indices; outputs are logits."""
+
+    def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """See `Loss`."""
+        log_probabilities = outputs.log_softmax(2).gather(2, _index(labels, outputs))
+        return -(log_probabilities.squeeze(2) * weights).sum(-1)
+
+    def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """See `Loss`."""
+        errors, index = outputs.softmax(2), _index(labels, outputs)
+        errors.scatter_add_(2, index, errors.new_full((1,), -1.0).expand(index.shape))
+        return errors.mul_(weights[:, None])
+
+
+class SquaredError:
+    """Half the squared error of numbers; C is 1."""
+
+    def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """See `Loss`."""
+        return 0.5 * ((outputs - labels).square().squeeze(2) * weights).sum(-1)
+
+    def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """See `Loss`."""
+        return (outputs - labels).mul_(weights[:, None])
+
+
+def _index(labels: Tensor, outputs: Tensor) -> Tensor:
+    """Labels as an index into the classes of `outputs`. Shape (L, K, 1, N)."""
+    return labels.expand(outputs.shape[0], outputs.shape[1], 1, -1)

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from data.sentence import Corpus
 from probes import __version__
+from probes.alignment import Ints
 from probes.config import ProbeSpec
 from probes.examples import Examples
-from probes.features import gather, standardise
+from probes.features import Features, Held, Streamed, mapped_tensor, standard_scale
+from probes.memory import available
 from probes.results import (
     SCHEMA_VERSION,
     Cell,
@@ -28,11 +30,8 @@ from probes.results import (
 )
 from probes.scoring import Scorer, count_examples, majority, references
 from probes.store import Vectors
-from probes.training import Batches, batch_bounds, fit, predict
+from probes.training import Batches, batch_bounds, fit, group_layers, predict
 from probes.views import View
-
-GROUP_BYTES = 1_500_000_000
-"""Features that are held at once; layers are fitted in groups that stay below it."""
 
 Array = NDArray[Any]
 
@@ -59,6 +58,7 @@ def probe(
     layers: Sequence[int],
     n_seeds: int,
     device: torch.device,
+    memory: int | None = None,
     on_layers: Callable[[int], None] = lambda n: None,
 ) -> Outcome:
     """Fit and score one task with one probe family at `layers`.
@@ -66,6 +66,7 @@ def probe(
     Layers are taken in groups that fit in memory; no number depends on the grouping.
 
     Args:
+        memory: bytes to stay below; a share of what is free if not given.
         on_layers: told how many layers each finished group had.
     """
     seconds = {"gather": 0.0, "fit": 0.0, "score": 0.0}
@@ -75,9 +76,12 @@ def probe(
     train_labels = examples.targets("train")
     weights = _class_weights(examples, train_labels)
     scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
+    rows["train"] = [span[order] for span in rows["train"]]
     width = vectors.manifest["model"]["hidden_size"] * len(rows["train"])
-    per_layer = 4 * width * sum(len(spans[0]) for spans in rows.values())
-    group_size = max(1, GROUP_BYTES // per_layer)
+    n_examples = sum(len(spans[0]) for spans in rows.values())
+    group_size, hold = group_layers(
+        memory or available(device), device, spec, width, n_examples, n_outputs, n_seeds
+    )
     seeds = list(range(n_seeds))
 
     done: list[LayerResult] = []
@@ -86,7 +90,7 @@ def probe(
     for first in range(0, len(layers), group_size):
         group = layers[first : first + group_size]
         clock = time.perf_counter()
-        features = _features(vectors, group, rows, order)
+        features = _features(vectors, group, rows, device, hold)
         train = Batches(
             features["train"],
             torch.from_numpy(train_labels[order]),
@@ -104,10 +108,9 @@ def probe(
         seconds["fit"] += time.perf_counter() - clock
 
         clock = time.perf_counter()
-        test_features = features["test"].to(device)
         given = {
-            "dev": predict(fitted, dev.features, n_outputs, spec).cpu().numpy(),
-            "test": predict(fitted, test_features, n_outputs, spec).cpu().numpy(),
+            split: predict(fitted, features[split], n_outputs, spec).cpu().numpy()
+            for split in ("dev", "test")
         }
         done += _score(group, seeds, fitted, given, scorers)
         predictions.append(given["test"])
@@ -132,24 +135,24 @@ def probe(
 
 
 def _features(
-    vectors: Vectors, group: Sequence[int], rows: Mapping[str, list[Any]], order: Array
-) -> dict[str, torch.Tensor]:
-    """Standardised features of the group's layers by split. Each (L, n, H)."""
-    shuffled = {**rows, "train": [span[order] for span in rows["train"]]}
-    width = vectors.manifest["model"]["hidden_size"] * len(rows["train"])
-    out = {
-        split: torch.empty(len(group), len(spans[0]), width) for split, spans in shuffled.items()
+    vectors: Vectors,
+    group: Sequence[int],
+    rows: Mapping[str, list[Ints]],
+    device: torch.device,
+    hold: bool,
+) -> dict[str, Features]:
+    """Standardised features of the group's layers by split."""
+    mapped = [vectors.layer(layer) for layer in group]
+    layers = [mapped_tensor(array) for array in mapped]
+    resolution = float(np.finfo(mapped[0].dtype).eps) / 2
+    scales = [standard_scale(layer, rows["train"], resolution) for layer in layers]
+    mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
+    streamed = {
+        split: Streamed(layers, spans, mean, scale, device) for split, spans in rows.items()
     }
-    for index, layer in enumerate(group):
-        mapped = vectors.layer(layer)
-        for split, spans in shuffled.items():
-            gather(mapped, spans, out[split][index])
-        standardise(
-            out["train"][index],
-            [out["dev"][index], out["test"][index]],
-            float(np.finfo(mapped.dtype).eps) / 2,
-        )
-    return out
+    if not hold:
+        return dict(streamed)
+    return {split: Held(features.block(slice(None))) for split, features in streamed.items()}
 
 
 def _training_order(examples: Examples) -> Array:
@@ -168,7 +171,7 @@ def _class_weights(examples: Examples, labels: Array) -> Array:
     return (len(labels) / (len(count) * count[labels])).astype(np.float32)
 
 
-def _dev_batches(examples: Examples, features: torch.Tensor, train_labels: Array) -> Batches:
+def _dev_batches(examples: Examples, features: Features, train_labels: Array) -> Batches:
     """The dev split; an example whose label train lacks weighs nothing in the dev loss."""
     labels = examples.targets("dev")
     weights = np.ones(len(labels), dtype=np.float32)
@@ -188,7 +191,7 @@ def _dev_batches(examples: Examples, features: torch.Tensor, train_labels: Array
 
 def _to(batches: Batches, device: torch.device) -> Batches:
     return Batches(
-        batches.features.to(device),
+        batches.features,
         batches.labels.to(device),
         batches.weights.to(device),
         batches.sentences.to(device),

@@ -190,6 +190,7 @@ class Session:
                 layers,
                 unit.n_seeds,
                 self.subject.encoder.device,
+                self.config.memory,
                 on_layers=bar.update,
             )
         corpus, task = self.corpus.value, examples.task

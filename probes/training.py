@@ -8,22 +8,25 @@ read the same features. Strength and stopping point are chosen on dev; test is n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 
 import torch
 from torch import Tensor
 
 from probes.config import ProbeSpec
-from probes.heads import MLP, Head, Linear, Parameters, cross_entropy, squared_error
+from probes.features import Features
+from probes.heads import MLP, CrossEntropy, Head, Linear, Loss, Parameters, SquaredError
+from probes.precision import fast_products
 
 BATCH = 512
 """Examples per step, give or take a sentence."""
 
 _BETAS = (0.9, 0.99)
-_EVALUATION_BLOCK = 4096
-
-Loss = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+EVALUATION = 1024
+"""Examples per block of an evaluation: small, since fresh memory costs more than a call."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +34,14 @@ class Batches:
     """Examples of one split, features standardised, in an order of whole sentences.
 
     Attributes:
-        features: shape (L, N, H).
+        features: of L layers, N examples.
         labels: class indices, or numbers. Shape (N,).
         weights: class weights; ones if the task has none. Shape (N,).
         sentences: the sentence of each example. Shape (N,).
         bounds: batch b is examples `bounds[b]` to `bounds[b + 1]`; it holds whole sentences.
     """
 
-    features: Tensor
+    features: Features
     labels: Tensor
     weights: Tensor
     sentences: Tensor
@@ -60,6 +63,38 @@ class Fit:
     strength: Tensor
     stopped: Tensor
     dev_loss: Tensor
+
+
+def group_layers(
+    memory: int,
+    device: torch.device,
+    spec: ProbeSpec,
+    n_features: int,
+    n_examples: int,
+    n_outputs: int,
+    n_seeds: int,
+) -> tuple[int, bool]:
+    """How many layers to fit at once within `memory` bytes, and whether to hold their features.
+
+    On a CPU features are always read from the map as they are needed, since that costs little;
+    on another device they are held if those of one layer leave room for its fit.
+    """
+    cells = max(len(spec.strengths), n_seeds * len(spec.refinement))
+    outputs = max(1, n_outputs)
+    units = spec.hidden + outputs
+    parameters = cells * (
+        n_features * spec.hidden + units * outputs if spec.hidden else n_features * outputs
+    )
+    # Values, gradients, two moments, the best so far and a copy; a block being read beside the
+    # last one; outputs of a batch and of an evaluation block with what is derived from them.
+    working = 4 * (
+        6 * parameters
+        + 2 * (BATCH + EVALUATION) * n_features
+        + 3 * cells * units * (BATCH + EVALUATION)
+    )
+    holding = 4 * n_features * n_examples
+    hold = device.type != "cpu" and working + holding <= memory
+    return max(1, memory // (working + hold * holding)), hold
 
 
 def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
@@ -104,19 +139,22 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
     if spec.family == "linear" and n_outputs == 0:
         return _ridge(train, dev, spec, weights)
     head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
-    loss = cross_entropy if n_outputs else squared_error
+    loss: Loss = CrossEntropy() if n_outputs else SquaredError()
     trainer = _Trainer(train, dev, head, loss, max(1, n_outputs), spec)
-    n_layers = len(train.features)
+    n_layers, _, n_features = train.features.shape
     grid = torch.tensor(spec.strengths, device=device)
-    search = trainer.run(
-        seeds[:1] * len(grid), grid.expand(n_layers, -1), weights[:1], spec.search, checks=1
-    )
-    coarse = grid[search.dev_loss.argmin(1)]
+    start = head.initial(n_layers, seeds[:1] * len(grid), n_features, trainer.n_outputs)
+    search = trainer.run(start, grid.expand(n_layers, -1), weights[:1], spec.search, checks=1)
+    coarse = _best_per_seed(search, 1, len(grid))
     fine = torch.tensor(spec.refinement, device=device)
     cell_seeds = [seed for seed in seeds for _ in fine]
-    strengths = (coarse[:, None] * fine).repeat(1, len(seeds))
+    start = head.initial(n_layers, cell_seeds, n_features, trainer.n_outputs)
+    if spec.family == "linear":
+        # The problem is convex: where a fit starts from decides only how soon it is done.
+        start = [p.expand(-1, len(cell_seeds), *p.shape[2:]) for p in coarse.parameters]
+    strengths = (coarse.strength * fine).repeat(1, len(seeds))
     weights = weights.repeat_interleave(len(fine), 0)
-    full = trainer.run(cell_seeds, strengths, weights, 1.0, checks=spec.checks)
+    full = trainer.run(start, strengths, weights, 1.0, checks=spec.checks)
     return _best_per_seed(full, len(seeds), len(fine))
 
 
@@ -144,50 +182,68 @@ class _Trainer:
         self.n_outputs, self.spec = n_outputs, spec
 
     def run(
-        self, seeds: list[int], strengths: Tensor, weights: Tensor, share: float, checks: int
+        self, start: Parameters, strengths: Tensor, weights: Tensor, share: float, checks: int
     ) -> Fit:
         """One schedule, `share` of full length, for cells (layer, k).
 
         Of each cell the parameters with the least dev loss are returned.
 
         Args:
-            seeds: seed of each cell's initialisation. Length K.
+            start: starting parameters. Leading dimensions (L, K).
             strengths: shape (L, K).
             weights: shape (K, N) or (1, N).
             checks: how often the dev loss is looked at, the last time at the end.
         """
-        features, device = self.train.features, self.train.features.device
-        n_layers, _, n_features = features.shape
-        start = self.head.initial(n_layers, seeds, n_features, self.n_outputs)
-        parameters = [p.to(device) for p in start]
-        moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
+        device = self.train.features.device
+        parameters = [p.to(device, copy=True).contiguous() for p in start]
+        adam = torch.optim.Adam(parameters, betas=_BETAS, fused=True)
         n_batches = len(self.train.bounds) - 1
         # By the mean batch, not by this one: examples of a small batch weigh no more.
-        per_batch = (weights.sum(1) / n_batches)[:, None, None]
+        weights = weights / (weights.sum(1, keepdim=True) / n_batches)
+        penalty = strengths[:, :, None, None]
         n_steps = math.ceil(share * max(self.spec.passes * n_batches, self.spec.min_steps))
         check_at = {math.ceil(n_steps * i / checks) for i in range(1, checks + 1)}
-        generator = torch.Generator().manual_seed(0)
-        order: list[int] = []
         best = Fit(
             [p.clone() for p in parameters],
             strengths,
             torch.zeros_like(strengths),
             torch.full_like(strengths, math.inf),
         )
-        for step in range(1, n_steps + 1):
-            order = order or torch.randperm(n_batches, generator=generator).tolist()
-            batch = order.pop()
-            part = slice(self.train.bounds[batch], self.train.bounds[batch + 1])
-            x = features[:, part]
-            outputs = self.head.outputs(parameters, x)
-            _, errors = self.loss(outputs, self.train.labels[part], weights[:, part])
-            errors /= per_batch
-            gradients = self.head.gradient(parameters, x, errors)
+        for step, (part, rest) in enumerate(islice(self._batches(), n_steps), 1):
+            x = self.train.features.block(part)
+            here = weights[:, part].index_fill(1, rest.to(device), 0)
+            errors = partial(self.loss.errors, labels=self.train.labels[part], weights=here)
+            with fast_products():
+                gradients = self.head.gradient(parameters, x, errors)
+            for index, gradient in enumerate(gradients):
+                parameter = parameters[index]
+                if index % 2 == 0:
+                    gradient.addcmul_(parameter, penalty)
+                parameter.grad = gradient
             size = self.spec.step * 0.5 * (1 + math.cos(math.pi * step / n_steps))
-            _adam_step(parameters, gradients, moments, strengths, size, step)
+            adam.param_groups[0]["lr"] = size
+            adam.step()
             if step in check_at:
                 best = self._keep_best(best, parameters, strengths, step / n_steps)
         return best
+
+    def _batches(self) -> Iterator[tuple[slice, Tensor]]:
+        """Batches without end, shuffled anew for each pass.
+
+        All are read as wide as the widest, since products are compiled for each shape anew.
+
+        Yields:
+            which examples to read, and the places of those among them that are not meant.
+        """
+        bounds = torch.tensor(self.train.bounds)
+        width = int(bounds.diff().max())
+        generator = torch.Generator().manual_seed(0)
+        while True:
+            for batch in torch.randperm(len(bounds) - 1, generator=generator):
+                first = min(int(bounds[batch]), int(bounds[-1]) - width)
+                place = torch.arange(first, first + width)
+                meant = (place >= bounds[batch]) & (place < bounds[batch + 1])
+                yield slice(first, first + width), torch.nonzero(~meant).flatten()
 
     def _keep_best(self, best: Fit, parameters: Parameters, strengths: Tensor, at: float) -> Fit:
         dev_loss = mean_loss(self.head, self.loss, parameters, self.dev)
@@ -204,48 +260,28 @@ class _Trainer:
         )
 
 
-def _adam_step(
-    parameters: Parameters,
-    gradients: Parameters,
-    moments: list[tuple[Tensor, Tensor]],
-    strengths: Tensor,
-    size: float,
-    step: int,
-) -> None:
-    """Adam (Kingma & Ba 2015), in place; weight matrices carry the penalty's gradient."""
-    beta1, beta2 = _BETAS
-    for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
-        if index % 2 == 0:
-            gradient = gradient + strengths[:, :, None, None] * parameter
-        first, second = moments[index]
-        first.lerp_(gradient, 1 - beta1)
-        second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-        scale = (second / (1 - beta2**step)).sqrt_().add_(1e-8)
-        parameter.addcdiv_(first, scale, value=-size / (1 - beta1**step))
-
-
 def mean_loss(head: Head, loss: Loss, parameters: Parameters, data: Batches) -> Tensor:
     """Weighted mean loss of every cell. Shape (L, K)."""
     total = torch.zeros(parameters[0].shape[:2], device=data.features.device)
     for part in _blocks(len(data.labels)):
-        outputs = head.outputs(parameters, data.features[:, part])
-        total += loss(outputs, data.labels[part], data.weights[None, part])[0]
+        outputs = head.outputs(parameters, data.features.block(part))
+        total += loss.total(outputs, data.labels[part], data.weights[None, part])
     return total / data.weights.sum()
 
 
-def predict(fitted: Fit, features: Tensor, n_outputs: int, spec: ProbeSpec) -> Tensor:
+def predict(fitted: Fit, features: Features, n_outputs: int, spec: ProbeSpec) -> Tensor:
     """Class indices, or numbers, that the fitted cells give. Shape (L, S, N)."""
     head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
     parts = []
     for part in _blocks(features.shape[1]):
-        outputs = head.outputs(fitted.parameters, features[:, part])
+        outputs = head.outputs(fitted.parameters, features.block(part))
         parts.append(outputs.argmax(2) if n_outputs else outputs.squeeze(2))
     return torch.cat(parts, -1)
 
 
 def _blocks(n_examples: int) -> list[slice]:
-    starts = range(0, n_examples, _EVALUATION_BLOCK)
-    return [slice(start, min(start + _EVALUATION_BLOCK, n_examples)) for start in starts]
+    starts = range(0, n_examples, EVALUATION)
+    return [slice(start, min(start + EVALUATION, n_examples)) for start in starts]
 
 
 def _ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fit:
@@ -254,7 +290,7 @@ def _ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fi
     With weighted means taken off, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D. The
     sums over examples run on the device, the small rest on the CPU: not every device has float64.
     """
-    n_layers, device = len(train.features), weights.device
+    n_layers, device = train.features.shape[0], weights.device
     every = sorted({a * b for a in spec.strengths for b in spec.refinement})
     grid = torch.tensor(every, dtype=torch.float64)
     cells = []
@@ -269,7 +305,7 @@ def _ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fi
         weight = shrunk @ vectors.transpose(1, 2)
         bias = mean_y - (weight * mean_x[:, None]).sum(-1)
         parameters = [weight[:, :, None].float().to(device), bias[..., None].float().to(device)]
-        dev_loss = mean_loss(Linear(), squared_error, parameters, dev)
+        dev_loss = mean_loss(Linear(), SquaredError(), parameters, dev)
         strengths = grid.float().to(device).expand(n_layers, -1)
         cells.append(
             _best_per_seed(
@@ -294,7 +330,7 @@ def _moments(train: Batches, sample: Tensor) -> tuple[Tensor, Tensor, Tensor, Te
     sum_x, cross = torch.zeros(size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64)
     gram = torch.zeros((*size, n_features), dtype=torch.float64)
     for part in _blocks(n_examples):
-        x, weight = train.features[:, part], sample[part]
+        x, weight = train.features.block(part), sample[part]
         weighted = x * weight[:, None]
         sum_x += weighted.sum(1).cpu()
         cross += (weighted * train.labels[part, None]).sum(1).cpu()

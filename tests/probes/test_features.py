@@ -5,12 +5,12 @@ import pytest
 import torch
 from sklearn.preprocessing import StandardScaler
 
-from probes.features import gather, standardise
+from probes.features import Streamed, gather, mapped_tensor, standard_scale
 
 
 def gathered(vectors, spans):
     out = torch.full((len(spans[0]), vectors.shape[1] * len(spans)), torch.nan)
-    gather(vectors, spans, out)
+    gather(mapped_tensor(vectors), spans, out)
     return out
 
 
@@ -32,30 +32,43 @@ def test_a_span_is_the_mean_of_its_words_and_two_spans_stand_side_by_side(vector
     np.testing.assert_allclose(gathered(vectors, [first, second]), expected, rtol=1e-5)
 
 
-def test_blocks_do_not_change_what_is_gathered(vectors, monkeypatch):
-    spans = np.array([[i, j] for i in range(0, 50, 3) for j in range(i + 1, 51, 4)])
-    whole = gathered(vectors, [spans])
-    monkeypatch.setattr("probes.features._BLOCK_ROWS", 5)
-    assert torch.equal(gathered(vectors, [spans]), whole)
+def standardised(vectors, spans, train_spans):
+    """Both splits' features at one layer, as the engine reads them."""
+    layer = torch.as_tensor(vectors)
+    mean, scale = standard_scale(layer, train_spans, FP16)
+    return Streamed([layer], spans, mean[None], scale[None], torch.device("cpu"))
+
+
+def words(first, last):
+    return [np.stack([np.arange(first, last), np.arange(first, last) + 1], axis=1)]
+
+
+def test_blocks_do_not_change_what_is_read(vectors, monkeypatch):
+    spans = [np.array([[i, j] for i in range(0, 50, 3) for j in range(i + 1, 51, 4)])]
+    whole = standardised(vectors, spans, spans).block(slice(None))
+    monkeypatch.setattr("probes.features._CACHED_ROWS", 5)
+    parts = standardised(vectors, spans, spans)
+    n = parts.shape[1]
+    blocks = [parts.block(slice(i, i + 13)) for i in range(0, n, 13)]
+    torch.testing.assert_close(torch.cat(blocks, 1), whole)
 
 
 def test_standardised_features_are_scikit_learns(monkeypatch):
-    monkeypatch.setattr("probes.features._SUM_ROWS", 7)
-    train = torch.randn(100, 4) * torch.tensor([1.0, 5.0, 0.1, 100.0]) + 20
-    dev = torch.randn(10, 4)
-    scaler = StandardScaler().fit(train.double())
-    expected = scaler.transform(train.double()), scaler.transform(dev.double())
-    standardise(train, [dev], FP16)
-    np.testing.assert_allclose(train, expected[0], atol=1e-4)
-    np.testing.assert_allclose(dev, expected[1], rtol=1e-4, atol=1e-4)
+    monkeypatch.setattr("probes.features._CACHED_ROWS", 7)
+    vectors = torch.randn(110, 4) * torch.tensor([1.0, 5.0, 0.1, 100.0]) + 20
+    scaler = StandardScaler().fit(vectors[:100].double())
+    for spans in (words(0, 100), words(100, 110)):
+        rows = slice(spans[0][0, 0], spans[0][-1, 1])
+        ours = standardised(vectors, spans, words(0, 100)).block(slice(None))[0]
+        expected = scaler.transform(vectors[rows].double())
+        np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_constant_feature_becomes_zero_even_if_its_last_stored_bit_wavers():
-    train = torch.full((100, 2), 3.0)
-    train[7, 0] = float(np.nextafter(np.float16(3), np.float16(4)))
-    train[:, 1] += torch.randn(100)
-    dev = torch.full((3, 2), 5.0)
-    standardise(train, [dev], FP16)
-    assert (train[:, 0] == 0).all()
-    assert (dev[:, 0] == 0).all()
-    assert train[:, 1].std() == pytest.approx(1, abs=0.02)
+    vectors = torch.full((103, 2), 3.0)
+    vectors[7, 0] = float(np.nextafter(np.float16(3), np.float16(4)))
+    vectors[:, 1] += torch.randn(103)
+    vectors[100:] = 5.0
+    ours = standardised(vectors, words(0, 103), words(0, 100)).block(slice(None))[0]
+    assert (ours[:, 0] == 0).all()
+    assert ours[:100, 1].std() == pytest.approx(1, abs=0.02)

@@ -6,7 +6,8 @@ import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from probes.config import PROBES
-from probes.heads import MLP, Linear, cross_entropy, squared_error
+from probes.features import Held
+from probes.heads import MLP, CrossEntropy, Linear, SquaredError
 from probes.training import Batches, batch_bounds, bootstrap_weights, fit, predict
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
@@ -22,7 +23,7 @@ def make(n, seed, regression=False):
     if regression:
         y = x[1] @ w[:, 0] + 3 + 0.5 * torch.randn(n)
     sentences = torch.arange(n) // 5
-    return Batches(x, y, torch.ones(n), sentences, batch_bounds(sentences))
+    return Batches(Held(x), y, torch.ones(n), sentences, batch_bounds(sentences))
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +41,14 @@ def torch_squared_error(outputs, y, weights):
     return 0.5 * ((outputs[:, :, 0] - y) ** 2 * weights).sum()
 
 
-theirs_of = {cross_entropy: torch_cross_entropy, squared_error: torch_squared_error}
+theirs_of = {CrossEntropy: torch_cross_entropy, SquaredError: torch_squared_error}
 
 
 @pytest.mark.parametrize("head", [Linear(), MLP(5)], ids=["linear", "mlp"])
-@pytest.mark.parametrize("loss", [cross_entropy, squared_error], ids=["ce", "mse"])
+@pytest.mark.parametrize("loss", [CrossEntropy, SquaredError], ids=["ce", "mse"])
 def test_hand_written_gradients_are_autograds(head, loss):
     torch.manual_seed(0)
-    n_outputs = 3 if loss is cross_entropy else 1
+    n_outputs = 3 if loss is CrossEntropy else 1
     x = torch.randn(2, 11, 6)
     y = torch.randint(3, (11,)) if n_outputs == 3 else torch.randn(11)
     weights = torch.rand(2, 11)
@@ -55,15 +56,18 @@ def test_hand_written_gradients_are_autograds(head, loss):
     leaves = [p.clone().requires_grad_() for p in parameters]
     value = theirs_of[loss](head.outputs(leaves, x), y, weights)
     expected = torch.autograd.grad(value, leaves)
-    _, errors = loss(head.outputs(parameters, x), y, weights)
-    for ours, theirs in zip(head.gradient(parameters, x, errors), expected, strict=True):
+    gradients = head.gradient(parameters, x, lambda o: loss().errors(o, y, weights))
+    for ours, theirs in zip(gradients, expected, strict=True):
         torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(
+        loss().total(head.outputs(parameters, x), y, weights).sum(), value.detach()
+    )
 
 
 def test_cross_entropy_is_torchs_on_logits():
     torch.manual_seed(0)
     logits, y = torch.randn(1, 1, 4, 50), torch.randint(4, (50,))
-    ours, _ = cross_entropy(logits.clone(), y, torch.ones(1, 50))
+    ours = CrossEntropy().total(logits, y, torch.ones(1, 50))
     assert ours.item() == pytest.approx(
         torch.nn.functional.cross_entropy(logits[0, 0].T, y, reduction="sum").item()
     )
@@ -87,8 +91,8 @@ def test_linear_probe_reaches_the_converged_solution(data, balanced):
             c = 1 / (strength * len(train.labels))
             model = LogisticRegression(
                 C=c, max_iter=2000, tol=1e-8, class_weight="balanced" if balanced else None
-            ).fit(train.features[layer], train.labels)
-            p = model.predict_proba(dev.features[layer])[np.arange(500), dev.labels]
+            ).fit(train.features.values[layer], train.labels)
+            p = model.predict_proba(dev.features.values[layer])[np.arange(500), dev.labels]
             best = min(best, float(-(np.log(p) * dev.weights.numpy()).sum() / dev.weights.sum()))
         assert fitted.dev_loss[layer, 0].item() == pytest.approx(best, rel=0.01)
 
@@ -100,15 +104,17 @@ def test_ridge_is_scikit_learns():
     for layer in range(N_LAYERS):
         losses = {}
         for strength in (a * b for a in spec.strengths for b in spec.refinement):
-            model = Ridge(alpha=strength * 900).fit(train.features[layer], train.labels)
-            error = model.predict(dev.features[layer]) - dev.labels.numpy()
+            model = Ridge(alpha=strength * 900).fit(train.features.values[layer], train.labels)
+            error = model.predict(dev.features.values[layer]) - dev.labels.numpy()
             losses[strength] = 0.5 * (error**2).mean()
         best = min(losses, key=losses.get)
         assert fitted.strength[layer, 0].item() == pytest.approx(best)
         assert fitted.dev_loss[layer, 0].item() == pytest.approx(losses[best], rel=1e-4)
-    model = Ridge(alpha=fitted.strength[1, 0].item() * 900).fit(train.features[1], train.labels)
+    model = Ridge(alpha=fitted.strength[1, 0].item() * 900).fit(
+        train.features.values[1], train.labels
+    )
     ours = predict(fitted, dev.features, 0, spec)[1, 0]
-    np.testing.assert_allclose(ours, model.predict(dev.features[1]), atol=1e-4)
+    np.testing.assert_allclose(ours, model.predict(dev.features.values[1]), atol=1e-4)
 
 
 def test_bootstrap_seeds_are_weighted_fits():
@@ -117,9 +123,9 @@ def test_bootstrap_seeds_are_weighted_fits():
     fitted = fit(train, dev, 0, PROBES["linear"], [0, 3])
     strength = fitted.strength[1, 1].item()
     model = Ridge(alpha=strength * weights.sum().item())
-    model.fit(train.features[1], train.labels, sample_weight=weights)
+    model.fit(train.features.values[1], train.labels, sample_weight=weights)
     ours = predict(fitted, dev.features, 0, PROBES["linear"])[1, 1]
-    np.testing.assert_allclose(ours, model.predict(dev.features[1]), atol=1e-3)
+    np.testing.assert_allclose(ours, model.predict(dev.features.values[1]), atol=1e-3)
     assert not torch.equal(fitted.parameters[0][1, 0], fitted.parameters[0][1, 1])
 
 
@@ -142,7 +148,7 @@ def test_mlp_learns_what_a_linear_probe_cannot():
         x = torch.randn(1, n, 4)
         y = ((x[0, :, 0] > 0) ^ (x[0, :, 1] > 0)).long()
         sentences = torch.arange(n)
-        return Batches(x, y, torch.ones(n), sentences, batch_bounds(sentences))
+        return Batches(Held(x), y, torch.ones(n), sentences, batch_bounds(sentences))
 
     train, dev = xor(2000, 1), xor(500, 2)
     accuracy = {}
@@ -160,11 +166,12 @@ def test_scores_do_not_depend_on_the_layers_fitted_beside(data):
     spec = PROBES["mlp"].model_copy(update={"min_steps": 60, "hidden": 32})
     together = fit(train, dev, N_CLASSES, spec, [0, 1])
     top = [
-        Batches(b.features[1:], b.labels, b.weights, b.sentences, b.bounds) for b in (train, dev)
+        Batches(Held(b.features.values[1:]), b.labels, b.weights, b.sentences, b.bounds)
+        for b in (train, dev)
     ]
     alone = fit(*top, N_CLASSES, spec, [0])
     a = predict(together, dev.features, N_CLASSES, spec)[1, 0]
-    b = predict(alone, dev.features[1:], N_CLASSES, spec)[0, 0]
+    b = predict(alone, Held(dev.features.values[1:]), N_CLASSES, spec)[0, 0]
     assert (a != b).sum() <= 2
 
 
@@ -180,9 +187,9 @@ def test_a_constant_feature_set_gives_the_majority():
     x = torch.zeros(1, n, 5)
     y = (torch.arange(n) % 3 == 0).long()
     sentences = torch.arange(n)
-    data = Batches(x, y, torch.ones(n), sentences, batch_bounds(sentences))
+    data = Batches(Held(x), y, torch.ones(n), sentences, batch_bounds(sentences))
     fitted = fit(data, data, 2, PROBES["linear"], [0])
-    assert predict(fitted, x, 2, PROBES["linear"]).unique().tolist() == [0]
+    assert predict(fitted, Held(x), 2, PROBES["linear"]).unique().tolist() == [0]
     entropy = -(1 / 3 * np.log(1 / 3) + 2 / 3 * np.log(2 / 3))
     assert fitted.dev_loss.item() == pytest.approx(entropy, rel=1e-3)
 
