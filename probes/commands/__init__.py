@@ -1,0 +1,1 @@
+"""What `python -m probes` does, one sub-command per module."""
