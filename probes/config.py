@@ -106,7 +106,7 @@ class RunConfig(Frozen):
     dtype: DType = "float32"
     """Of the forward pass; "auto" is float32, until something else has been shown to be as good."""
     batch_tokens: int | None = Field(default=None, ge=1)
-    """None for the device's default."""
+    """None for what a short measurement finds fastest."""
     limit: int | None = Field(default=None, ge=1)
     """Sentences per split; None for all."""
     overwrite: Overwrite = "missing"

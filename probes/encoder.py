@@ -7,6 +7,7 @@ architectures that have one. docs/architectures.md has the table.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -35,9 +36,6 @@ from probes.loading import (
 )
 from probes.models import ModelRecord, ModelSource
 from probes.views import Text
-
-BATCH_TOKENS = {"cpu": 512, "cuda": 16384, "mps": 8192}
-"""Padded tokens per batch where none are asked for; more is slower on a CPU."""
 
 
 class Encoder:
@@ -147,6 +145,14 @@ class Encoder:
         """Subwords of `texts`."""
         return self.words(texts)
 
+    def seconds(self, rows: int, length: int) -> float:
+        """How long a forward pass over so many rows of so many tokens takes, now."""
+        ids = torch.full((rows, length), self.words.highest_id // 2)
+        clock = time.perf_counter()
+        output = self._forward(ids, torch.ones_like(ids), WordVectors.model_arguments)
+        layer_states(output)[-1].sum().item()  # waits for a device that works on its own
+        return time.perf_counter() - clock
+
     def encode(
         self,
         texts: Sequence[Text],
@@ -160,7 +166,7 @@ class Encoder:
 
         Args:
             texts, pieces: what to encode, and the same as subwords.
-            batches: indices of the texts of each batch (see `plan_batches`).
+            batches: indices of the texts of each batch (see `batching.plan_batches`).
             pooling: which pieces make a word's vector.
             batch_tokens: bound on a forward pass; a longer text takes several.
 
@@ -223,32 +229,6 @@ class Encoder:
             weight=torch.from_numpy(share.astype(np.float32)),
             word=torch.from_numpy(owner[changes]),
         )
-
-
-def plan_batches(
-    pieces: Sequence[Pieces], capacity: int, specials: int, batch_tokens: int
-) -> list[list[int]]:
-    """Group texts of near-equal length so that no batch exceeds `batch_tokens`.
-
-    Args:
-        capacity: subwords that fit into the model's window.
-        specials: special tokens around each window.
-
-    Longest first, so that what does not fit in memory shows at once. A text that is longer
-    than `batch_tokens` stands alone.
-    """
-    lengths = [len(p.ids) for p in pieces]
-    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
-    batches: list[list[int]] = []
-    for i in order:
-        if batches:
-            longest = min(capacity, lengths[batches[-1][0]]) + specials
-            fits = (len(batches[-1]) + 1) * longest <= batch_tokens
-            if fits and lengths[batches[-1][0]] <= capacity:
-                batches[-1].append(i)
-                continue
-        batches.append([i])
-    return batches
 
 
 def load_encoder(

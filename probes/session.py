@@ -14,7 +14,8 @@ from data.sentence import Corpus
 from data.sources import Source
 from probes import __version__
 from probes.config import RunConfig
-from probes.encoder import BATCH_TOKENS, Encoder, load_encoder
+from probes.encoder import Encoder, load_encoder
+from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
 from probes.models import ModelSource
 from probes.plan import FitUnit, Plan
@@ -26,7 +27,7 @@ from probes.results import (
     TaskRecord,
     write_result,
 )
-from probes.store import StoreKey, Vectors, open_or_encode
+from probes.store import StoreKey, Vectors
 from probes.views import View, ViewName
 from tasks.task import Task
 
@@ -167,9 +168,15 @@ class Session:
         key = StoreKey(
             self.subject.source.digest, view.digest, self.config.pooling, self.config.dtype
         )
-        batch_tokens = self.config.batch_tokens or BATCH_TOKENS.get(encoder.device.type, 8192)
         clock = time.perf_counter()
-        vectors = open_or_encode(self.config.cache_dir, key, view, encoder, batch_tokens)
+        vectors = open_or_encode(
+            self.config.cache_dir,
+            key,
+            view,
+            encoder,
+            self.config.batch_tokens,
+            self.corpus.source.name,
+        )
         progress.say(
             f"vectors {view.name} view · {vectors.manifest['rows']:,} words × "
             f"{vectors.n_layers} layers, {vectors.manifest['storage']} · "

@@ -16,7 +16,8 @@ from tiny_models import FAMILIES
 from tiny_tokenizers import Tiny
 from transformers import AutoModel
 
-from probes.encoder import Encoder, WordVectors, load_encoder, plan_batches
+from probes.batching import plan_batches
+from probes.encoder import Encoder, WordVectors, load_encoder
 from probes.models import find_model
 from probes.views import Text
 

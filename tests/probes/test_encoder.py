@@ -17,8 +17,9 @@ from tiny_models import FAMILIES, save, save_tokenizer
 from transformers import AutoModel, AutoTokenizer
 
 from common.errors import UserError
+from probes.batching import plan_batches
 from probes.collectors import Rows, WordVectors
-from probes.encoder import Encoder, load_encoder, plan_batches
+from probes.encoder import Encoder, load_encoder
 from probes.models import find_model
 from probes.views import Text
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 import probes
 from common.errors import UserError
-from probes import store
+from probes import layer_files
 from probes.leaderboard import COLUMNS
 from probes.results import read_result
 
@@ -208,17 +208,45 @@ def test_a_flipped_byte_in_the_store_is_an_error(tiny_bert, tmp_path):
         run(tiny_bert, tmp_path, overwrite="always", **settings)
 
 
-def test_an_interrupted_encoding_leaves_no_store(tiny_bert, tmp_path, monkeypatch):
-    def broken(vectors, layer, storage):
-        raise KeyboardInterrupt
-
+def test_a_stopped_encoding_goes_on_with_the_same_batches(tiny_bert, tmp_path, monkeypatch):
     settings = {"tasks": ("pos",), "probes": ("linear",)}
+    whole = run(tiny_bert, tmp_path / "whole", batch_tokens=64, **settings)
+    monkeypatch.setattr("probes.layer_files._SYNC_BYTES", 1)
+    encoded = []
+    write = layer_files.LayerFiles._write
+
+    def third_fails(self, layers):
+        encoded.append(layers)
+        if len(encoded) == 3:
+            raise KeyboardInterrupt
+        write(self, layers)
+
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_to_storage", broken)
+        patch.setattr(layer_files.LayerFiles, "_write", third_fails)
         with pytest.raises(KeyboardInterrupt):
-            run(tiny_bert, tmp_path, **settings)
-    assert not list((tmp_path / "cache").rglob("*.npy"))
+            run(tiny_bert, tmp_path, batch_tokens=64, **settings)
+    (partial,) = (tmp_path / "cache" / "vectors").glob("*.partial")
+    assert json.loads((partial / "journal.json").read_text())["batches"] == 2
+    with (partial / "layer-01.npy").open("ab") as file:
+        file.write(b"half a batch")
+    resumed = run(tiny_bert, tmp_path, batch_tokens=4096, **settings)
+    assert not partial.exists()
+    for name in ("layer-01.npy", "starts.npy"):
+        (one,) = (tmp_path / "whole" / "cache").rglob(name)
+        (other,) = (tmp_path / "cache").rglob(name)
+        assert one.read_bytes() == other.read_bytes()
+    assert resumed.table().equals(whole.table())
+
+
+def test_a_damaged_unfinished_store_is_begun_anew(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
     run(tiny_bert, tmp_path, **settings)
+    (manifest,) = (tmp_path / "cache").rglob("manifest.json")
+    partial = manifest.parent.with_suffix(".partial")
+    manifest.parent.rename(partial)
+    (partial / "journal.json").write_text('{"batch_tokens": 64, "batches": 1, "crc32": [1, 1, 1]}')
+    run(tiny_bert, tmp_path, overwrite="always", **settings)
+    assert not partial.exists()
 
 
 def test_values_beyond_fp16_are_stored_in_fp32(tiny_bert, tmp_path, capsys):
@@ -397,7 +425,7 @@ def test_bad_settings_from_python_are_user_errors(tiny_bert, tmp_path, settings,
 
 
 @pytest.mark.parametrize(
-    "damage", ["[]", '{"format": 1}', '{"format": 1, "layers": 3, "files": {}}']
+    "damage", ["[]", '{"format": 2}', '{"format": 2, "layers": 3, "files": {}}']
 )
 def test_a_damaged_manifest_is_named(tiny_bert, tmp_path, damage):
     settings = {"tasks": ("depth",), "probes": ("linear",)}

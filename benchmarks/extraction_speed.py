@@ -1,0 +1,216 @@
+"""How near is extraction to what this machine can do, and how far ahead of other ways?
+
+    python benchmarks/extraction_speed.py --data-dir DIR
+    python benchmarks/extraction_speed.py --data-dir DIR --bert-base --sentences 400
+    python benchmarks/extraction_speed.py --data-dir DIR --sentences 400 --naive --neurox
+
+Extraction is timed from words to a published store: tokenisation, batches, forward passes,
+pooling, writing, checksums. Useful work is 2 × encoder weights (embeddings left out) × unpadded
+tokens. The peak is the median of 2,048³ fp32 products, taken before and after each repetition.
+Prints a Markdown table of medians; ratios are of one run. Leave the machine idle meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import torch
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
+
+from data.sources import find_corpus
+from probes.allocator import kept_memory
+from probes.batching import measured_batch_tokens
+from probes.config import default_data_dir
+from probes.encoder import Encoder, load_encoder
+from probes.encoding import open_or_encode
+from probes.models import find_model
+from probes.store import StoreKey
+from probes.views import Text, View, plain_view
+
+NEUROX = """
+import numpy, sys, time
+numpy.int = int
+import neurox.data.extraction.transformers_extractor as extractor
+clock = time.perf_counter()
+extractor.extract_representations(sys.argv[1], sys.argv[2], sys.argv[3], device="cpu")
+print("seconds", time.perf_counter() - clock)
+"""
+
+
+def main() -> None:
+    """Print the table."""
+    options = parse()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
+        compare(options, Path(folder))
+
+
+def compare(options: argparse.Namespace, scratch: Path) -> None:
+    """Time every way of extraction in turn, `--repeat` times."""
+    model = bert_base(scratch) if options.bert_base else options.model
+    source = find_model(str(model), offline=True)
+    encoder = load_encoder(source, device="cpu")
+    texts = plain_view(find_corpus(options.corpus, options.data_dir).load()).texts
+    every = encoder.split(texts)
+    view = View("plain", slice_of(texts, options.sentences))
+    pieces = encoder.split(view.texts)
+    words = sum(len(text.words) for text in view.texts)
+    tokens = sum(len(p.ids) + encoder.specials for p in pieces)
+    weights = sum(w.numel() for w in encoder.model.encoder.parameters() if w.dim() == 2)
+    clock = time.perf_counter()
+    with kept_memory():
+        batch_tokens = options.batch_tokens or measured_batch_tokens(encoder, every)
+    print(
+        f"{source.name}, {encoder.info.n_layers} layers × {encoder.info.hidden_size}, "
+        f"{weights / 1e6:.1f} M encoder weights · {len(view.texts):,} sentences, {words:,} words, "
+        f"{tokens:,} tokens · {torch.get_num_threads()} threads · {batch_tokens} tokens per batch "
+        f"(found in {time.perf_counter() - clock:.1f} s)\n"
+    )
+    ways: dict[str, Callable[[], float]] = {
+        "extraction": lambda: extraction(view, encoder, scratch, batch_tokens)
+    }
+    if options.naive:
+        ways["naive loop"] = lambda: naive(view.texts, source.folder)
+    if options.neurox:
+        python = neurox_python(options.scratch)
+        ways["NeuroX"] = lambda: neurox(view.texts, source.folder, python, scratch)
+    peak_seconds: list[float] = []
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(options.repeat):
+        for way, run in ways.items():
+            peak_seconds += products()
+            seconds[way].append(run())
+        peak_seconds += products()
+    peak = 2 * 2048**3 / statistics.median(peak_seconds)
+    ours = statistics.median(seconds["extraction"])
+    print(f"peak {peak / 1e9:.0f} GFLOP/s, median of {len(peak_seconds)}\n")
+    print("| way | seconds | words per second | share of peak | extraction is faster by |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for way, values in seconds.items():
+        median = statistics.median(values)
+        print(
+            f"| {way} | {median:.2f} | {words / median:,.0f} | "
+            f"{2 * weights * tokens / median / peak:.2f} | {median / ours:.1f} |"
+        )
+
+
+def slice_of(texts: Sequence[Text], n: int | None) -> tuple[Text, ...]:
+    """`n` texts of the same distribution of length: every so-manieth by length, in order."""
+    if n is None or n >= len(texts):
+        return tuple(texts)
+    by_length = sorted(range(len(texts)), key=lambda i: len(texts[i].words))
+    return tuple(
+        texts[i] for i in sorted(by_length[int((k + 0.5) * len(texts) / n)] for k in range(n))
+    )
+
+
+def products(n: int = 5) -> list[float]:
+    """Seconds of each of `n` fp32 products of 2,048³."""
+    one, other = torch.rand(2048, 2048), torch.rand(2048, 2048)
+    seconds = []
+    for _ in range(n + 1):
+        clock = time.perf_counter()
+        torch.mm(one, other)
+        seconds.append(time.perf_counter() - clock)
+    return seconds[1:]
+
+
+def extraction(view: View, encoder: Encoder, scratch: Path, batch_tokens: int) -> float:
+    """Seconds from words to a published store."""
+    key = StoreKey(encoder.info.digest, view.digest, "mean", "float32")
+    clock = time.perf_counter()
+    open_or_encode(scratch / "cache", key, view, encoder, batch_tokens)
+    seconds = time.perf_counter() - clock
+    shutil.rmtree(scratch / "cache")
+    return seconds
+
+
+def naive(texts: Sequence[Text], folder: Path) -> float:
+    """Seconds for a loop over batches of 32 in corpus order: word means of all layers, kept."""
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder).eval(),
+    )
+    clock = time.perf_counter()
+    kept = []
+    for first in range(0, len(texts), 32):
+        batch = [list(text.words) for text in texts[first : first + 32]]
+        inputs = tokenizer(
+            batch, is_split_into_words=True, padding=True, truncation=True, return_tensors="pt"
+        )
+        with torch.no_grad():
+            states = model(**inputs, output_hidden_states=True).hidden_states
+        for row in range(len(batch)):
+            owner = [-1 if word is None else word for word in inputs.word_ids(row)]
+            index = torch.tensor(owner)
+            kept += [
+                torch.stack([layer[row][index == word].mean(0) for layer in states])
+                for word in range(max(owner) + 1)
+            ]
+    return time.perf_counter() - clock
+
+
+def neurox_python(scratch: Path | None) -> Path:
+    """The interpreter of an environment with NeuroX 1.0.9, made if it is not there."""
+    folder = (scratch or Path(tempfile.gettempdir())) / "neurox-1.0.9"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet"]
+        subprocess.run(
+            [*pip, f"torch=={torch.__version__.split('+')[0]}", "neurox==1.0.9"], check=True
+        )
+    return python
+
+
+def neurox(texts: Sequence[Text], folder: Path, python: Path, scratch: Path) -> float:
+    """Seconds that NeuroX takes to write the same words' vectors as JSON."""
+    sentences = scratch / "sentences.txt"
+    sentences.write_text("".join(" ".join(text.words) + "\n" for text in texts))
+    command = [str(python), "-c", NEUROX, str(folder), str(sentences), str(scratch / "out.json")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout.split("seconds")[-1])
+
+
+def bert_base(scratch: Path) -> Path:
+    """A folder with a random model of BERT-base's shape and all-MiniLM-L6-v2's tokenizer."""
+    folder = scratch / "bert-base"
+    torch.manual_seed(0)
+    BertModel(BertConfig()).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(find_model("all-MiniLM-L6-v2").folder).save_pretrained(folder)
+    return folder
+
+
+def parse() -> argparse.Namespace:
+    """Arguments."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--bert-base", action="store_true", help="a random model of that shape")
+    parser.add_argument("--corpus", default="ewt")
+    parser.add_argument("--data-dir", type=Path, default=default_data_dir())
+    parser.add_argument(
+        "--sentences", type=int, help="a slice with the same lengths (default: all)"
+    )
+    parser.add_argument("--naive", action="store_true", help="beside a plain transformers loop")
+    parser.add_argument("--neurox", action="store_true", help="beside NeuroX 1.0.9")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--batch-tokens", type=int, help="default: measured")
+    parser.add_argument("--threads", type=int, help="default: torch's choice")
+    parser.add_argument("--scratch", type=Path, help="for stores and NeuroX's environment")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Memory that is freed between operations stays with the process while a model runs.
+
+By default the C library gives large blocks back to the system and asks for them again, and
+the system clears every page anew: on two cores that costs a small model's forward pass a
+tenth of its speed, and more the larger the batch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_DYNAMIC_LIMIT = 32 << 20
+"""Bytes up to which glibc raises its threshold by itself; restored afterwards."""
+
+
+@contextmanager
+def kept_memory() -> Iterator[None]:
+    """Keep freed blocks for reuse inside; give them back to the system at the end."""
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if libc is None or not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim"):
+        yield  # another C library, with an allocator of its own
+        return
+    libc.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+    libc.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+    try:
+        yield
+    finally:
+        libc.mallopt(_M_MMAP_THRESHOLD, _DYNAMIC_LIMIT)
+        libc.mallopt(_M_TRIM_THRESHOLD, 2 * _DYNAMIC_LIMIT)
+        libc.malloc_trim(ctypes.c_size_t(0))

@@ -1,0 +1,178 @@
+"""The files of an unfinished store, written in a thread while the next batch is computed.
+
+``journal.json`` beside them says what is safely on disk.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import zlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from common.errors import UserError
+from common.files import published
+from probes.config import Frozen
+from probes.store import checksum, layer_name
+
+_FP16_MAX = float(np.finfo(np.float16).max)
+_SYNC_BYTES = 64 << 20
+"""How much is written between two entries in the journal."""
+
+
+class Journal(Frozen):
+    """How far an encoding has come."""
+
+    batch_tokens: int
+    """Of the batch plan; kept when the encoding goes on."""
+    storage: Literal["float16", "float32"] = "float16"
+    batches: int = 0
+    """Batches of the plan that are on disk."""
+    bytes: int = 0
+    """Length of each layer's file with them."""
+    crc32: tuple[int, ...] = ()
+    """Of each layer's file up to there."""
+
+
+class OutOfRangeError(Exception):
+    """A value beyond what fp16 can hold."""
+
+
+class _Stored:
+    """One layer's vectors of a batch as they will lie on disk, and their largest magnitude."""
+
+    def __init__(self, vectors: torch.Tensor, storage: torch.dtype) -> None:
+        low, high = torch.aminmax(vectors)
+        self.largest, self.vectors = torch.maximum(-low, high), vectors.to(storage)
+
+    def content(self, layer: int) -> Any:
+        """The bytes, in host memory.
+
+        Raises:
+            UserError: a value is not finite.
+        """
+        largest = float(self.largest)
+        if not np.isfinite(largest):
+            raise UserError(
+                f"Layer {layer} gave a vector that is not finite; the model is broken, or --dtype "
+                "is too narrow for it (try --dtype float32)."
+            )
+        if self.vectors.dtype == torch.float16 and largest > _FP16_MAX:
+            raise OutOfRangeError(f"layer {layer} reaches {largest:.0f}, beyond fp16's range")
+        return self.vectors.cpu().numpy().reshape(-1).view(np.uint8)
+
+
+class LayerFiles:
+    """One .npy file per layer, written in a thread while the next batch is computed."""
+
+    def __init__(self, folder: Path, files: Sequence[Any], journal: Journal) -> None:
+        self._storage: torch.dtype = getattr(torch, journal.storage)
+        self._folder, self._files, self._journal = folder, files, journal
+        self._crc32, self._batches, self._unsynced = list(journal.crc32), journal.batches, 0
+        self._thread = ThreadPoolExecutor(1)
+        self._pending: Future[None] | None = None
+
+    def append(self, layers: Sequence[torch.Tensor]) -> None:
+        """Hand a batch over, once the one before it is written.
+
+        Raises:
+            UserError: a value of the batch before is not finite.
+            OutOfRangeError: one is too large for the storage type.
+        """
+        stored = [_Stored(vectors, self._storage) for vectors in layers]
+        self.wait()
+        self._pending = self._thread.submit(self._write, stored)
+
+    def wait(self) -> None:
+        """Wait until what was handed over is written."""
+        if self._pending is not None:
+            self._pending.result()
+
+    def finish(self) -> list[int]:
+        """Wait until everything is on disk; the checksum of each file."""
+        self.wait()
+        self._sync()
+        return self._crc32
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
+
+    def _write(self, layers: Sequence[_Stored]) -> None:
+        for layer, stored in enumerate(layers):
+            content = stored.content(layer)
+            self._crc32[layer] = zlib.crc32(content, self._crc32[layer])
+            self._files[layer].write(content)
+            self._unsynced += len(content)
+        self._batches += 1
+        if self._unsynced >= _SYNC_BYTES:
+            self._sync()
+
+    def _sync(self) -> None:
+        for file in self._files:
+            file.flush()
+            os.fsync(file.fileno())
+        done = {"batches": self._batches, "bytes": self._files[0].tell(), "crc32": self._crc32}
+        journal = Journal.model_validate({**self._journal.model_dump(), **done})
+        with published(self._folder / "journal.json") as temporary:
+            temporary.write_text(journal.model_dump_json())
+        self._unsynced = 0
+
+
+@contextmanager
+def layer_files(
+    folder: Path, n_layers: int, shape: tuple[int, int], journal: Journal
+) -> Iterator[LayerFiles]:
+    """Open the files of all layers behind what the journal vouches for.
+
+    Args:
+        shape: of each layer's array, when it is complete.
+    """
+    folder.mkdir(exist_ok=True)
+    if not journal.batches:
+        descr = np.dtype(journal.storage).str
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(
+            header, {"descr": descr, "fortran_order": False, "shape": shape}
+        )
+        content = header.getvalue()
+        for layer in range(n_layers):
+            (folder / layer_name(layer)).write_bytes(content)
+        journal = journal.model_copy(
+            update={"bytes": len(content), "crc32": (zlib.crc32(content),) * n_layers}
+        )
+    files = [(folder / layer_name(layer)).open("ab") for layer in range(n_layers)]
+    try:
+        for file in files:
+            file.truncate(journal.bytes)
+        writer = LayerFiles(folder, files, journal)
+        try:
+            yield writer
+        finally:
+            writer.close()
+    finally:
+        for file in files:
+            file.close()
+
+
+def read_journal(partial: Path, n_layers: int) -> Journal | None:
+    """The journal of an encoding that was stopped; None if there is none to go on with."""
+    try:
+        journal = Journal.model_validate_json((partial / "journal.json").read_bytes())
+        if len(journal.crc32) != n_layers:
+            raise ValueError("another number of layers")
+        for layer, expected in enumerate(journal.crc32):
+            if checksum(partial / layer_name(layer), journal.bytes) != expected:
+                raise ValueError("what is there is not what was written")
+    except (OSError, ValueError):
+        shutil.rmtree(partial, ignore_errors=True)
+        return None
+    return journal
