@@ -168,22 +168,27 @@ def sentence_spearman(gold: Gold, predicted: Predictions) -> tuple[Ints, Floats]
     Returns:
         length of each such sentence (s,), and the correlations (cells, s).
     """
-    lengths, scores = [], []
-    for start, end in zip(gold.bounds[:-1], gold.bounds[1:], strict=True):
-        labels = gold.labels[start:end]
-        if (labels == labels[0]).all():
-            continue
-        wanted = rankdata(labels)
-        given = rankdata(predicted[:, start:end], axis=1)
-        wanted -= wanted.mean()
-        given -= given.mean(1, keepdims=True)
-        scale = np.sqrt((given**2).sum(1) * (wanted**2).sum())
+    lengths = np.diff(gold.bounds)
+    scores = np.full((len(predicted), len(lengths)), np.nan)
+    for length in np.unique(lengths):
+        # All sentences of a length are ranked in one call.
+        sentences = np.flatnonzero(lengths == length)
+        words = gold.bounds[sentences][:, None] + np.arange(length)
+        wanted = _centred_ranks(gold.labels[words])
+        given = _centred_ranks(predicted[:, words])
+        spread = (wanted**2).sum(-1)
+        scale = np.sqrt((given**2).sum(-1) * spread)
         with np.errstate(invalid="ignore"):
-            scores.append(np.where(scale > 0, (given * wanted).sum(1) / scale, 0.0))
-        lengths.append(end - start)
-    if not scores:
-        return np.zeros(0, dtype=np.int64), np.zeros((len(predicted), 0))
-    return np.array(lengths), np.stack(scores, axis=1)
+            rho = np.where(scale > 0, (given * wanted).sum(-1) / scale, 0.0)
+        scores[:, sentences[spread > 0]] = rho[:, spread > 0]
+    covered = ~np.isnan(scores).any(0)
+    return lengths[covered], scores[:, covered]
+
+
+def _centred_ranks(values: NDArray[Any]) -> Floats:
+    """Ranks along the last axis, ties sharing their mean, less the mean rank."""
+    ranks = rankdata(values, axis=-1)
+    return np.asarray(ranks - ranks.mean(-1, keepdims=True), dtype=np.float64)
 
 
 @metrics.register("nspr")
