@@ -57,10 +57,10 @@ PROBES: dict[Family, ProbeSpec] = {
         family="linear",
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
-        search=0.2,
+        search=0.25,
         step=0.02,
-        passes=4,
-        min_steps=1600,
+        passes=5,
+        min_steps=2000,
         checks=1,
     ),
     "mlp": ProbeSpec(
