@@ -209,9 +209,9 @@ class _Trainer:
             torch.zeros_like(strengths),
             torch.full_like(strengths, math.inf),
         )
-        for step, (part, rest) in enumerate(islice(self._batches(), n_steps), 1):
+        for step, (part, meant) in enumerate(islice(self._batches(), n_steps), 1):
             x = self.train.features.block(part)
-            here = weights[:, part].index_fill(1, rest.to(device), 0)
+            here = weights[:, part] * meant
             errors = partial(self.loss.errors, labels=self.train.labels[part], weights=here)
             with fast_products():
                 gradients = self.head.gradient(parameters, x, errors)
@@ -233,17 +233,19 @@ class _Trainer:
         All are read as wide as the widest, since products are compiled for each shape anew.
 
         Yields:
-            which examples to read, and the places of those among them that are not meant.
+            which examples to read, and which of those are meant (n,).
         """
         bounds = torch.tensor(self.train.bounds)
         width = int(bounds.diff().max())
+        starts = bounds[:-1].clamp_max(int(bounds[-1]) - width)
+        places = starts[:, None] + torch.arange(width)
+        meant = (places >= bounds[:-1, None]) & (places < bounds[1:, None])
+        parts = [slice(start, start + width) for start in starts.tolist()]
+        meant = meant.to(self.train.features.device)
         generator = torch.Generator().manual_seed(0)
         while True:
-            for batch in torch.randperm(len(bounds) - 1, generator=generator):
-                first = min(int(bounds[batch]), int(bounds[-1]) - width)
-                place = torch.arange(first, first + width)
-                meant = (place >= bounds[batch]) & (place < bounds[batch + 1])
-                yield slice(first, first + width), torch.nonzero(~meant).flatten()
+            for batch in torch.randperm(len(parts), generator=generator).tolist():
+                yield parts[batch], meant[batch]
 
     def _keep_best(self, best: Fit, parameters: Parameters, strengths: Tensor, at: float) -> Fit:
         dev_loss = mean_loss(self.head, self.loss, parameters, self.dev)

@@ -1,0 +1,162 @@
+"""How much faster are our probes than what a user would write, on the same stored vectors?
+
+    python benchmarks/probe_speed.py --corpus ewt --cache-dir CACHE --data-dir DIR
+
+The vectors of `--model` must be in the cache already (run `run_probes.py` once). Two peers:
+
+- linear: scikit-learn's `LogisticRegression` (lbfgs, default C, 100 iterations) on
+  standardised fp32 features, one layer after the other;
+- mlp: a PyTorch loop over a `DataLoader` with batches of 64, one layer after the other: the same
+  network, Adam, and as many passes per layer as our full fit. The peer does not search for a
+  strength; for the same work our search is cut to a single step at a single strength.
+
+All times go from mapped vectors to test scores. In each of `--rounds`, ours (all layers) and the
+peer's at each of `--layers` are timed in turn; the peer's time for all layers is its mean
+over those timed, times their number. Prints medians and the median of the rounds' ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from torch.utils.data import DataLoader, TensorDataset
+
+from data.sources import find_corpus
+from probes.config import PROBES, default_cache, default_data_dir
+from probes.examples import collect_examples
+from probes.precision import fast_products
+from probes.probing import probe
+from probes.store import Vectors
+from tasks.builtin import tasks
+
+
+def main() -> None:
+    """Print a table per probe family."""
+    options = parse()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    corpus = find_corpus(options.corpus, options.data_dir).load()
+    examples = collect_examples(tasks.get("pos"), corpus, "masked")
+    view = examples.view_of(corpus)
+    vectors = stored_vectors(options.cache_dir, options.model, view.digest)
+    for layer in range(vectors.n_layers):
+        vectors.layer(layer)  # Checksums are verified once, outside the timings of either side.
+    rows = {split: examples.rows(split, view, vectors)[0][:, 0] for split in examples.splits}
+    labels = {split: examples.targets(split) for split in examples.splits}
+    with fast_products():
+        precision = torch.get_float32_matmul_precision()
+    print(
+        f"{options.model}, {options.corpus}, UPOS, {vectors.n_layers} layers · "
+        f"{torch.get_num_threads()} threads · products while training: {precision} · "
+        f"median of {options.rounds} rounds"
+    )
+    for family, peer in (("linear", scikit_learn), ("mlp", loader_loop)):
+        if family not in options.probes:
+            continue
+        spec, ours, theirs = PROBES[family], [], []
+        if family == "mlp":
+            spec = spec.model_copy(update={"strengths": (1e-4,), "search": 1e-9})
+        for _ in range(options.rounds):
+            clock = time.perf_counter()
+            layers = list(range(vectors.n_layers))
+            outcome = probe(examples, view, vectors, spec, layers, 1, torch.device("cpu"))
+            ours.append(time.perf_counter() - clock)
+            clock = time.perf_counter()
+            scores = {n: peer(vectors.layer(n), rows, labels, spec) for n in options.layers}
+            per_layer = (time.perf_counter() - clock) / len(options.layers)
+            theirs.append(per_layer * vectors.n_layers)
+        ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
+        print(
+            f"{family}: ours {statistics.median(ours):.1f} s, "
+            f"peer {statistics.median(theirs):.1f} s, ratio {ratio:.1f}"
+        )
+        print("| layer | test, ours | peer | difference |\n| ---: | ---: | ---: | ---: |")
+        for n, theirs_at in scores.items():
+            ours_at = 100 * outcome.layers[n].cells[0].test["accuracy"]
+            print(
+                f"| {n} | {ours_at:.2f} | {theirs_at:.2f} | {ours_at - theirs_at:+.2f} |",
+                flush=True,
+            )
+
+
+def stored_vectors(cache: Path, model: str, view: str) -> Vectors:
+    """The store of the model's vectors of a view."""
+    for path in sorted((cache / "vectors").glob("*/manifest.json")):
+        manifest = json.loads(path.read_text())
+        if manifest["model"]["name"] == model and manifest["key"]["view"] == view:
+            return Vectors(path.parent)
+    sys.exit(f"{cache}: no vectors of {model}; run run_probes.py with the same folders first.")
+
+
+def standardised(layer, rows):
+    """Standardised fp32 features by split."""
+    train = layer[rows["train"]].astype(np.float32)
+    scaler = StandardScaler().fit(train)
+    return {
+        split: scaler.transform(layer[where].astype(np.float32)) for split, where in rows.items()
+    }
+
+
+def scikit_learn(layer, rows, labels, spec):
+    """Test accuracy × 100."""
+    features = standardised(layer, rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # It says that 100 iterations do not converge.
+        model = LogisticRegression(max_iter=100).fit(features["train"], labels["train"])
+    return 100 * float((model.predict(features["test"]) == labels["test"]).mean())
+
+
+def loader_loop(layer, rows, labels, spec):
+    """Test accuracy × 100."""
+    torch.manual_seed(0)
+    features = {split: torch.from_numpy(x) for split, x in standardised(layer, rows).items()}
+    n_classes = int(labels["train"].max()) + 1
+    model = torch.nn.Sequential(
+        torch.nn.Linear(features["train"].shape[1], spec.hidden),
+        torch.nn.ReLU(),
+        torch.nn.Linear(spec.hidden, n_classes),
+    )
+    data = TensorDataset(features["train"], torch.from_numpy(labels["train"]))
+    loader = DataLoader(data, batch_size=64, shuffle=True)
+    adam = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for _ in range(spec.passes):
+        for x, y in loader:
+            adam.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            adam.step()
+    with torch.no_grad():
+        given = model(features["test"]).argmax(1).numpy()
+    return 100 * float((given == labels["test"]).mean())
+
+
+def parse() -> argparse.Namespace:
+    """Arguments."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--corpus", default="ewt")
+    parser.add_argument("--cache-dir", type=Path, default=default_cache())
+    parser.add_argument("--data-dir", type=Path, default=default_data_dir())
+    parser.add_argument("--probes", type=lambda text: text.split(","), default=["linear", "mlp"])
+    parser.add_argument(
+        "--layers",
+        type=lambda text: [int(part) for part in text.split(",")],
+        default=[0, 3, 6],
+        help="at which the peers are timed (default: 0,3,6)",
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
