@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from common.files import published
-from probes.results import Result, read_results
+from probes.results import LayerResult, Result, read_results
 
 COLUMNS = (
     "model",
@@ -26,8 +26,13 @@ COLUMNS = (
     "metric",
     "dev_score",
     "score",
+    "low",
+    "high",
     "best",
+    "p_best",
     "majority",
+    "type_majority",
+    "seed_sd",
     "seeds",
     "n_train",
     "n_test",
@@ -38,7 +43,11 @@ COLUMNS = (
     "key",
     "suite_version",
 )
-"""Columns of `leaderboard.csv`; `score` is seed 0's on test, `best` the layer chosen on dev."""
+"""Columns of `leaderboard.csv`.
+
+`score` is seed 0's on test, `low` and `high` its 95 % interval, `best` the layer chosen on dev,
+`p_best` the corrected p-value of the difference from it, `seed_sd` the spread over seeds.
+"""
 
 
 def tidy(results: Iterable[Result]) -> pd.DataFrame:
@@ -66,8 +75,12 @@ def _rows(result: Result) -> list[dict[str, object]]:
             "metric": result.task.metric,
             "dev_score": result.score(layer, "dev"),
             "score": result.score(layer),
+            **dict(zip(("low", "high"), _bounds(layer, result.task.metric), strict=True)),
             "best": layer.layer == best,
+            "p_best": layer.p_best,
             "majority": result.baselines["majority"][result.task.metric],
+            "type_majority": result.baselines["type majority"][result.task.metric],
+            "seed_sd": result.seed_spread(layer),
             "seeds": len(layer.cells),
             "n_train": result.examples.n["train"],
             "n_test": result.examples.n["test"],
@@ -80,6 +93,10 @@ def _rows(result: Result) -> list[dict[str, object]]:
         }
         for layer in result.layers
     ]
+
+
+def _bounds(layer: LayerResult, metric: str) -> tuple[float | None, float | None]:
+    return layer.intervals.get(metric) or (None, None)
 
 
 def write_leaderboard(output: Path) -> Path:

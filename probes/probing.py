@@ -28,9 +28,10 @@ from probes.results import (
     LayerResult,
     Scores,
 )
-from probes.scoring import Scorer, count_examples, majority, references
+from probes.scoring import Scorer, baselines, count_examples, references
 from probes.store import Vectors
 from probes.training import Batches, batch_bounds, fit, group_layers, predict
+from probes.uncertainty import with_uncertainty
 from probes.views import View
 
 Array = NDArray[Any]
@@ -117,15 +118,19 @@ def probe(
         seconds["score"] += time.perf_counter() - clock
         on_layers(len(group))
     test = scorers["test"]
+    clock = time.perf_counter()
+    all_predicted = np.concatenate(predictions)
+    layer_results = with_uncertainty(done, all_predicted[:, 0], test.gold, test.names)
+    seconds["score"] += time.perf_counter() - clock
     return Outcome(
-        layers=tuple(done),
-        baselines={"majority": majority(examples, train_labels, test)},
+        layers=layer_results,
+        baselines=baselines(examples, train_labels, test),
         references=references(examples, test),
         examples=count_examples(examples, test),
         group_metric=test.group_metric,
         probe_parameters=n_parameters,
         arrays={
-            "predicted": _compact(np.concatenate(predictions), n_outputs),
+            "predicted": _compact(all_predicted, n_outputs),
             "gold": _compact(test.gold.labels, n_outputs),
             "sentence": test.gold.sentence.astype(np.int32),
             "layers": np.array(layers, dtype=np.int32),

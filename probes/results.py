@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from common.errors import UserError
 from common.files import published
@@ -20,6 +20,9 @@ from probes.models import ModelRecord
 SCHEMA_VERSION = 2
 NUMERICS_VERSION = 2
 """Part of every key: raise it when the same inputs would give other scores."""
+
+ALPHA = 0.05
+"""Level of the tests behind a confidence set."""
 
 Scores = dict[str, float | None]
 """Metric → value; accuracies and F1 from 0 to 1. None where a metric is undefined."""
@@ -101,11 +104,19 @@ class Cell(Frozen):
     """Test score within each breakdown, by `group_metric`."""
 
 
+Interval = tuple[float, float] | None
+"""Lower and upper bound; None where the metric is undefined."""
+
+
 class LayerResult(Frozen):
     """All cells of one layer."""
 
     layer: int
     cells: tuple[Cell, ...]
+    intervals: dict[str, Interval] = Field(default_factory=dict)
+    """95 % intervals of seed 0's test scores, test sentences resampled."""
+    p_best: float | None = None
+    """Corrected p-value of its difference from the best layer on dev; None for that layer."""
 
 
 class Result(Frozen):
@@ -148,9 +159,25 @@ class Result(Frozen):
     @property
     def best_layer(self) -> LayerResult:
         """The layer with the best headline score on dev; the lower one if two are equal."""
-        return max(
-            self.layers, key=lambda layer: (_or_worst(self.score(layer, "dev")), -layer.layer)
+        return best_of(self.layers, self.task.metric)
+
+    @property
+    def confidence_set(self) -> tuple[int, ...]:
+        """Layers that the test data cannot separate from the best one at .05, it included."""
+        return tuple(
+            layer.layer for layer in self.layers if layer.p_best is None or layer.p_best >= ALPHA
         )
+
+    def seed_spread(self, layer: LayerResult) -> float | None:
+        """Standard deviation of a layer's headline score over seeds; None for a single one."""
+        scores = [cell.test[self.task.metric] for cell in layer.cells]
+        known = [score for score in scores if score is not None]
+        return float(np.std(known, ddof=1)) if len(known) > 1 else None
+
+
+def best_of(layers: Sequence[LayerResult], metric: str) -> LayerResult:
+    """The layer whose seed 0 is best by `metric` on dev; the lower one if two are equal."""
+    return max(layers, key=lambda x: (_or_worst(x.cells[0].dev[metric]), -x.layer))
 
 
 def _or_worst(value: float | None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,12 +57,26 @@ class Scorer:
         return rows
 
 
-def majority(examples: Examples, train_labels: Array, test: Scorer) -> Scores:
-    """Scores of the most frequent training label, or of the training mean."""
-    n = len(test.gold.labels)
-    if examples.classes:
-        return test.scores(np.full((1, n), np.bincount(train_labels).argmax()))[0]
-    return test.scores(np.full((1, n), train_labels.mean()))[0]
+def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
+    """Scores of what can be said without any vector.
+
+    "majority": the most frequent training label, or the training mean; "type majority": the same
+    among the training examples of an example's type, backing off to the former for a type that
+    train lacks. Ties go to the label that comes first.
+    """
+    of = _most_frequent if examples.classes else np.mean
+    by_type: dict[str, list[Any]] = defaultdict(list)
+    for example, label in zip(examples.splits["train"].examples, train_labels, strict=True):
+        by_type[example.type].append(label)
+    overall = of(train_labels)
+    said = {name: of(np.asarray(labels)) for name, labels in by_type.items()}
+    types = [example.type for example in examples.splits["test"].examples]
+    rules = np.array([[overall] * len(types), [said.get(name, overall) for name in types]])
+    return dict(zip(("majority", "type majority"), test.scores(rules), strict=True))
+
+
+def _most_frequent(labels: Array) -> int:
+    return int(np.bincount(labels).argmax())
 
 
 def references(examples: Examples, test: Scorer) -> dict[str, Scores]:

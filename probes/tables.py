@@ -100,11 +100,13 @@ def markdown(results: Sequence[Result]) -> str:
         lines.append("| " + " | ".join(header) + " |")
         lines.append("| --- |" + " ---: |" * len(chosen))
         for name, entries in rows.items():
-            marked = [f"**{text}**" if best else text for text, best, _ in entries]
+            marked = [_marked(entry) for entry in entries]
             lines.append("| " + " | ".join([name, *marked]) + " |")
         lines.append("")
     lines += [
-        "Bold: the best layer on dev. Layer 0 is the embedding output.",
+        "Bold: the best layer on dev. Starred: the test data cannot separate the layer from it "
+        "(paired bootstrap over sentences, Holm-corrected, .05), which is not to say that they are "
+        "equal. ± half a 95 % interval. Layer 0 is the embedding output. Decodable is not used.",
         "",
         "## Beside the headline, at the best layer",
         "",
@@ -121,6 +123,11 @@ def markdown(results: Sequence[Result]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _marked(entry: Entry) -> str:
+    text = f"**{entry.text}**" if entry.best else entry.text + "*" * entry.tied
+    return f"{text} ± {entry.half}" if entry.half else text
 
 
 def _details(result: Result) -> str:
@@ -140,13 +147,17 @@ class Entry(NamedTuple):
 
     Attributes:
         text: the score.
+        half: half the length of its 95 % interval, as text; empty if it has none.
         best: whether its layer is the best on dev.
+        tied: whether the data cannot separate its layer from the best.
         place: 0 for the worst layer's test score of the task, 1 for the best; -1 for none.
     """
 
     text: str
-    best: bool
-    place: float
+    half: str = ""
+    best: bool = False
+    tied: bool = False
+    place: float = -1.0
 
 
 def layer_entries(results: Sequence[Result]) -> dict[int, list[Entry]]:
@@ -162,8 +173,19 @@ def layer_entries(results: Sequence[Result]) -> dict[int, list[Entry]]:
             low, high = (min(known), max(known)) if known else (0.0, 1.0)
             place = 0.0 if value is None or high == low else (value - low) / (high - low)
             best = number == result.best_layer.layer
-            rows[number].append(Entry(shown(value, result.task.metric), best, place))
+            tied = number in result.confidence_set and not best
+            half = _half(result, number)
+            rows[number].append(Entry(shown(value, result.task.metric), half, best, tied, place))
     return rows
+
+
+def _half(result: Result, number: int) -> str:
+    """Half the length of the interval of a layer's headline score."""
+    bounds = [x.intervals.get(result.task.metric) for x in result.layers if x.layer == number]
+    if not bounds or bounds[0] is None:
+        return ""
+    low, high = bounds[0]
+    return shown((high - low) / 2, result.task.metric)
 
 
 def _other_entries(results: Sequence[Result]) -> dict[str, list[Entry]]:
@@ -171,7 +193,7 @@ def _other_entries(results: Sequence[Result]) -> dict[str, list[Entry]]:
     named = [{**result.baselines, **result.references} for result in results]
     return {
         name: [
-            Entry(shown(scores.get(name, {}).get(r.task.metric), r.task.metric), False, -1.0)
+            Entry(shown(scores.get(name, {}).get(r.task.metric), r.task.metric))
             for r, scores in zip(results, named, strict=True)
         ]
         for name in dict.fromkeys(name for scores in named for name in scores)
@@ -197,7 +219,7 @@ def print_tables(results: Sequence[Result], console: Console) -> None:
         first = chosen[0]
         table = Table(
             title=Text(f"{first.model.name} · {first.corpus.name} · {family} probe · test"),
-            caption="★ best layer on dev · colour: worst to best layer of each task",
+            caption="★ best layer on dev · ☆ not separable from it (.05) · ± half a 95 % interval",
         )
         table.add_column("layer", justify="right", no_wrap=True)
         for result in chosen:
@@ -206,8 +228,13 @@ def print_tables(results: Sequence[Result], console: Console) -> None:
             table.add_row(
                 name,
                 *(
-                    Text(text + (" ★" if best else "  "), style=_style(best, place))
-                    for text, best, place in entries
+                    Text(
+                        entry.text
+                        + (f"±{entry.half.removeprefix('0')}" if entry.half else "")
+                        + ("★" if entry.best else "☆" if entry.tied else " "),
+                        style=_style(entry.best, entry.place),
+                    )
+                    for entry in entries
                 ),
                 end_section=name == str(chosen[0].layers[-1].layer),
             )

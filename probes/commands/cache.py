@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from common.errors import UserError
-from probes.config import default_cache
+from common.places import default_cache
 from probes.store import FORMAT, PARTIAL, damage_of, read_manifest
 
-SUMMARY = "list, verify and prune stored word vectors"
+SUMMARY = "List, verify and prune stored word vectors."
 
 WHOLE, UNFINISHED, DAMAGED, UNUSED = "whole", "unfinished", "damaged", "unused format"
 _BROKEN = "broken"
