@@ -146,7 +146,7 @@ def _main(arguments: list[str]) -> int:
     sources = find_models(models, config)
 
     from probes.run import run_models
-    from probes.session import Subject
+    from probes.subject import Subject
 
     command = shlex.join(["python", "run_probes.py", *arguments])
     run_models(config, [Subject(source, config) for source in sources], command)
