@@ -25,6 +25,10 @@ _NONCHARACTER = "\uffff"
 """Stands before the names of special tokens; Unicode keeps it out of all text."""
 
 
+_TEXTS_AT_ONCE = 1024
+"""What the tokenizer says of a text takes many times the room of its ids, until it is dropped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """A text as subwords.
@@ -79,11 +83,16 @@ class WordTokenizer:
             UserError: a word yields no subword and the tokenizer has no unknown token, or the
                 tokenizer's word ids do not assign its subwords to the words in order.
         """
-        batch = [[self._space + word for word in text.words] for text in texts]
-        encodings = self._backend.encode_batch(
-            batch, is_pretokenized=True, add_special_tokens=False
-        )
-        return [self._pieces(t, e) for t, e in zip(texts, encodings, strict=True)]
+        found: list[Pieces] = []
+        for first in range(0, len(texts), _TEXTS_AT_ONCE):
+            part = texts[first : first + _TEXTS_AT_ONCE]
+            encodings = self._backend.encode_batch(
+                [[self._space + word for word in text.words] for text in part],
+                is_pretokenized=True,
+                add_special_tokens=False,
+            )
+            found += [self._pieces(t, e) for t, e in zip(part, encodings, strict=True)]
+        return found
 
     def _pieces(self, text: Text, encoding: Any) -> Pieces:
         ids = np.asarray(encoding.ids, dtype=np.int64)

@@ -1,8 +1,8 @@
 """Memory that is freed between operations stays with the process while a model runs.
 
 By default the C library gives large blocks back to the system and asks for them again, and
-the system clears every page anew: on two cores that costs a small model's forward pass a
-tenth of its speed, and more the larger the batch.
+the system clears every page anew, which costs the more the larger the batch
+(docs/performance.md).
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def _main(arguments: list[str]) -> int:
     source = find_corpus(*config.corpus, **config.corpus_request)
 
     from probes.run import run_models
-    from probes.session import Subject
+    from probes.subject import Subject
 
     command = shlex.join(["python", "run_probes.py", *arguments])
     run_models(config, source, [Subject(model, config) for model in sources], command)

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from data.sentence import Corpus
 from probes import __version__
 from probes.alignment import Ints
 from probes.config import ProbeSpec
@@ -242,13 +241,6 @@ def _compact(array: Array, n_outputs: int) -> Array:
 def encoding_record(manifest: Mapping[str, Any]) -> EncodingRecord:
     """What a store's manifest says about how its vectors came about."""
     return EncodingRecord(**{name: manifest[name] for name in EncodingRecord.model_fields})
-
-
-def corpus_counts(corpus: Corpus) -> tuple[dict[str, int], dict[str, int]]:
-    """Sentences and words by split."""
-    sentences = {split: len(part) for split, part in corpus.splits.items()}
-    words = {split: sum(map(len, part)) for split, part in corpus.splits.items()}
-    return sentences, words
 
 
 def provenance(command: str) -> dict[str, str]:

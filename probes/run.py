@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 from rich.console import Console
 
 from common.errors import UserError
@@ -18,14 +17,11 @@ from common.terminal import progress
 from data.find import find_corpus
 from data.sources import Source
 from probes.config import RunConfig, validate
-from probes.encoder import Encoder
 from probes.leaderboard import tidy, write_leaderboard
-from probes.loading import MAP, pick_device
 from probes.models import ModelSource, find_models
 from probes.plan import make_plan
 from probes.results import Result
-from probes.scoring import require_metrics
-from probes.session import LazyCorpus, Session, Subject
+from probes.subject import LazyCorpus, Subject
 from probes.tables import comparable, layer_table, print_tables, write_tables
 from tasks.builtin import tasks
 from tasks.columns import task_of
@@ -108,6 +104,8 @@ def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConf
     if "dtype" in config.model_fields_set and config.dtype != dtype:
         raise UserError(f"dtype={config.dtype}: the model in memory is in {dtype}; convert it.")
     config = config.model_copy(update={"dtype": dtype})
+    from probes.encoder import Encoder
+
     label = name or type(network).__name__
     encoder = Encoder(network, tokenizer, name=label, device=config.device)
     digest = encoder.info.digest
@@ -119,28 +117,31 @@ def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConf
 def run_models(
     config: RunConfig, source: Source, subjects: Sequence[Subject], command: str = ""
 ) -> Results:
-    """Probe every model on the corpus `source`; write and print what is found."""
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
-    if config.device != MAP:
-        pick_device(config.device)
-    for folder in (config.output, config.cache_dir):
-        require_writable(folder)
+    """Probe every model on the corpus `source`; write and print what is found.
+
+    Torch is imported, and the corpus parsed, only if something remains to be computed.
+    """
     corpus = LazyCorpus(source)
     chosen, skipped = _choose_tasks(config, corpus)
-    for task in chosen:
-        require_metrics((task.metric, *task.also))
+    plans = [make_plan(config, subject.source, source, chosen) for subject in subjects]
+    if any(plan.todo for plan in plans):
+        _prepare(config, chosen)
+    for folder in (config.output, config.cache_dir):
+        require_writable(folder)
     console = Console(quiet=progress.quiet)
     results: list[Result] = []
     try:
-        for subject in subjects:
-            plan = make_plan(config, subject.source, source, chosen)
+        for subject, plan in zip(subjects, plans, strict=True):
             if plan.done:
                 progress.say(f"{subject.source.name}: {len(plan.done)} results are there already")
             found = list(plan.done)
-            session = Session(config, subject, corpus, plan, command)
             try:
-                found.extend(session.work_off())
+                if plan.todo:
+                    from probes.session import Session
+
+                    found.extend(
+                        Session(config, subject, corpus, plan, command, skipped).work_off()
+                    )
             finally:
                 # Whatever stops a run, what it finished is on the table.
                 if found:
@@ -149,11 +150,29 @@ def run_models(
                     print_tables(table, console)
                     progress.say("wrote   " + ", ".join(str(path) for path in paths))
             results += found
-            skipped |= session.skipped
     finally:
         if config.output.exists():
             progress.say(f"wrote   {write_leaderboard(config.output)}")
     return Results(tuple(results), skipped)
+
+
+def _prepare(config: RunConfig, chosen: Sequence[Task]) -> None:
+    """What can be checked and set before anything is computed.
+
+    Raises:
+        UserError: there is no such device, or a task names an unknown metric.
+    """
+    import torch
+
+    from probes.loading import MAP, pick_device
+    from probes.scoring import require_metrics
+
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    if config.device != MAP:
+        pick_device(config.device)
+    for task in chosen:
+        require_metrics((task.metric, *task.also))
 
 
 def _choose_tasks(config: RunConfig, corpus: LazyCorpus) -> tuple[list[Task], dict[str, str]]:

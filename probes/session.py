@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import groupby
 
 from common.errors import UserError
 from common.terminal import progress
-from data.sentence import Corpus
-from data.sources import Source
 from probes import __version__
 from probes.config import RunConfig
-from probes.encoder import Encoder, load_encoder
 from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
-from probes.models import ModelSource
 from probes.plan import FitUnit, Plan
-from probes.probing import corpus_counts, encoding_record, probe, provenance
+from probes.probing import encoding_record, probe, provenance
 from probes.results import (
     SCHEMA_VERSION,
     CorpusRecord,
@@ -28,71 +23,9 @@ from probes.results import (
     write_result,
 )
 from probes.store import StoreKey, Vectors
+from probes.subject import LazyCorpus, Subject, corpus_counts, per_split
 from probes.views import View, ViewName
 from tasks.task import Task
-
-
-@dataclass
-class Subject:
-    """A model to probe: found, and loaded when it is first needed."""
-
-    source: ModelSource
-    config: RunConfig
-    loaded: Encoder | None = None
-
-    @cached_property
-    def encoder(self) -> Encoder:
-        """The model, on its device."""
-        if self.loaded is not None:
-            return self.loaded
-        clock = time.perf_counter()
-        encoder = load_encoder(
-            self.source,
-            device=self.config.device,
-            dtype=self.config.dtype,
-            trust_remote_code=self.config.trust_remote_code,
-        )
-        info = encoder.info
-        progress.say(
-            f"model   {info.name} · {info.architecture} · {info.n_layers} layers × "
-            f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · window {info.window} "
-            f"· {encoder.device} · loaded in {time.perf_counter() - clock:.1f} s"
-        )
-        return encoder
-
-
-@dataclass
-class LazyCorpus:
-    """A corpus that is read when it is first looked into."""
-
-    source: Source
-
-    @property
-    def layers(self) -> frozenset[str]:
-        """The annotation layers that it has; reads it only if nothing else can tell."""
-        layers = self.source.layers
-        return self.value.layers if layers is None else layers
-
-    @cached_property
-    def value(self) -> Corpus:
-        """The sentences; counts and fingerprint are printed."""
-        clock = time.perf_counter()
-        corpus = self.source.load()
-        sentences, words = corpus_counts(corpus)
-        progress.say(
-            f"corpus  {' '.join(filter(None, (corpus.name, corpus.version)))} "
-            f"({corpus.licence or 'licence not stated'}) · "
-            f"{per_split(sentences)} sentences, {per_split(words)} words · fingerprint "
-            f"{corpus.fingerprint[:16]} · read in {time.perf_counter() - clock:.1f} s"
-        )
-        for what, count in corpus.notes.items():
-            progress.say(f"        {what}: {count:,}")
-        return corpus
-
-
-def per_split(counts: dict[str, int]) -> str:
-    """Counts of train, dev and test as one text: ``12,544 / 2,001 / 2,077``."""
-    return " / ".join(f"{count:,}" for count in counts.values())
 
 
 def _distribution(examples: Examples, shown: int = 10) -> str:
@@ -114,7 +47,8 @@ class Session:
     corpus: LazyCorpus
     plan: Plan
     command: str
-    skipped: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str]
+    """Tasks that turn out not to be served, and why; added to."""
 
     def work_off(self) -> Iterator[Result]:
         """Compute the plan's units, writing each result the moment it is done.

@@ -72,17 +72,22 @@ def shown(value: float | None, metric: str) -> str:
 
 def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
     """Write `layers.csv`, `layers.md` and `layers.png` into `folder`."""
-    from probes.heatmap import draw_heat_map
-
     paths = [folder / f"layers.{suffix}" for suffix in ("csv", "md", "png")]
     families = list(dict.fromkeys(result.probe.family for result in results))
     wide = pd.concat([layer_table(results, f).add_suffix(f" ({f})") for f in families], axis=1)
     with published(paths[0]) as temporary:
         wide.to_csv(temporary, float_format="%.6f", lineterminator="\n")
-    with published(paths[1]) as temporary:
-        temporary.write_text(markdown(results), encoding="utf-8")
+    text = markdown(results)
+    if paths[1].is_file() and paths[2].is_file() and paths[1].read_text("utf-8") == text:
+        return paths
+    # The picture shows what the text says and takes a second; it is drawn first, so that the
+    # text is never newer than the picture.
+    from probes.heatmap import draw_heat_map
+
     with published(paths[2]) as temporary:
         draw_heat_map(temporary, results)
+    with published(paths[1]) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return paths
 
 

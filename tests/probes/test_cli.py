@@ -57,3 +57,21 @@ def test_questions_are_answered_without_torch(flag):
     assert done.returncode == 0, done.stderr
     expected = {"--help": "--tasks", "--list-tasks": "span_f1", "--list-corpora": "English-EWT"}
     assert expected[flag] in done.stdout
+
+
+def test_a_second_run_imports_no_torch_and_redraws_nothing(tiny_bert, tmp_path):
+    command = (
+        "import sys; from probes.cli import main; status = main(sys.argv[1:]); "
+        "print('torch' in sys.modules); sys.exit(status)"
+    )
+    flags = ["--model", str(tiny_bert), "--tasks", "depth", "--probes", "linear", "--limit", "30"]
+    flags += ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c"), "-q"]
+    drawn = []
+    for imports_torch in (True, False):
+        done = subprocess.run(
+            [sys.executable, "-c", command, *flags], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split()[-1] == str(imports_torch)
+        (picture,) = (tmp_path / "r").rglob("layers.png")
+        drawn.append(picture.stat().st_mtime_ns)
+    assert drawn[0] == drawn[1]

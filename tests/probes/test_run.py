@@ -100,7 +100,7 @@ def test_the_same_run_again_computes_nothing_and_changes_nothing(tiny_bert, tmp_
     def never(*args, **kwargs):
         raise AssertionError("the model was loaded, or the corpus read")
 
-    monkeypatch.setattr("probes.session.load_encoder", never)
+    monkeypatch.setattr("probes.encoder.load_encoder", never)
     monkeypatch.setattr("data.sources.Source.load", never)
     assert scores(run(tiny_bert, tmp_path)) == scores(first)
     after = {p: p.read_bytes() for p in (tmp_path / "results").rglob("*") if p.is_file()}

@@ -1,0 +1,92 @@
+"""What a run is about: a model and a corpus, each read when it is first needed.
+
+No torch here before that: a run that has nothing left to compute does without.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from common.terminal import progress
+from data.sentence import Corpus
+from data.sources import Source
+from probes.config import RunConfig
+from probes.models import ModelSource
+
+if TYPE_CHECKING:
+    from probes.encoder import Encoder
+
+
+@dataclass
+class Subject:
+    """A model to probe: found, and loaded when it is first needed."""
+
+    source: ModelSource
+    config: RunConfig
+    loaded: Encoder | None = None
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The model, on its device."""
+        if self.loaded is not None:
+            return self.loaded
+        from probes.encoder import load_encoder
+
+        clock = time.perf_counter()
+        encoder = load_encoder(
+            self.source,
+            device=self.config.device,
+            dtype=self.config.dtype,
+            trust_remote_code=self.config.trust_remote_code,
+        )
+        info = encoder.info
+        progress.say(
+            f"model   {info.name} · {info.architecture} · {info.n_layers} layers × "
+            f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · window {info.window} "
+            f"· {encoder.device} · loaded in {time.perf_counter() - clock:.1f} s"
+        )
+        return encoder
+
+
+@dataclass
+class LazyCorpus:
+    """A corpus that is read when it is first looked into."""
+
+    source: Source
+
+    @property
+    def layers(self) -> frozenset[str]:
+        """The annotation layers that it has; reads it only if nothing else can tell."""
+        layers = self.source.layers
+        return self.value.layers if layers is None else layers
+
+    @cached_property
+    def value(self) -> Corpus:
+        """The sentences; counts and fingerprint are printed."""
+        clock = time.perf_counter()
+        corpus = self.source.load()
+        sentences, words = corpus_counts(corpus)
+        progress.say(
+            f"corpus  {' '.join(filter(None, (corpus.name, corpus.version)))} "
+            f"({corpus.licence or 'licence not stated'}) · "
+            f"{per_split(sentences)} sentences, {per_split(words)} words · fingerprint "
+            f"{corpus.fingerprint[:16]} · read in {time.perf_counter() - clock:.1f} s"
+        )
+        for what, count in corpus.notes.items():
+            progress.say(f"        {what}: {count:,}")
+        return corpus
+
+
+def per_split(counts: dict[str, int]) -> str:
+    """Counts of train, dev and test as one text: ``12,544 / 2,001 / 2,077``."""
+    return " / ".join(f"{count:,}" for count in counts.values())
+
+
+def corpus_counts(corpus: Corpus) -> tuple[dict[str, int], dict[str, int]]:
+    """Sentences and words by split."""
+    sentences = {split: len(part) for split, part in corpus.splits.items()}
+    words = {split: sum(map(len, part)) for split, part in corpus.splits.items()}
+    return sentences, words
