@@ -23,6 +23,10 @@ class Progress:
         if not self.quiet:
             tqdm.write(message, file=sys.stderr)
 
+    def insist(self, message: str) -> None:
+        """One line, said even to those who asked for quiet: terms that they have to know."""
+        tqdm.write(message, file=sys.stderr)
+
     def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Any:
         """A progress bar; invisible when standard error is not a terminal."""
         return tqdm(

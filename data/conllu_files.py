@@ -45,6 +45,8 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     document = ""
     places: dict[str, int] = {}
     for first, lines in _blocks(read_text(path)):
+        if all(line.startswith("#") for line in lines):
+            continue
         tokens = _parse(lines, path, first)
         if "newdoc id" in tokens.metadata or "newdoc" in tokens.metadata:
             document = tokens.metadata.get("newdoc id") or f"{path.stem}-{first}"
@@ -79,15 +81,22 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
-    """One sentence; comments alone make one without words."""
+    """One sentence."""
     for i, line in enumerate(lines):
-        if not line.startswith("#") and line.count("\t") != _COLUMNS - 1:
+        if line.startswith("#"):
+            continue
+        columns = line.split("\t")
+        if len(columns) != _COLUMNS:
             raise UserError(
-                f"{path}, line {first + i}: {line.count(chr(9)) + 1} columns where {_COLUMNS} were "
-                "expected, with tabs between them: not valid CoNLL-U; mend the file."
+                f"{path}, line {first + i}: {len(columns)} columns where {_COLUMNS} were expected, "
+                "with tabs between them: not valid CoNLL-U; mend the file."
             )
+        if not all(column.strip() for column in columns):
+            empty = [bool(column.strip()) for column in columns].index(False) + 1
+            raise UserError(f"{path}, line {first + i}: column {empty} is empty; write _ for none.")
     try:
-        (tokens,) = conllu.parse("\n".join(lines))
+        # The parser takes two spaces for a tab.
+        (tokens,) = conllu.parse("\n".join(re.sub(" {2,}", " ", line) for line in lines))
         return tokens
     except _BROKEN as error:
         number = next((first + i for i, line in enumerate(lines) if not _sound(line)), first)

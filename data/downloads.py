@@ -7,14 +7,16 @@ nothing that could be taken for the file.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from common.errors import UserError
 from common.files import published, sha256, writing
@@ -25,7 +27,6 @@ TIMEOUT = 30.0
 """Seconds without a byte after which a server is given up."""
 
 _INCOMING = ".incoming"
-_PARALLEL_RUN = "another run is downloading; waiting for it"
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,31 @@ class Remote:
     Attributes:
         name: under which it is kept.
         url: where it comes from.
-        sha256: of what is kept; None where only the content of an archive can be pinned.
-        pattern: names under which users may have it; `name` if empty.
-        keep: for an archive of which only a part is wanted: reads the download, checks its
-            content and writes what is kept; raises UserError for other content.
+        sha256: of what is kept.
+        archive: where only a part of what is downloaded is kept.
     """
 
     name: str
     url: str
-    sha256: str | None
-    pattern: str = ""
-    keep: Callable[[Path, Path], None] | None = None
+    sha256: str
+    archive: Archive | None = None
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A download whose bytes are not promised, so that what is checked is the content.
+
+    Attributes:
+        pattern: names under which users may have it, whole or in part.
+        names: names under which a mirror may have it, besides that of what is kept.
+        check: reads it; raises UserError for other content.
+        keep: reads it, checks it, and writes the part that is kept, always the same bytes.
+    """
+
+    pattern: str
+    names: tuple[str, ...]
+    check: Callable[[Path], object]
+    keep: Callable[[Path, Path], object]
 
 
 @dataclass(frozen=True)
@@ -76,16 +91,19 @@ class Shelf:
         Raises:
             UserError: there is no such `data_dir`.
         """
-        candidates: list[Path] = []
+        kept = self.folder / remote.name
+        candidates = [kept] if kept.is_file() else []
         if self.data_dir is not None:
             if not self.data_dir.is_dir():
                 raise UserError(f"--data-dir {self.data_dir}: there is no such folder.")
-            candidates = sorted(self.data_dir.rglob(remote.pattern or remote.name))
-        kept = self.folder / remote.name
-        for path in [*candidates, kept] if kept.is_file() else candidates:
-            if remote.sha256 is None or (found := sha256(path)) == remote.sha256:
+            names = [remote.name, *([remote.archive.pattern] if remote.archive else [])]
+            here = {path for name in names for path in self.data_dir.rglob(name) if path.is_file()}
+            candidates = [*sorted(here), *candidates]
+        for path in candidates:
+            why = _other(path, remote)
+            if not why:
                 return path
-            progress.say(f"passed over {path}: its sha256 is {found}, not {remote.sha256}")
+            progress.say(f"passed over {path}: {why}")
         return None
 
     def get(self, corpus: str, wanted: Mapping[str, Remote], terms: str) -> dict[str, Path]:
@@ -108,7 +126,7 @@ class Shelf:
                 "or name its folder with --data-dir (or PROBES_DATA_DIR)."
             )
         if missing:
-            progress.say(terms)
+            progress.insist(terms)
             self._download(missing)
         return {role: path or self.folder / wanted[role].name for role, path in found.items()}
 
@@ -116,48 +134,100 @@ class Shelf:
         incoming = self.folder / _INCOMING
         with writing(incoming):
             incoming.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder / ".lock")
-        if lock.is_locked:
-            progress.say(_PARALLEL_RUN)
-        with lock:
-            for remote in missing:
-                path = self.folder / remote.name
-                # Another run may have brought it while this one waited.
-                if not (path.is_file() and remote.sha256 in (None, sha256(path))):
-                    self._fetch(remote, incoming, path)
-            # What a killed run left behind; nobody else writes here under the lock.
-            shutil.rmtree(incoming, ignore_errors=True)
+        with _waiting(FileLock(self.folder / ".lock")):
+            try:
+                for remote in missing:
+                    path = self.folder / remote.name
+                    # Another run may have brought it while this one waited.
+                    if not (path.is_file() and sha256(path) == remote.sha256):
+                        self._fetch(remote, incoming, path)
+            finally:
+                # What broke off, here or in a run that was killed; nobody else writes here now.
+                shutil.rmtree(incoming, ignore_errors=True)
 
     def _fetch(self, remote: Remote, incoming: Path, path: Path) -> None:
         """Download one file, check it, move it into place."""
         import pooch
-        import requests
 
         # Its messages would repeat ours.
         pooch.get_logger().setLevel(logging.WARNING)
-        url = f"{self.mirror.rstrip('/')}/{quote(remote.name)}" if self.mirror else remote.url
-        progress.say(f"fetch   {url}")
-        arrived = incoming / remote.name
-        with progress.bar(remote.name, total=0, unit="B", unit_scale=True) as bar, writing(path):
-            downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)
+        urls = [remote.url]
+        if self.mirror:
+            names = (remote.name, *(remote.archive.names if remote.archive else ()))
+            urls = [f"{self.mirror.rstrip('/')}/{quote(name)}" for name in names]
+        with writing(path):
+            for url in urls:
+                progress.say(f"fetch   {url}")
+                ready = _arrived(remote, url, incoming, last=url == urls[-1])
+                if ready is not None:
+                    with published(path) as temporary:
+                        ready.replace(temporary)
+                    return
+
+
+def _arrived(remote: Remote, url: str, incoming: Path, last: bool) -> Path | None:
+    """The file to keep, whole and checked; None for an address without it, unless it is the last.
+
+    Raises:
+        UserError: it does not arrive, or has other content, each time that it is asked for.
+    """
+    import pooch
+    import requests
+
+    arrived, kept = incoming / "arrived", incoming / "kept"
+    known = None if remote.archive else remote.sha256
+    for attempt in range(RETRIES + 1):
+        with progress.bar(remote.name, total=0, unit="B", unit_scale=True) as bar:
+            load = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)
             try:
-                pooch.core.stream_download(
-                    url, arrived, remote.sha256, downloader, retry_if_failed=RETRIES
-                )
+                pooch.core.stream_download(url, arrived, known, load)
+                if remote.archive is None:
+                    return arrived
+                remote.archive.keep(arrived, kept)
+                return kept
             except requests.RequestException as error:
-                raise UserError(_unreachable(remote, url, error)) from error
-            except ValueError as error:  # other bytes, said by pooch with both digests
-                raise UserError(
-                    f"{url}: has not the registered content, {RETRIES + 1} times over "
-                    f"(expected sha256 {remote.sha256}); the origin may have changed, or "
-                    "something on the way alters files. Nothing was kept."
-                ) from error
-            with published(path) as temporary:
-                if remote.keep is None:
-                    arrived.replace(temporary)
-                else:
-                    remote.keep(arrived, temporary)
-        arrived.unlink(missing_ok=True)
+                response = error.response
+                if not last and response is not None and response.status_code == 404:
+                    return None
+                if attempt == RETRIES:
+                    raise UserError(_unreachable(remote, url, error)) from error
+            except (ValueError, UserError) as error:
+                if attempt == RETRIES:
+                    raise UserError(
+                        f"{url}: has not the registered content, {RETRIES + 1} times over; the "
+                        "origin may have changed, or something on the way alters files. "
+                        "Nothing was kept."
+                    ) from error
+        time.sleep(attempt + 1)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _other(path: Path, remote: Remote) -> str:
+    """In what a file is another than the registered one; empty if it is that."""
+    found = sha256(path)
+    if found == remote.sha256:
+        return ""
+    if remote.archive is None or path.name == remote.name:
+        return f"its sha256 is {found}, not {remote.sha256}"
+    try:
+        remote.archive.check(path)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+@contextlib.contextmanager
+def _waiting(lock: FileLock) -> Iterator[None]:
+    """Hold the lock, saying so if another run has it first."""
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        progress.say("another run is downloading; waiting for it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _unreachable(remote: Remote, url: str, error: Exception) -> str:

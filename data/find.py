@@ -31,9 +31,7 @@ def find_corpus(*names: str, **asked: Any) -> Source:
     """
     request = CorpusRequest(names, **asked)
     if names and names[0] in corpora and len(names) == 1:
-        _refuse_unused(request)
-        if request.split_by:
-            raise UserError(f"--split-by: {names[0]} has its own splits; leave the flag out.")
+        _refuse_unused(request, "task_from", "annotate", "split_by")
         source = corpora.get(names[0]).find(request)
     else:
         source = _find_own(request)
@@ -65,19 +63,21 @@ def _find_own(request: CorpusRequest) -> Source:
     name = " ".join(request.corpus)
     require_known(request.corpus, request.task_from)
     if not paths:
+        _refuse_unused(request, "annotate")
         from data.labelled import find_dataset
 
         return find_dataset(name, request)
     endings = {path.suffix.lower() for path in paths}
     label = _label(request.corpus, paths)
     if endings <= TREEBANK:
-        _refuse_unused(request)
+        _refuse_unused(request, "task_from", "annotate")
         return find_treebank(label, paths, request)
     if endings <= TABLES and len(endings) == 1:
         if not request.task_from:
             raise UserError(
                 f"--corpus {name}: name its label column with --task-from, such as ner_tags."
             )
+        _refuse_unused(request, "annotate")
         from data.labelled import find_table
 
         return find_table(label, paths, request)
@@ -87,6 +87,7 @@ def _find_own(request: CorpusRequest) -> Source:
                 f"--corpus {name}: raw text has no annotation; name a spaCy pipeline with "
                 "--annotate, such as en_core_web_sm."
             )
+        _refuse_unused(request, "task_from")
         from data.raw_text import find_text
 
         return find_text(label, paths, request)
@@ -96,13 +97,13 @@ def _find_own(request: CorpusRequest) -> Source:
     )
 
 
-def _refuse_unused(request: CorpusRequest) -> None:
+def _refuse_unused(request: CorpusRequest, *fields: str) -> None:
     """Flags that this kind of corpus has no use for are an error: ignored, they mislead."""
-    for flag, value in (("--task-from", request.task_from), ("--annotate", request.annotate)):
-        if value:
+    for field in fields:
+        if getattr(request, field):
             raise UserError(
-                f"{flag}: --corpus {' '.join(request.corpus)} brings its own annotation; "
-                "leave the flag out."
+                f"--{field.replace('_', '-')}: --corpus {' '.join(request.corpus)} has no use for "
+                "it; leave the flag out."
             )
 
 
@@ -114,10 +115,10 @@ def expand(names: Sequence[str]) -> list[Path]:
     """
     paths: set[Path] = set()
     for name in names:
-        path = Path(name).expanduser()
         try:
+            path = Path(name).expanduser()
             if path.is_dir():
-                found = [p for p in path.iterdir() if p.suffix.lower() in _KINDS]
+                found = [p for p in path.iterdir() if _is_data(p)]
                 if not found:
                     kinds = ", ".join(sorted(_KINDS))
                     raise UserError(f"--corpus {name}: the folder holds none of {kinds} files.")
@@ -126,15 +127,19 @@ def expand(names: Sequence[str]) -> list[Path]:
             elif path.is_file():
                 paths.add(path)
             elif matches := glob.glob(str(path)):
-                paths.update(Path(match) for match in matches if Path(match).is_file())
+                paths.update(p for p in map(Path, matches) if _is_data(p))
             elif len(names) > 1:
                 raise UserError(f"--corpus {name}: there is no such file.")
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             raise UserError(f"--corpus {name[:80]}: not a usable path ({error}).") from error
     return sorted(paths)
 
 
 _KINDS = TREEBANK | TABLES | TEXT
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix.lower() in _KINDS and path.is_file() and not path.name.startswith(".")
 
 
 def _without_notes(paths: list[Path]) -> list[Path]:

@@ -1,17 +1,22 @@
-"""Labelled data that users bring, through `datasets`: the hub, JSON Lines, CSV, Parquet.
+"""Labelled data that users bring: JSON Lines, CSV, Parquet, or a dataset on the hub.
 
 A row is a sentence: `tokens`, and label columns, which hold a label for each token or one for
 the sentence. In CSV, where a cell holds one text, tokens and their labels stand with spaces
 between them. A column `split` says the split, a column `document` the document.
+
+Parquet and the hub are read by `datasets`, which knows the names of classes. Formats that are
+text are read as they stand, without guessing types: a guess makes a date of the word
+"2020-01-01", and one class of "01" and "1".
 """
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,16 +24,18 @@ from typing import TYPE_CHECKING, Any
 from common.errors import UserError
 from common.files import read_text, sha256
 from common.hub import snapshot
+from common.terminal import progress
 from data.columns import Rows, read_rows, understand
 from data.sentence import SPLITS, Corpus
 from data.sources import CorpusRequest, Source
-from data.splits import canonical_split, complete, require_splits, split_in_name
+from data.splits import UNNAMED, canonical_split, complete, files_by_split, require_splits
 
 if TYPE_CHECKING:
     import datasets
 
-_UNNAMED = "all"
-_LOADERS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
+Table = tuple[dict[str, list[Any]], list[int]]
+"""Columns by name, and the line number of each row; no numbers where rows are not lines."""
+
 _HUB_WAYS_OUT = "Give --corpus a file of your own (.jsonl, .csv, .parquet)."
 
 
@@ -42,21 +49,13 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     Raises:
         UserError: a file is damaged, a column is missing, or a split is.
     """
-    files: dict[str, tuple[Path, ...]] = {}
-    for path in paths:
-        _, split = split_in_name(path.stem) or ("", _UNNAMED)
-        files[split] = (*files.get(split, ()), path)
-    if _UNNAMED in files and len(files) > 1:
-        raise UserError(
-            f"--corpus {name}: {files[_UNNAMED][0]} does not say its split, though other files "
-            "do; name it like my-train.jsonl."
-        )
-    rows = [
-        row
-        for split, part in files.items()
-        for path in part
-        for row in _read_file(path, split, request)
-    ]
+    files = files_by_split(name, paths)
+    rows = []
+    for split, part in files.items():
+        for path in part:
+            kind = path.suffix.lower()
+            table, lines = _READERS[kind](path)
+            rows.append(_rows(table, split, str(path), request, lines, spaced=kind == ".csv"))
     identity = {
         f"{split} {i}": sha256(path) for split, part in files.items() for i, path in enumerate(part)
     }
@@ -67,7 +66,8 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
     """A dataset on the hub, `name` or `name:configuration`; its code, if any, is never run.
 
     Raises:
-        UserError: it cannot be had, has several configurations, or lacks a column.
+        UserError: it cannot be had, has several configurations, lacks a column, or names files
+            outside itself.
     """
     repository, _, configuration = name.partition(":")
     folder, commit = snapshot(
@@ -79,24 +79,55 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         patterns=None,
         ways_out=_HUB_WAYS_OUT,
     )
-    from datasets import DatasetDict
-
-    with _loading(f"--corpus {name}") as load:
-        found = load(str(folder), configuration or None)
-    assert isinstance(found, DatasetDict)
+    licence = _card(folder, f"--corpus {name}")
     rows = []
-    for split, part in found.items():
-        canonical = canonical_split(str(split))
-        if canonical is None:
-            raise UserError(
-                f"--corpus {name}: its split {str(split)!r} is neither train, dev nor test."
-            )
-        rows.append(_rows(part, canonical, f"{repository} {split}", request))
-    return _source(name, commit, {}, {"commit": commit}, rows, request, licence=_licence(found))
+    with _loading(f"--corpus {name}") as cache:
+        from datasets import load_dataset_builder
+
+        builder = load_dataset_builder(str(folder), configuration or None, cache_dir=cache)
+        _require_inside(builder.config.data_files or {}, folder, f"--corpus {name}")
+        builder.download_and_prepare()
+        for split, part in builder.as_dataset(in_memory=True).items():
+            canonical = canonical_split(str(split))
+            if canonical is None:
+                progress.say(
+                    f"left out {repository}'s split {str(split)!r}: not train, dev or test"
+                )
+                continue
+            rows.append(_rows(_columns(part), canonical, f"{repository} {split}", request))
+    if not rows:
+        raise UserError(f"--corpus {name}: has no train, dev or test split.")
+    return _source(name, commit, {}, {"commit": commit}, rows, request, licence)
 
 
-def _licence(found: Mapping[Any, datasets.Dataset]) -> str:
-    return next((part.info.license for part in found.values() if part.info.license), "")
+def _card(folder: Path, where: str) -> str:
+    """The licence that a dataset's README states.
+
+    Raises:
+        UserError: the README has data come from elsewhere.
+    """
+    readme = folder / "README.md"
+    if not readme.is_file():
+        return ""
+    from huggingface_hub import DatasetCard
+
+    try:
+        card: dict[str, Any] = vars(DatasetCard(read_text(readme)).data)
+    except (ValueError, TypeError, AttributeError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise UserError(f"{where}: its README cannot be read ({why}).") from error
+    if "://" in json.dumps(card.get("configs", ""), default=str):
+        raise UserError(f"{where}: its data lie at another address, which is not followed.")
+    licence = card.get("license") or ""
+    return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence)
+
+
+def _require_inside(files: Mapping[Any, Any], folder: Path, where: str) -> None:
+    """Refuse a dataset that would have us read files outside its snapshot and its blobs."""
+    repository = folder.resolve().parent.parent
+    for path in (Path(str(file)) for part in files.values() for file in part):
+        if not path.resolve().is_relative_to(repository):
+            raise UserError(f"{where}: names the file {path}, which is not its own.")
 
 
 def _source(
@@ -110,7 +141,7 @@ def _source(
 ) -> Source:
     splits = {split for part in rows for split in part.splits}
     split_by = request.split_by
-    if splits == {_UNNAMED} and split_by is None:
+    if splits == {UNNAMED} and split_by is None:
         # Nothing claims to be a split, so nothing is taken from one.
         split_by = "document" if all(part.documents for part in rows) else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
@@ -122,7 +153,7 @@ def _source(
         files=files,
         identity=identity,
         read=partial(_read, rows=rows),
-        layers=frozenset(columns),
+        layers=frozenset(column.layer for column in columns.values()),
         own=True,
         columns=columns,
         split_by=None if splits >= set(SPLITS) else split_by,
@@ -132,116 +163,45 @@ def _source(
 def _read(source: Source, rows: list[Rows]) -> Corpus:
     parts, notes = read_rows(rows, source.columns)
     splits, cut = complete(parts, source.split_by or "sentence", f"--corpus {source.name}")
-    return Corpus(
-        source.name,
-        source.version,
-        source.licence,
-        splits,
-        {**notes, **cut},
-    )
-
-
-def _read_file(path: Path, split: str, request: CorpusRequest) -> Iterator[Rows]:
-    kind = _LOADERS[path.suffix.lower()]
-    lines: list[int] = []
-    options: dict[str, Any] = {}
-    if kind == "json":
-        lines = _json_lines(path)
-    elif kind == "csv":
-        lines = _csv_lines(path)
-        # A word such as "NA" or "12" is a word.
-        options = {"keep_default_na": False, "converters": {"tokens": str}}
-    with _loading(str(path)) as load:
-        found = load(kind, data_files={"train": [str(path)]}, keep_in_memory=True, **options)
-    yield _rows(found["train"], split, str(path), request, lines)
+    return Corpus(source.name, source.version, source.licence, splits, {**notes, **cut})
 
 
 def _rows(
-    part: datasets.Dataset,
+    table: Mapping[str, list[Any]],
     split: str,
     place: str,
     request: CorpusRequest,
     lines: list[int] | None = None,
+    spaced: bool = False,
 ) -> Rows:
-    """The columns that are needed, labels by name.
+    """The columns that are needed.
 
     Raises:
-        UserError: one is missing.
+        UserError: one is missing, or a row's split is none.
     """
     for column in ("tokens", *request.task_from):
-        if column not in part.column_names:
+        if column not in table:
             flag = "tokens" if column == "tokens" else f"--task-from {column}"
-            raise UserError(
-                f"{place}: no column for {flag}; there is: {', '.join(part.column_names)}."
-            )
-    wanted = {column: _values(part, column) for column in ("tokens", *request.task_from)}
-    own = (
-        [canonical_split(str(s)) or str(s) for s in part["split"]]
-        if ("split" in part.column_names and split == _UNNAMED)
-        else [split] * len(part)
-    )
-    for row, name in enumerate(own):
-        if name not in (*SPLITS, _UNNAMED):
-            where = f"line {lines[row]}" if lines else f"row {row + 1}"
-            raise UserError(f"{place}, {where}: split {name!r}; give train, dev or test.")
-    documents = [str(d) for d in part["document"]] if "document" in part.column_names else []
-    return Rows(place, own, wanted, documents, lines or [], spaced=place.endswith(".csv"))
+            raise UserError(f"{place}: no column for {flag}; there is: {', '.join(table)}.")
+    splits = [split] * len(table["tokens"])
+    if "split" in table and split == UNNAMED:
+        splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
+    documents = [str(d) for d in table["document"]] if "document" in table else []
+    wanted = {column: table[column] for column in ("tokens", *request.task_from)}
+    rows = Rows(place, splits, wanted, documents, lines or [], spaced)
+    for row, name in enumerate(splits):
+        if name not in (*SPLITS, UNNAMED):
+            raise rows.error(row, f"split {name!r}; give train, dev or test.")
+    return rows
 
 
-def _values(part: datasets.Dataset, column: str) -> list[Any]:
-    """A column's values, class numbers as the names that the dataset gives them."""
-    from datasets import ClassLabel, List
-
-    feature, values = part.features[column], list(part[column])
-    if isinstance(feature, ClassLabel):
-        return [_name(feature, value) for value in values]
-    if isinstance(feature, List) and isinstance(feature.feature, ClassLabel):
-        label = feature.feature
-        return [v if v is None else [_name(label, x) for x in v] for v in values]
-    return values
-
-
-def _name(feature: datasets.ClassLabel, value: int | None) -> str | None:
-    """The name of a class; None for -1, which stands for a label that is not given away."""
-    return None if value is None or value < 0 else str(feature.int2str(value))
-
-
-@contextlib.contextmanager
-def _loading(place: str) -> Iterator[Any]:
-    """`datasets.load_dataset` on a cache of its own, its errors in one line."""
-    import datasets
-    import pyarrow
-
-    datasets.disable_progress_bars()
-    datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)
-    try:
-        # The copies that it makes are not wanted: the text is in memory, the file where it was.
-        with tempfile.TemporaryDirectory() as cache:
-            yield partial(datasets.load_dataset, cache_dir=cache)
-    except UserError:
-        raise
-    except (
-        datasets.exceptions.DatasetsError,
-        pyarrow.ArrowException,
-        ValueError,
-        TypeError,
-        KeyError,
-        StopIteration,
-        OSError,
-        RuntimeError,
-    ) as error:
-        cause = error.__cause__ or error
-        why = " ".join(f"{type(cause).__name__}: {cause}".split())[:300]
-        raise UserError(f"{place}: cannot be read as a table ({why}); mend the file.") from error
-
-
-def _json_lines(path: Path) -> list[int]:
-    """Line number of each row.
+def _json_lines(path: Path) -> Table:
+    """One object a line; a key that a row lacks is null there.
 
     Raises:
         UserError: a line is not a JSON object.
     """
-    numbers = []
+    rows, numbers = [], []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
             try:
@@ -252,22 +212,27 @@ def _json_lines(path: Path) -> list[int]:
                 ) from error
             if not isinstance(row, dict):
                 raise UserError(f"{path}, line {number}: no JSON object; one a line is expected.")
+            rows.append(row)
             numbers.append(number)
-    if not numbers:
+    if not rows:
         raise UserError(f"{path}: holds no row; is it the right file?")
-    return numbers
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}, numbers
 
 
-def _csv_lines(path: Path) -> list[int]:
-    """Number of the last line of each row.
+def _csv(path: Path) -> Table:
+    """All cells as texts; the line number of a row is that of its last line.
 
     Raises:
         UserError: a row has not as many cells as the header.
     """
-    numbers = []
-    reader = csv.reader(read_text(path).splitlines(keepends=True), strict=True)
+    csv.field_size_limit(1 << 30)
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    rows, numbers = [], []
     try:
-        header = next(reader, [])
+        header = next((row for row in reader if row), [])
+        if len(set(header)) < len(header):
+            raise UserError(f"{path}, line 1: two columns share a name: {', '.join(header)}.")
         for row in reader:
             if row and len(row) != len(header):
                 raise UserError(
@@ -275,11 +240,84 @@ def _csv_lines(path: Path) -> list[int]:
                     f"{len(header)}; quote cells that hold commas."
                 )
             if row:
+                rows.append(row)
                 numbers.append(reader.line_num)
     except csv.Error as error:
         raise UserError(f"{path}, line {reader.line_num}: not CSV ({error}).") from error
-    if not numbers:
+    if not rows:
         raise UserError(f"{path}: holds no row; is it the right file?")
-    if len(set(header)) < len(header):
-        raise UserError(f"{path}, line 1: two columns share a name: {', '.join(header)}.")
-    return numbers
+    return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True)), numbers
+
+
+def _parquet(path: Path) -> Table:
+    with _loading(str(path)) as cache:
+        from datasets import load_dataset
+
+        # By another name, since datasets takes brackets and colons in a path for patterns.
+        link = Path(cache) / "data.parquet"
+        link.symlink_to(path.resolve())
+        found = load_dataset(
+            "parquet", data_files={"train": [str(link)]}, cache_dir=cache, keep_in_memory=True
+        )
+        return _columns(found["train"]), []
+
+
+_READERS: dict[str, Callable[[Path], Table]] = {
+    ".jsonl": _json_lines,
+    ".json": _json_lines,
+    ".csv": _csv,
+    ".parquet": _parquet,
+}
+
+
+def _columns(part: datasets.Dataset) -> dict[str, list[Any]]:
+    """Every column's values, class numbers as the names that the dataset gives them."""
+    from datasets import ClassLabel, LargeList, List
+
+    columns = {}
+    for name, feature in part.features.items():
+        values = list(part[name])
+        if isinstance(feature, ClassLabel):
+            values = [_name(feature, value) for value in values]
+        elif isinstance(feature, (List, LargeList)) and isinstance(feature.feature, ClassLabel):
+            label = feature.feature
+            values = [v if v is None else [_name(label, x) for x in v] for v in values]
+        columns[name] = values
+    return columns
+
+
+def _name(feature: datasets.ClassLabel, value: int | None) -> str | None:
+    """The name of a class; None for -1, which stands for a label that is not given away."""
+    return None if value is None or value < 0 else str(feature.int2str(value))
+
+
+@contextlib.contextmanager
+def _loading(place: str) -> Iterator[str]:
+    """A cache of its own for `datasets`, whose errors become one line.
+
+    The copies that it makes are not wanted: the text is in memory, the file where it was.
+    """
+    import datasets
+    import pyarrow
+
+    datasets.disable_progress_bars()
+    datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)
+    try:
+        with tempfile.TemporaryDirectory() as cache:
+            yield cache
+    except UserError:
+        raise
+    except (
+        datasets.exceptions.DatasetsError,
+        pyarrow.ArrowException,
+        ValueError,
+        TypeError,
+        KeyError,
+        StopIteration,
+        ImportError,
+        OSError,
+        RuntimeError,
+    ) as error:
+        cause = error.__cause__ or error
+        why = " ".join(f"{type(cause).__name__}: {cause}".split())[:300]
+        raise UserError(f"{place}: cannot be read as a table ({why}); mend the file.") from error

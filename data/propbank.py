@@ -10,7 +10,6 @@ promise that an archive keeps its bytes, so what is pinned is the content.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import re
@@ -97,23 +96,28 @@ def read_skeletons(
     }
 
 
+def require_registered(archive: Path) -> None:
+    """Check that an archive holds the registered skeletons.
+
+    Raises:
+        UserError: see `read_skeletons`.
+    """
+    _registered_members(archive, CONTENT_DIGEST)
+
+
 def keep_skeletons(archive: Path, kept: Path, content_digest: str = CONTENT_DIGEST) -> None:
-    """Copy what is read here from the whole release to a small archive, always the same bytes.
+    """Copy what is read here from the whole release to a plain tar file, always the same bytes.
 
     Args:
         archive: the release, as its host packs it.
-        kept: a `.tar.gz` to write.
+        kept: a `.tar` to write, not packed, since packing differs between machines.
         content_digest: see `read_skeletons`.
 
     Raises:
         UserError: see `read_skeletons`.
     """
     members = _registered_members(archive, content_digest)
-    with (
-        kept.open("wb") as file,
-        gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT) as tar,
-    ):
+    with tarfile.open(kept, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path in sorted(members):
             member = tarfile.TarInfo(f"propbank-release/data/google/ewt/{path}")
             member.size = len(members[path])

@@ -18,13 +18,11 @@ from common.errors import UserError
 from common.files import read_text, sha256
 from data.sentence import ROOT, SPLITS, Corpus, Sentence
 from data.sources import CorpusRequest, Source
-from data.splits import complete, require_splits, split_in_name
+from data.splits import UNNAMED, complete, files_by_split, require_splits
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, Span
-
-_UNNAMED = "all"
 
 
 def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
@@ -37,12 +35,9 @@ def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     Raises:
         UserError: there is no such pipeline, or a split is missing that others' names promise.
     """
-    files: dict[str, tuple[Path, ...]] = {}
-    for path in paths:
-        _, split = split_in_name(path.stem) or ("", _UNNAMED)
-        files[split] = (*files.get(split, ()), path)
+    files = files_by_split(name, paths)
     # Text without splits is cut by paragraph; files that name splits must name them all.
-    split_by = request.split_by or ("document" if set(files) == {_UNNAMED} else None)
+    split_by = request.split_by or ("document" if set(files) == {UNNAMED} else None)
     require_splits(files, split_by, f"--corpus {name}")
     folder = _pipeline_folder(request.annotate)
     return Source(
@@ -51,11 +46,15 @@ def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
         licence="",
         files=files,
         identity={
-            **{f"{s} {i}": sha256(p) for s, part in files.items() for i, p in enumerate(part)},
+            **{
+                f"{split} {i}": f"{path.name} {sha256(path)}"
+                for split, part in files.items()
+                for i, path in enumerate(part)
+            },
             **{
                 f"pipeline {path.relative_to(folder)}": sha256(path)
                 for path in sorted(folder.rglob("*"))
-                if path.is_file() and path.suffix not in (".py", ".pyc")
+                if path.is_file() and path.suffix != ".pyc"
             },
             "spacy": _spacy_version(),
         },
@@ -81,7 +80,10 @@ def _pipeline_folder(name: str) -> Path:
     path = Path(name).expanduser()
     if (path / "config.cfg").is_file():
         return path.resolve()
-    spec = importlib.util.find_spec(name) if re.fullmatch(r"\w+", name) else None
+    try:
+        spec = importlib.util.find_spec(name) if re.fullmatch(r"\w+", name) else None
+    except (ImportError, ValueError):
+        spec = None
     for place in (spec.submodule_search_locations or []) if spec else []:
         if found := sorted(Path(place).glob("*/config.cfg")):
             return found[-1].parent
@@ -135,7 +137,7 @@ def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sente
             )
     notes["paragraphs"] += len(paragraphs)
     texts = ((text, line) for line, text in paragraphs)
-    for doc, line in nlp.pipe(texts, as_tuples=True):
+    for doc, line in _piped(nlp, texts):
         if not doc.has_annotation("SENT_START"):
             raise UserError(
                 f"--annotate {nlp.meta['name']}: the pipeline finds no sentences; use one with a "
@@ -150,11 +152,24 @@ def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sente
                 yield _sentence(words, chunks, f"{name}-{number}", name, str(nlp.lang))
 
 
+def _piped(nlp: Language, texts: Iterator[tuple[str, int]]) -> Iterator[tuple[Doc, int]]:
+    """What the pipeline makes of each text.
+
+    Raises:
+        UserError: a component of it fails, being untrained for instance.
+    """
+    try:
+        yield from nlp.pipe(texts, as_tuples=True)
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise UserError(f"--annotate {nlp.meta['name']}: the pipeline fails ({why}).") from error
+
+
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
     """Each paragraph with the number of its first line."""
-    lines = text.split("\n")
-    blank = [i for i, line in enumerate(lines) if not line.strip()]
-    by_line = not any(i < len(lines) - 1 and "".join(lines[i:]).strip() for i in blank)
+    lines = text.rstrip().split("\n")
+    begun = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    by_line = all(line.strip() for line in lines[begun:])
     start, block = 0, list[str]()
     for i, line in enumerate([*lines, ""]):
         if line.strip():

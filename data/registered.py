@@ -13,7 +13,7 @@ from common.files import sha256
 from common.registry import Registry
 from data import conll2000, propbank
 from data.conllu_files import read_conllu
-from data.downloads import Remote
+from data.downloads import Archive, Remote
 from data.ewt_join import join
 from data.sentence import LAYERS, SPLITS, Corpus
 from data.sources import CorpusRequest, Source
@@ -69,7 +69,7 @@ class Registered:
             for role, file in self.files.items()
         }
         identity = {
-            role: (file.sha256 if isinstance(file, Remote) else sha256(file)) or ""
+            role: file.sha256 if isinstance(file, Remote) else sha256(file)
             for role, file in self.files.items()
         }
         return Source(
@@ -144,11 +144,17 @@ corpora.add(
                 for split, digest in _UD_SHA256.items()
             },
             "propbank": Remote(
-                f"propbank-release-{_PROPBANK}.ewt-only.tar.gz",
+                f"propbank-release-{_PROPBANK}.ewt-only.tar",
                 f"https://github.com/propbank/propbank-release/archive/{_PROPBANK}.tar.gz",
-                None,
-                pattern=f"propbank-release-{_PROPBANK}*.tar.gz",
-                keep=propbank.keep_skeletons,
+                "79154a8418c38881a245e32e697141b667f453bc7a939cd1104d51ef20beaa72",
+                Archive(
+                    f"propbank-release-{_PROPBANK}*.tar.gz",
+                    tuple(
+                        f"propbank-release-{_PROPBANK}{part}.tar.gz" for part in (".ewt-only", "")
+                    ),
+                    propbank.require_registered,
+                    propbank.keep_skeletons,
+                ),
             ),
         },
         read=read_ewt,

@@ -11,6 +11,9 @@ from typing import Any
 Span = tuple[int, int]
 """Words `[start, end)` of a sentence, counted from 0."""
 
+Label = str | float | None
+"""Of a column of the user's own data; None where the data give none."""
+
 ROOT = -1
 """The head of a word that hangs on no other."""
 
@@ -66,7 +69,7 @@ class Sentence:
     deprels: tuple[str, ...] = ()
     chunks: tuple[str, ...] = ()
     frames: tuple[Frame, ...] = ()
-    columns: Mapping[str, tuple[str | float, ...]] = field(default_factory=dict)
+    columns: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
     document: str = field(default="", compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -74,9 +77,8 @@ class Sentence:
 
     def layer(self, name: str) -> tuple[Any, ...]:
         """The annotation layer, or the column, called `name`; empty if there is none."""
-        layer: tuple[Any, ...] = (
-            getattr(self, name) if name in LAYERS else self.columns.get(name, ())
-        )
+        layer: tuple[Any, ...]
+        layer = getattr(self, name) if name in LAYERS else self.columns.get(name, ())
         return layer
 
 

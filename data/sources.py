@@ -62,14 +62,21 @@ class Column:
     """A label column of the user's own data, from which a task is made.
 
     Attributes:
+        name: the column's.
         shape: whether each word has a label, or the sentence.
         kind: whether labels are classes or numbers.
         chunks: whether the labels are BIO tags.
     """
 
+    name: str
     shape: Literal["word", "sentence"]
     kind: Literal["classification", "regression"]
     chunks: bool = False
+
+    @property
+    def layer(self) -> str:
+        """What a sentence calls it: no name of an annotation layer."""
+        return f"column {self.name}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,6 @@ class Source:
             "limit": self.limit,
             "drop_overlap": self.drop_overlap,
             "split_by": self.split_by,
-            "columns": sorted(self.columns),
         }
         return _digest({**self._content, **asked})
 

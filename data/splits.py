@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import groupby
+from pathlib import Path
 from typing import Literal
 
 from common.errors import UserError
@@ -17,6 +18,9 @@ Splits = dict[str, tuple[Sentence, ...]]
 
 SHARE = 0.1
 """Of the sentences, for a dev or test split that has to be cut."""
+
+UNNAMED = "all"
+"""The part that files stand in whose names say no split."""
 
 _SPLIT_WORDS = {
     "train": "train",
@@ -34,8 +38,8 @@ def canonical_split(name: str) -> str | None:
     return _SPLIT_WORDS.get(name.lower())
 
 
-def split_in_name(stem: str) -> tuple[str, str] | None:
-    """What a file name without its ending says: what stands before the split, and the split.
+def split_in_name(stem: str) -> tuple[str, str, str] | None:
+    """What a file name without its ending says: what stands before the split, it, and the rest.
 
     UD's convention is ``en_ewt-ud-train``; parts of one split follow it, ``de_hdt-ud-train-a-1``.
     None if the name says no split.
@@ -43,7 +47,48 @@ def split_in_name(stem: str) -> tuple[str, str] | None:
     marks = list(_MARK.finditer(stem))
     if not marks:
         return None
-    return stem[: marks[-1].start()], _SPLIT_WORDS[marks[-1][1].lower()]
+    mark = marks[-1]
+    return stem[: mark.start()], _SPLIT_WORDS[mark[1].lower()], stem[mark.end() + 1 :]
+
+
+def files_by_split(name: str, paths: Iterable[Path]) -> dict[str, tuple[Path, ...]]:
+    """Files grouped by the split that their names say, numbered parts in their order.
+
+    Args:
+        name: what an error calls the corpus.
+
+    Returns:
+        files by split; by `UNNAMED` if no name says one.
+
+    Raises:
+        UserError: files of several corpora, or some that say their split beside some that do not.
+    """
+    files: dict[str, tuple[Path, ...]] = {}
+    corpora: dict[tuple[str, str], Path] = {}
+    for path in sorted(paths, key=_natural):
+        stem, split, rest = split_in_name(path.stem) or ("", UNNAMED, "")
+        files[split] = (*files.get(split, ()), path)
+        # A part is told by a number or one letter; a word, such as a language, is another text.
+        word = rest if re.fullmatch(r"[^\W\d]{2,}", rest) else ""
+        corpora.setdefault((stem, word), path)
+    if UNNAMED in files and len(files) > 1:
+        raise UserError(
+            f"--corpus {name}: {files[UNNAMED][0]} does not say its split, though other files do; "
+            "name it like my-train, or leave it out."
+        )
+    if len(corpora) > 1:
+        raise UserError(
+            f"--corpus {name}: files of several corpora ("
+            + ", ".join(str(path) for path in corpora.values())
+            + "); name those of one, such as 'FOLDER/en_ewt-ud-*.conllu'."
+        )
+    return files
+
+
+def _natural(path: Path) -> list[tuple[int, int | str]]:
+    """Sorts part 2 before part 10."""
+    parts = re.split(r"(\d+)", str(path))
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
 
 
 def require_splits(present: Collection[str], split_by: SplitBy | None, what: str) -> None:
@@ -84,29 +129,34 @@ def complete(parts: Parts, split_by: SplitBy, what: str) -> tuple[Splits, dict[s
         cut = ["test", "dev"]
         result = {"train": tuple(sentence for part in parts.values() for sentence in part)}
     units = _units(result["train"], split_by, what)
-    wanted = math.ceil(SHARE * len(result["train"]))
+    every = result["train"]
+    wanted = math.ceil(SHARE * len(every))
     notes = {}
     for split in cut:
-        taken: list[Sentence] = []
+        taken: list[int] = []
         while len(taken) < wanted and units:
-            taken = [*units.pop(), *taken]
-        result[split] = tuple(taken)
+            taken += units.pop()
+        result[split] = tuple(every[i] for i in sorted(taken))
         notes[f"{split} sentences cut from {'train' if 'train' in parts else 'all'}"] = len(taken)
     if not units:
         raise UserError(
             f"{what}: too few {split_by}s to cut {' and '.join(cut)} from"
             + ("; try --split-by sentence." if split_by == "document" else ".")
         )
-    result["train"] = tuple(sentence for unit in units for sentence in unit)
+    result["train"] = tuple(every[i] for i in sorted(i for unit in units for i in unit))
     return result, {f"{note}, by {split_by}": n for note, n in notes.items()}
 
 
-def _units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[list[Sentence]]:
+def _units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[list[int]]:
+    """Places of the sentences that stay together, in the order in which they begin."""
     if split_by == "sentence":
-        return [[sentence] for sentence in sentences]
+        return [[i] for i in range(len(sentences))]
     if not all(sentence.document for sentence in sentences):
         raise UserError(f"{what}: does not say where documents begin; use --split-by sentence.")
-    return [list(unit) for _, unit in groupby(sentences, key=lambda s: s.document)]
+    units: dict[str, list[int]] = defaultdict(list)
+    for i, sentence in enumerate(sentences):
+        units[sentence.document].append(i)
+    return list(units.values())
 
 
 def overlap(parts: Parts) -> dict[str, int]:

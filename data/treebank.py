@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from pathlib import Path
 
 from common.errors import UserError
@@ -11,12 +10,12 @@ from common.files import sha256
 from data.conllu_files import read_conllu
 from data.sentence import SPLITS, Corpus, Sentence
 from data.sources import CorpusRequest, Source
-from data.splits import complete, require_distinct_ids, require_splits, split_in_name
+from data.splits import complete, files_by_split, require_distinct_ids, require_splits
 
 _LANGUAGE = re.compile(r"([a-z]{2,3})_")
 UNKNOWN_LANGUAGE = "und"
-_UNNAMED = "all"
-"""The part that files stand in whose names say no split."""
+WITHHELD = "_"
+"""Stands for every word in treebanks whose text may not be given away."""
 
 
 def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Source:
@@ -30,18 +29,7 @@ def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Sourc
         UserError: the files belong to several treebanks, or a split is missing and the user
             has not asked to cut one.
     """
-    files: dict[str, tuple[Path, ...]] = defaultdict(tuple)
-    banks: dict[str, Path] = {}
-    for path in paths:
-        bank, split = split_in_name(path.stem) or ("", _UNNAMED)
-        files[split] += (path,)
-        banks.setdefault(bank, path)
-    if len(banks) > 1:
-        raise UserError(
-            f"--corpus {name}: files of several treebanks ("
-            + ", ".join(str(path) for path in banks.values())
-            + "); name one, such as --corpus 'FOLDER/en_ewt-ud-*.conllu'."
-        )
+    files = files_by_split(name, paths)
     require_splits(files, request.split_by, f"--corpus {name}")
     return Source(
         name=name,
@@ -49,7 +37,8 @@ def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Sourc
         licence="",
         files=files,
         identity={
-            f"{split} {i}": sha256(path)
+            # The name tells the language, and names sentences that have no id.
+            f"{split} {i}": f"{path.name} {sha256(path)}"
             for split, part in files.items()
             for i, path in enumerate(part)
         },
@@ -73,6 +62,12 @@ def read_treebank(source: Source) -> Corpus:
             by_file.append((str(path), sentences))
             parts[split] = (*parts.get(split, ()), *sentences)
     require_distinct_ids(by_file)
+    words = [word for part in parts.values() for sentence in part for word in sentence.words]
+    if 2 * words.count(WITHHELD) > len(words):
+        raise UserError(
+            f"--corpus {source.name}: most words are {WITHHELD!r}: the release holds no text; "
+            "merge it with its source first, as its README says."
+        )
     splits, notes = complete(parts, source.split_by or "sentence", f"--corpus {source.name}")
     return Corpus(
         source.name,

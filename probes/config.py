@@ -156,6 +156,9 @@ def validate(given: Mapping[str, object]) -> RunConfig:
             raise UserError(f"{flag} {value}: no such probe family. {hint}") from error
         raise UserError(f"{flag} {value}: {first['msg'].lower()}.") from error
     require_known(config.corpus, config.task_from)
+    for name in config.task_from:
+        if not name.isprintable():
+            raise UserError(f"--task-from {name!r}: not a printable name; rename the column.")
     for name in config.tasks:
         if name not in config.task_from:
             tasks.get(name)

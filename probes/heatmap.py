@@ -58,7 +58,10 @@ def _panel(axes: Any, results: Sequence[Result]) -> Any:
             axes.text(x, y, entry.text, ha="center", va="center", color=colour, weight=weight)
             if entry.best:
                 axes.add_patch(_frame(x, y))
-    names = [f"{r.task.name}\n{metric_name(r).replace(', ', chr(10))}" for r in results]
+    names = [
+        f"{r.task.name.replace('$', chr(92) + '$')}\n{metric_name(r).replace(', ', chr(10))}"
+        for r in results
+    ]
     axes.set_xticks(range(len(results)), names)
     axes.set_yticks(range(len(rows)), [str(layer) for layer in rows])
     axes.tick_params(length=0, labelsize=9)

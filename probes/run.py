@@ -181,7 +181,7 @@ def _choose_tasks(config: RunConfig, corpus: LazyCorpus) -> tuple[list[Task], di
     Raises:
         UserError: a task asked for by name cannot be served, or none can.
     """
-    own = {name: task_of(name, column) for name, column in corpus.source.columns.items()}
+    own = {name: task_of(column) for name, column in corpus.source.columns.items()}
     names = config.tasks or (*own, *tasks)
     wanted = [own[name] if name in own else tasks.get(name) for name in names]
     chosen, skipped = [], {}

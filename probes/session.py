@@ -28,11 +28,15 @@ from probes.views import View, ViewName
 from tasks.task import Task
 
 
+def _printable(label: str) -> str:
+    return label if label.isprintable() else ascii(label)
+
+
 def _distribution(examples: Examples, shown: int = 10) -> str:
     """The most frequent labels with their share of train: ``NOUN 17.0 %, PUNCT 11.5 %``."""
     counts = [(label, count[0]) for label, count in examples.label_counts.items()]
     total = sum(count for _, count in counts)
-    parts = [f"{label} {count / total:.1%}" for label, count in counts[:shown]]
+    parts = [f"{_printable(label)} {count / total:.1%}" for label, count in counts[:shown]]
     if rest := sum(count for _, count in counts[shown:]):
         parts.append(f"{len(counts) - shown} more {rest / total:.1%}")
     return ", ".join(parts)
@@ -67,7 +71,8 @@ class Session:
             try:
                 examples = self._examples(task)
             except NotServedError as error:
-                if task.name in self.config.tasks or self.corpus.value.limited:
+                named = (*self.config.tasks, *self.config.task_from)
+                if task.name in named or self.corpus.value.limited:
                     raise
                 self.skipped[task.name] = str(error)
                 progress.say(f"skipped {task.name}: {error}")
@@ -84,7 +89,8 @@ class Session:
         hides: ViewName = "masked" if has_mask else "cut"
         found = collect_examples(task, self.corpus.value, hides)
         counts = {split: len(part.examples) for split, part in found.splits.items()}
-        message = f"task    {task.name} · {per_split(counts)} examples"
+        what = f"{task.shape}, {task.kind}, {task.metric}"
+        message = f"task    {task.name} · {what} · {per_split(counts)} examples"
         if found.classes:
             message += f" · {len(found.classes)} labels in train: {_distribution(found)}"
         if unseen := found.unseen("test"):

@@ -228,7 +228,8 @@ def print_tables(results: Sequence[Result], console: Console) -> None:
         )
         table.add_column("layer", justify="right", no_wrap=True)
         for result in chosen:
-            table.add_column(f"{result.task.name}\n{metric_name(result)}", justify="right")
+            head = Text(f"{result.task.name}\n{metric_name(result)}")
+            table.add_column(head, justify="right")
         for name, entries in _rows(chosen).items():
             table.add_row(
                 name,

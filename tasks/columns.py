@@ -8,13 +8,14 @@ from functools import partial
 from common.errors import UserError
 from data.sentence import Sentence
 from data.sources import Column
-from tasks.task import Example, Task, tasks
+from tasks.task import Example, Excluded, Task, tasks
 
 VERSION = 1
+NO_LABEL = Excluded("no label")
 
 
-def task_of(name: str, column: Column) -> Task:
-    """The task of predicting the column called `name`.
+def task_of(column: Column) -> Task:
+    """The task of predicting a column.
 
     BIO tags are scored as chunks, other classes by accuracy, numbers by Spearman's rank
     correlation over all examples.
@@ -22,6 +23,7 @@ def task_of(name: str, column: Column) -> Task:
     Raises:
         UserError: a task of that name ships with the suite.
     """
+    name = column.name
     if name in tasks:
         raise UserError(
             f"--task-from {name}: a task of the suite has that name; rename the column."
@@ -35,21 +37,27 @@ def task_of(name: str, column: Column) -> Task:
     return Task(
         name=name,
         version=VERSION,
-        needs=(name,),
+        needs=(column.layer,),
         shape=column.shape,
         kind=column.kind,
         metric=metric,
         also=also,
-        rule=partial(rule, name),
+        rule=partial(rule, column.layer),
         summary=f"The column {name} of your data.",
     )
 
 
-def _word(name: str, sentence: Sentence) -> Iterator[Example]:
-    for i, label in enumerate(sentence.layer(name)):
-        yield Example(label, (i, i + 1), type=sentence.words[i])
+def _word(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
+    for i, label in enumerate(sentence.layer(layer)):
+        if label is None:
+            yield NO_LABEL
+        else:
+            yield Example(label, (i, i + 1), type=sentence.words[i])
 
 
-def _sentence(name: str, sentence: Sentence) -> Iterator[Example]:
-    (label,) = sentence.layer(name)
-    yield Example(label, (0, len(sentence)), type=" ".join(sentence.words))
+def _sentence(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
+    (label,) = sentence.layer(layer)
+    if label is None:
+        yield NO_LABEL
+    else:
+        yield Example(label, (0, len(sentence)), type=" ".join(sentence.words))

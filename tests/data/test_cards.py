@@ -24,3 +24,8 @@ def test_sample_card():
 @pytest.mark.real_data
 def test_ewt_card(real_data):
     assert_card("ewt", real_data)
+
+
+@pytest.mark.real_data
+def test_conll2000_card(real_data):
+    assert_card("conll2000", real_data)

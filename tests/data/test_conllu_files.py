@@ -75,7 +75,10 @@ def test_a_layer_that_a_sentence_lacks_is_empty(tmp_path):
         (SOUND.replace("ARG1:5-6", ":5-6"), "line 7: the argument ':5-6' has no label"),
         (SOUND.replace("\t4\tnsubj", "\tfour\tnsubj"), "line 3: not valid CoNLL-U"),
         (SOUND + SOUND, "line 14: the sent_id 'a-1' stands at line 1 already"),
-        ("# only a comment\n\n", "line 1: a sentence without words"),
+        ("# only a comment\n\n", "holds no sentence"),
+        ("# a\n1-2\tab" + "\t_" * 8 + "\n\n", "line 1: a sentence without words"),
+        (SOUND.replace("\tChunk=O", "\t"), "line 12: column 10 is empty; write _ for none"),
+        (SOUND.replace("\tghost\tghost", "\t\tghost"), "line 8: column 2 is empty"),
         (" \n\n", "holds no sentence"),
         ("", "holds no sentence"),
         (b"1\t\xff\xfe\tx\n\n", "line 1: not UTF-8"),
@@ -99,6 +102,13 @@ def test_the_error_names_the_line_of_the_word(tmp_path):
     path = write(tmp_path, SOUND + "\n\n" + second)
     with pytest.raises(UserError, match=r"x\.conllu, line 22: the word has head 40"):
         list(read_conllu(path, "en"))
+
+
+def test_spaces_are_no_tabs_and_comments_at_the_end_no_sentence(tmp_path):
+    text = SOUND.replace("\tvase\tvase", "\tbig  vase\tvase") + "# the end\n"
+    (sentence,) = read_conllu(write(tmp_path, text), "en")
+    assert sentence.words[5] == "big vase"
+    assert sentence.upos[5] == "NOUN"
 
 
 def test_documents_begin_where_the_file_says(tmp_path):

@@ -6,15 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from serving import altered, broken_off, missing, serving, slow, stalled
 
 from common.errors import UserError
+from common.files import sha256
 from data import downloads
-from data.downloads import Remote, Shelf
+from data.downloads import Archive, Remote, Shelf
 from data.find import find_corpus
 from data.registered import corpora
 
@@ -122,12 +125,79 @@ def test_what_lies_below_data_dir_is_not_downloaded(tmp_path):
         Shelf(tmp_path / "none", tmp_path).get("c", remote("http://x"), "terms")
 
 
+def archive(keep, check=lambda path: None):
+    return Archive("f*.zip", ("f.zip", "g.zip"), check, keep)
+
+
+def test_an_archive_of_other_content_is_asked_for_again(tmp_path):
+    def keep(arrived, kept):
+        if arrived.read_bytes() != CONTENT:
+            raise UserError("other content")
+        kept.write_bytes(b"part")
+
+    digest = hashlib.sha256(b"part").hexdigest()
+    with serving({"f.txt": CONTENT}, altered, broken_off) as (url, seen):
+        wanted = remote(url, sha256=digest, archive=archive(keep))
+        Shelf(None, tmp_path).get("c", wanted, "terms")
+        assert seen["f.txt"] == 3
+    # One that was damaged since is fetched again.
+    (tmp_path / "corpora" / "f.txt").write_bytes(b"par")
+    with serving({"f.txt": CONTENT}, *[altered] * 4) as (url, seen):
+        wanted = remote(url, sha256=digest, archive=archive(keep))
+        with pytest.raises(UserError, match="has not the registered content, 4 times over"):
+            Shelf(None, tmp_path).get("c", wanted, "terms")
+    assert "f.txt" in left_behind(tmp_path)
+    assert not (tmp_path / "corpora" / ".incoming").exists()
+
+
+def test_a_user_s_archive_of_other_content_is_passed_over(tmp_path, capsys):
+    def check(path):
+        if path.read_bytes() != b"good":
+            raise UserError("no good")
+
+    (tmp_path / "f1.zip").write_bytes(b"bad")
+    (tmp_path / "f2.zip").write_bytes(b"good")
+    wanted = remote("http://127.0.0.1:9", archive=archive(lambda a, b: None, check))["file"]
+    assert Shelf(tmp_path, tmp_path / "c").look(wanted) == tmp_path / "f2.zip"
+    assert "f1.zip: no good" in capsys.readouterr().err
+
+
+def test_a_mirror_may_have_an_archive_under_its_other_names(tmp_path):
+    def keep(arrived, kept):
+        kept.write_bytes(arrived.read_bytes())
+
+    with serving({"g.zip": CONTENT}) as (url, seen):
+        wanted = remote("http://127.0.0.1:9", archive=archive(keep))
+        Shelf(None, tmp_path, mirror=url).get("c", wanted, "terms")
+    assert seen == {"f.txt": 1, "f.zip": 1, "g.zip": 1}
+
+
+def test_a_second_run_says_that_it_waits(tmp_path, capsys):
+    (tmp_path / "corpora").mkdir()
+    held = threading.Event()
+
+    def hold():
+        with FileLock(tmp_path / "corpora" / ".lock"):
+            held.set()
+            time.sleep(0.3)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait()
+    with serving({"f.txt": CONTENT}) as (url, _):
+        Shelf(None, tmp_path).get("c", remote(url), "terms")
+    other.join()
+    assert "another run is downloading; waiting for it" in capsys.readouterr().err
+
+
 def test_only_the_wanted_part_of_an_archive_is_kept(tmp_path):
     def first_line(arrived, kept):
         kept.write_bytes(arrived.read_bytes().split(b"\n")[0])
 
     with serving({"f.txt": CONTENT}) as (url, _):
-        wanted = remote(url, sha256=None, keep=first_line)
+        wanted = remote(
+            url, sha256=hashlib.sha256(b"word").hexdigest(), archive=archive(first_line)
+        )
         found = Shelf(None, tmp_path).get("c", wanted, "terms")
     assert found["file"].read_bytes() == b"word"
     assert left_behind(tmp_path) == ["f.txt"]
@@ -189,9 +259,9 @@ def test_fetching_gives_what_data_dir_gives(real_data, tmp_path, name):
 
 @pytest.mark.real_data
 def test_the_kept_part_of_an_archive_has_the_same_bytes_whatever_the_archive(real_data, tmp_path):
-    remote = corpora.get("ewt").remotes["propbank"]
-    (archive,) = real_data.rglob(remote.pattern)
-    remote.keep(archive, tmp_path / "a")
-    remote.keep(tmp_path / "a", tmp_path / "b")
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert (tmp_path / "a").stat().st_size < 4_000_000
+    registered = corpora.get("ewt").remotes["propbank"]
+    (whole,) = real_data.rglob(registered.archive.pattern)
+    registered.archive.keep(whole, tmp_path / "a")
+    registered.archive.keep(tmp_path / "a", tmp_path / "b")
+    for name in ("a", "b"):
+        assert sha256(tmp_path / name) == registered.sha256

@@ -9,6 +9,7 @@ import probes
 from common.errors import UserError
 from data.find import find_corpus
 from data.sources import Column
+from tasks.columns import NO_LABEL, task_of
 
 ROWS = [
     {"tokens": ["Anna", "lives", "in", "Oslo"], "ner_tags": ["B-PER", "O", "O", "B-LOC"]},
@@ -39,7 +40,7 @@ def parquet(path, rows):
 
 
 def labels(corpus, column="ner_tags", split="train"):
-    return [list(sentence.layer(column)) for sentence in corpus.splits[split]]
+    return [list(sentence.layer(f"column {column}")) for sentence in corpus.splits[split]]
 
 
 @pytest.mark.parametrize(
@@ -47,11 +48,11 @@ def labels(corpus, column="ner_tags", split="train"):
 )
 def test_the_same_rows_in_every_format(tmp_path, write, ending):
     source = find_corpus(*three(tmp_path, ROWS, write, ending), task_from=("ner_tags",))
-    assert source.columns == {"ner_tags": Column("word", "classification", chunks=True)}
+    assert source.columns == {"ner_tags": Column("ner_tags", "word", "classification", chunks=True)}
     corpus = source.load()
     assert [list(s.words) for s in corpus.splits["dev"]] == [r["tokens"] for r in ROWS]
     assert labels(corpus, split="test") == [r["ner_tags"] for r in ROWS]
-    assert corpus.layers == {"ner_tags"}
+    assert corpus.layers == {"column ner_tags"}
 
 
 def test_class_numbers_get_the_names_that_the_dataset_gives_them(tmp_path):
@@ -73,7 +74,7 @@ def test_class_numbers_get_the_names_that_the_dataset_gives_them(tmp_path):
         return str(path)
 
     source = find_corpus(*three(tmp_path, rows, write, "parquet"), task_from=("ner_tags", "mood"))
-    assert source.columns["mood"] == Column("sentence", "classification")
+    assert source.columns["mood"] == Column("mood", "sentence", "classification")
     corpus = source.load()
     assert labels(corpus) == [row["ner_tags"] for row in ROWS]
     assert labels(corpus, "mood") == [["sad"], ["glad"], ["sad"]]
@@ -82,8 +83,82 @@ def test_class_numbers_get_the_names_that_the_dataset_gives_them(tmp_path):
 def test_numbers_are_a_regression(tmp_path):
     rows = [{**row, "score": i / 2} for i, row in enumerate(ROWS)]
     source = find_corpus(*three(tmp_path, rows), task_from=("score",))
-    assert source.columns == {"score": Column("sentence", "regression")}
+    assert source.columns == {"score": Column("score", "sentence", "regression")}
     assert labels(source.load(), "score") == [[0.0], [0.5], [1.0]]
+
+
+def test_text_is_taken_as_it_stands(tmp_path):
+    path = tmp_path / "my.CSV"
+    path.write_text("\n\ntokens,y\n2020-01-01 NA,01\n10\u00a0000 x,1\nTRUE true,TRUE\n", "utf-8")
+    source = find_corpus(str(path), task_from=("y",), split_by="sentence")
+    assert source.columns["y"] == Column("y", "sentence", "classification")
+    corpus = source.load()
+    assert [s.words for s in corpus] == [
+        ("2020-01-01", "NA"),
+        ("10\u00a0000", "x"),
+        ("TRUE", "true"),
+    ]
+    assert [s.layer("column y") for s in corpus] == [("01",), ("1",), ("TRUE",)]
+
+
+def test_a_path_is_no_pattern(tmp_path):
+    for name, word in (("m[12]", "right"), ("m1", "wrong"), ("a::b", "colon")):
+        rows = [{"tokens": [word], "y": label} for label in ("p", "q", "r")]
+        jsonl(tmp_path / f"{name}.jsonl", rows)
+        parquet(tmp_path / "plain", rows)
+        (tmp_path / "plain").rename(tmp_path / f"{name}.parquet")
+    for ending in ("jsonl", "parquet"):
+        for name, word in (("m[12]", "right"), ("a::b", "colon")):
+            path = str(tmp_path / f"{name}.{ending}")
+            assert {s.words for s in find_corpus(path, task_from=("y",)).load()} == {(word,)}
+
+
+def test_documents_that_come_back_stay_together(tmp_path):
+    rows = [{**ROWS[i % 3], "document": f"d{i % 10}"} for i in range(30)]
+    corpus = find_corpus(jsonl(tmp_path / "my.jsonl", rows), task_from=("ner_tags",)).load()
+    documents = [{s.document for s in corpus.splits[split]} for split in ("train", "dev", "test")]
+    assert sum(map(len, documents)) == 10
+    assert len(set().union(*documents)) == 10
+
+
+def test_labels_that_are_not_given_are_left_out_and_counted(tmp_path):
+    rows = [
+        {"tokens": ["a", "b"], "y": ["X", None]},
+        {"tokens": ["c", "d"], "y": [-100, "Z"]},
+        {"tokens": ["e"], "y": None},
+    ]
+    source = find_corpus(*three(tmp_path, rows), task_from=("y",))
+    task = task_of(source.columns["y"])
+    found = [task.examples(s) for s in source.load().splits["train"]]
+    assert [[getattr(e, "label", e) for e in part] for part in found] == [
+        ["X", NO_LABEL],
+        [NO_LABEL, "Z"],
+        [NO_LABEL],
+    ]
+
+
+def test_whole_and_decimal_numbers_in_different_files_are_numbers(tmp_path):
+    jsonl(tmp_path / "my-train.jsonl", [{"tokens": ["a"], "y": i} for i in range(3)])
+    for split in ("dev", "test"):
+        jsonl(tmp_path / f"my-{split}.jsonl", [{"tokens": ["a"], "y": 0.5}])
+    source = find_corpus(str(tmp_path), task_from=("y",))
+    assert source.columns["y"] == Column("y", "sentence", "regression")
+    assert [s.layer("column y") for s in source.load().splits["train"]] == [(0.0,), (1.0,), (2.0,)]
+
+
+def test_a_column_may_be_called_like_an_annotation_layer(tmp_path):
+    rows = [{"tokens": row["tokens"], "upos": row["ner_tags"]} for row in ROWS]
+    source = find_corpus(*three(tmp_path, rows), task_from=("upos",))
+    assert source.layers == {"column upos"}
+    examples = task_of(source.columns["upos"]).examples(source.load().splits["train"][0])
+    assert [e.label for e in examples] == ROWS[0]["ner_tags"]
+
+
+def test_files_of_several_corpora_are_refused(tmp_path):
+    for name in ("aa-train", "bb-train", "aa-dev", "aa-test"):
+        jsonl(tmp_path / f"{name}.jsonl", ROWS)
+    with pytest.raises(UserError, match=r"files of several corpora \(.*aa-dev.*bb-train"):
+        find_corpus(str(tmp_path), task_from=("ner_tags",))
 
 
 def test_one_file_without_a_split_is_cut_and_a_column_split_is_heeded(tmp_path):
@@ -125,7 +200,17 @@ def test_odd_rows_are_counted(tmp_path):
             '{"tokens": ["a"], "ner_tags": ["O"]}\n\n{"tokens": ["a", "b"], "ner_tags": ["O"]}\n',
             "line 3: 2 tokens, but 1 labels in ner_tags",
         ),
-        ('{"tokens": ["a"], "ner_tags": [null]}\n', "line 1: ner_tags holds no label: None"),
+        ('{"tokens": ["a"], "ner_tags": [null]}\n', "my.jsonl holds no label"),
+        ('{"tokens": ["a"], "ner_tags": [["O"]]}\n', "line 1: ner_tags holds no label: ['O']"),
+        (
+            '{"tokens": ["a"], "ner_tags": 0.5}\n' * 3 + '{"tokens": ["a"], "ner_tags": "x"}\n',
+            "line 4: ner_tags is 'x', but a number in other rows",
+        ),
+        (
+            '{"tokens": ["a"], "ner_tags": 1e39}\n',
+            "line 1: ner_tags is 1e+39, which is out of range",
+        ),
+        ('{"tokens": ["a"], "ner_tags": Infinity}\n', "line 1: ner_tags is inf, which is out of"),
         ('{"tokens": ["a", " "], "ner_tags": ["O", "O"]}\n', "line 1: token 2 is empty"),
         ('{"tokens": "a b", "ner_tags": "O O"}\n', "line 1: tokens is no list of words: 'a b'"),
         (
@@ -152,6 +237,9 @@ def test_damaged_json_lines(tmp_path, content, message):
         ("tokens,ner_tags\na b,O O\nc d,O O\na b,O\n", "line 4: 2 tokens, but 1 labels"),
         ("tokens,tokens\na,b\n", "line 1: two columns share a name"),
         ("words,ner_tags\na,b\n", "no column for tokens"),
+        ("tokens,ner_tags\n\"['a', 'b']\",\"['O', 'O']\"\n", "line 2: a list written as text"),
+        ('tokens,ner_tags\na b,"O,O"\nc d,"O,B-X"\n', "must stand with spaces between them"),
+        ("tokens,ner_tags\na,0.5\nb,1.5\nc,oops\n", "line 4: ner_tags is 'oops', but a number"),
         (b"tokens,ner_tags\n\xff,O\n", "line 2: not UTF-8"),
     ],
 )
@@ -216,10 +304,14 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path):
         "mood": ("sentence", "classification", "accuracy"),
         "score": ("sentence", "regression", "corpus_spearman"),
     }
-    # A later run on another column of the same file keeps them in the table.
-    run(tiny_bert, tmp_path, corpus=corpus, task_from=("mood",))
-    again = run(tiny_bert, tmp_path, corpus=corpus, task_from=("mood",))
-    assert len(again.results) == 1
+    # A later run on one column of the same file computes nothing, and keeps the table whole.
+    (table,) = (tmp_path / "r").rglob("layers.csv")
+    whole = table.read_text()
+    assert "mood (linear)" in whole
+    (again,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("mood",))
+    (first,) = (r for r in results if r.task.name == "mood")
+    assert again.provenance == first.provenance
+    assert table.read_text() == whole
     with pytest.raises(UserError, match="--task-from pos: a task of the suite has that name"):
         run(
             tiny_bert,
@@ -274,10 +366,31 @@ def test_a_dataset_with_configurations_is_named_with_one(hub_dataset):
     assert len(two.load().splits["train"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("../../../../secret.jsonl", "names the file .*, which is not its own|cannot be read"),
+        ("https://example.org/x.jsonl", "its data lie at another address"),
+    ],
+)
+def test_a_dataset_cannot_have_other_files_read(hub_dataset, tmp_path, path, message):
+    jsonl(tmp_path / "secret.jsonl", ROWS)
+    head = f"configs:\n- config_name: default\n  data_files:\n  - split: train\n    path: {path}\n"
+    (hub_dataset / "README.md").write_text(f"---\n{head}---\n")
+    with pytest.raises(UserError, match=message):
+        find_corpus("org/names", task_from=("ner_tags",), offline=True)
+
+
+def test_a_dataset_s_licence_and_other_splits(hub_dataset, capsys):
+    (hub_dataset / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n")
+    assert find_corpus("org/names", task_from=("ner_tags",), offline=True).licence == "cc-by-4.0"
+
+
 def test_code_in_a_dataset_is_never_run(hub_dataset, tmp_path):
     for path in (hub_dataset / "data").iterdir():
         path.unlink()
-    (hub_dataset / "names.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    for name in ("names", hub_dataset.name, "data"):
+        (hub_dataset / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     with pytest.raises(UserError, match="org/names"):
         find_corpus("org/names", task_from=("ner_tags",), offline=True)
     assert not (tmp_path / "ran").exists()

@@ -24,12 +24,12 @@ def sentences(*texts, document=""):
 @pytest.mark.parametrize(
     ("stem", "expected"),
     [
-        ("en_ewt-ud-train", ("en_ewt-ud", "train")),
-        ("de_hdt-ud-train-a-1", ("de_hdt-ud", "train")),
-        ("test", ("", "test")),
-        ("my.validation", ("my", "dev")),
-        ("train-00000-of-00001", ("", "train")),
-        ("test-suite-dev", ("test-suite", "dev")),
+        ("en_ewt-ud-train", ("en_ewt-ud", "train", "")),
+        ("de_hdt-ud-train-a-1", ("de_hdt-ud", "train", "a-1")),
+        ("test", ("", "test", "")),
+        ("my.validation", ("my", "dev", "")),
+        ("train-00000-of-00001", ("", "train", "00000-of-00001")),
+        ("test-suite-dev", ("test-suite", "dev", "")),
         ("contest", None),
         ("trainings", None),
     ],

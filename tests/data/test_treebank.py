@@ -111,7 +111,7 @@ def test_an_option_that_changes_nothing_is_no_other_corpus():
 def test_two_treebanks_in_one_folder_are_refused(tmp_path):
     copy(tmp_path, "train", "dev", "test")
     folder = copy(tmp_path, "train", name="UD_Hebrew-Probe", prefix="he_probe")
-    with pytest.raises(UserError, match=r"several treebanks \(.*es_probe.*he_probe"):
+    with pytest.raises(UserError, match=r"several corpora \(.*es_probe.*he_probe"):
         find_corpus(folder)
     assert find_corpus(str(tmp_path / "es_*.conllu")).load().splits["train"][0].language == "es"
 
@@ -121,6 +121,33 @@ def test_an_id_in_train_and_test_is_an_error(tmp_path):
     text = (tmp_path / "es_probe-ud-train.conllu").read_text(encoding="utf-8")
     (tmp_path / "es_probe-ud-test.conllu").write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match="sent_id 'es_probe-train-1' stands in"):
+        find_corpus(folder).load()
+
+
+def test_a_renamed_file_is_another_corpus(tmp_path):
+    # The name tells the language, and that decides what agreement makes of a form.
+    before = find_corpus(copy(tmp_path, "train", "dev", "test")).digest
+    for path in tmp_path.glob("*.conllu"):
+        path.rename(tmp_path / path.name.replace("es_", "en_"))
+    assert find_corpus(str(tmp_path)).digest != before
+
+
+@pytest.mark.parametrize("name", ["extra", "notes-2"])
+def test_a_file_that_says_no_split_is_not_dropped(tmp_path, name):
+    folder = copy(tmp_path, "train", "dev", "test")
+    (tmp_path / f"{name}.conllu").write_bytes((tmp_path / "es_probe-ud-dev.conllu").read_bytes())
+    with pytest.raises(UserError, match=f"{name}.conllu does not say its split"):
+        find_corpus(folder)
+
+
+def test_a_treebank_whose_text_is_withheld_is_refused(tmp_path):
+    folder = copy(tmp_path, "train", "dev", "test")
+    for path in tmp_path.glob("*.conllu"):
+        lines = path.read_text(encoding="utf-8").split("\n")
+        rows = [line.split("\t") for line in lines]
+        blank = ["\t".join([r[0], "_", *r[2:]]) if len(r) == 10 else r[0] for r in rows]
+        path.write_text("\n".join(blank), encoding="utf-8")
+    with pytest.raises(UserError, match="the release holds no text"):
         find_corpus(folder).load()
 
 
