@@ -26,6 +26,9 @@ RETRIES = 3
 TIMEOUT = 30.0
 """Seconds without a byte after which a server is given up."""
 
+PAUSE = 1.0
+"""Seconds before the second attempt; before the third twice as long, and so on."""
+
 _INCOMING = ".incoming"
 
 
@@ -198,7 +201,7 @@ def _arrived(remote: Remote, url: str, incoming: Path, last: bool) -> Path | Non
                         "origin may have changed, or something on the way alters files. "
                         "Nothing was kept."
                     ) from error
-        time.sleep(attempt + 1)
+        time.sleep(PAUSE * (attempt + 1))
     raise AssertionError("the last attempt returns or raises")
 
 

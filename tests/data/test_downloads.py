@@ -33,7 +33,7 @@ def remote(url, **changes):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(downloads, "TIMEOUT", 0.5)
-    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
+    monkeypatch.setattr(downloads, "PAUSE", 0.0)
 
 
 def left_behind(folder):
