@@ -13,6 +13,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from common.errors import UserError
 from common.places import default_cache
@@ -162,26 +163,20 @@ def _delete(entry: Entry, what: str) -> str:
 
 
 def _table(entries: list[Entry]) -> Table:
-    table = Table()
-    for name in ("model", "revision", "corpus", "view", "pooling", "dtype"):
-        table.add_column(name)
-    for name in ("words", "layers", "size", "last used"):
-        table.add_column(name, justify="right")
+    table = Table("model", "text", "vectors", box=None, pad_edge=False)
+    table.add_column("size", justify="right")
+    table.add_column("last used", justify="right")
     table.add_column("state")
     for entry in entries:
         manifest, key = entry.manifest, entry.manifest.get("key", {})
-        model = manifest.get("model", {})
+        revision = manifest.get("model", {}).get("revision") or key.get("model", "")
         table.add_row(
-            entry.model or entry.folder.name,
-            (model.get("revision") or key.get("model", ""))[:12],
-            manifest.get("corpus", ""),
-            manifest.get("view", ""),
-            key.get("pooling", ""),
-            key.get("dtype", ""),
-            f"{manifest['rows']:,}" if "rows" in manifest else "",
-            str(manifest.get("layers", "")),
+            Text(f"{entry.model or entry.folder.name}\n{revision[:12]}"),
+            Text(f"{manifest.get('corpus') or 'unknown'}\n{manifest.get('view', '')}"),
+            f"{manifest.get('rows', 0):,} × {manifest.get('layers', '?')}\n"
+            f"{key.get('pooling', '')}, {key.get('dtype', '')}",
             _megabytes(entry.size),
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used)),
+            time.strftime("%Y-%m-%d\n%H:%M", time.localtime(entry.used)),
             entry.state,
         )
     return table
