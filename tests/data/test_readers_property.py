@@ -59,7 +59,7 @@ def mutated(draw, sound):
         start = draw(st.integers(0, len(content)))
         end = draw(st.integers(start, min(len(content), start + 12)))
         content[start:end] = draw(
-            st.binary(max_size=6) | st.sampled_from([b"\t", b"\n", b'"', b","])
+            st.binary(max_size=6) | st.sampled_from([b"\t", b"\n", b'"', b",", b"\t\t", b"  "])
         )
     return bytes(content)
 
