@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,8 @@ from probes.alignment import Ints
 from probes.store import Vectors
 from probes.views import Text, View, ViewName, cut_away, hiding_view, plain_view, text_of
 from tasks.task import Example, Excluded, Task
+
+SEEN, UNSEEN = "type seen in train", "type unseen in train"
 
 
 class NotServedError(UserError):
@@ -150,6 +152,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
             )
         _require_consistent(task, found)
         splits[name] = Split(tuple(found), tuple(texts), np.array(numbers), dict(excluded))
+    splits["test"] = _marked_as_seen(splits["test"], splits["train"])
     classes: tuple[str, ...] = ()
     if task.kind == "classification":
         classes = tuple(sorted({str(example.label) for example in splits["train"].examples}))
@@ -159,6 +162,16 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                 f"{classes[0]!r}; there is nothing to tell apart."
             )
     return Examples(task, view, splits, classes)
+
+
+def _marked_as_seen(test: Split, train: Split) -> Split:
+    """The split with two more breakdowns: examples whose type train has, and the others."""
+    types = {example.type for example in train.examples}
+    marked = (
+        replace(e, groups=(*e.groups, SEEN if e.type in types else UNSEEN)) if e.type else e
+        for e in test.examples
+    )
+    return replace(test, examples=tuple(marked))
 
 
 def _require_consistent(task: Task, examples: Sequence[Example]) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from common.errors import UserError
 from data.sentence import Corpus, Sentence
-from probes.examples import collect_examples
+from probes.examples import SEEN, UNSEEN, collect_examples
 from tasks.task import Example, Task
 
 SENTENCE = Sentence("s", "en", ("a", "b", "c"))
@@ -59,3 +59,19 @@ def test_the_cut_view_leaves_out_what_it_cuts_away_and_counts_it():
     masked = collect(before, after, first, other, hiding="masked")
     assert len(masked.splits["test"].examples) == 8
     assert masked.splits["test"].texts[0].mask == 2
+
+
+def test_test_examples_are_told_apart_by_whether_train_has_their_type():
+    splits = {
+        "train": (Sentence("a", "en", ("x", "y")),),
+        "dev": (SENTENCE,),
+        "test": (Sentence("b", "en", ("y", "z", "x")),),
+    }
+    task = Task("t", 1, (), "word", "classification", "accuracy", (), by_word, "")
+    found = collect_examples(task, Corpus("c", "1", "MIT", splits), "masked")
+    assert found.splits["test"].group(SEEN).tolist() == [True, False, True]
+    assert found.splits["test"].group(UNSEEN).tolist() == [False, True, False]
+
+
+def by_word(sentence):
+    return [Example(word, (i, i + 1), type=word) for i, word in enumerate(sentence.words)]

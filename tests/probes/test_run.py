@@ -191,7 +191,7 @@ def test_layer_0_of_the_masked_view_knows_no_more_than_position(tiny_bert, tmp_p
     (result,) = run(tiny_bert, tmp_path, tasks=("agreement",), probes=("linear",), limit=400)
     assert result.score(result.layers[0]) == pytest.approx(0.5, abs=0.12)
     assert result.references["subject's Number"]["balanced_accuracy"] > 0.95
-    assert set(result.examples.groups) == {"0 attractors", "1+ attractors"}
+    assert {"0 attractors", "1+ attractors"} < set(result.examples.groups)
 
 
 def test_a_flipped_byte_in_the_store_is_an_error(tiny_bert, tmp_path):
