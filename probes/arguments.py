@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from common.errors import UserError
+from common.places import default_cache, default_data_dir
 from common.registry import did_you_mean
 
 
@@ -48,3 +50,21 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
     except KeyboardInterrupt:
         print("stopped; what was finished is kept, the same command goes on", file=sys.stderr)
         return 130
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add `--data-dir` and `--cache-dir`."""
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        default=default_data_dir(),
+        help="searched for registered files before the cache (PROBES_DATA_DIR)",
+    )
+    parser.add_argument(
+        "--cache-dir",
+        type=Path,
+        metavar="DIR",
+        default=default_cache(),
+        help="downloads are kept in its folder `corpora` (PROBES_CACHE_DIR)",
+    )

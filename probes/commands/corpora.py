@@ -9,7 +9,7 @@ from rich.table import Table
 
 from data.downloads import Shelf
 from data.registered import Registered, corpora
-from probes.commands.places import add_places
+from probes.arguments import add_places
 from tasks.builtin import tasks
 
 SUMMARY = "List corpora: licence, whether they are here, and the tasks they serve."

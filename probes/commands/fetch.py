@@ -9,7 +9,7 @@ from common.registry import did_you_mean
 from data.find import find_corpus
 from data.registered import corpora
 from data.sentence import SPLITS
-from probes.commands.places import add_places
+from probes.arguments import add_places
 
 SUMMARY = "Download corpora for runs without a network, and check them."
 
