@@ -39,9 +39,11 @@ class ProbeSpec(Frozen):
     hidden: int = 0
     """Units of the hidden layer; 0 for a linear probe."""
     strengths: tuple[float, ...]
-    """L2 strengths of the search, ascending; the best on dev goes into the full fit."""
+    """L2 strengths of the search, each the same multiple of the one before. By dev loss, the best
+    goes into the full fit of an MLP; a linear fit takes the least point of a parabola there."""
     refinement: tuple[float, ...]
-    """Multiples of that strength among which the full fit chooses on dev."""
+    """Multiples of each of them that the closed form chooses from; an iterative linear fit takes
+    one strength between the best of the search and its neighbours."""
     search: float
     """Length of the search, as a share of the full fit."""
     step: float
