@@ -47,7 +47,7 @@ class ProbeSpec(Frozen):
     search: float
     """Length of the search, as a share of the full fit."""
     step: float
-    """Adam's step at the start of the cosine schedule."""
+    """Adam's step at the start; it falls to 0 quadratically."""
     passes: int
     """Passes over the training set in a full fit."""
     min_steps: int
@@ -62,9 +62,9 @@ PROBES: dict[Family, ProbeSpec] = {
         family="linear",
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
-        search=0.25,
+        search=0.2,
         step=0.02,
-        passes=5,
+        passes=7,
         min_steps=2000,
         checks=1,
     ),
@@ -73,8 +73,8 @@ PROBES: dict[Family, ProbeSpec] = {
         hidden=256,
         strengths=(1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(1.0,),
-        search=0.2,
-        step=0.002,
+        search=0.1,
+        step=0.003,
         passes=6,
         min_steps=600,
         checks=12,
