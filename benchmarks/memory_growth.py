@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from probe_speed import stored_vectors
 
-from data.sources import find_corpus
+from data.find import find_corpus
 from probes.config import PROBES, default_cache, default_data_dir
 from probes.examples import Examples, collect_examples
 from probes.probing import probe
@@ -52,7 +52,7 @@ def main() -> None:
 
 def measure(options: argparse.Namespace, family: str, share: int) -> tuple[int, float, int]:
     """Training words, seconds, and bytes of anonymous memory at the peak."""
-    corpus = find_corpus(options.corpus, options.data_dir).load()
+    corpus = find_corpus(options.corpus, data_dir=options.data_dir).load()
     examples = collect_examples(tasks.get("pos"), corpus, "masked")
     view = examples.view_of(corpus)
     vectors = stored_vectors(options.cache_dir, options.model, view.digest)

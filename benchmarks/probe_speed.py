@@ -31,7 +31,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from torch.utils.data import DataLoader, TensorDataset
 
-from data.sources import find_corpus
+from data.find import find_corpus
 from probes.config import PROBES, default_cache, default_data_dir
 from probes.examples import collect_examples
 from probes.precision import fast_products
@@ -45,7 +45,7 @@ def main() -> None:
     options = parse()
     if options.threads:
         torch.set_num_threads(options.threads)
-    corpus = find_corpus(options.corpus, options.data_dir).load()
+    corpus = find_corpus(options.corpus, data_dir=options.data_dir).load()
     examples = collect_examples(tasks.get("pos"), corpus, "masked")
     view = examples.view_of(corpus)
     vectors = stored_vectors(options.cache_dir, options.model, view.digest)

@@ -39,13 +39,15 @@ class ProbeSpec(Frozen):
     hidden: int = 0
     """Units of the hidden layer; 0 for a linear probe."""
     strengths: tuple[float, ...]
-    """L2 strengths of the search, ascending; the best on dev goes into the full fit."""
+    """L2 strengths of the search, each the same multiple of the one before. By dev loss, the best
+    goes into the full fit of an MLP; a linear fit takes the least point of a parabola there."""
     refinement: tuple[float, ...]
-    """Multiples of that strength among which the full fit chooses on dev."""
+    """Multiples of each of them that the closed form chooses from; an iterative linear fit takes
+    one strength between the best of the search and its neighbours."""
     search: float
     """Length of the search, as a share of the full fit."""
     step: float
-    """Adam's step at the start of the cosine schedule."""
+    """Adam's step at the start; it falls to 0 quadratically."""
     passes: int
     """Passes over the training set in a full fit."""
     min_steps: int
@@ -60,9 +62,9 @@ PROBES: dict[Family, ProbeSpec] = {
         family="linear",
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
-        search=0.25,
+        search=0.2,
         step=0.02,
-        passes=5,
+        passes=7,
         min_steps=2000,
         checks=1,
     ),
@@ -71,8 +73,8 @@ PROBES: dict[Family, ProbeSpec] = {
         hidden=256,
         strengths=(1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(1.0,),
-        search=0.2,
-        step=0.002,
+        search=0.1,
+        step=0.003,
         passes=6,
         min_steps=600,
         checks=12,

@@ -1,4 +1,4 @@
-"""How much memory training may take."""
+"""How much memory training may take, and how many layers that is at once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 from pathlib import Path
 
 import torch
+
+from probes.cells import BATCH, EVALUATION
+from probes.config import ProbeSpec
 
 _SHARE = 0.25
 """Of what is free, if no budget is given."""
@@ -26,3 +29,35 @@ def _free() -> int:
             if line.startswith("MemAvailable:"):
                 return 1024 * int(line.split()[1])
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def group_layers(
+    memory: int,
+    device: torch.device,
+    spec: ProbeSpec,
+    n_features: int,
+    n_examples: int,
+    n_outputs: int,
+    n_seeds: int,
+) -> tuple[int, bool]:
+    """How many layers to fit at once within `memory` bytes, and whether to hold their features.
+
+    On a CPU features are always read from the map as they are needed, since that costs little;
+    on another device they are held if those of one layer leave room for its fit.
+    """
+    cells = max(len(spec.strengths), n_seeds)
+    outputs = max(1, n_outputs)
+    units = spec.hidden + outputs
+    parameters = cells * (
+        n_features * spec.hidden + units * outputs if spec.hidden else n_features * outputs
+    )
+    # Values, gradients, two moments, the best so far and a copy; a block being read beside the
+    # last one; outputs of a batch and of an evaluation block with what is derived from them.
+    working = 4 * (
+        6 * parameters
+        + 2 * (BATCH + EVALUATION) * n_features
+        + 3 * cells * units * (BATCH + EVALUATION)
+    )
+    holding = 4 * n_features * n_examples
+    hold = device.type != "cpu" and working + holding <= memory
+    return max(1, memory // (working + hold * holding)), hold

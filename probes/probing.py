@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from probes import __version__
 from probes.alignment import Ints
+from probes.cells import Batches, batch_bounds
 from probes.config import ProbeSpec
 from probes.examples import Examples
 from probes.features import Features, Held, Streamed, mapped_tensor, standard_scale
-from probes.memory import available
+from probes.memory import available, group_layers
 from probes.results import (
     SCHEMA_VERSION,
     Cell,
@@ -29,7 +30,7 @@ from probes.results import (
 )
 from probes.scoring import Scorer, baselines, count_examples, references
 from probes.store import Vectors
-from probes.training import Batches, batch_bounds, fit, group_layers, predict
+from probes.training import fit, predict
 from probes.uncertainty import with_uncertainty
 from probes.views import View
 

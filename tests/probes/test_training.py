@@ -5,10 +5,11 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from probes.cells import Batches, batch_bounds, bootstrap_weights
 from probes.config import PROBES
 from probes.features import Held
 from probes.heads import MLP, CrossEntropy, Linear, SquaredError
-from probes.training import Batches, batch_bounds, bootstrap_weights, fit, predict
+from probes.training import fit, predict
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 

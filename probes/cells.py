@@ -1,0 +1,112 @@
+"""Examples of a split and fitted cells, as every way of fitting has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from probes.features import Features
+from probes.heads import Head, Loss, Parameters
+
+BATCH = 512
+"""Examples per step, give or take a sentence."""
+
+EVALUATION = 1024
+"""Examples per block of an evaluation: small, since fresh memory costs more than a call."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Examples of one split, features standardised, in an order of whole sentences.
+
+    Attributes:
+        features: of L layers, N examples.
+        labels: class indices, or numbers. Shape (N,).
+        weights: class weights; ones if the task has none. Shape (N,).
+        sentences: the sentence of each example. Shape (N,).
+        bounds: batch b is examples `bounds[b]` to `bounds[b + 1]`; it holds whole sentences.
+    """
+
+    features: Features
+    labels: Tensor
+    weights: Tensor
+    sentences: Tensor
+    bounds: list[int]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Fitted cells, one per layer and seed.
+
+    Attributes:
+        parameters: leading dimensions (L, S).
+        strength: the one chosen on dev. Shape (L, S).
+        stopped: share of the schedule after which dev loss was least; 1 is the end. (L, S).
+        dev_loss: mean loss on dev in nats (classification), or half the squared error. (L, S).
+    """
+
+    parameters: Parameters
+    strength: Tensor
+    stopped: Tensor
+    dev_loss: Tensor
+
+
+def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
+    """Cut examples into batches of about `size`, near equal, that never split a sentence.
+
+    Args:
+        sentences: the sentence of each example, equal ones adjacent. Shape (N,).
+    """
+    n_examples = len(sentences)
+    n_batches = max(1, round(n_examples / size))
+    ends = [*(torch.nonzero(torch.diff(sentences)).flatten() + 1).tolist(), n_examples]
+    bounds = [0]
+    for end in ends:
+        if end * n_batches >= len(bounds) * n_examples:
+            bounds.append(end)
+    return bounds
+
+
+def bootstrap_weights(sentences: Tensor, seed: int) -> Tensor:
+    """How often each example's sentence is drawn when sentences are drawn with replacement.
+
+    Seed 0 draws every sentence once. Sentences are drawn in the order of their numbers, so
+    the sample does not depend on how examples are laid out. Shape (N,).
+    """
+    if seed == 0:
+        return torch.ones(len(sentences))
+    numbers, place = sentences.unique(return_inverse=True)
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randint(len(numbers), (len(numbers),), generator=generator)
+    return torch.bincount(drawn, minlength=len(numbers)).float()[place]
+
+
+def best_per_seed(fitted: Fit, n_seeds: int, keep: int) -> Fit:
+    """Of the `keep` strengths of each seed, the one with the least dev loss."""
+    n_layers = len(fitted.dev_loss)
+    best = fitted.dev_loss.view(n_layers, n_seeds, keep).argmin(-1)
+    cell = best + torch.arange(n_seeds, device=best.device) * keep
+    layer = torch.arange(n_layers, device=best.device)[:, None]
+    return Fit(
+        [p[layer, cell] for p in fitted.parameters],
+        fitted.strength[layer, cell],
+        fitted.stopped[layer, cell],
+        fitted.dev_loss[layer, cell],
+    )
+
+
+def mean_loss(head: Head, loss: Loss, parameters: Parameters, data: Batches) -> Tensor:
+    """Weighted mean loss of every cell. Shape (L, K)."""
+    total = torch.zeros(parameters[0].shape[:2], device=data.features.device)
+    for part in blocks(len(data.labels)):
+        outputs = head.outputs(parameters, data.features.block(part))
+        total += loss.total(outputs, data.labels[part], data.weights[None, part])
+    return total / data.weights.sum()
+
+
+def blocks(n_examples: int) -> list[slice]:
+    """The parts in which a split is evaluated."""
+    starts = range(0, n_examples, EVALUATION)
+    return [slice(start, min(start + EVALUATION, n_examples)) for start in starts]
