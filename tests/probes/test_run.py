@@ -14,6 +14,7 @@ from PIL import Image
 import probes
 from common.errors import UserError
 from probes import layer_files
+from probes.config import validate
 from probes.leaderboard import COLUMNS
 from probes.results import read_result
 
@@ -441,3 +442,22 @@ def test_a_model_spread_by_device_map_runs_whole(tiny_bert, tmp_path):
     settings = {"tasks": ("depth",), "probes": ("linear",)}
     spread = run(tiny_bert, tmp_path / "map", device="map", **settings)
     assert scores(spread) == scores(run(tiny_bert, tmp_path / "cpu", **settings))
+
+
+def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos", "depth"), "seeds": 2}
+    ample = run(tiny_bert, tmp_path, memory="2GB", **settings)
+    tight = run(tiny_bert, tmp_path, memory="1KB", overwrite="always", **settings)
+    assert scores(ample) == scores(tight)
+    for one, other in zip(ample, tight, strict=True):
+        for a, b in zip(one.layers, other.layers, strict=True):
+            for ours, theirs in zip(a.cells, b.cells, strict=True):
+                assert ours.strength == pytest.approx(theirs.strength, rel=1e-4)
+                assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-5)
+
+
+def test_a_memory_budget_is_given_in_bytes_or_units():
+    assert validate({"memory": "2GB"}).memory == 2_000_000_000
+    assert validate({"memory": "512MiB"}).memory == 512 << 20
+    with pytest.raises(UserError, match="--memory"):
+        validate({"memory": "lots"})

@@ -1,5 +1,8 @@
 """Batched probes against scikit-learn and closed forms on the same numbers."""
 
+from contextlib import contextmanager
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +12,8 @@ from probes.cells import Batches, batch_bounds, bootstrap_weights
 from probes.config import PROBES
 from probes.features import Held
 from probes.heads import MLP, CrossEntropy, Linear, SquaredError
-from probes.training import fit, predict
+from probes.memory import group_layers
+from probes.training import _between, fit, predict
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 
@@ -174,6 +178,48 @@ def test_scores_do_not_depend_on_the_layers_fitted_beside(data):
     a = predict(together, dev.features, N_CLASSES, spec)[1, 0]
     b = predict(alone, Held(dev.features.values[1:]), N_CLASSES, spec)[0, 0]
     assert (a != b).sum() <= 2
+
+
+@contextmanager
+def products(precision):
+    """As `fast_products`, whatever the processor gains by it."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_rounded_products_in_training_give_the_same_probe(data, family, monkeypatch):
+    train, dev = data
+    spec = PROBES[family].model_copy(update={"min_steps": 300})
+    fitted = {}
+    for precision in ("medium", "highest"):
+        monkeypatch.setattr("probes.training.fast_products", partial(products, precision))
+        fitted[precision] = fit(train, dev, N_CLASSES, spec, [0])
+    a, b = fitted["medium"], fitted["highest"]
+    torch.testing.assert_close(a.dev_loss, b.dev_loss, rtol=2e-3, atol=0)
+    ours, exact = (predict(f, dev.features, N_CLASSES, spec) for f in (a, b))
+    assert (ours != exact).sum() <= 4  # of 2 layers × 500
+
+
+def test_the_strength_is_where_a_parabola_through_the_three_best_is_least():
+    grid = torch.tensor([1e-4, 1e-3, 1e-2, 1e-1])
+    place = torch.log10(grid)
+    losses = torch.stack([(place - x) ** 2 for x in (-2.6, -3.4, -9, 5)])
+    expected = torch.tensor([10**-2.6, 10**-3.4, 1e-4, 1e-1])
+    torch.testing.assert_close(_between(grid, losses), expected, rtol=1e-3, atol=0)
+    assert 1e-4 <= _between(grid, torch.ones(1, 4)) <= 1e-1
+
+
+def test_more_memory_never_means_fewer_layers_at_once():
+    spec, cpu = PROBES["mlp"], torch.device("cpu")
+    sizes = [group_layers(1 << b, cpu, spec, 384, 10**6, 17, 3)[0] for b in range(10, 36)]
+    assert sizes[0] == 1
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > 7
 
 
 def test_same_inputs_give_the_same_numbers(data):
