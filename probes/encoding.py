@@ -6,6 +6,7 @@ from there, with the same batches, whatever batch size this machine would choose
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from dataclasses import asdict
@@ -23,7 +24,7 @@ from probes.batching import measured_batch_tokens, plan_batches
 from probes.collectors import WordVectors
 from probes.config import WINDOW_RULE
 from probes.encoder import Encoder
-from probes.layer_files import Journal, OutOfRangeError, layer_files, read_journal
+from probes.layer_files import Journal, NotFiniteError, OutOfRangeError, layer_files, read_journal
 from probes.store import FORMAT, PARTIAL, StoreKey, Vectors, checksum, layer_name, store_folder
 from probes.views import View
 
@@ -61,7 +62,7 @@ def open_or_encode(
                     (partial / "journal.json").unlink()
                     (partial / "manifest.json").write_text(json.dumps(manifest, indent=1))
                     partial.rename(folder)
-            except UserError:
+            except NotFiniteError:
                 shutil.rmtree(partial, ignore_errors=True)
                 raise
     return Vectors(folder)
@@ -77,9 +78,18 @@ def _encode(
     journal = read_journal(partial, n_layers)
     if journal is None:
         journal = Journal(batch_tokens=batch_tokens or measured_batch_tokens(encoder, pieces))
-    elif journal.batches:
-        progress.say(f"encoding goes on after {journal.batches} batches that are there already")
     batches = plan_batches(pieces, encoder.capacity, encoder.specials, journal.batch_tokens)
+    plan = hashlib.sha256(json.dumps(batches).encode()).hexdigest()
+    if journal.plan != plan:
+        # Begun by another version or tokenizer: nothing on disk is where this plan has it.
+        shutil.rmtree(partial, ignore_errors=True)
+        journal = Journal(batch_tokens=journal.batch_tokens, plan=plan)
+
+    if journal.batches:
+        progress.say(
+            f"encoding goes on after {journal.batches} batches that are there already, of "
+            f"{journal.batch_tokens} tokens each"
+        )
 
     def run(journal: Journal) -> list[int]:
         """Encode the batches that remain; the checksum of each layer's file."""
@@ -106,7 +116,7 @@ def _encode(
     except OutOfRangeError as error:
         progress.say(f"{error}: stored in fp32")
         shutil.rmtree(partial)
-        journal = Journal(batch_tokens=journal.batch_tokens, storage="float32")
+        journal = Journal(batch_tokens=journal.batch_tokens, plan=plan, storage="float32")
         crc32 = run(journal)
 
     order = np.concatenate([np.asarray(batch, dtype=np.int64) for batch in batches])

@@ -33,6 +33,8 @@ class Journal(Frozen):
 
     batch_tokens: int
     """Of the batch plan; kept when the encoding goes on."""
+    plan: str = ""
+    """SHA-256 of the batch plan, without which what is on disk has no order."""
     storage: Literal["float16", "float32"] = "float16"
     batches: int = 0
     """Batches of the plan that are on disk."""
@@ -40,6 +42,10 @@ class Journal(Frozen):
     """Length of each layer's file with them."""
     crc32: tuple[int, ...] = ()
     """Of each layer's file up to there."""
+
+
+class NotFiniteError(UserError):
+    """A vector that is not finite: what was encoded so far is of no use either."""
 
 
 class OutOfRangeError(Exception):
@@ -61,7 +67,7 @@ class _Stored:
         """
         largest = float(self.largest)
         if not np.isfinite(largest):
-            raise UserError(
+            raise NotFiniteError(
                 f"Layer {layer} gave a vector that is not finite; the model is broken, or --dtype "
                 "is too narrow for it (try --dtype float32)."
             )

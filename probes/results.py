@@ -17,7 +17,7 @@ from common.terminal import progress
 from probes.config import Frozen, ProbeSpec
 from probes.models import ModelRecord
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 NUMERICS_VERSION = 3
 """Part of every key: raise it when the same inputs would give other scores."""
 
@@ -116,7 +116,8 @@ class LayerResult(Frozen):
     intervals: dict[str, Interval] = Field(default_factory=dict)
     """95 % intervals of seed 0's test scores, test sentences resampled."""
     p_best: float | None = None
-    """Corrected p-value of its difference from the best layer on dev; None for that layer."""
+    """Corrected p-value of its difference from the best layer on dev; None for that layer, and
+    where nothing could be tested."""
 
 
 class Result(Frozen):
@@ -163,9 +164,12 @@ class Result(Frozen):
 
     @property
     def confidence_set(self) -> tuple[int, ...]:
-        """Layers that the test data cannot separate from the best one at .05, it included."""
+        """Layers that were tested and not separated from the best one at .05, it included."""
+        best = self.best_layer.layer
         return tuple(
-            layer.layer for layer in self.layers if layer.p_best is None or layer.p_best >= ALPHA
+            layer.layer
+            for layer in self.layers
+            if layer.layer == best or (layer.p_best is not None and layer.p_best >= ALPHA)
         )
 
     def seed_spread(self, layer: LayerResult) -> float | None:

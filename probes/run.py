@@ -126,8 +126,8 @@ def run_models(
     plans = [make_plan(config, subject.source, source, chosen) for subject in subjects]
     if any(plan.todo for plan in plans):
         _prepare(config, chosen)
-    for folder in (config.output, config.cache_dir):
-        require_writable(folder)
+        require_writable(config.cache_dir)
+    require_writable(config.output)
     console = Console(quiet=progress.quiet)
     results: list[Result] = []
     try:

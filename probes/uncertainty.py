@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from probes.metrics import Gold, metrics
 from probes.results import Interval, LayerResult, best_of
-from probes.statistics import holm, interval, paired_p, replicates, resample
+from probes.statistics import MIN_SENTENCES, holm, interval, paired_p, replicates, resample
 
 
 def with_uncertainty(
@@ -23,12 +23,15 @@ def with_uncertainty(
 
     Both are of seed 0's probe, whose score is the one that is reported. Every layer is tested
     against the layer that is best on dev, on the same resamples; p-values are corrected by
-    Holm's method over these comparisons.
+    Holm's method over these comparisons. With very few sentences there is neither.
 
     Args:
         predicted: seed 0's predictions on test. Shape (layers, n).
         names: metrics, the headline one first.
     """
+    if gold.n_sentences < MIN_SENTENCES:
+        nothing = dict.fromkeys(names)
+        return tuple(x.model_copy(update={"intervals": nothing, "p_best": None}) for x in layers)
     draws = resample(gold.n_sentences)
     values = {name: replicates(metrics.get(name), gold, predicted, draws) for name in names}
     intervals = {name: interval(found) for name, found in values.items()}
@@ -36,7 +39,8 @@ def with_uncertainty(
     best = best_of(layers, names[0])
     others = [i for i, layer in enumerate(layers) if layer is not best]
     p_values = holm(paired_p(headline[others], headline[layers.index(best)]))
-    p_best = dict(zip(others, p_values.tolist(), strict=True))
+    known = [None if np.isnan(p) else float(p) for p in p_values]
+    p_best = dict(zip(others, known, strict=True))
     return tuple(
         layer.model_copy(
             update={

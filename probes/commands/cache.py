@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import time
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from probes.store import FORMAT, PARTIAL, damage_of, read_manifest
 SUMMARY = "List, verify and prune stored word vectors."
 
 WHOLE, UNFINISHED, DAMAGED, UNUSED = "whole", "unfinished", "damaged", "unused format"
+_NAME = re.compile(rf"[0-9a-f]+({re.escape(PARTIAL)})?")
+"""Of a store's folder; what is called otherwise is none of ours."""
+
 _BROKEN = "broken"
 """What `--prune` calls everything that no run can read."""
 
@@ -107,7 +111,8 @@ def find_entries(vectors: Path, *, thorough: bool = False) -> list[Entry]:
     Args:
         thorough: compare checksums too, not only sizes.
     """
-    folders = [path for path in vectors.glob("*") if path.is_dir()]
+    ours = (path for path in vectors.glob("*") if _NAME.fullmatch(path.name))
+    folders = [path for path in ours if path.is_dir() and not path.is_symlink()]
     entries = [_entry(folder, thorough) for folder in folders]
     return sorted(entries, key=lambda entry: (-entry.used, entry.folder))
 

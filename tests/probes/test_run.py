@@ -279,7 +279,7 @@ def test_a_damaged_result_is_named(tiny_bert, tmp_path):
     with pytest.raises(UserError, match=r"pos-linear-.*\.json: not a readable result"):
         run(tiny_bert, tmp_path, **settings)
     path.write_text(json.dumps({**json.loads(whole), "schema_version": 99}))
-    with pytest.raises(UserError, match="result schema 99, this version reads 2"):
+    with pytest.raises(UserError, match="result schema 99, this version reads 3"):
         run(tiny_bert, tmp_path, **settings)
 
 

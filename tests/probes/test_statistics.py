@@ -99,3 +99,12 @@ def test_a_true_null_is_rejected_about_one_time_in_twenty(name):
     found = false_rejections(name, n_sets=1000, n_sentences=200)
     print(f"{name}: {found:.1%} of 1,000 true nulls rejected at .05")
     assert 0.03 <= found <= 0.07
+
+
+def test_comparisons_without_a_value_are_not_made():
+    nothing = np.full((1, 9), np.nan)
+    assert np.isnan(paired_p(nothing, np.zeros((1, 9)))).all()
+    assert holm([0.01, np.nan, 0.03]).tolist() == [0.02, pytest.approx(np.nan, nan_ok=True), 0.03]
+    # Resamples without a value are no evidence for either side.
+    some = np.array([1.0, 1.0, 1.0, np.nan, np.nan, np.nan, np.nan, np.nan, np.nan])
+    assert paired_p(some, np.zeros(9)) == pytest.approx(2 * 1 / 4)

@@ -48,9 +48,30 @@ def test_intervals_are_those_of_a_share(found):
 
 
 def test_one_layer_alone_has_an_interval_and_no_test():
-    gold = Gold(np.ones(9, dtype=np.int64), np.arange(9), ("a", "b"), np.zeros(9, dtype=bool))
-    (only,) = with_uncertainty(
-        [layer(0, 0.5)], np.ones((1, 9), dtype=np.int64), gold, ("accuracy",)
-    )
+    gold = Gold(np.ones(30, dtype=np.int64), np.arange(30), ("a", "b"), np.zeros(30, dtype=bool))
+    ones = np.ones((1, 30), dtype=np.int64)
+    (only,) = with_uncertainty([layer(0, 0.5)], ones, gold, ("accuracy",))
     assert only.p_best is None
     assert only.intervals["accuracy"] == (1.0, 1.0)
+
+
+def test_from_a_handful_of_sentences_nothing_is_claimed():
+    gold = Gold(np.ones(9, dtype=np.int64), np.arange(9), ("a", "b"), np.zeros(9, dtype=bool))
+    rows = np.stack([np.ones(9, dtype=np.int64), np.zeros(9, dtype=np.int64)])
+    found = with_uncertainty([layer(0, 0.5), layer(1, 0.4)], rows, gold, ("accuracy",))
+    assert [x.intervals for x in found] == [{"accuracy": None}] * 2
+    assert [x.p_best for x in found] == [None, None]
+
+
+def test_a_metric_without_a_value_separates_nothing():
+    # NSpr covers sentences of 5 to 50 words; these have one.
+    gold = Gold(np.ones(40), np.arange(40), (), np.zeros(40, dtype=bool))
+    rows = np.stack([np.zeros(40), np.ones(40)])
+    layers = [layer(0, 0.5), layer(1, 0.4)]
+    layers = [
+        x.model_copy(update={"cells": (x.cells[0].model_copy(update={"dev": {"nspr": None}}),)})
+        for x in layers
+    ]
+    found = with_uncertainty(layers, rows, gold, ("nspr",))
+    assert [x.p_best for x in found] == [None, None]
+    assert [x.intervals["nspr"] for x in found] == [None, None]
