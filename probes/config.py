@@ -62,10 +62,10 @@ PROBES: dict[Family, ProbeSpec] = {
         family="linear",
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
-        search=0.2,
+        search=0.5,
         step=0.02,
-        passes=7,
-        min_steps=2000,
+        passes=12,
+        min_steps=3000,
         checks=1,
     ),
     "mlp": ProbeSpec(
