@@ -101,7 +101,15 @@ class RunConfig(Frozen):
     probes: tuple[Family, ...] = Field(default=("linear", "mlp"), min_length=1)
     layers: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """Layer numbers; empty for all."""
-    seeds: int = Field(default=1, ge=1)
+    seeds: int = Field(default=3, ge=1)
+    """Seed 0 trains on the whole training set, every other one on a bootstrap sample of it."""
+    twins: int = Field(default=1, ge=0, le=100)
+    """Random twins that are probed beside each pretrained model."""
+    quick: bool = False
+    """Scores alone: no controls, description length or localisation; one seed and no random twin
+    unless asked for."""
+    project: int | None = Field(default=None, ge=1)
+    """Dimensions that every span's vector is projected to at random; None for no projection."""
     output: Path = Path("results")
     data_dir: Path | None = Field(default_factory=default_data_dir)
     cache_dir: Path = Field(default_factory=default_cache)
@@ -145,6 +153,8 @@ def validate(given: Mapping[str, object]) -> RunConfig:
     Raises:
         UserError: a value that cannot be used, with its flag.
     """
+    if given.get("quick"):
+        given = {"seeds": 1, "twins": 0, **given}
     try:
         config = RunConfig.model_validate(given)
     except ValidationError as error:

@@ -49,6 +49,7 @@ class Encoder:
         name: what tables call it.
         device: where it runs; "auto" takes CUDA or MPS if there is one. A model that is
             spread over several devices stays there.
+        random_seed: of its initialisation, if its weights are drawn at random.
 
     Attributes:
         device: where its inputs go.
@@ -69,12 +70,14 @@ class Encoder:
         revision: str = "",
         digest: str = "",
         device: str = "auto",
+        random_seed: int | None = None,
     ) -> None:
         self.model = part_that_reads(model).eval()
         self.device = place(model, self.model, device)
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
-        if is_causal(self.model):
+        causal = is_causal(self.model)
+        if causal:
             # Some decoders' tokenizers list a mask token that the model never saw.
             self.words.mask_id = None
         rows = self.model.get_input_embeddings().weight.shape[0]
@@ -103,6 +106,8 @@ class Encoder:
             hidden_size=hidden_size,
             parameters=sum(p.numel() for p in self.model.parameters()),
             window=window,
+            causal=causal,
+            random_seed=random_seed,
         )
 
     def _try_out(self, name: str, rows: int) -> tuple[int, int]:
@@ -256,4 +261,5 @@ def load_encoder(
         revision=source.revision,
         digest=source.digest,
         device=device,
+        random_seed=source.seed,
     )

@@ -53,7 +53,7 @@ def load_files(
     hf_logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-        if source.random:
+        if source.seed is not None:
             config = AutoConfig.from_pretrained(folder, **options)
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(source.seed)

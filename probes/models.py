@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,9 @@ from common.hub import snapshot
 from probes.config import Frozen, RunConfig
 
 RANDOM = "random:"
-"""Prefix of a model name: the same architecture with fresh weights."""
+"""Prefix of a model name: the same architecture with fresh weights; `random-1:` draws others."""
+
+_RANDOM_NAME = re.compile(r"random(?:-(?P<seed>[1-9][0-9]{0,8}))?:(?P<model>.*)", re.DOTALL)
 
 _WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
 _SETTINGS = (
@@ -63,7 +66,7 @@ class ModelSource:
         revision: commit on the hub, version of the package, or empty for a folder.
         slug: name of its results folder; a local folder's carries its digest, since many
             folders are called `checkpoint-500`.
-        random: whether its weights are drawn afresh, `seed` being the initialisation's.
+        seed: of the initialisation of a random twin; None for pretrained weights.
         digest: SHA-256 over everything that decides its vectors: configuration, tokenizer,
             and weights (for a random twin, the seed).
     """
@@ -72,9 +75,13 @@ class ModelSource:
     folder: Path
     revision: str
     slug: str
-    random: bool
-    seed: int
+    seed: int | None
     digest: str
+
+
+    def is_twin_of(self, other: ModelSource) -> bool:
+        """Whether this is `other`'s architecture with random weights."""
+        return self.seed is not None and other.seed is None and self.folder == other.folder
 
 
 class ModelRecord(Frozen):
@@ -91,21 +98,28 @@ class ModelRecord(Frozen):
     parameters: int
     window: int
     """Tokens that it reads at once, special ones included."""
+    causal: bool
+    """Whether a word's vector knows only the words before it."""
+    random_seed: int | None
+    """Seed of the initialisation of a random twin; None for pretrained weights."""
 
 
 def find_model(name: str, *, revision: str | None = None, offline: bool = False) -> ModelSource:
     """Find the files of the model called `name`, downloading them from the hub if need be.
 
     Args:
-        name: a folder, a packaged model, or a hub id; prefixed `random:` for a random twin.
+        name: a folder, a packaged model, or a hub id; prefixed `random:` for a random twin, or
+            `random-1:`, `random-2:`, … for further ones.
         revision: branch, tag or commit on the hub.
         offline: look in the local hub cache only.
 
     Raises:
         UserError: it cannot be found, or its weights are not safetensors.
     """
-    random = name.startswith(RANDOM)
-    plain = name.removeprefix(RANDOM)
+    twin = _RANDOM_NAME.fullmatch(name)
+    seed = int(twin["seed"] or 0) if twin else None
+    random = seed is not None
+    plain = twin["model"] if twin else name
     if not plain:
         raise UserError(f"--model {name!r}: a name is missing. {_WAYS_OUT}")
     looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
@@ -139,27 +153,32 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         )
     if not random:
         _require_safetensors(name, folder)
-    digest = _digest(folder, random, seed=0)
-    label = (RANDOM if random else "") + plain
+    digest = _digest(folder, seed)
+    label = ("" if seed is None else random_prefix(seed)) + plain
     return ModelSource(
         name=label,
         folder=folder,
         revision=digest[:12] if local else found,
         slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
-        random=random,
-        seed=0,
+        seed=seed,
         digest=digest,
     )
 
 
 def find_models(names: Sequence[str], config: RunConfig) -> list[ModelSource]:
-    """Find every model, each once, before anything is computed with any of them.
+    """Find every model, each once, and its random twins, before anything is computed.
 
     Raises:
         UserError: one cannot be found, or two different ones would have the same name.
     """
     found: dict[str, ModelSource] = {}
-    for name in dict.fromkeys(names):
+    twins = [
+        random_prefix(seed) + name
+        for name in names
+        for seed in range(config.twins)
+        if not _RANDOM_NAME.fullmatch(name)
+    ]
+    for name in dict.fromkeys((*names, *twins)):
         source = find_model(name, revision=config.revision, offline=config.offline)
         if found.setdefault(source.name, source).digest != source.digest:
             raise UserError(
@@ -209,10 +228,15 @@ def _require_safetensors(name: str, folder: Path) -> None:
     raise UserError(f"--model {name}: {folder} holds no model.safetensors. {_WAYS_OUT}")
 
 
-def _digest(folder: Path, random: bool, seed: int) -> str:
-    patterns = _SETTINGS if random else (*_SETTINGS, *_WEIGHTS)
+def random_prefix(seed: int) -> str:
+    """What a model's name begins with if its weights are drawn by `seed`."""
+    return f"random-{seed}:" if seed else RANDOM
+
+
+def _digest(folder: Path, seed: int | None) -> str:
+    patterns = (*_SETTINGS, *_WEIGHTS) if seed is None else _SETTINGS
     files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     content = {path.name: sha256(path) for path in files if path.is_file()}
-    if random:
+    if seed is not None:
         content["random weights, seed"] = str(seed)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common.errors import UserError
@@ -25,6 +25,7 @@ class FitUnit:
         probe: how its probes are fitted.
         layers: layer numbers; empty for all.
         n_seeds: seeds 0 to n_seeds - 1.
+        quick: whether controls, description length and localisation are left out.
         key: digest of everything that decides its scores.
         path: where its JSON goes.
     """
@@ -33,6 +34,7 @@ class FitUnit:
     probe: ProbeSpec
     layers: tuple[int, ...]
     n_seeds: int
+    quick: bool
     key: str
     path: Path
 
@@ -44,9 +46,11 @@ class Plan:
     Attributes:
         done: results that are there already.
         todo: units that remain.
+        paths: where each result is or will be, by its key.
     """
 
     folder: Path
+    paths: dict[str, Path]
     done: tuple[Result, ...]
     todo: tuple[FitUnit, ...]
 
@@ -60,10 +64,11 @@ def make_plan(
         UserError: `--overwrite never` and a result is there already.
     """
     folder = config.output / model.slug / corpus.slug
-    done, todo = [], []
+    done, todo, paths = [], [], {}
     for task in chosen:
         for family in dict.fromkeys(config.probes):
             unit = _unit(config, model, corpus, task, family, folder)
+            paths[unit.key] = unit.path
             if not (unit.path.exists() and unit.path.with_suffix(".npz").exists()):
                 todo.append(unit)
                 continue
@@ -73,12 +78,12 @@ def make_plan(
                     "name another --output, or use --overwrite missing."
                 )
             result = read_result(unit.path)
-            complete = covers(result, config.layers, config.seeds)
+            complete = covers(result, config.layers, config.seeds, config.quick)
             if complete and config.overwrite != "always":
                 done.append(result)
             else:
                 todo.append(_extended(unit, result))
-    return Plan(folder, tuple(done), tuple(todo))
+    return Plan(folder, paths, tuple(done), tuple(todo))
 
 
 def _unit(
@@ -86,7 +91,7 @@ def _unit(
 ) -> FitUnit:
     key = _key(model.digest, corpus.digest, task.name, task.version, family, config)
     path = folder / f"{folder_name(task.name)}-{family}-{key[:8]}.json"
-    return FitUnit(task, PROBES[family], config.layers, config.seeds, key, path)
+    return FitUnit(task, PROBES[family], config.layers, config.seeds, config.quick, key, path)
 
 
 def _key(
@@ -96,7 +101,7 @@ def _key(
 
     Args:
         model, corpus: their digests.
-        how: says the pooling and the precision.
+        how: says the pooling, the precision and the projection.
     """
     return FitKey(
         model=model,
@@ -106,6 +111,7 @@ def _key(
         probe=PROBES[family],
         pooling=how.pooling,
         dtype=how.dtype,
+        project=how.project,
         windows=WINDOW_RULE,
     ).digest
 
@@ -126,4 +132,5 @@ def _extended(unit: FitUnit, result: Result) -> FitUnit:
     present = tuple(layer.layer for layer in result.layers)
     layers = tuple(sorted({*unit.layers, *present})) if unit.layers else ()
     n_seeds = max(unit.n_seeds, *(len(layer.cells) for layer in result.layers))
-    return FitUnit(unit.task, unit.probe, layers, n_seeds, unit.key, unit.path)
+    quick = unit.quick and result.quick
+    return replace(unit, layers=layers, n_seeds=n_seeds, quick=quick)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -89,6 +90,29 @@ class EncodingRecord(Frozen):
     batch_tokens: int
 
 
+class Selectivity(Frozen):
+    """Test scores of one probe by `ControlRecord.metric`."""
+
+    task: float | None
+    control: float | None
+    """Of the same probe, fitted to the control task."""
+
+    @property
+    def value(self) -> float | None:
+        """Task less control (Hewitt & Liang 2019); None where either is undefined."""
+        return None if self.task is None or self.control is None else self.task - self.control
+
+
+class ControlRecord(Frozen):
+    """The control task."""
+
+    metric: str
+    types: int
+    """Types of the training examples; each has one random label."""
+    seen: float
+    """Share of test examples whose type train has: no other control label can be known."""
+
+
 class Cell(Frozen):
     """One probe: a layer, a seed."""
 
@@ -102,6 +126,8 @@ class Cell(Frozen):
     test: Scores
     groups: Scores
     """Test score within each breakdown, by `group_metric`."""
+    selectivity: Selectivity | None = None
+    """None in quick runs, and for a task that gives its examples no types."""
 
 
 Interval = tuple[float, float] | None
@@ -115,6 +141,8 @@ class LayerResult(Frozen):
     cells: tuple[Cell, ...]
     intervals: dict[str, Interval] = Field(default_factory=dict)
     """95 % intervals of seed 0's test scores, test sentences resampled."""
+    selectivity: Interval = None
+    """95 % interval of seed 0's selectivity."""
     p_best: float | None = None
     """Corrected p-value of its difference from the best layer on dev; None for that layer, and
     where nothing could be tested."""
@@ -133,8 +161,13 @@ class Result(Frozen):
     pooling: str
     dtype: str
     probe: ProbeSpec
+    project: int | None
+    """Dimensions of the random projection of each span's vector; None for none."""
     probe_parameters: int
     """Parameters of one cell."""
+    quick: bool
+    """Whether controls, description length and localisation were left out."""
+    control: ControlRecord | None
     examples: ExampleCounts
     group_metric: str
     layers: tuple[LayerResult, ...]
@@ -172,6 +205,13 @@ class Result(Frozen):
             if layer.layer == best or (layer.p_best is not None and layer.p_best >= ALPHA)
         )
 
+    @property
+    def gain_over_embeddings(self) -> float | None:
+        """Test score of the best layer less that of layer 0: what context adds."""
+        scores = {layer.layer: self.score(layer) for layer in self.layers}
+        best, first = scores[self.best_layer.layer], scores.get(0)
+        return None if best is None or first is None else best - first
+
     def seed_spread(self, layer: LayerResult) -> float | None:
         """Standard deviation of a layer's headline score over seeds; None for a single one."""
         scores = [cell.test[self.task.metric] for cell in layer.cells]
@@ -198,6 +238,7 @@ class FitKey(Frozen):
     probe: ProbeSpec
     pooling: str
     dtype: str
+    project: int | None
     windows: str
 
     @property
@@ -240,6 +281,20 @@ def read_result(path: Path) -> Result:
         )
 
 
+def read_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """The per-example arrays beside the result at `path`.
+
+    Raises:
+        UserError: they are not there, or not readable.
+    """
+    beside = path.with_suffix(".npz")
+    try:
+        with np.load(beside, allow_pickle=False) as stored:
+            return dict(stored)
+    except (OSError, ValueError, BadZipFile, EOFError) as error:
+        raise UserError(f"{beside}: not readable ({error}); delete it and run again.") from error
+
+
 def read_results(folder: Path) -> list[Result]:
     """All results below `folder`, in the order of their paths.
 
@@ -254,8 +309,15 @@ def read_results(folder: Path) -> list[Result]:
     return results
 
 
-def covers(result: Result, layers: Iterable[int], n_seeds: int) -> bool:
-    """Whether `result` holds all of `layers` (all of the model's if none) and seeds."""
+def covers(result: Result, layers: Iterable[int], n_seeds: int, quick: bool) -> bool:
+    """Whether `result` holds all of `layers` (all of the model's if none) and seeds.
+
+    A quick result does not do where more is asked for.
+    """
     present = {layer.layer for layer in result.layers}
     wanted = set(layers) or set(range(result.model.n_layers + 1))
-    return wanted <= present and all(len(layer.cells) >= n_seeds for layer in result.layers)
+    return (
+        wanted <= present
+        and all(len(layer.cells) >= n_seeds for layer in result.layers)
+        and (quick or not result.quick)
+    )

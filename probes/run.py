@@ -16,13 +16,14 @@ from common.files import folder_name, require_writable
 from common.terminal import progress
 from data.find import find_corpus
 from data.sources import Source
+from probes.comparison import compare
 from probes.config import RunConfig, validate
 from probes.leaderboard import tidy, write_leaderboard
 from probes.models import ModelSource, find_models
-from probes.plan import make_plan
-from probes.results import Result
+from probes.plan import Plan, make_plan
+from probes.results import Result, read_arrays
 from probes.subject import LazyCorpus, Subject
-from probes.tables import comparable, layer_table, print_tables, write_tables
+from probes.tables import comparable, layer_table, print_comparisons, print_tables, with_twins, write_tables
 from tasks.builtin import tasks
 from tasks.columns import task_of
 from tasks.task import Task
@@ -110,7 +111,7 @@ def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConf
     encoder = Encoder(network, tokenizer, name=label, device=config.device)
     digest = encoder.info.digest
     slug = f"{folder_name(label)}-{digest[:8]}"
-    source = ModelSource(label, Path(), digest[:12], slug, False, 0, digest)
+    source = ModelSource(label, Path(), digest[:12], slug, None, digest)
     return config, Subject(source, config, loaded=encoder)
 
 
@@ -128,32 +129,52 @@ def run_models(
         _prepare(config, chosen)
         require_writable(config.cache_dir)
     require_writable(config.output)
-    console = Console(quiet=progress.quiet)
-    results: list[Result] = []
+    found = [list(plan.done) for plan in plans]
     try:
-        for subject, plan in zip(subjects, plans, strict=True):
+        for subject, plan, results in zip(subjects, plans, found, strict=True):
             if plan.done:
                 progress.say(f"{subject.source.name}: {len(plan.done)} results are there already")
-            found = list(plan.done)
-            try:
-                if plan.todo:
-                    from probes.session import Session
+            if plan.todo:
+                from probes.session import Session
 
-                    found.extend(
-                        Session(config, subject, corpus, plan, command, skipped).work_off()
-                    )
-            finally:
-                # Whatever stops a run, what it finished is on the table.
-                if found:
-                    table = comparable(plan.folder, found)
-                    paths = write_tables(plan.folder, table)
-                    print_tables(table, console)
-                    progress.say("wrote   " + ", ".join(str(path) for path in paths))
-            results += found
+                session = Session(config, subject, corpus, plan, command, skipped)
+                for result in session.work_off():
+                    results.append(result)
     finally:
+        # Whatever stops a run, what it finished is on the table.
+        _report(subjects, plans, found)
         if config.output.exists():
             progress.say(f"wrote   {write_leaderboard(config.output)}")
-    return Results(tuple(results), skipped)
+    return Results(tuple(result for results in found for result in results), skipped)
+
+
+def _report(
+    subjects: Sequence[Subject], plans: Sequence[Plan], found: Sequence[Sequence[Result]]
+) -> None:
+    """Write and print each model's tables, its random twins' scores among the baselines."""
+    console = Console(quiet=progress.quiet)
+    for subject, plan, results in zip(subjects, plans, found, strict=True):
+        if not results:
+            continue
+        twins = [
+            twin
+            for other, theirs in zip(subjects, found, strict=True)
+            if other.source.is_twin_of(subject.source)
+            for twin in theirs
+        ]
+        table = with_twins(comparable(plan.folder, results), twins)
+        paths = write_tables(plan.folder, table)
+        if not any(subject.source.is_twin_of(other.source) for other in subjects):
+            print_tables(table, console)
+        progress.say("wrote   " + ", ".join(str(path) for path in paths))
+    paths_by_key = {key: path for plan in plans for key, path in plan.paths.items()}
+    print_comparisons(
+        compare(
+            [result for results in found for result in results],
+            lambda result: read_arrays(paths_by_key[result.key]),
+        ),
+        console,
+    )
 
 
 def _prepare(config: RunConfig, chosen: Sequence[Task]) -> None:

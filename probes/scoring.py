@@ -13,7 +13,7 @@ from common.errors import UserError
 from probes.examples import Examples
 from probes.metrics import HIGHER_IS_WORSE, Gold, metrics, nspr_sentences
 from probes.results import ExampleCounts, Scores
-from tasks.task import PUNCTUATION
+from tasks.task import PUNCTUATION, Task
 
 Array = NDArray[Any]
 
@@ -55,6 +55,15 @@ class Scorer:
             for row, value in zip(rows, values, strict=True):
                 row[name] = _number(value)
         return rows
+
+
+def control_metric(task: Task) -> str:
+    """By what a task is compared with its control task.
+
+    Random tags are no segmentation, and no class of theirs is worth more than another, so that is
+    accuracy for all classification.
+    """
+    return "accuracy" if task.kind == "classification" else task.metric
 
 
 def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:

@@ -50,6 +50,12 @@ def interval(values: Floats, level: float = LEVEL) -> Floats:
     return bounds
 
 
+def bounds(pair: Floats) -> tuple[float, float] | None:
+    """One interval as two numbers; None where it is undefined."""
+    low, high = pair.tolist()
+    return None if np.isnan(low) else (low, high)
+
+
 def paired_p(first: Floats, second: Floats) -> Floats:
     """Two-sided bootstrap p-values of the differences between replicates, over the last axis.
 

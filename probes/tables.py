@@ -51,7 +51,7 @@ def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
     first = results[0]
     for other in read_results(folder):
         alike = all(
-            getattr(other, name) == getattr(first, name) for name in ("pooling", "dtype")
+            getattr(other, name) == getattr(first, name) for name in ("pooling", "dtype", "project")
         ) and (other.model.digest, other.corpus.digest) == (
             first.model.digest,
             first.corpus.digest,
@@ -61,6 +61,29 @@ def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
     known = list(tasks)
     order = [*known, *sorted({name for name, _ in table} - set(known))]
     return sorted(table.values(), key=lambda r: (r.probe.family, order.index(r.task.name)))
+
+
+def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Result]:
+    """The results with a baseline for each random twin: its score at its best layer on dev."""
+    return [
+        result.model_copy(
+            update={
+                "baselines": {
+                    **result.baselines,
+                    **{
+                        _twin_name(twin): twin.best_layer.cells[0].test
+                        for twin in twins
+                        if (twin.task.name, twin.probe) == (result.task.name, result.probe)
+                    },
+                }
+            }
+        )
+        for result in results
+    ]
+
+
+def _twin_name(twin: Result) -> str:
+    return f"random twin {twin.model.random_seed or ''}".strip()
 
 
 def shown(value: float | None, metric: str) -> str:
@@ -194,9 +217,11 @@ def _half(result: Result, number: int) -> str:
 
 
 def _other_entries(results: Sequence[Result]) -> dict[str, list[Entry]]:
-    """Baselines and references: name of the row, and one entry per result."""
+    """What context adds, baselines and references: name of the row, and one entry per result."""
     named = [{**result.baselines, **result.references} for result in results]
+    gains = [Entry(shown(result.gain_over_embeddings, result.task.metric)) for result in results]
     return {
+        "best less layer 0": gains,
         name: [
             Entry(shown(scores.get(name, {}).get(r.task.metric), r.task.metric))
             for r, scores in zip(results, named, strict=True)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.metrics import Gold, metrics
-from probes.results import Interval, LayerResult, best_of
-from probes.statistics import MIN_SENTENCES, holm, interval, paired_p, replicates, resample
+from probes.results import LayerResult, best_of
+from probes.statistics import MIN_SENTENCES, bounds, holm, interval, paired_p, replicates, resample
 
 
 def with_uncertainty(
@@ -44,7 +44,7 @@ def with_uncertainty(
     return tuple(
         layer.model_copy(
             update={
-                "intervals": {name: _bounds(intervals[name][i]) for name in names},
+                "intervals": {name: bounds(intervals[name][i]) for name in names},
                 "p_best": p_best.get(i),
             }
         )
@@ -52,6 +52,3 @@ def with_uncertainty(
     )
 
 
-def _bounds(pair: NDArray[np.float64]) -> Interval:
-    low, high = pair.tolist()
-    return None if np.isnan(low) else (low, high)

@@ -11,7 +11,7 @@ from probes.models import find_model
 
 def test_a_folder_is_named_after_itself(tiny_bert):
     source = find_model(str(tiny_bert))
-    assert (source.name, source.random) == ("tiny-bert", False)
+    assert (source.name, source.seed) == ("tiny-bert", None)
     assert source.revision == source.digest[:12]
     assert source.slug == f"tiny-bert-{source.digest[:8]}"
     assert source.folder == tiny_bert
@@ -34,7 +34,7 @@ def test_a_random_twin_needs_no_weights_and_is_another_model(tiny_bert, tmp_path
     shutil.copytree(tiny_bert, folder)
     (folder / "model.safetensors").unlink()
     twin = find_model(f"random:{folder}")
-    assert (twin.name, twin.random) == ("random:bare", True)
+    assert (twin.name, twin.seed) == ("random:bare", 0)
     assert twin.digest == find_model(f"random:{tiny_bert}").digest
     with pytest.raises(UserError, match=r"holds no model\.safetensors"):
         find_model(str(folder))

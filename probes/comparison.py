@@ -1,0 +1,166 @@
+"""Model against model: each model's best layer, and what separates it from the best model's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.metrics import Floats, Gold, metrics
+from probes.results import ALPHA, Interval, Result
+from probes.statistics import MIN_SENTENCES, bounds, holm, interval, paired_p, replicates, resample
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One model in a comparison.
+
+    Attributes:
+        layer: its best on dev.
+        score: the test score there.
+        difference: its score less the best model's; None for that model.
+        interval: 95 % interval of the difference, the same test sentences resampled for both.
+        p: two-sided, Holm-corrected over the comparisons of this task and probe.
+    """
+
+    model: str
+    layer: int
+    score: float | None
+    difference: float | None = None
+    interval: Interval = None
+    p: float | None = None
+
+    @property
+    def separated(self) -> bool:
+        """Whether the data tell it from the best model."""
+        return self.p is not None and self.p < ALPHA
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All models on one task with one probe family, the best on dev first.
+
+    Attributes:
+        apart: models that cannot be compared with the others, and why.
+    """
+
+    task: str
+    probe: str
+    metric: str
+    standings: tuple[Standing, ...]
+    apart: Mapping[str, str]
+
+
+def compare(results: Sequence[Result], arrays_of: Callable[[Result], Arrays]) -> list[Comparison]:
+    """Compare models task by task; a task that only one model was probed on is left out.
+
+    The best model is chosen on dev, as the layers are. Scores are seed 0's.
+
+    Args:
+        arrays_of: gives the per-example arrays of a result (see `Outcome.arrays`).
+    """
+
+    def unit(result: Result) -> tuple[str, str]:
+        return result.probe.family, result.task.name
+
+    places = {name: i for i, name in reversed(list(enumerate(map(unit, results))))}
+    ordered = sorted(results, key=lambda r: places[unit(r)])
+    groups = [list(group) for _, group in groupby(ordered, key=unit)]
+    return [_compared(group, arrays_of) for group in groups if len(group) > 1]
+
+
+def _compared(group: Sequence[Result], arrays_of: Callable[[Result], Arrays]) -> Comparison:
+    ranked = sorted(group, key=lambda r: -_dev(r))
+    first = ranked[0]
+    leading = arrays_of(first)
+    gold = gold_of(first, leading)
+    enough = gold.n_sentences >= MIN_SENTENCES
+    metric, draws = metrics.get(first.task.metric), resample(gold.n_sentences)
+    best = replicates(metric, gold, _row(first, leading)[None], draws)
+    apart: dict[str, str] = {}
+    standings = [_standing(first)]
+    differences: list[Floats] = []
+    for result in ranked[1:]:
+        arrays = arrays_of(result)
+        if why := _unlike(result, arrays, first, leading):
+            apart[result.model.name] = why
+            continue
+        standings.append(_standing(result))
+        differences.append(replicates(metric, gold, _row(result, arrays)[None], draws) - best)
+    p_values: list[float] = []
+    if differences and enough:
+        found = np.concatenate(differences)
+        p_values = holm(paired_p(found, np.zeros_like(found))).tolist()
+        intervals = [bounds(pair) for pair in interval(found)]
+    tested = [
+        Standing(
+            model=s.model,
+            layer=s.layer,
+            score=s.score,
+            difference=_less(s.score, standings[0].score),
+            interval=intervals[i] if p_values else None,
+            p=None if not p_values or np.isnan(p_values[i]) else p_values[i],
+        )
+        for i, s in enumerate(standings[1:])
+    ]
+    return Comparison(
+        first.task.name,
+        first.probe.family,
+        first.task.metric,
+        (standings[0], *tested),
+        apart,
+    )
+
+
+def gold_of(result: Result, arrays: Arrays) -> Gold:
+    """What the test predictions of a stored result are scored against."""
+    counts = result.examples.labels
+    return Gold(
+        labels=arrays["gold"],
+        sentence=arrays["sentence"].astype(np.int64),
+        classes=tuple(sorted(label for label, (train, *_) in counts.items() if train)),
+        punctuation=arrays["punctuation"],
+        unseen=tuple(arrays["unseen"].tolist()),
+    )
+
+
+def _standing(result: Result) -> Standing:
+    best = result.best_layer
+    return Standing(result.model.name, best.layer, result.score(best))
+
+
+def _dev(result: Result) -> float:
+    score = result.score(result.best_layer, "dev")
+    return float("-inf") if score is None else score
+
+
+def _row(result: Result, arrays: Arrays) -> NDArray[Any]:
+    """Seed 0's test predictions at the best layer. Shape (n,)."""
+    place = arrays["layers"].tolist().index(result.best_layer.layer)
+    row: NDArray[Any] = arrays["predicted"][place, 0]
+    return row
+
+
+def _unlike(result: Result, arrays: Arrays, first: Result, leading: Arrays) -> str:
+    """Why two results cannot be compared; empty if they can."""
+    for what, one, other in (
+        ("corpus", result.corpus.fingerprint, first.corpus.fingerprint),
+        ("task version", result.task.version, first.task.version),
+        ("probe specification", result.probe, first.probe),
+        ("projection", result.project, first.project),
+        ("view", result.view, first.view),
+    ):
+        if one != other:
+            return f"another {what}"
+    alike = all(np.array_equal(arrays[name], leading[name]) for name in ("gold", "sentence"))
+    return "" if alike else "other test examples"
+
+
+def _less(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other

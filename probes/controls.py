@@ -1,0 +1,106 @@
+"""Control tasks: random labels that only memorising can give (Hewitt & Liang 2019).
+
+Every type (of a word task: every word form) has one label, drawn from the labels of the task's
+training examples. A probe that scores well on these does so by knowing types by heart, since
+there is nothing else to know. Selectivity is the task's score less the control task's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.examples import Examples
+from probes.metrics import Gold, Metric, Predictions, metrics
+from probes.results import ControlRecord, Interval, Selectivity
+from probes.scoring import control_metric
+from probes.statistics import MIN_SENTENCES, bounds, interval, replicates, resample
+
+Array = NDArray[Any]
+
+
+def control_labels(examples: Examples, split: str, seeds: Sequence[int]) -> Array:
+    """The control task's labels, as `Examples.targets` gives the task's. Shape (seeds, n).
+
+    A type's label depends on the seed, the type and the distribution of labels in train alone.
+    """
+    places = {
+        name: index
+        for index, name in enumerate(sorted({e.type for e in examples.splits[split].examples}))
+    }
+    of_example = np.array([places[e.type] for e in examples.splits[split].examples])
+    # The label at a random place of the sorted training labels: drawn as often as it occurs.
+    train = np.sort(examples.targets("train"))
+    drawn = [
+        [train[int(_uniform(seed, name) * len(train))] for name in places] for seed in seeds
+    ]
+    return np.array(drawn, dtype=train.dtype)[:, of_example]
+
+
+def _uniform(seed: int, name: str) -> float:
+    """A number in [0, 1) that seed and name decide."""
+    digest = hashlib.sha256(f"{seed} {name}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:6]) / 2**48
+
+
+def has_types(examples: Examples) -> bool:
+    """Whether every example has a type that a control label can hang on."""
+    return all(e.type for part in examples.splits.values() for e in part.examples)
+
+
+def control_record(examples: Examples) -> ControlRecord:
+    """What the control task is made of."""
+    train = {e.type for e in examples.splits["train"].examples}
+    test = [e.type for e in examples.splits["test"].examples]
+    return ControlRecord(
+        metric=control_metric(examples.task),
+        types=len(train),
+        seen=sum(name in train for name in test) / len(test),
+    )
+
+
+class ControlScorer:
+    """Selectivity of cells on test, with the gold labels of the task and of its controls."""
+
+    def __init__(self, examples: Examples, gold: Gold, seeds: Sequence[int]) -> None:
+        self._metric: Metric = metrics.get(control_metric(examples.task))
+        self._gold = gold
+        self._control = [
+            Gold(labels, gold.sentence, gold.classes, gold.punctuation)
+            for labels in control_labels(examples, "test", seeds)
+        ]
+
+    def scores(self, task: Predictions, control: Predictions) -> list[list[Selectivity]]:
+        """Of every layer and seed.
+
+        Args:
+            task, control: predictions of the cells. Each (L, S, n).
+        """
+        return [
+            [
+                Selectivity(
+                    task=_number(self._metric(self._gold, real[None])[0]),
+                    control=_number(self._metric(gold, other[None])[0]),
+                )
+                for gold, real, other in zip(self._control, of_task, of_control, strict=True)
+            ]
+            for of_task, of_control in zip(task, control, strict=True)
+        ]
+
+    def intervals(self, task: Predictions, control: Predictions) -> list[Interval]:
+        """95 % interval of each layer's selectivity, seed 0's; test sentences are resampled."""
+        if self._gold.n_sentences < MIN_SENTENCES:
+            return [None] * len(task)
+        draws = resample(self._gold.n_sentences)
+        difference = replicates(self._metric, self._gold, task[:, 0], draws) - replicates(
+            self._metric, self._control[0], control[:, 0], draws
+        )
+        return [bounds(pair) for pair in interval(difference)]
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
