@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from probes.examples import Examples
 from probes.metrics import Gold, Metric, Predictions, metrics
-from probes.results import ControlRecord, Interval, Selectivity
-from probes.scoring import control_metric
+from probes.results import ControlRecord, Interval, LayerResult, Selectivity
+from probes.scoring import control_metric, number
 from probes.statistics import MIN_SENTENCES, bounds, interval, replicates, resample
 
 Array = NDArray[Any]
@@ -35,9 +35,7 @@ def control_labels(examples: Examples, split: str, seeds: Sequence[int]) -> Arra
     of_example = np.array([places[e.type] for e in examples.splits[split].examples])
     # The label at a random place of the sorted training labels: drawn as often as it occurs.
     train = np.sort(examples.targets("train"))
-    drawn = [
-        [train[int(_uniform(seed, name) * len(train))] for name in places] for seed in seeds
-    ]
+    drawn = [[train[int(_uniform(seed, name) * len(train))] for name in places] for seed in seeds]
     return np.array(drawn, dtype=train.dtype)[:, of_example]
 
 
@@ -74,33 +72,36 @@ class ControlScorer:
             for labels in control_labels(examples, "test", seeds)
         ]
 
-    def scores(self, task: Predictions, control: Predictions) -> list[list[Selectivity]]:
-        """Of every layer and seed.
+    def with_selectivity(
+        self, layers: Sequence[LayerResult], task: Predictions, control: Predictions
+    ) -> tuple[LayerResult, ...]:
+        """The layers with the selectivity of every cell, and seed 0's 95 % interval.
 
         Args:
             task, control: predictions of the cells. Each (L, S, n).
         """
-        return [
-            [
-                Selectivity(
-                    task=_number(self._metric(self._gold, real[None])[0]),
-                    control=_number(self._metric(gold, other[None])[0]),
-                )
-                for gold, real, other in zip(self._control, of_task, of_control, strict=True)
+        bounds_of = self._intervals(task[:, 0], control[:, 0])
+        found = []
+        for i, layer in enumerate(layers):
+            cells = [
+                cell.model_copy(update={"selectivity": self._of_cell(s, task[i], control[i])})
+                for s, cell in enumerate(layer.cells)
             ]
-            for of_task, of_control in zip(task, control, strict=True)
-        ]
+            update = {"cells": tuple(cells), "selectivity": bounds_of[i]}
+            found.append(layer.model_copy(update=update))
+        return tuple(found)
 
-    def intervals(self, task: Predictions, control: Predictions) -> list[Interval]:
-        """95 % interval of each layer's selectivity, seed 0's; test sentences are resampled."""
+    def _of_cell(self, seed: int, task: Predictions, control: Predictions) -> Selectivity:
+        real = self._metric(self._gold, task[seed : seed + 1])[0]
+        other = self._metric(self._control[seed], control[seed : seed + 1])[0]
+        return Selectivity(task=number(real), control=number(other))
+
+    def _intervals(self, task: Predictions, control: Predictions) -> list[Interval]:
+        """For each layer; test sentences are resampled, the same for task and control."""
         if self._gold.n_sentences < MIN_SENTENCES:
             return [None] * len(task)
         draws = resample(self._gold.n_sentences)
-        difference = replicates(self._metric, self._gold, task[:, 0], draws) - replicates(
-            self._metric, self._control[0], control[:, 0], draws
+        difference = replicates(self._metric, self._gold, task, draws) - replicates(
+            self._metric, self._control[0], control, draws
         )
         return [bounds(pair) for pair in interval(difference)]
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

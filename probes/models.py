@@ -78,7 +78,6 @@ class ModelSource:
     seed: int | None
     digest: str
 
-
     def is_twin_of(self, other: ModelSource) -> bool:
         """Whether this is `other`'s architecture with random weights."""
         return self.seed is not None and other.seed is None and self.folder == other.folder

@@ -17,12 +17,15 @@ from probes import __version__
 from probes.alignment import Ints
 from probes.cells import Batches, batch_bounds
 from probes.config import ProbeSpec
+from probes.controls import ControlScorer, control_labels, control_record, has_types
 from probes.examples import Examples
 from probes.features import Features, Held, Streamed, mapped_tensor, standard_scale
 from probes.memory import available, group_layers
+from probes.projection import projected
 from probes.results import (
     SCHEMA_VERSION,
     Cell,
+    ControlRecord,
     EncodingRecord,
     ExampleCounts,
     LayerResult,
@@ -42,6 +45,7 @@ class Outcome:
     """What fitting yields; `results.Result` adds where it came from."""
 
     layers: tuple[LayerResult, ...]
+    control: ControlRecord | None
     baselines: dict[str, Scores]
     references: dict[str, Scores]
     examples: ExampleCounts
@@ -60,6 +64,8 @@ def probe(
     n_seeds: int,
     device: torch.device,
     memory: int | None = None,
+    quick: bool = False,
+    project: int | None = None,
     on_layers: Callable[[int], None] = lambda n: None,
 ) -> Outcome:
     """Fit and score one task with one probe family at `layers`.
@@ -67,6 +73,8 @@ def probe(
     Layers are taken in groups that fit in memory; no number depends on the grouping.
 
     Args:
+        quick: leave out controls, description length and localisation.
+        project: dimensions to project each span's vector to.
         memory: bytes to stay below; a share of what is free if not given.
         on_layers: told how many layers each finished group had.
     """
@@ -74,16 +82,22 @@ def probe(
     rows = {split: examples.rows(split, view, vectors) for split in ("train", "dev", "test")}
     n_outputs = len(examples.classes)
     order = _training_order(examples)
-    train_labels = examples.targets("train")
-    weights = _class_weights(examples, train_labels)
+    seeds = list(range(n_seeds))
+    control = not quick and has_types(examples)
+    labels = {split: _labels(examples, split, seeds, control) for split in ("train", "dev")}
     scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
     rows["train"] = [span[order] for span in rows["train"]]
-    width = vectors.manifest["model"]["hidden_size"] * len(rows["train"])
+    width = (project or vectors.manifest["model"]["hidden_size"]) * len(rows["train"])
     n_examples = sum(len(spans[0]) for spans in rows.values())
     group_size, hold = group_layers(
-        memory or available(device), device, spec, width, n_examples, n_outputs, n_seeds
+        memory or available(device),
+        device,
+        spec,
+        width,
+        n_examples,
+        n_outputs,
+        len(labels["train"]),
     )
-    seeds = list(range(n_seeds))
 
     done: list[LayerResult] = []
     predictions = []
@@ -91,19 +105,12 @@ def probe(
     for first in range(0, len(layers), group_size):
         group = layers[first : first + group_size]
         clock = time.perf_counter()
-        features = _features(vectors, group, rows, device, hold)
-        train = Batches(
-            features["train"],
-            torch.from_numpy(train_labels[order]),
-            torch.from_numpy(weights[order]),
-            sentences := torch.from_numpy(examples.splits["train"].sentence[order]),
-            batch_bounds(sentences),
-        )
-        dev = _dev_batches(examples, features["dev"], train_labels)
+        features = _features(vectors, group, rows, device, hold, project)
+        train = _batches(examples, "train", features["train"], labels["train"], order)
+        dev = _batches(examples, "dev", features["dev"], labels["dev"])
         seconds["gather"] += time.perf_counter() - clock
 
         clock = time.perf_counter()
-        train, dev = (_to(batches, device) for batches in (train, dev))
         fitted = fit(train, dev, n_outputs, spec, seeds)
         n_parameters = sum(p[0, 0].numel() for p in fitted.parameters)
         seconds["fit"] += time.perf_counter() - clock
@@ -113,26 +120,33 @@ def probe(
             split: predict(fitted, features[split], n_outputs, spec).cpu().numpy()
             for split in ("dev", "test")
         }
-        done += _score(group, seeds, fitted, given, scorers)
+        real = {split: array[:, :n_seeds] for split, array in given.items()}
+        done += _score(group, seeds, fitted, real, scorers)
         predictions.append(given["test"])
         seconds["score"] += time.perf_counter() - clock
         on_layers(len(group))
     test = scorers["test"]
     clock = time.perf_counter()
-    all_predicted = np.concatenate(predictions)
-    layer_results = with_uncertainty(done, all_predicted[:, 0], test.gold, test.names)
+    predicted, of_controls = np.split(np.concatenate(predictions), [n_seeds], axis=1)
+    layer_results = with_uncertainty(done, predicted[:, 0], test.gold, test.names)
+    if control:
+        scorer = ControlScorer(examples, test.gold, seeds)
+        layer_results = scorer.with_selectivity(layer_results, predicted, of_controls)
     seconds["score"] += time.perf_counter() - clock
     return Outcome(
         layers=layer_results,
-        baselines=baselines(examples, train_labels, test),
+        control=control_record(examples) if control else None,
+        baselines=baselines(examples, examples.targets("train"), test),
         references=references(examples, test),
         examples=count_examples(examples, test),
         group_metric=test.group_metric,
         probe_parameters=n_parameters,
         arrays={
-            "predicted": _compact(all_predicted, n_outputs),
+            "predicted": _compact(predicted, n_outputs),
             "gold": _compact(test.gold.labels, n_outputs),
             "sentence": test.gold.sentence.astype(np.int32),
+            "punctuation": test.gold.punctuation,
+            "unseen": np.array(test.gold.unseen, dtype=np.str_),
             "layers": np.array(layers, dtype=np.int32),
         },
         seconds=seconds,
@@ -145,6 +159,7 @@ def _features(
     rows: Mapping[str, list[Ints]],
     device: torch.device,
     hold: bool,
+    project: int | None,
 ) -> dict[str, Features]:
     """Standardised features of the group's layers by split."""
     mapped = [vectors.layer(layer) for layer in group]
@@ -152,12 +167,14 @@ def _features(
     resolution = float(np.finfo(mapped[0].dtype).eps) / 2
     scales = [standard_scale(layer, rows["train"], resolution) for layer in layers]
     mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
-    streamed = {
+    found: dict[str, Features] = {
         split: Streamed(layers, spans, mean, scale, device) for split, spans in rows.items()
     }
+    if project is not None:
+        found = projected(found, project, len(rows["train"]))
     if not hold:
-        return dict(streamed)
-    return {split: Held(features.block(slice(None))) for split, features in streamed.items()}
+        return found
+    return {split: Held(features.block(slice(None))) for split, features in found.items()}
 
 
 def _training_order(examples: Examples) -> Array:
@@ -168,40 +185,39 @@ def _training_order(examples: Examples) -> Array:
     return np.argsort(shuffled[place], kind="stable")
 
 
-def _class_weights(examples: Examples, labels: Array) -> Array:
-    """Inverse class frequency, mean 1, for tasks scored by balanced accuracy; else ones."""
-    if examples.task.metric != "balanced_accuracy":
-        return np.ones(len(labels), dtype=np.float32)
-    count = np.bincount(labels, minlength=len(examples.classes))
-    return (len(labels) / (len(count) * count[labels])).astype(np.float32)
+def _labels(examples: Examples, split: str, seeds: Sequence[int], control: bool) -> Array:
+    """Labels of every cell: the real ones for each seed, then each seed's control labels. (K, n)"""
+    real = np.broadcast_to(targets := examples.targets(split), (len(seeds), len(targets)))
+    return np.concatenate([real, control_labels(examples, split, seeds)]) if control else real
 
 
-def _dev_batches(examples: Examples, features: Features, train_labels: Array) -> Batches:
-    """The dev split; an example whose label train lacks weighs nothing in the dev loss."""
-    labels = examples.targets("dev")
-    weights = np.ones(len(labels), dtype=np.float32)
+def _batches(
+    examples: Examples, split: str, features: Features, labels: Array, order: Array | None = None
+) -> Batches:
+    """A split's examples in the given order; one whose label train lacks weighs nothing."""
+    weights = np.where(labels < 0, 0, 1) if examples.classes else np.ones_like(labels)
+    if examples.task.metric == "balanced_accuracy":
+        weights = weights * _class_weights(examples)[labels]
+    sentences = examples.splits[split].sentence
+    if order is not None:
+        labels, weights, sentences = labels[:, order], weights[:, order], sentences[order]
     if examples.classes:
-        of_class = np.zeros(len(examples.classes), dtype=np.float32)
-        of_class[train_labels] = _class_weights(examples, train_labels)
-        weights = np.where(labels >= 0, of_class[labels], 0).astype(np.float32)
         labels = labels.clip(0)
+    number = torch.from_numpy(sentences)
     return Batches(
         features,
-        torch.from_numpy(labels),
-        torch.from_numpy(weights),
-        torch.from_numpy(examples.splits["dev"].sentence),
-        [],
+        torch.from_numpy(labels).to(features.device),
+        torch.from_numpy(weights.astype(np.float32)).to(features.device),
+        number.to(features.device),
+        batch_bounds(number),
     )
 
 
-def _to(batches: Batches, device: torch.device) -> Batches:
-    return Batches(
-        batches.features,
-        batches.labels.to(device),
-        batches.weights.to(device),
-        batches.sentences.to(device),
-        batches.bounds,
-    )
+def _class_weights(examples: Examples) -> Array:
+    """Inverse frequency of each class in train, with mean 1 over the training examples."""
+    count = np.bincount(examples.targets("train"), minlength=len(examples.classes))
+    weights: Array = count.sum() / (len(count) * count)
+    return weights
 
 
 def _score(

@@ -18,7 +18,7 @@ from common.terminal import progress
 from probes.config import Frozen, ProbeSpec
 from probes.models import ModelRecord
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 NUMERICS_VERSION = 3
 """Part of every key: raise it when the same inputs would give other scores."""
 

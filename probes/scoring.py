@@ -41,7 +41,7 @@ class Scorer:
         """Every metric of every row of `predicted` (cells, n)."""
         columns = {name: metrics.get(name)(self.gold, predicted) for name in self.names}
         return [
-            {name: _number(column[row]) for name, column in columns.items()}
+            {name: number(column[row]) for name, column in columns.items()}
             for row in range(len(predicted))
         ]
 
@@ -53,7 +53,7 @@ class Scorer:
                 continue
             values = metrics.get(self.group_metric)(self.gold.part(keep), predicted[:, keep])
             for row, value in zip(rows, values, strict=True):
-                row[name] = _number(value)
+                row[name] = number(value)
         return rows
 
 
@@ -110,7 +110,8 @@ def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:
     )
 
 
-def _number(value: float) -> float | None:
+def number(value: float) -> float | None:
+    """None for a score that is undefined."""
     return None if np.isnan(value) else float(value)
 
 

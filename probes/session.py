@@ -138,6 +138,8 @@ class Session:
                 unit.n_seeds,
                 self.subject.encoder.device,
                 self.config.memory,
+                unit.quick,
+                self.config.project,
                 on_layers=bar.update,
             )
         corpus, task = self.corpus.value, examples.task
@@ -173,7 +175,10 @@ class Session:
             pooling=self.config.pooling,
             dtype=self.config.dtype,
             probe=unit.probe,
+            project=self.config.project,
             probe_parameters=outcome.probe_parameters,
+            quick=unit.quick,
+            control=outcome.control,
             examples=outcome.examples,
             group_metric=outcome.group_metric,
             layers=outcome.layers,

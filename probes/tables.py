@@ -6,12 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import matplotlib
 import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from common.files import published
 from probes.metrics import PERCENT
@@ -93,6 +89,11 @@ def shown(value: float | None, metric: str) -> str:
     return f"{100 * value:.1f}" if metric in PERCENT else f"{value:.3f}".replace("0.", ".", 1)
 
 
+def shown_p(p: float) -> str:
+    """A p-value as tables print it."""
+    return "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
+
+
 def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
     """Write `layers.csv`, `layers.md` and `layers.png` into `folder`."""
     paths = [folder / f"layers.{suffix}" for suffix in ("csv", "md", "png")]
@@ -121,7 +122,7 @@ def markdown(results: Sequence[Result]) -> str:
     for family in dict.fromkeys(result.probe.family for result in results):
         chosen = [result for result in results if result.probe.family == family]
         lines += [f"## {family} probe, test", ""]
-        rows = _rows(chosen)
+        rows = table_rows(chosen)
         names = [r.task.name.replace("|", "\\|") for r in chosen]
         heads = [f"{n} ({metric_name(r)})" for n, r in zip(names, chosen, strict=True)]
         header = ["layer", *heads]
@@ -220,17 +221,18 @@ def _other_entries(results: Sequence[Result]) -> dict[str, list[Entry]]:
     """What context adds, baselines and references: name of the row, and one entry per result."""
     named = [{**result.baselines, **result.references} for result in results]
     gains = [Entry(shown(result.gain_over_embeddings, result.task.metric)) for result in results]
-    return {
-        "best less layer 0": gains,
+    others = {
         name: [
             Entry(shown(scores.get(name, {}).get(r.task.metric), r.task.metric))
             for r, scores in zip(results, named, strict=True)
         ]
         for name in dict.fromkeys(name for scores in named for name in scores)
     }
+    return {"best less layer 0": gains, **others}
 
 
-def _rows(results: Sequence[Result]) -> dict[str, list[Entry]]:
+def table_rows(results: Sequence[Result]) -> dict[str, list[Entry]]:
+    """All rows of a table: layers, what context adds, baselines, references."""
     layers = {str(number): entries for number, entries in layer_entries(results).items()}
     return {**layers, **_other_entries(results)}
 
@@ -240,41 +242,3 @@ def metric_name(result: Result) -> str:
     name = METRIC_NAMES.get(result.task.metric, result.task.metric)
     marks = [mark for mark in (result.view,) if mark != "plain"] + ["silver"] * result.silver
     return ", ".join([name, *marks])
-
-
-def print_tables(results: Sequence[Result], console: Console) -> None:
-    """Print one coloured table per probe family; the best layer of each task is marked."""
-    for family in dict.fromkeys(result.probe.family for result in results):
-        chosen = [result for result in results if result.probe.family == family]
-        first = chosen[0]
-        table = Table(
-            title=Text(f"{first.model.name} · {first.corpus.name} · {family} probe · test"),
-            caption="★ best layer on dev · ☆ not separable from it (.05) · ± half a 95 % interval",
-        )
-        table.add_column("layer", justify="right", no_wrap=True)
-        for result in chosen:
-            head = Text(f"{result.task.name}\n{metric_name(result)}")
-            table.add_column(head, justify="right")
-        for name, entries in _rows(chosen).items():
-            table.add_row(
-                name,
-                *(
-                    Text(
-                        entry.text
-                        + (f"±{entry.half.removeprefix('0')}" if entry.half else "")
-                        + ("★" if entry.best else "☆" if entry.tied else " "),
-                        style=_style(entry.best, entry.place),
-                    )
-                    for entry in entries
-                ),
-                end_section=name == str(chosen[0].layers[-1].layer),
-            )
-        console.print(table)
-
-
-def _style(best: bool, place: float) -> str:
-    if place < 0:
-        return "dim"
-    red, green, blue, _ = matplotlib.colormaps["viridis"](0.15 + 0.85 * place)
-    colour = f"rgb({int(255 * red)},{int(255 * green)},{int(255 * blue)})"
-    return f"bold {colour}" if best else colour

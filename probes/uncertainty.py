@@ -50,5 +50,3 @@ def with_uncertainty(
         )
         for i, layer in enumerate(layers)
     )
-
-
