@@ -71,7 +71,7 @@ def measure(options: argparse.Namespace, family: str, share: int) -> tuple[int, 
     watcher.start()
     clock = time.perf_counter()
     layers = range(vectors.n_layers)
-    probe(part, view, vectors, PROBES[family], layers, 1, torch.device("cpu"))
+    probe(part, view, vectors, PROBES[family], layers, 1, torch.device("cpu"), quick=True)
     seconds = time.perf_counter() - clock
     done.set()
     watcher.join()

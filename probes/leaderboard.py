@@ -8,11 +8,16 @@ from pathlib import Path
 import pandas as pd
 
 from common.files import published
-from probes.results import LayerResult, Result, read_results
+from probes.results import Interval, Result, read_results
 
 COLUMNS = (
     "model",
     "revision",
+    "random_seed",
+    "causal",
+    "parameters",
+    "layers",
+    "hidden_size",
     "corpus",
     "corpus_version",
     "corpus_fingerprint",
@@ -22,6 +27,7 @@ COLUMNS = (
     "layer",
     "pooling",
     "dtype",
+    "project",
     "view",
     "metric",
     "dev_score",
@@ -32,6 +38,10 @@ COLUMNS = (
     "p_best",
     "majority",
     "type_majority",
+    "control_metric",
+    "selectivity",
+    "selectivity_low",
+    "selectivity_high",
     "seed_sd",
     "seeds",
     "n_train",
@@ -39,6 +49,7 @@ COLUMNS = (
     "strength",
     "probe_parameters",
     "limited",
+    "quick",
     "silver",
     "key",
     "suite_version",
@@ -47,6 +58,7 @@ COLUMNS = (
 
 `score` is seed 0's on test, `low` and `high` its 95 % interval, `best` the layer chosen on dev,
 `p_best` the corrected p-value of the difference from it, `seed_sd` the spread over seeds.
+`selectivity` is seed 0's, by `control_metric`. `random_seed` is empty for pretrained weights.
 """
 
 
@@ -62,6 +74,11 @@ def _rows(result: Result) -> list[dict[str, object]]:
         {
             "model": result.model.name,
             "revision": result.model.revision,
+            "random_seed": result.model.random_seed,
+            "causal": result.model.causal,
+            "parameters": result.model.parameters,
+            "layers": result.model.n_layers,
+            "hidden_size": result.model.hidden_size,
             "corpus": result.corpus.name,
             "corpus_version": result.corpus.version,
             "corpus_fingerprint": result.corpus.fingerprint[:16],
@@ -71,15 +88,19 @@ def _rows(result: Result) -> list[dict[str, object]]:
             "layer": layer.layer,
             "pooling": result.pooling,
             "dtype": result.dtype,
+            "project": result.project,
             "view": result.view,
             "metric": result.task.metric,
             "dev_score": result.score(layer, "dev"),
             "score": result.score(layer),
-            **dict(zip(("low", "high"), _bounds(layer, result.task.metric), strict=True)),
+            **_bounds("", layer.intervals.get(result.task.metric)),
             "best": layer.layer == best,
             "p_best": layer.p_best,
             "majority": result.baselines["majority"][result.task.metric],
             "type_majority": result.baselines["type majority"][result.task.metric],
+            "control_metric": result.control and result.control.metric,
+            "selectivity": layer.cells[0].selectivity and layer.cells[0].selectivity.value,
+            **_bounds("selectivity_", layer.selectivity),
             "seed_sd": result.seed_spread(layer),
             "seeds": len(layer.cells),
             "n_train": result.examples.n["train"],
@@ -87,6 +108,7 @@ def _rows(result: Result) -> list[dict[str, object]]:
             "strength": layer.cells[0].strength,
             "probe_parameters": result.probe_parameters,
             "limited": result.corpus.limited,
+            "quick": result.quick,
             "silver": result.silver,
             "key": result.key[:8],
             "suite_version": result.suite_version,
@@ -95,13 +117,14 @@ def _rows(result: Result) -> list[dict[str, object]]:
     ]
 
 
-def _bounds(layer: LayerResult, metric: str) -> tuple[float | None, float | None]:
-    return layer.intervals.get(metric) or (None, None)
+def _bounds(prefix: str, interval: Interval) -> dict[str, float | None]:
+    low, high = interval or (None, None)
+    return {f"{prefix}low": low, f"{prefix}high": high}
 
 
 def write_leaderboard(output: Path) -> Path:
     """Rebuild `<output>/leaderboard.csv` from all results below `output`."""
-    frame = tidy(read_results(output))
+    frame = tidy(read_results(output)).astype(dict.fromkeys(("random_seed", "project"), "Int64"))
     frame = frame.sort_values(
         ["corpus", "task", "probe", "view", "model", "key", "layer"], kind="stable"
     )

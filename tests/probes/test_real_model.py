@@ -22,6 +22,7 @@ def test_linear_probes_on_a_slice_of_ewt_are_as_good_as_scikit_learns(real_data,
         layers=(0, 3),
         output=tmp_path / "r",
         device="cpu",
+        quick=True,
         **settings,
     )
     corpus = find_corpus("ewt", data_dir=real_data, limit=250).load()

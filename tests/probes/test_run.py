@@ -35,6 +35,7 @@ def short_schedule(monkeypatch):
 def run(model, tmp_path, **settings):
     settings = {
         "limit": 60,
+        "quick": True,
         "cache_dir": tmp_path / "cache",
         "output": tmp_path / "results",
         "device": "cpu",

@@ -21,7 +21,7 @@ from probes.commands import cache
 def vectors(tiny_bert: Path, tmp_path: Path) -> Path:
     """A cache with one store: the plain view of a few sentences."""
     probes.run_probes(
-        str(tiny_bert), tasks=("pos",), probes=("linear",), limit=20, device="cpu",
+        str(tiny_bert), tasks=("pos",), probes=("linear",), limit=20, device="cpu", quick=True,
         output=tmp_path / "results", cache_dir=tmp_path / "cache",
     )  # fmt: skip
     return tmp_path / "cache" / "vectors"
