@@ -23,6 +23,8 @@ from probes.alignment import Ints
 
 Floats = NDArray[np.float64]
 Predictions = NDArray[Any]
+Spans = set[tuple[int, int, str]]
+"""Chunks: start, end, type."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ metrics.add(
 )
 
 
-def _class_parts(gold: Gold, given: Predictions) -> csr_array:
+def class_parts(gold: Gold, given: Predictions) -> csr_array:
     """Examples, predictions and right predictions of each class, the unseen ones last."""
     n = len(gold.classes) + len(set(gold.unseen))
     named = given >= 0
@@ -177,18 +179,24 @@ def _macro_f1(least: int, gold: Gold, sums: Floats) -> Floats:
     return _ratio((f1 * here).sum(-1), here.sum(-1))
 
 
-metrics.add("balanced_accuracy", Metric(_class_parts, _balanced_accuracy))
-metrics.add("macro_f1", Metric(_class_parts, partial(_macro_f1, 1)))
-metrics.add("macro_f1_20", Metric(_class_parts, partial(_macro_f1, 20)))
+metrics.add("balanced_accuracy", Metric(class_parts, _balanced_accuracy))
+metrics.add("macro_f1", Metric(class_parts, partial(_macro_f1, 1)))
+metrics.add("macro_f1_20", Metric(class_parts, partial(_macro_f1, 20)))
 
 
-def _span_parts(gold: Gold, given: Predictions) -> csr_array:
-    """Chunks found right, chunks wanted, chunks given."""
+def gold_and_given_spans(gold: Gold, given: Predictions) -> tuple[Spans, Spans]:
+    """The chunks that there are, and those that predictions (n,) of BIO tags make."""
     names = np.array([*gold.classes, *sorted(set(gold.unseen)), "O"], dtype=object)
     first = np.zeros(len(gold.labels), dtype=bool)
     first[gold.bounds[:-1]] = True
     wanted = chunk_spans(names[gold.codes], first)
     found = chunk_spans(names[np.where(given < 0, len(names) - 1, given)], first)
+    return wanted, found
+
+
+def _span_parts(gold: Gold, given: Predictions) -> csr_array:
+    """Chunks found right, chunks wanted, chunks given."""
+    wanted, found = gold_and_given_spans(gold, given)
     columns = []
     for chunks in (wanted & found, wanted, found):
         starts = np.array([start for start, _, _ in chunks], dtype=np.int64)
@@ -208,7 +216,7 @@ def _span_f1(gold: Gold, sums: Floats) -> Floats:
 metrics.add("span_f1", Metric(_span_parts, _span_f1))
 
 
-def chunk_spans(tags: NDArray[Any], first: NDArray[np.bool_]) -> set[tuple[int, int, str]]:
+def chunk_spans(tags: NDArray[Any], first: NDArray[np.bool_]) -> Spans:
     """The chunks (start, end, type) of BIO tags that run over sentences.
 
     Args:

@@ -247,7 +247,8 @@ def _score(
                     groups=by_group[cell],
                 )
             )
-        results.append(LayerResult(layer=layer, cells=tuple(cells)))
+        labels = scorers["test"].label_scores(flat["test"][i * len(seeds)])
+        results.append(LayerResult(layer=layer, cells=tuple(cells), labels=labels))
     return results
 
 

@@ -130,6 +130,18 @@ class Cell(Frozen):
     """None in quick runs, and for a task that gives its examples no types."""
 
 
+class LabelScore(Frozen):
+    """How well one label, or one type of chunk, is told from the others on test."""
+
+    n: int
+    """How often it occurs."""
+    precision: float | None
+    """None if it is never predicted."""
+    recall: float | None
+    """None if it never occurs."""
+    f1: float
+
+
 Interval = tuple[float, float] | None
 """Lower and upper bound; None where the metric is undefined."""
 
@@ -146,6 +158,8 @@ class LayerResult(Frozen):
     p_best: float | None = None
     """Corrected p-value of its difference from the best layer on dev; None for that layer, and
     where nothing could be tested."""
+    labels: dict[str, LabelScore] = Field(default_factory=dict)
+    """Seed 0's test scores by label, or by type of chunk; empty for regression."""
 
 
 class Result(Frozen):
@@ -296,14 +310,19 @@ def read_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """All results below `folder`, in the order of their paths.
+    """All results below `folder`, in the order of their paths; see `find_results`."""
+    return list(find_results(folder).values())
+
+
+def find_results(folder: Path) -> dict[Path, Result]:
+    """All results below `folder` by their paths, in order.
 
     One that cannot be read is named and left out: it must not take others with it.
     """
-    results = []
+    results = {}
     for path in sorted(folder.rglob("*-*-????????.json")):
         try:
-            results.append(read_result(path))
+            results[path] = read_result(path)
         except UserError as error:
             progress.say(f"left out {error}")
     return results

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import UserError
+from probes.breakdowns import by_label
 from probes.examples import Examples
 from probes.metrics import HIGHER_IS_WORSE, Gold, metrics, nspr_sentences
-from probes.results import ExampleCounts, Scores
+from probes.results import ExampleCounts, LabelScore, Scores
 from tasks.task import PUNCTUATION, Task
 
 Array = NDArray[Any]
@@ -55,6 +56,10 @@ class Scorer:
             for row, value in zip(rows, values, strict=True):
                 row[name] = number(value)
         return rows
+
+    def label_scores(self, predicted: Array) -> dict[str, LabelScore]:
+        """Scores by label of predictions (n,), by type where labels are BIO tags of chunks."""
+        return by_label(self.gold, predicted, chunks=self.names[0] == "span_f1")
 
 
 def control_metric(task: Task) -> str:

@@ -10,6 +10,7 @@ from itertools import groupby
 from common.errors import UserError
 from common.terminal import progress
 from probes import __version__
+from probes.breakdowns import marked_by_pieces
 from probes.config import RunConfig
 from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
@@ -87,7 +88,8 @@ class Session:
     def _examples(self, task: Task) -> Examples:
         has_mask = self.subject.encoder.words.mask_id is not None
         hides: ViewName = "masked" if has_mask else "cut"
-        found = collect_examples(task, self.corpus.value, hides)
+        words = self.subject.encoder.words
+        found = marked_by_pieces(collect_examples(task, self.corpus.value, hides), words)
         counts = {split: len(part.examples) for split, part in found.splits.items()}
         what = f"{task.shape}, {task.kind}, {task.metric}"
         message = f"task    {task.name} · {what} · {per_split(counts)} examples"

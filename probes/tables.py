@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from common.files import published
+from probes import transferability
 from probes.metrics import PERCENT
 from probes.plan import is_current
 from probes.results import Result, read_results
@@ -35,6 +36,12 @@ def layer_table(results: Sequence[Result], probe: str) -> pd.DataFrame:
         if result.probe.family == probe
     }
     return pd.DataFrame(columns).sort_index().rename_axis("layer")
+
+
+def layer_tables(results: Sequence[Result]) -> dict[str, pd.DataFrame]:
+    """`layer_table` by probe family."""
+    families = dict.fromkeys(result.probe.family for result in results)
+    return {family: layer_table(results, family) for family in families}
 
 
 def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
@@ -95,12 +102,18 @@ def shown_p(p: float) -> str:
 
 
 def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
-    """Write `layers.csv`, `layers.md` and `layers.png` into `folder`."""
-    paths = [folder / f"layers.{suffix}" for suffix in ("csv", "md", "png")]
-    families = list(dict.fromkeys(result.probe.family for result in results))
-    wide = pd.concat([layer_table(results, f).add_suffix(f" ({f})") for f in families], axis=1)
+    """Write `layers.csv`, `layers.md`, `layers.png` and `transfer.csv` into `folder`."""
+    names = ("layers.csv", "layers.md", "layers.png", "transfer.csv")
+    paths = [folder / name for name in names]
+    wide = pd.concat(
+        [table.add_suffix(f" ({family})") for family, table in layer_tables(results).items()],
+        axis=1,
+    )
     with published(paths[0]) as temporary:
         wide.to_csv(temporary, float_format="%.6f", lineterminator="\n")
+    with published(paths[3]) as temporary:
+        found = transferability.csv_table(layer_tables(results))
+        found.to_csv(temporary, float_format="%.6f", lineterminator="\n")
     text = markdown(results)
     if paths[1].is_file() and paths[2].is_file() and paths[1].read_text("utf-8") == text:
         return paths
@@ -141,6 +154,7 @@ def markdown(results: Sequence[Result]) -> str:
         "",
         *(f"- {_details(result)}" for result in results),
         "",
+        *transferability.markdown(layer_tables(results)),
         f"Corpus fingerprint `{first.corpus.fingerprint[:16]}`, model `{first.model.digest[:16]}`, "
         f"pooling {first.pooling}, {len(first.layers[0].cells)} seed(s); "
         + "; ".join(

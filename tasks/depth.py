@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from data.sentence import ROOT, Sentence
 from tasks.task import PUNCTUATION, Example, task
 
+DEEP = 5
+"""Words this deep and deeper make one breakdown."""
+
 
 def depths(heads: tuple[int, ...]) -> list[int]:
     """Edges from each word up to the root of its tree; 0 for the root itself.
@@ -28,7 +31,7 @@ def depths(heads: tuple[int, ...]) -> list[int]:
 
 @task(
     "depth",
-    version=1,
+    version=2,
     needs=["heads", "upos"],
     kind="regression",
     metric="nspr",
@@ -37,5 +40,6 @@ def depths(heads: tuple[int, ...]) -> list[int]:
 def depth(sentence: Sentence) -> Iterator[Example]:
     """The number of edges between a word and the root of its dependency tree."""
     for i, edges in enumerate(depths(sentence.heads)):
-        groups = (PUNCTUATION,) if sentence.upos[i] == "PUNCT" else ()
+        level = f"depth {edges}" if edges < DEEP else f"depth {DEEP}+"
+        groups = (level, PUNCTUATION) if sentence.upos[i] == "PUNCT" else (level,)
         yield Example(float(edges), (i, i + 1), type=sentence.words[i], groups=groups)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from data.sentence import Sentence
+from data.sentence import Sentence, Span
 from tasks.task import Example, task
+
+DISTANCES = ((0, "0"), (2, "1–2"), (6, "3–6"), (float("inf"), "7+"))
+"""Breakdowns by the words between predicate and argument: the most, and the name."""
 
 
 @task(
     "srl",
-    version=1,
+    version=2,
     needs=["frames"],
     shape="span pair",
     metric="accuracy",
@@ -21,11 +24,22 @@ def srl(sentence: Sentence) -> Iterator[Example]:
     for frame in sentence.frames:
         for label, span in frame.arguments:
             if label not in ("V", "C-V"):
-                lemma = frame.roleset.rpartition(".")[0]
-                words = " ".join(sentence.words[slice(*span)])
+                # Lemma and whole span would be a type that train hardly ever has.
+                lemma, first = frame.roleset.rpartition(".")[0], sentence.words[span[0]]
                 yield Example(
-                    label, frame.predicate, span, type=f"{lemma} {words}", groups=groups(label)
+                    label,
+                    frame.predicate,
+                    span,
+                    type=f"{lemma} {first}",
+                    groups=(*groups(label), *distance(frame.predicate, span)),
                 )
+
+
+def distance(predicate: Span, argument: Span) -> tuple[str, ...]:
+    """How many words lie between the two (bins of He et al. 2017); empty if they overlap."""
+    words = max(predicate[0] - argument[1], argument[0] - predicate[1])
+    bins = (name for most, name in DISTANCES if words <= most)
+    return () if words < 0 else (f"{next(bins)} words between",)
 
 
 def groups(label: str) -> tuple[str, ...]:

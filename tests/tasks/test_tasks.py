@@ -8,6 +8,7 @@ from common.errors import UserError
 from data.sentence import ROOT, Frame, Sentence
 from tasks.builtin import tasks
 from tasks.depth import depths
+from tasks.srl import distance
 from tasks.task import Example, Excluded, Task
 
 
@@ -57,9 +58,17 @@ def test_chunking():
 
 def test_depth_counts_edges_to_the_root():
     assert depths(KEYS.heads) == [2, 1, 3, 3, 2, 1, 0]
-    assert [e.label for e in tasks.get("depth").examples(KEYS)] == [2, 1, 3, 3, 2, 1, 0]
+    found = tasks.get("depth").examples(KEYS)
+    assert [e.label for e in found] == [2, 1, 3, 3, 2, 1, 0]
+    assert [e.groups for e in found[5:]] == [("depth 1",), ("depth 0",)]
     with pytest.raises(ValueError, match="cycle"):
         depths((1, 0))
+
+
+def test_depth_keeps_punctuation_apart_and_deep_words_together():
+    chain = sentence("a b c d e f .", "X X X X X X PUNCT", (ROOT, 0, 1, 2, 3, 4, 5))
+    groups = [e.groups for e in tasks.get("depth").examples(chain)]
+    assert groups[4:] == [("depth 4",), ("depth 5+",), ("depth 5+", "punctuation")]
 
 
 def test_agreement_hides_the_finite_copula_and_counts_the_attractor():
@@ -153,11 +162,27 @@ def test_srl_pairs_predicate_and_argument_and_skips_v():
         ),
     )
     found = tasks.get("srl").examples(s)
-    assert [(e.label, e.span, e.span2, e.groups) for e in found] == [
-        ("ARG1", (4, 5), (0, 2), ("core", "without R- and C-")),
-        ("R-ARG1", (4, 5), (2, 3), ()),
-        ("ARG0", (4, 5), (3, 4), ("core", "without R- and C-")),
+    assert [(e.label, e.span, e.span2, e.type, e.groups) for e in found] == [
+        ("ARG1", (4, 5), (0, 2), "break The", ("core", "without R- and C-", "1–2 words between")),
+        ("R-ARG1", (4, 5), (2, 3), "break that", ("1–2 words between",)),
+        ("ARG0", (4, 5), (3, 4), "break she", ("core", "without R- and C-", "0 words between")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("argument", "groups"),
+    [
+        ((3, 5), ("0 words between",)),
+        ((6, 7), ("0 words between",)),
+        ((8, 9), ("1–2 words between",)),
+        ((9, 10), ("3–6 words between",)),
+        ((12, 13), ("3–6 words between",)),
+        ((13, 20), ("7+ words between",)),
+        ((4, 6), ()),
+    ],
+)
+def test_distance_is_the_words_between(argument, groups):
+    assert distance((5, 6), argument) == groups
 
 
 def test_a_sentence_without_the_annotation_gives_no_examples():

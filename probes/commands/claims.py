@@ -1,0 +1,159 @@
+"""`python -m probes claims`: which statements about layers one's results support."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from common.errors import UserError
+from common.terminal import progress
+from probes.claims import CAVEAT, CLAIMS
+from probes.config import PROBES
+from probes.evidence import Evidence
+from probes.models import RANDOM
+from probes.plan import is_current
+from probes.predicates import Finding
+from probes.results import Result, find_results
+from probes.stored import resampled_scores
+
+SUMMARY = "Test what the literature says about layers on the results in a folder."
+
+COLOURS = {"supported": "green", "contradicted": "red", "undecided": "yellow", "not tested": "dim"}
+NOTE = (
+    f"{CAVEAT} Undecided: the test sentences cannot tell. One claim stands at .05; many claims and "
+    "models together do not."
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Findings on one model and corpus.
+
+    Attributes:
+        marks: what sets the model or the data apart.
+        findings: by name of the claim.
+    """
+
+    model: str
+    corpus: str
+    marks: tuple[str, ...]
+    findings: Mapping[str, Finding]
+
+    @property
+    def title(self) -> str:
+        """Model, corpus, and what sets them apart."""
+        return " · ".join([self.model, self.corpus, *self.marks])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add = parser.add_argument
+    add("folder", type=Path, help="results, or those of one model or corpus within")
+    add("--probe", choices=tuple(PROBES), default="linear", help="probe family (default: linear)")
+    add("--format", choices=("table", "md", "json"), default="table", help="default: table")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the findings for every model and corpus below the folder.
+
+    Raises:
+        UserError: there are no results of this probe family.
+    """
+    if not options.folder.is_dir():
+        raise UserError(f"{options.folder}: there is no such folder.")
+    reports = make_reports(find_results(options.folder), options.probe)
+    if not reports:
+        raise UserError(f"{options.folder}: no results of {options.probe} probes; run them first.")
+    if options.format == "json":
+        print(json.dumps([_record(r, options.probe) for r in reports], indent=1))
+    elif options.format == "md":
+        print("\n".join(line for report in reports for line in _markdown(report, options.probe)))
+    else:
+        console = Console()
+        for report in reports:
+            console.print(_table(report, options.probe))
+    return 0
+
+
+def make_reports(found: Mapping[Path, Result], family: str) -> list[Report]:
+    """Findings on every model × corpus among results of a probe family, by their paths."""
+    runs: dict[tuple[str, ...], dict[str, Path]] = defaultdict(dict)
+    for path, result in found.items():
+        if result.probe.family != family:
+            continue
+        if not is_current(result):
+            progress.say(f"left out {path}: made by another version of its task or probe")
+            continue
+        corpus = result.corpus.digest
+        run = (result.model.name, result.model.digest, corpus, result.pooling, result.dtype)
+        runs[run].setdefault(result.task.name, path)
+    return [
+        _report({task: found[path] for task, path in run.items()}, run) for run in runs.values()
+    ]
+
+
+def _report(results: Mapping[str, Result], paths: Mapping[str, Path]) -> Report:
+    first = next(iter(results.values()))
+    marks = [
+        f"{first.pooling} pooling" * (first.pooling != "mean"),
+        "random twin: its weights were never trained" * first.model.name.startswith(RANDOM),
+        "part of the corpus" * first.corpus.limited,
+        "some labels made by a machine" * any(result.silver for result in results.values()),
+    ]
+    evidence = Evidence(results, lambda task: resampled_scores(results[task], paths[task]))
+    return Report(
+        first.model.name,
+        f"{first.corpus.name} {first.corpus.version}",
+        tuple(filter(None, marks)),
+        {claim.name: claim.on(evidence) for claim in CLAIMS},
+    )
+
+
+def _table(report: Report, family: str) -> Table:
+    table = Table(title=Text(f"{report.title} · {family} probe"), caption=NOTE, show_lines=True)
+    table.add_column("claim")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("numbers")
+    for claim in CLAIMS:
+        finding = report.findings[claim.name]
+        said = Text(claim.statement).append(f"\n{claim.source}", style="dim")
+        table.add_row(said, Text(finding.verdict, COLOURS[finding.verdict]), Text(finding.why))
+    return table
+
+
+def _markdown(report: Report, family: str) -> list[str]:
+    lines = [f"## {report.title} · {family} probe", ""]
+    lines += ["| claim | source | verdict | numbers |", "| --- | --- | --- | --- |"]
+    for claim in CLAIMS:
+        found = report.findings[claim.name]
+        cells = (claim.statement, claim.source, f"**{found.verdict}**", found.why)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return [*lines, "", NOTE, ""]
+
+
+def _record(report: Report, family: str) -> dict[str, Any]:
+    return {
+        "model": report.model,
+        "corpus": report.corpus,
+        "marks": report.marks,
+        "probe": family,
+        "caveat": CAVEAT,
+        "claims": [
+            {
+                "name": claim.name,
+                "statement": claim.statement,
+                "source": claim.source,
+                **report.findings[claim.name]._asdict(),
+            }
+            for claim in CLAIMS
+        ],
+    }

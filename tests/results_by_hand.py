@@ -1,0 +1,91 @@
+"""Results written by hand, for tests of what is derived from them."""
+
+from __future__ import annotations
+
+from probes.config import PROBES
+from probes.models import ModelRecord
+from probes.results import (
+    SCHEMA_VERSION,
+    Cell,
+    CorpusRecord,
+    EncodingRecord,
+    ExampleCounts,
+    LayerResult,
+    Result,
+    TaskRecord,
+)
+
+
+def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_layers=None, **more):
+    """A result with these test scores, which are dev's too.
+
+    Args:
+        p_best: corrected p-values by layer; .001 for every layer but the best if not given.
+    """
+    layers = tuple(range(len(scores))) if layers is None else layers
+    best = max(range(len(scores)), key=lambda i: (scores[i] or 0, -i))
+    p_best = p_best or [None if i == best else 0.001 for i in range(len(scores))]
+    metric = more.pop("metric", "accuracy")
+    fields = {
+        "schema_version": SCHEMA_VERSION,
+        "suite_version": "0",
+        "key": "0" * 64,
+        "model": ModelRecord(
+            name=more.pop("model", "m"),
+            revision="",
+            digest="m",
+            architecture="a",
+            n_layers=n_layers or max(layers),
+            hidden_size=4,
+            parameters=1,
+            window=8,
+        ),
+        "corpus": CorpusRecord(
+            name="c",
+            version="1",
+            licence="",
+            citation="",
+            silver=(),
+            digest="c",
+            fingerprint="f" * 64,
+            sentences={},
+            words={},
+            notes={},
+            limit=None,
+            limited=False,
+        ),
+        "task": TaskRecord(
+            name=task, version=1, needs=(), kind="classification", shape="word", metric=metric
+        ),
+        "view": "plain",
+        "pooling": "mean",
+        "dtype": "float32",
+        "probe": PROBES["linear"],
+        "probe_parameters": 1,
+        "examples": ExampleCounts(
+            n={"train": 9, "dev": 9, "test": 9},
+            labels=more.pop("labels", {}),
+            excluded={},
+            unseen_test_labels=more.pop("unseen", {}),
+            groups=more.pop("groups", {}),
+            covered_sentences=None,
+        ),
+        "group_metric": "accuracy",
+        "layers": tuple(
+            LayerResult(layer=layer, cells=(_cell(score, metric),), p_best=p)
+            for layer, score, p in zip(layers, scores, p_best, strict=True)
+        ),
+        "baselines": {"majority": {metric: 0.1}, "type majority": {metric: 0.1}},
+        "references": {},
+        "encoding": EncodingRecord(
+            storage="float16", unknown_words=0, texts_in_several_windows=0, batch_tokens=1
+        ),
+        "seconds": {},
+        "provenance": {},
+    }
+    return Result(**{**fields, **more})
+
+
+def _cell(score, metric):
+    given = {metric: score}
+    return Cell(seed=0, strength=0.1, stopped=1.0, dev_loss=1.0, dev=given, test=given, groups={})
