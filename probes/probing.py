@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -17,15 +17,17 @@ from probes import __version__
 from probes.alignment import Ints
 from probes.cells import Batches, batch_bounds
 from probes.config import ProbeSpec
+from probes.cumulative import localise
 from probes.examples import Examples
 from probes.features import Features, Held, Streamed, mapped_tensor, standard_scale
-from probes.memory import available, group_layers
+from probes.memory import available, block_bytes, group_layers
 from probes.results import (
     SCHEMA_VERSION,
     Cell,
     EncodingRecord,
     ExampleCounts,
     LayerResult,
+    Localisation,
     Scores,
 )
 from probes.scoring import Scorer, baselines, count_examples, references
@@ -47,6 +49,7 @@ class Outcome:
     examples: ExampleCounts
     group_metric: str
     probe_parameters: int
+    localisation: Localisation | None
     arrays: dict[str, Array]
     seconds: dict[str, float]
 
@@ -61,6 +64,7 @@ def probe(
     device: torch.device,
     memory: int | None = None,
     on_layers: Callable[[int], None] = lambda n: None,
+    quick: bool = False,
 ) -> Outcome:
     """Fit and score one task with one probe family at `layers`.
 
@@ -69,6 +73,7 @@ def probe(
     Args:
         memory: bytes to stay below; a share of what is free if not given.
         on_layers: told how many layers each finished group had.
+        quick: leave localisation out.
     """
     seconds = {"gather": 0.0, "fit": 0.0, "score": 0.0}
     rows = {split: examples.rows(split, view, vectors) for split in ("train", "dev", "test")}
@@ -80,9 +85,9 @@ def probe(
     rows["train"] = [span[order] for span in rows["train"]]
     width = vectors.manifest["model"]["hidden_size"] * len(rows["train"])
     n_examples = sum(len(spans[0]) for spans in rows.values())
-    group_size, hold = group_layers(
-        memory or available(device), device, spec, width, n_examples, n_outputs, n_seeds
-    )
+    memory = memory or available(device)
+    sizes = (device, spec, width, n_examples, n_outputs, n_seeds)
+    group_size, hold = group_layers(memory, *sizes)
     seeds = list(range(n_seeds))
 
     done: list[LayerResult] = []
@@ -122,6 +127,35 @@ def probe(
     all_predicted = np.concatenate(predictions)
     layer_results = with_uncertainty(done, all_predicted[:, 0], test.gold, test.names)
     seconds["score"] += time.perf_counter() - clock
+    arrays = {
+        "predicted": _compact(all_predicted, n_outputs),
+        "gold": _compact(test.gold.labels, n_outputs),
+        "sentence": test.gold.sentence.astype(np.int32),
+        "layers": np.array(layers, dtype=np.int32),
+    }
+    localisation = None
+    if not quick and list(layers) == list(range(vectors.n_layers)):
+        clock = time.perf_counter()
+        if len(group) < len(layers):
+            features = _features(vectors, layers, rows, device, hold=False)
+        strengths = [layer.cells[0].strength for layer in layer_results]
+        train, dev = (
+            replace(batches, features=features[split])
+            for split, batches in (("train", train), ("dev", dev))
+        )
+        localisation, by_mixes = localise(
+            train,
+            dev,
+            features["test"],
+            n_outputs,
+            spec,
+            n_seeds,
+            strengths,
+            scorers,
+            group_layers(memory - block_bytes(len(layers), width), *sizes)[0],
+        )
+        arrays["predicted_cumulative"] = _compact(by_mixes, n_outputs)
+        seconds["mix"] = time.perf_counter() - clock
     return Outcome(
         layers=layer_results,
         baselines=baselines(examples, train_labels, test),
@@ -129,12 +163,8 @@ def probe(
         examples=count_examples(examples, test),
         group_metric=test.group_metric,
         probe_parameters=n_parameters,
-        arrays={
-            "predicted": _compact(all_predicted, n_outputs),
-            "gold": _compact(test.gold.labels, n_outputs),
-            "sentence": test.gold.sentence.astype(np.int32),
-            "layers": np.array(layers, dtype=np.int32),
-        },
+        localisation=localisation,
+        arrays=arrays,
         seconds=seconds,
     )
 

@@ -6,19 +6,20 @@ import torch
 from torch import Tensor
 
 from probes.cells import Batches, Fit, best_per_seed, blocks, mean_loss
-from probes.config import ProbeSpec
 from probes.heads import Linear, SquaredError
 
 
-def ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fit:
+def ridge(train: Batches, dev: Batches, grid: Tensor, weights: Tensor) -> Fit:
     """Linear regression in closed form, all strengths from one eigendecomposition.
 
     With weighted means taken off, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D. The
     sums over examples run on the device, the small rest on the CPU: not every device has float64.
+
+    Args:
+        grid: strengths of each layer that dev loss chooses from, float64 on the CPU. (L, G).
+        weights: shape (K, N).
     """
-    n_layers, device = train.features.shape[0], weights.device
-    every = sorted({a * b for a in spec.strengths for b in spec.refinement})
-    grid = torch.tensor(every, dtype=torch.float64)
+    device = weights.device
     cells = []
     for sample in weights:
         total = sample.cpu().double().sum()
@@ -27,15 +28,15 @@ def ridge(train: Batches, dev: Batches, spec: ProbeSpec, weights: Tensor) -> Fit
         cross = cross / total - mean_x * mean_y
         values, vectors = torch.linalg.eigh(gram)
         rotated = (vectors.transpose(1, 2) @ cross[..., None]).squeeze(-1)
-        shrunk = rotated[:, None] / (values.clamp_min(0)[:, None] + grid[:, None])
+        shrunk = rotated[:, None] / (values.clamp_min(0)[:, None] + grid[:, :, None])
         weight = shrunk @ vectors.transpose(1, 2)
         bias = mean_y - (weight * mean_x[:, None]).sum(-1)
         parameters = [weight[:, :, None].float().to(device), bias[..., None].float().to(device)]
         dev_loss = mean_loss(Linear(), SquaredError(), parameters, dev)
-        strengths = grid.float().to(device).expand(n_layers, -1)
+        strengths = grid.float().to(device)
         cells.append(
             best_per_seed(
-                Fit(parameters, strengths, torch.ones_like(strengths), dev_loss), 1, len(grid)
+                Fit(parameters, strengths, torch.ones_like(strengths), dev_loss), 1, grid.shape[1]
             )
         )
     return Fit(

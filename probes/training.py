@@ -23,7 +23,7 @@ from probes.heads import MLP, CrossEntropy, Head, Linear, Loss, Parameters, Squa
 from probes.precision import fast_products
 from probes.ridge import ridge
 
-_BETAS = (0.9, 0.99)
+BETAS = (0.9, 0.99)
 
 
 @kept_memory()
@@ -36,12 +36,11 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
     device = train.features.device
     sample = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
     weights = sample.to(device) * train.weights
-    if spec.family == "linear" and n_outputs == 0:
-        return ridge(train, dev, spec, weights)
-    head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
-    loss: Loss = CrossEntropy() if n_outputs else SquaredError()
-    trainer = _Trainer(train, dev, head, loss, max(1, n_outputs), spec)
     n_layers, _, n_features = train.features.shape
+    if spec.family == "linear" and n_outputs == 0:
+        return ridge(train, dev, _closed_form_grid(spec).expand(n_layers, -1), weights)
+    head, loss = family(spec, n_outputs)
+    trainer = _Trainer(train, dev, head, loss, max(1, n_outputs), spec)
     grid = torch.tensor(spec.strengths, device=device)
     start = head.initial(n_layers, seeds[:1] * len(grid), n_features, trainer.n_outputs)
     search = trainer.run(start, grid.expand(n_layers, -1), weights[:1], spec.search, checks=1)
@@ -54,6 +53,35 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
         start = [p.expand(-1, len(seeds), *p.shape[2:]) for p in coarse.parameters]
     strengths = strength.expand(-1, len(seeds)).contiguous()
     return trainer.run(start, strengths, weights, 1.0, checks=spec.checks)
+
+
+@kept_memory()
+def fit_at(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, strengths: Tensor) -> Fit:
+    """Fit seed 0's cell of every layer at a strength that is given.
+
+    Args:
+        strengths: shape (L, 1).
+    """
+    weights = train.weights[None]
+    if spec.family == "linear" and n_outputs == 0:
+        return ridge(train, dev, strengths.double(), weights)
+    head, loss = family(spec, n_outputs)
+    trainer = _Trainer(train, dev, head, loss, max(1, n_outputs), spec)
+    n_layers, _, n_features = train.features.shape
+    start = head.initial(n_layers, [0], n_features, trainer.n_outputs)
+    return trainer.run(start, strengths, weights, 1.0, checks=spec.checks)
+
+
+def family(spec: ProbeSpec, n_outputs: int) -> tuple[Head, Loss]:
+    """The formula of a probe, and its loss; regression has 0 outputs."""
+    head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
+    loss: Loss = CrossEntropy() if n_outputs else SquaredError()
+    return head, loss
+
+
+def _closed_form_grid(spec: ProbeSpec) -> Tensor:
+    every = sorted({a * b for a in spec.strengths for b in spec.refinement})
+    return torch.tensor(every, dtype=torch.float64)
 
 
 def _between(grid: Tensor, losses: Tensor) -> Tensor:
@@ -101,7 +129,7 @@ class _Trainer:
         """
         device = self.train.features.device
         parameters = [p.to(device, copy=True).contiguous() for p in start]
-        adam = torch.optim.Adam(parameters, betas=_BETAS, fused=True)
+        adam = torch.optim.Adam(parameters, betas=BETAS, fused=True)
         n_batches = len(self.train.bounds) - 1
         # By the mean batch, not by this one: examples of a small batch weigh no more.
         weights = weights / (weights.sum(1, keepdim=True) / n_batches)
@@ -114,7 +142,7 @@ class _Trainer:
             torch.zeros_like(strengths),
             torch.full_like(strengths, math.inf),
         )
-        for step, (part, meant) in enumerate(islice(self._batches(), n_steps), 1):
+        for step, (part, meant) in enumerate(islice(shuffled_batches(self.train), n_steps), 1):
             x = self.train.features.block(part)
             here = weights[:, part] * meant
             errors = partial(self.loss.errors, labels=self.train.labels[part], weights=here)
@@ -132,26 +160,6 @@ class _Trainer:
                 best = self._keep_best(best, parameters, strengths, step / n_steps)
         return best
 
-    def _batches(self) -> Iterator[tuple[slice, Tensor]]:
-        """Batches without end, shuffled anew for each pass.
-
-        All are read as wide as the widest, since products are compiled for each shape anew.
-
-        Yields:
-            which examples to read, and which of those are meant (n,).
-        """
-        bounds = torch.tensor(self.train.bounds)
-        width = int(bounds.diff().max())
-        starts = bounds[:-1].clamp_max(int(bounds[-1]) - width)
-        places = starts[:, None] + torch.arange(width)
-        meant = (places >= bounds[:-1, None]) & (places < bounds[1:, None])
-        parts = [slice(start, start + width) for start in starts.tolist()]
-        meant = meant.to(self.train.features.device)
-        generator = torch.Generator().manual_seed(0)
-        while True:
-            for batch in torch.randperm(len(parts), generator=generator).tolist():
-                yield parts[batch], meant[batch]
-
     def _keep_best(self, best: Fit, parameters: Parameters, strengths: Tensor, at: float) -> Fit:
         dev_loss = mean_loss(self.head, self.loss, parameters, self.dev)
         better = dev_loss < best.dev_loss
@@ -167,10 +175,31 @@ class _Trainer:
         )
 
 
+def shuffled_batches(train: Batches) -> Iterator[tuple[slice, Tensor]]:
+    """Batches without end, shuffled anew for each pass.
+
+    All are read as wide as the widest, since products are compiled for each shape anew.
+
+    Yields:
+        which examples to read, and which of those are meant (n,).
+    """
+    bounds = torch.tensor(train.bounds)
+    width = int(bounds.diff().max())
+    starts = bounds[:-1].clamp_max(int(bounds[-1]) - width)
+    places = starts[:, None] + torch.arange(width)
+    meant = (places >= bounds[:-1, None]) & (places < bounds[1:, None])
+    parts = [slice(start, start + width) for start in starts.tolist()]
+    meant = meant.to(train.features.device)
+    generator = torch.Generator().manual_seed(0)
+    while True:
+        for batch in torch.randperm(len(parts), generator=generator).tolist():
+            yield parts[batch], meant[batch]
+
+
 @kept_memory()
 def predict(fitted: Fit, features: Features, n_outputs: int, spec: ProbeSpec) -> Tensor:
     """Class indices, or numbers, that the fitted cells give. Shape (L, S, N)."""
-    head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
+    head, _ = family(spec, n_outputs)
     parts = []
     for part in blocks(features.shape[1]):
         outputs = head.outputs(fitted.parameters, features.block(part))
