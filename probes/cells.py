@@ -1,13 +1,18 @@
-"""Examples of a split and fitted cells, as every way of fitting has them."""
+"""Examples of a split and fitted cells, as every way of fitting has them.
+
+Cells of a layer stand in a fixed order: the real labels under every seed, then, if there are more
+label sets (control tasks), the next set under every seed, and so on. Of S seeds and R label sets
+cell r · S + s has set r and seed s; there are K = R · S.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from probes.features import Features
+from probes.features import Features, Part
 from probes.heads import Head, Loss, Parameters
 
 BATCH = 512
@@ -23,8 +28,8 @@ class Batches:
 
     Attributes:
         features: of L layers, N examples.
-        labels: class indices, or numbers. Shape (N,).
-        weights: class weights; ones if the task has none. Shape (N,).
+        labels: class indices, or numbers, of every cell. Shape (K, N), or (1, N) for all alike.
+        weights: of every cell; class weights, ones if the task has none. Shape as of labels.
         sentences: the sentence of each example. Shape (N,).
         bounds: batch b is examples `bounds[b]` to `bounds[b + 1]`; it holds whole sentences.
     """
@@ -35,16 +40,31 @@ class Batches:
     sentences: Tensor
     bounds: list[int]
 
+    def of_cells(self, cells: slice) -> Batches:
+        """The same examples with the labels and weights of some cells."""
+        return replace(self, labels=self.labels[cells], weights=self.weights[cells])
+
+    def part(self, part: slice) -> Batches:
+        """Consecutive examples, whole sentences of them, cut into batches anew."""
+        sentences = self.sentences[part]
+        return Batches(
+            Part(self.features, part),
+            self.labels[:, part],
+            self.weights[:, part],
+            sentences,
+            batch_bounds(sentences),
+        )
+
 
 @dataclass(frozen=True)
 class Fit:
-    """Fitted cells, one per layer and seed.
+    """Fitted cells.
 
     Attributes:
-        parameters: leading dimensions (L, S).
-        strength: the one chosen on dev. Shape (L, S).
-        stopped: share of the schedule after which dev loss was least; 1 is the end. (L, S).
-        dev_loss: mean loss on dev in nats (classification), or half the squared error. (L, S).
+        parameters: leading dimensions (L, K).
+        strength: the one chosen on dev. Shape (L, K).
+        stopped: share of the schedule after which dev loss was least; 1 is the end. (L, K).
+        dev_loss: mean loss on dev in nats (classification), or half the squared error. (L, K).
     """
 
     parameters: Parameters
@@ -99,11 +119,16 @@ def best_per_seed(fitted: Fit, n_seeds: int, keep: int) -> Fit:
 
 def mean_loss(head: Head, loss: Loss, parameters: Parameters, data: Batches) -> Tensor:
     """Weighted mean loss of every cell. Shape (L, K)."""
+    return total_loss(head, loss, parameters, data) / data.weights.sum(1)
+
+
+def total_loss(head: Head, loss: Loss, parameters: Parameters, data: Batches) -> Tensor:
+    """Weighted loss of every cell, summed over examples. Shape (L, K)."""
     total = torch.zeros(parameters[0].shape[:2], device=data.features.device)
-    for part in blocks(len(data.labels)):
+    for part in blocks(data.features.shape[1]):
         outputs = head.outputs(parameters, data.features.block(part))
-        total += loss.total(outputs, data.labels[part], data.weights[None, part])
-    return total / data.weights.sum()
+        total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
+    return total
 
 
 def blocks(n_examples: int) -> list[slice]:

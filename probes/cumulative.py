@@ -40,7 +40,7 @@ def localise(
     The strength of a mix is the geometric mean of its layers', weighted as they are mixed.
 
     Args:
-        train, dev, test: features of all L + 1 layers.
+        train, dev, test: features of all L + 1 layers; labels and weights of shape (1, N).
         strengths: chosen for the plain probe of each layer.
         at_once: how many mixes are trained at once, as memory allows.
 

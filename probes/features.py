@@ -53,6 +53,26 @@ class Held:
         return self.values[:, part]
 
 
+class Part:
+    """Consecutive examples of other features."""
+
+    def __init__(self, whole: Features, part: slice) -> None:
+        self._whole = whole
+        self._start, self._stop, _ = part.indices(whole.shape[1])
+        self.device = whole.device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        n_layers, _, n_features = self._whole.shape
+        return n_layers, self._stop - self._start, n_features
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        start, stop, _ = part.indices(self._stop - self._start)
+        return self._whole.block(slice(self._start + start, self._start + stop))
+
+
 class Streamed:
     """Features made anew from the mapped vectors each time a block is asked for.
 

@@ -135,7 +135,7 @@ def _shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
 
 
 class Loss(Protocol):
-    """A weighted loss. Labels have shape (N,), weights (K, N) for each cell or (1, N)."""
+    """A weighted loss. Labels and weights have shape (K, N), or (1, N) for all cells alike."""
 
     def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Sum over examples. Shape (L, K)."""
@@ -164,13 +164,13 @@ class SquaredError:
 
     def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """See `Loss`."""
-        return 0.5 * ((outputs - labels).square().squeeze(2) * weights).sum(-1)
+        return 0.5 * ((outputs.squeeze(2) - labels).square() * weights).sum(-1)
 
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """See `Loss`."""
-        return (outputs - labels).mul_(weights[:, None])
+        return (outputs - labels[:, None]).mul_(weights[:, None])
 
 
 def _index(labels: Tensor, outputs: Tensor) -> Tensor:
     """Labels as an index into the classes of `outputs`. Shape (L, K, 1, N)."""
-    return labels.expand(outputs.shape[0], outputs.shape[1], 1, -1)
+    return labels[:, None].expand(*outputs.shape[:2], 1, -1)

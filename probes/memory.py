@@ -46,14 +46,16 @@ def group_layers(
     n_features: int,
     n_examples: int,
     n_outputs: int,
-    n_seeds: int,
+    n_cells: int,
 ) -> tuple[int, bool]:
     """How many layers to fit at once within `memory` bytes, and whether to hold their features.
+
+    Of each layer `n_cells` are fitted, label sets × seeds.
 
     On a CPU features are always read from the map as they are needed, since that costs little;
     on another device they are held if those of one layer leave room for its fit.
     """
-    cells = max(len(spec.strengths), n_seeds)
+    cells = max(len(spec.strengths), n_cells)
     outputs = max(1, n_outputs)
     units = spec.hidden + outputs
     parameters = cells * (

@@ -113,7 +113,7 @@ def learn_mixes(
     the weights at its least dev loss are returned, looked at as often as a plain fit looks.
 
     Args:
-        train, dev: features of J layers; labels and weights of all cells alike.
+        train, dev: features of J layers; labels and weights of shape (1, N).
         overlap: R of `layer_overlap`. Shape (J, J).
         reach, seeds: of each of the C cells.
         strengths: L2 strength of each cell's probe. Shape (C,).
@@ -142,7 +142,7 @@ def learn_mixes(
     for step, (part, meant) in enumerate(islice(shuffled_batches(train), n_steps), 1):
         x = train.features.block(part)
         here = weights[..., part] * meant
-        errors = partial(loss.errors, labels=train.labels[..., part], weights=here)
+        errors = partial(loss.errors, labels=train.labels[:, part], weights=here)
         with fast_products():
             gradients = _gradients(head, parameters, logits, overlap, x, errors)
         for index, (leaf, gradient) in enumerate(

@@ -99,12 +99,12 @@ def probe(
         features = _features(vectors, group, rows, device, hold)
         train = Batches(
             features["train"],
-            torch.from_numpy(train_labels[order]),
-            torch.from_numpy(weights[order]),
+            torch.from_numpy(train_labels[order]).expand(n_seeds, -1),
+            torch.from_numpy(weights[order]).expand(n_seeds, -1),
             sentences := torch.from_numpy(examples.splits["train"].sentence[order]),
             batch_bounds(sentences),
         )
-        dev = _dev_batches(examples, features["dev"], train_labels)
+        dev = _dev_batches(examples, features["dev"], train_labels, n_seeds)
         seconds["gather"] += time.perf_counter() - clock
 
         clock = time.perf_counter()
@@ -140,7 +140,7 @@ def probe(
             features = _features(vectors, layers, rows, device, hold=False)
         strengths = [layer.cells[0].strength for layer in layer_results]
         train, dev = (
-            replace(batches, features=features[split])
+            replace(batches.of_cells(slice(0, 1)), features=features[split])
             for split, batches in (("train", train), ("dev", dev))
         )
         localisation, by_mixes = localise(
@@ -206,7 +206,9 @@ def _class_weights(examples: Examples, labels: Array) -> Array:
     return (len(labels) / (len(count) * count[labels])).astype(np.float32)
 
 
-def _dev_batches(examples: Examples, features: Features, train_labels: Array) -> Batches:
+def _dev_batches(
+    examples: Examples, features: Features, train_labels: Array, n_cells: int
+) -> Batches:
     """The dev split; an example whose label train lacks weighs nothing in the dev loss."""
     labels = examples.targets("dev")
     weights = np.ones(len(labels), dtype=np.float32)
@@ -217,8 +219,8 @@ def _dev_batches(examples: Examples, features: Features, train_labels: Array) ->
         labels = labels.clip(0)
     return Batches(
         features,
-        torch.from_numpy(labels),
-        torch.from_numpy(weights),
+        torch.from_numpy(labels).expand(n_cells, -1),
+        torch.from_numpy(weights).expand(n_cells, -1),
         torch.from_numpy(examples.splits["dev"].sentence),
         [],
     )

@@ -2,66 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from probes.cells import Batches, Fit, best_per_seed, blocks, mean_loss
-from probes.heads import Linear, SquaredError
+from probes.cells import Batches, Fit, blocks, mean_loss
+from probes.heads import Linear, Parameters, SquaredError
 
 
-def ridge(train: Batches, dev: Batches, grid: Tensor, weights: Tensor) -> Fit:
+def ridge(train: Batches, dev: Batches, grid: Tensor, n_seeds: int) -> Fit:
     """Linear regression in closed form, all strengths from one eigendecomposition.
 
     With weighted means taken off, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D. The
     sums over examples run on the device, the small rest on the CPU: not every device has float64.
+    The cells of a seed have the same weights D, so they share XᵀDX, and the strength: the one
+    that suits the seed's first cell.
 
     Args:
-        grid: strengths of each layer that dev loss chooses from, float64 on the CPU. (L, G).
-        weights: shape (K, N).
+        grid: strengths of each layer to choose from, float64 on the CPU. Shape (L, G).
     """
-    device = weights.device
-    cells = []
-    for sample in weights:
-        total = sample.cpu().double().sum()
-        mean_x, mean_y, gram, cross = _moments(train, sample)
-        gram = gram / total - mean_x[:, :, None] * mean_x[:, None]
-        cross = cross / total - mean_x * mean_y
-        values, vectors = torch.linalg.eigh(gram)
-        rotated = (vectors.transpose(1, 2) @ cross[..., None]).squeeze(-1)
-        shrunk = rotated[:, None] / (values.clamp_min(0)[:, None] + grid[:, :, None])
-        weight = shrunk @ vectors.transpose(1, 2)
-        bias = mean_y - (weight * mean_x[:, None]).sum(-1)
-        parameters = [weight[:, :, None].float().to(device), bias[..., None].float().to(device)]
-        dev_loss = mean_loss(Linear(), SquaredError(), parameters, dev)
-        strengths = grid.float().to(device)
-        cells.append(
-            best_per_seed(
-                Fit(parameters, strengths, torch.ones_like(strengths), dev_loss), 1, grid.shape[1]
-            )
-        )
+    head, loss = Linear(), SquaredError()
+    fits = []
+    for seed in range(n_seeds):
+        cells = slice(seed, None, n_seeds)
+        path = _Path(train.of_cells(cells))
+        first = path.at(grid, slice(0, 1))
+        best = mean_loss(head, loss, first, dev.of_cells(cells).of_cells(slice(0, 1))).argmin(1)
+        strengths = grid.gather(1, best.cpu()[:, None])
+        parameters = path.at(strengths, slice(None))
+        dev_loss = mean_loss(head, loss, parameters, dev.of_cells(cells))
+        same = strengths.to(dev_loss).expand_as(dev_loss)
+        fits.append(Fit(parameters, same, torch.ones_like(dev_loss), dev_loss))
+    # From (L, R) of each seed to (L, R · S).
     return Fit(
-        [torch.cat(parts, 1) for parts in zip(*(c.parameters for c in cells), strict=True)],
-        torch.cat([c.strength for c in cells], 1),
-        torch.cat([c.stopped for c in cells], 1),
-        torch.cat([c.dev_loss for c in cells], 1),
+        [_side_by_side(parts) for parts in zip(*(f.parameters for f in fits), strict=True)],
+        _side_by_side([f.strength for f in fits]),
+        _side_by_side([f.stopped for f in fits]),
+        _side_by_side([f.dev_loss for f in fits]),
     )
 
 
-def _moments(train: Batches, sample: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Weighted means of x (L, H) and y, and sums of xxᵀ (L, H, H) and xy (L, H).
+def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
+    """One (L, R, …) for each of S seeds → (L, R · S, …)."""
+    return torch.stack(list(parts), 2).flatten(1, 2)
+
+
+class _Path:
+    """The solutions of R label sets under the same weights, at any strength."""
+
+    def __init__(self, train: Batches) -> None:
+        self._device = train.features.device
+        total = train.weights[0].cpu().double().sum()
+        self._mean_x, self._mean_y, gram, cross = _moments(train)
+        gram = gram / total - self._mean_x[:, :, None] * self._mean_x[:, None]
+        cross = cross / total - self._mean_y[:, None] * self._mean_x[:, None]
+        self._values, self._vectors = torch.linalg.eigh(gram)
+        self._rotated = cross @ self._vectors
+
+    def at(self, strengths: Tensor, sets: slice) -> Parameters:
+        """Parameters of a linear head for some label sets.
+
+        Args:
+            strengths: one for all sets, or several for one. Shape (L, 1) or (L, G).
+        """
+        shrunk = self._values.clamp_min(0)[:, None] + strengths[:, :, None]
+        weight = (self._rotated[:, sets] / shrunk) @ self._vectors.mT
+        bias = self._mean_y[sets] - (weight * self._mean_x[:, None]).sum(-1)
+        return [p.float().to(self._device) for p in (weight[:, :, None], bias[:, :, None])]
+
+
+def _moments(train: Batches) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Weighted means of x (L, H) and y (R,), and sums of xxᵀ (L, H, H) and yx (L, R, H).
 
     In float64 on the CPU; each block is summed in float32 where the features lie.
     """
     n_layers, n_examples, n_features = train.features.shape
-    size = (n_layers, n_features)
-    sum_x, cross = torch.zeros(size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64)
-    gram = torch.zeros((*size, n_features), dtype=torch.float64)
+    sample, labels = train.weights[0], train.labels
+    sum_x = torch.zeros(n_layers, n_features, dtype=torch.float64)
+    cross = torch.zeros(n_layers, len(labels), n_features, dtype=torch.float64)
+    gram = torch.zeros(n_layers, n_features, n_features, dtype=torch.float64)
     for part in blocks(n_examples):
         x, weight = train.features.block(part), sample[part]
         weighted = x * weight[:, None]
         sum_x += weighted.sum(1).cpu()
-        cross += (weighted * train.labels[part, None]).sum(1).cpu()
+        cross += (labels[:, part] @ weighted).cpu()
         gram += (weighted.transpose(1, 2) @ x).cpu()
     total = sample.cpu().double().sum()
-    mean_y = (sample * train.labels).cpu().double().sum() / total
+    mean_y = (sample * labels).cpu().double().sum(1) / total
     return sum_x / total, mean_y, gram, cross

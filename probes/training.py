@@ -1,14 +1,17 @@
 """Fits all cells of a task at once.
 
-A cell is one probe: (layer, seed, strength). Seed 0 trains on the training set as it is; every
-other seed on a bootstrap sample of its sentences, as example weights, so that all cells
-read the same features. Strength and stopping point are chosen on dev; test is not seen.
+A cell is one probe: (layer, label set, seed), in the order that `cells` states. Seed 0 trains on
+the training set as it is; every other seed on a bootstrap sample of its sentences, as example
+weights, so that all cells read the same features. Strength and stopping point are chosen on dev;
+test is not seen. A cell with control labels is the probe of its layer and seed again: of the same
+strength, sample and initialisation.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -16,7 +19,15 @@ import torch
 from torch import Tensor
 
 from probes.allocator import kept_memory
-from probes.cells import Batches, Fit, best_per_seed, blocks, bootstrap_weights, mean_loss
+from probes.cells import (
+    Batches,
+    Fit,
+    best_per_seed,
+    blocks,
+    bootstrap_weights,
+    mean_loss,
+    total_loss,
+)
 from probes.config import ProbeSpec
 from probes.features import Features
 from probes.heads import MLP, CrossEntropy, Head, Linear, Loss, Parameters, SquaredError
@@ -28,48 +39,79 @@ BETAS = (0.9, 0.99)
 
 @kept_memory()
 def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: list[int]) -> Fit:
-    """Fit one cell per layer and seed, strength and stopping point chosen on dev loss.
+    """Fit all cells, strength and stopping point chosen on dev loss.
+
+    The strength is the one that suits the first cell; in a regression with a linear probe, each
+    seed's real labels.
 
     Args:
+        train, dev: labels and weights of shape (K, N), K a multiple of the number of seeds. The
+            weights of train are multiplied by each seed's bootstrap counts.
         n_outputs: number of classes; 0 for regression.
     """
     device = train.features.device
-    sample = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
-    weights = sample.to(device) * train.weights
+    counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
+    n_sets = len(train.labels) // len(seeds)
+    train = replace(train, weights=counts.to(device).repeat(n_sets, 1) * train.weights)
     n_layers, _, n_features = train.features.shape
     if spec.family == "linear" and n_outputs == 0:
-        return ridge(train, dev, _closed_form_grid(spec).expand(n_layers, -1), weights)
+        every = sorted({a * b for a in spec.strengths for b in spec.refinement})
+        closed_form = torch.tensor(every, dtype=torch.float64).expand(n_layers, -1)
+        return ridge(train, dev, closed_form, len(seeds))
     head, loss = family(spec, n_outputs)
-    trainer = _Trainer(train, dev, head, loss, max(1, n_outputs), spec)
     grid = torch.tensor(spec.strengths, device=device)
-    start = head.initial(n_layers, seeds[:1] * len(grid), n_features, trainer.n_outputs)
-    search = trainer.run(start, grid.expand(n_layers, -1), weights[:1], spec.search, checks=1)
-    coarse = best_per_seed(search, 1, len(grid))
-    start = head.initial(n_layers, seeds, n_features, trainer.n_outputs)
-    strength = coarse.strength
+    first = slice(0, 1)
+    trainer = _Trainer(train.of_cells(first), dev.of_cells(first), head, loss, spec)
+    start = head.initial(n_layers, seeds[:1] * len(grid), n_features, max(1, n_outputs))
+    search = trainer.run(start, grid.expand(n_layers, -1), spec.search, checks=1)
+    strength = best_per_seed(search, 1, len(grid)).strength
     if spec.family == "linear":
         strength = _between(grid, search.dev_loss)[:, None]
-        # The problem is convex: where a fit starts from decides only how soon it is done.
-        start = [p.expand(-1, len(seeds), *p.shape[2:]) for p in coarse.parameters]
-    strengths = strength.expand(-1, len(seeds)).contiguous()
-    return trainer.run(start, strengths, weights, 1.0, checks=spec.checks)
+    start = head.initial(n_layers, seeds * n_sets, n_features, max(1, n_outputs))
+    strengths = strength.expand(-1, len(train.labels)).contiguous()
+    return _Trainer(train, dev, head, loss, spec).run(start, strengths, 1.0, checks=spec.checks)
+
+
+@kept_memory()
+def fit_given(
+    train: Batches, n_outputs: int, spec: ProbeSpec, strengths: Tensor, seeds: list[int]
+) -> Parameters:
+    """Fit all cells at given strengths to the end of the schedule, without dev.
+
+    Args:
+        train: labels and weights of shape (K, N), the weights as they are meant.
+        n_outputs: number of classes.
+        strengths: shape (L, K).
+        seeds: what cells' initialisations are drawn from, the same for every label set.
+    """
+    head, loss = family(spec, n_outputs)
+    n_layers, _, n_features = train.features.shape
+    n_sets = len(train.labels) // len(seeds)
+    start = head.initial(n_layers, seeds * n_sets, n_features, n_outputs)
+    return _Trainer(train, None, head, loss, spec).run(start, strengths, 1.0, checks=1).parameters
 
 
 @kept_memory()
 def fit_at(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, strengths: Tensor) -> Fit:
-    """Fit seed 0's cell of every layer at a strength that is given.
+    """Fit one cell per layer, seed 0's, at given strengths; the stopping point is dev's choice.
 
     Args:
+        train, dev: labels and weights of shape (1, N).
+        n_outputs: number of classes; 0 for regression.
         strengths: shape (L, 1).
     """
-    weights = train.weights[None]
     if spec.family == "linear" and n_outputs == 0:
-        return ridge(train, dev, strengths.double(), weights)
+        return ridge(train, dev, strengths.double().cpu(), 1)
     head, loss = family(spec, n_outputs)
-    trainer = _Trainer(train, dev, head, loss, max(1, n_outputs), spec)
     n_layers, _, n_features = train.features.shape
-    start = head.initial(n_layers, [0], n_features, trainer.n_outputs)
-    return trainer.run(start, strengths, weights, 1.0, checks=spec.checks)
+    start = head.initial(n_layers, [0], n_features, max(1, n_outputs))
+    return _Trainer(train, dev, head, loss, spec).run(start, strengths, 1.0, checks=spec.checks)
+
+
+@kept_memory()
+def code_length(parameters: Parameters, data: Batches, n_outputs: int, spec: ProbeSpec) -> Tensor:
+    """Weighted cross-entropy in nats of every cell, summed over the examples. Shape (L, K)."""
+    return total_loss(*family(spec, n_outputs), parameters, data)
 
 
 def family(spec: ProbeSpec, n_outputs: int) -> tuple[Head, Loss]:
@@ -77,11 +119,6 @@ def family(spec: ProbeSpec, n_outputs: int) -> tuple[Head, Loss]:
     head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
     loss: Loss = CrossEntropy() if n_outputs else SquaredError()
     return head, loss
-
-
-def _closed_form_grid(spec: ProbeSpec) -> Tensor:
-    every = sorted({a * b for a in spec.strengths for b in spec.refinement})
-    return torch.tensor(every, dtype=torch.float64)
 
 
 def _between(grid: Tensor, losses: Tensor) -> Tensor:
@@ -109,22 +146,18 @@ class _Trainer:
     """Minibatch Adam, its step falling to 0 quadratically, all cells side by side."""
 
     def __init__(
-        self, train: Batches, dev: Batches, head: Head, loss: Loss, n_outputs: int, spec: ProbeSpec
+        self, train: Batches, dev: Batches | None, head: Head, loss: Loss, spec: ProbeSpec
     ) -> None:
-        self.train, self.dev, self.head, self.loss = train, dev, head, loss
-        self.n_outputs, self.spec = n_outputs, spec
+        self.train, self.dev, self.head, self.loss, self.spec = train, dev, head, loss, spec
 
-    def run(
-        self, start: Parameters, strengths: Tensor, weights: Tensor, share: float, checks: int
-    ) -> Fit:
+    def run(self, start: Parameters, strengths: Tensor, share: float, checks: int) -> Fit:
         """One schedule, `share` of full length, for cells (layer, k).
 
-        Of each cell the parameters with the least dev loss are returned.
+        Of each cell the parameters with the least dev loss are returned; without dev, the last.
 
         Args:
             start: starting parameters. Leading dimensions (L, K).
             strengths: shape (L, K).
-            weights: shape (K, N) or (1, N).
             checks: how often the dev loss is looked at, the last time at the end.
         """
         device = self.train.features.device
@@ -132,7 +165,7 @@ class _Trainer:
         adam = torch.optim.Adam(parameters, betas=BETAS, fused=True)
         n_batches = len(self.train.bounds) - 1
         # By the mean batch, not by this one: examples of a small batch weigh no more.
-        weights = weights / (weights.sum(1, keepdim=True) / n_batches)
+        weights = self.train.weights / (self.train.weights.sum(1, keepdim=True) / n_batches)
         penalty = strengths[:, :, None, None]
         n_steps = math.ceil(share * max(self.spec.passes * n_batches, self.spec.min_steps))
         check_at = {math.ceil(n_steps * i / checks) for i in range(1, checks + 1)}
@@ -145,7 +178,8 @@ class _Trainer:
         for step, (part, meant) in enumerate(islice(shuffled_batches(self.train), n_steps), 1):
             x = self.train.features.block(part)
             here = weights[:, part] * meant
-            errors = partial(self.loss.errors, labels=self.train.labels[part], weights=here)
+            labels = self.train.labels[:, part]
+            errors = partial(self.loss.errors, labels=labels, weights=here)
             with fast_products():
                 gradients = self.head.gradient(parameters, x, errors)
             for index, gradient in enumerate(gradients):
@@ -161,6 +195,8 @@ class _Trainer:
         return best
 
     def _keep_best(self, best: Fit, parameters: Parameters, strengths: Tensor, at: float) -> Fit:
+        if self.dev is None:
+            return Fit(parameters, strengths, best.stopped, best.dev_loss)
         dev_loss = mean_loss(self.head, self.loss, parameters, self.dev)
         better = dev_loss < best.dev_loss
         kept = [
@@ -198,7 +234,7 @@ def shuffled_batches(train: Batches) -> Iterator[tuple[slice, Tensor]]:
 
 @kept_memory()
 def predict(fitted: Fit, features: Features, n_outputs: int, spec: ProbeSpec) -> Tensor:
-    """Class indices, or numbers, that the fitted cells give. Shape (L, S, N)."""
+    """Class indices, or numbers, that the fitted cells give. Shape (L, K, N)."""
     head, _ = family(spec, n_outputs)
     parts = []
     for part in blocks(features.shape[1]):

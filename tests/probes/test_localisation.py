@@ -150,7 +150,7 @@ def planted(n, seed, regression, strength=1.5):
     code = y[:, None] * torch.ones(3) if regression else torch.eye(3)[y]
     x[PLANTED, :, :3] += strength * code
     sentences = torch.arange(n) // 4
-    return Batches(Held(x), y, torch.ones(n), sentences, batch_bounds(sentences))
+    return Batches(Held(x), y[None], torch.ones(1, n), sentences, batch_bounds(sentences))
 
 
 def run(regression, family, n_seeds=3, at_once=9, strength=1.5):
@@ -159,7 +159,7 @@ def run(regression, family, n_seeds=3, at_once=9, strength=1.5):
     spec = PROBES[family].model_copy(update={"hidden": 16 if family == "mlp" else 0})
     n_classes = 0 if regression else 3
     scorers = {
-        split: PlainScorer(b.labels, b.sentences, n_classes)
+        split: PlainScorer(b.labels[0], b.sentences, n_classes)
         for split, b in (("dev", dev), ("test", test))
     }
     plain = fit(train, dev, n_classes, spec, [0])

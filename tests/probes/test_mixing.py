@@ -26,7 +26,7 @@ def make(n, seed):
     x = torch.randn(N_LAYERS, n, N_FEATURES)
     y = ((x[0] + 2 * x[2]) @ truth + torch.randn(n, N_CLASSES)).argmax(1)
     sentences = torch.arange(n) // 5
-    return Batches(Held(x), y, torch.ones(n), sentences, batch_bounds(sentences))
+    return Batches(Held(x), y[None], torch.ones(1, n), sentences, batch_bounds(sentences))
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_gradients_are_those_of_the_formulas(head, loss):
     drawn = head.initial(4, [0], 6, n_outputs)
     leaves = [(p + 0.3 * torch.randn_like(p)).requires_grad_() for p in drawn]
     logits = (torch.randn(4, 3) + even_weights(reach, 3).log()).requires_grad_()
-    errors = partial(loss().errors, labels=y, weights=weights)
+    errors = partial(loss().errors, labels=y[None], weights=weights)
     ours = mixing._gradients(head, leaves, logits, overlap, x, errors)
     value = sum(
         one_cell(loss, [p[c, 0] for p in leaves], logits[c], reach[c], overlap, x, y, weights[c, 0])
@@ -126,8 +126,8 @@ def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
     ours = predict(fitted, mixed[2].features, N_CLASSES, PROBES["linear"])[:, 0]
     for k in range(3):
         x, _, x_test = (np.asarray(b.features.block(slice(None))[k]) for b in mixed)
-        theirs = LogisticRegression(C=1 / (1e-3 * len(x)), max_iter=1000).fit(x, train.labels)
-        accuracy = theirs.score(x_test, test.labels)
+        theirs = LogisticRegression(C=1 / (1e-3 * len(x)), max_iter=1000).fit(x, train.labels[0])
+        accuracy = theirs.score(x_test, test.labels[0])
         assert (ours[k] == test.labels).float().mean().item() == pytest.approx(accuracy, abs=0.004)
     assert accuracy > 0.8
 

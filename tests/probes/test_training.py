@@ -1,6 +1,7 @@
 """Batched probes against scikit-learn and closed forms on the same numbers."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from probes.config import PROBES
 from probes.features import Held
 from probes.heads import MLP, CrossEntropy, Linear, SquaredError
 from probes.memory import group_layers
-from probes.training import _between, fit, predict
+from probes.training import _between, code_length, fit, fit_given, predict
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 
@@ -28,7 +29,21 @@ def make(n, seed, regression=False):
     if regression:
         y = x[1] @ w[:, 0] + 3 + 0.5 * torch.randn(n)
     sentences = torch.arange(n) // 5
-    return Batches(Held(x), y, torch.ones(n), sentences, batch_bounds(sentences))
+    return one_cell(x, y, sentences)
+
+
+def one_cell(x, y, sentences, n_cells=1):
+    """Examples with the same labels for all cells, all of weight 1."""
+    weights = torch.ones(n_cells, len(y))
+    bounds = batch_bounds(sentences)
+    return Batches(Held(x), y.expand(n_cells, -1), weights, sentences, bounds)
+
+
+def cells(data, n_cells):
+    """The same data for more cells."""
+    return replace(
+        data, labels=data.labels.expand(n_cells, -1), weights=data.weights.expand(n_cells, -1)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +53,8 @@ def data():
 
 def torch_cross_entropy(logits, y, weights):
     cells = logits.flatten(0, 1)
-    loss = torch.nn.functional.cross_entropy(cells, y.expand(len(cells), -1), reduction="none")
+    labels = y.expand(*logits.shape[:2], -1).flatten(0, 1)
+    loss = torch.nn.functional.cross_entropy(cells, labels, reduction="none")
     return (loss.view(*logits.shape[:2], -1) * weights).sum()
 
 
@@ -55,7 +71,7 @@ def test_hand_written_gradients_are_autograds(head, loss):
     torch.manual_seed(0)
     n_outputs = 3 if loss is CrossEntropy else 1
     x = torch.randn(2, 11, 6)
-    y = torch.randint(3, (11,)) if n_outputs == 3 else torch.randn(11)
+    y = torch.randint(3, (2, 11)) if n_outputs == 3 else torch.randn(2, 11)
     weights = torch.rand(2, 11)
     parameters = [p + 0.1 * torch.randn_like(p) for p in head.initial(2, [0, 1], 6, n_outputs)]
     leaves = [p.clone().requires_grad_() for p in parameters]
@@ -71,10 +87,10 @@ def test_hand_written_gradients_are_autograds(head, loss):
 
 def test_cross_entropy_is_torchs_on_logits():
     torch.manual_seed(0)
-    logits, y = torch.randn(1, 1, 4, 50), torch.randint(4, (50,))
+    logits, y = torch.randn(1, 1, 4, 50), torch.randint(4, (1, 50))
     ours = CrossEntropy().total(logits, y, torch.ones(1, 50))
     assert ours.item() == pytest.approx(
-        torch.nn.functional.cross_entropy(logits[0, 0].T, y, reduction="sum").item()
+        torch.nn.functional.cross_entropy(logits[0, 0].T, y[0], reduction="sum").item()
     )
 
 
@@ -83,22 +99,19 @@ def test_linear_probe_reaches_the_converged_solution(data, balanced):
     train, dev = data
     spec = PROBES["linear"]
     if balanced:
-        count = torch.bincount(train.labels)
-        of_class = len(train.labels) / (len(count) * count)
-        train, dev = (
-            Batches(b.features, b.labels, of_class[b.labels].float(), b.sentences, b.bounds)
-            for b in data
-        )
+        count = torch.bincount(train.labels[0])
+        of_class = len(train.labels[0]) / (len(count) * count)
+        train, dev = (replace(b, weights=of_class[b.labels].float()) for b in data)
     fitted = fit(train, dev, N_CLASSES, spec, [0])
     for layer in range(N_LAYERS):
         best = np.inf
         for strength in (a * b for a in spec.strengths for b in spec.refinement):
-            c = 1 / (strength * len(train.labels))
+            c = 1 / (strength * 3000)
             model = LogisticRegression(
                 C=c, max_iter=2000, tol=1e-8, class_weight="balanced" if balanced else None
-            ).fit(train.features.values[layer], train.labels)
-            p = model.predict_proba(dev.features.values[layer])[np.arange(500), dev.labels]
-            best = min(best, float(-(np.log(p) * dev.weights.numpy()).sum() / dev.weights.sum()))
+            ).fit(train.features.values[layer], train.labels[0])
+            p = model.predict_proba(dev.features.values[layer])[np.arange(500), dev.labels[0]]
+            best = min(best, float(-(np.log(p) * dev.weights[0].numpy()).sum() / dev.weights.sum()))
         assert fitted.dev_loss[layer, 0].item() == pytest.approx(best, rel=0.01)
 
 
@@ -109,14 +122,14 @@ def test_ridge_is_scikit_learns():
     for layer in range(N_LAYERS):
         losses = {}
         for strength in (a * b for a in spec.strengths for b in spec.refinement):
-            model = Ridge(alpha=strength * 900).fit(train.features.values[layer], train.labels)
-            error = model.predict(dev.features.values[layer]) - dev.labels.numpy()
+            model = Ridge(alpha=strength * 900).fit(train.features.values[layer], train.labels[0])
+            error = model.predict(dev.features.values[layer]) - dev.labels[0].numpy()
             losses[strength] = 0.5 * (error**2).mean()
         best = min(losses, key=losses.get)
         assert fitted.strength[layer, 0].item() == pytest.approx(best)
         assert fitted.dev_loss[layer, 0].item() == pytest.approx(losses[best], rel=1e-4)
     model = Ridge(alpha=fitted.strength[1, 0].item() * 900).fit(
-        train.features.values[1], train.labels
+        train.features.values[1], train.labels[0]
     )
     ours = predict(fitted, dev.features, 0, spec)[1, 0]
     np.testing.assert_allclose(ours, model.predict(dev.features.values[1]), atol=1e-4)
@@ -125,10 +138,10 @@ def test_ridge_is_scikit_learns():
 def test_bootstrap_seeds_are_weighted_fits():
     train, dev = make(900, 1, regression=True), make(300, 2, regression=True)
     weights = bootstrap_weights(train.sentences, 3)
-    fitted = fit(train, dev, 0, PROBES["linear"], [0, 3])
+    fitted = fit(cells(train, 2), cells(dev, 2), 0, PROBES["linear"], [0, 3])
     strength = fitted.strength[1, 1].item()
     model = Ridge(alpha=strength * weights.sum().item())
-    model.fit(train.features.values[1], train.labels, sample_weight=weights)
+    model.fit(train.features.values[1], train.labels[0], sample_weight=weights)
     ours = predict(fitted, dev.features, 0, PROBES["linear"])[1, 1]
     np.testing.assert_allclose(ours, model.predict(dev.features.values[1]), atol=1e-3)
     assert not torch.equal(fitted.parameters[0][1, 0], fitted.parameters[0][1, 1])
@@ -147,13 +160,101 @@ def test_bootstrap_draws_whole_sentences_and_seed_0_draws_each_once():
     assert torch.equal(bootstrap_weights(sentences[order], 5), weights[order])
 
 
+def with_controls(data, seed):
+    """Seeds 0 and 1 with the real labels, then the same seeds with random ones."""
+    torch.manual_seed(seed)
+    shape = (2, data.labels.shape[1])
+    if data.labels.dtype == torch.int64:
+        random, weights = torch.randint(N_CLASSES, shape), torch.rand(2, shape[1]) + 0.5
+    else:
+        random, weights = torch.randn(shape), torch.ones(shape)
+    real = cells(data, 2)
+    return replace(
+        real,
+        labels=torch.cat([real.labels, random]),
+        weights=torch.cat([real.weights, weights]),
+    )
+
+
+@pytest.fixture(scope="module")
+def controlled(data):
+    return [with_controls(part, 3 + i) for i, part in enumerate(data)]
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_control_cells_have_the_real_ones_strength_and_leave_them_alone(controlled, family):
+    spec = PROBES[family].model_copy(update={"min_steps": 300, "hidden": 16})
+    train, dev = controlled
+    together = fit(train, dev, N_CLASSES, spec, [0, 1])
+    assert together.dev_loss.shape == (N_LAYERS, 4)
+    assert predict(together, dev.features, N_CLASSES, spec).shape == (N_LAYERS, 4, 500)
+    assert torch.equal(together.strength[:, :2], together.strength[:, 2:])
+    real = fit(*(part.of_cells(slice(0, 2)) for part in controlled), N_CLASSES, spec, [0, 1])
+    torch.testing.assert_close(together.dev_loss[:, :2], real.dev_loss, rtol=1e-3, atol=0)
+    assert (together.dev_loss[1, 2:] > together.dev_loss[1, :2] + 0.2).all()
+
+
+def test_a_linear_control_cell_is_scikit_learns_on_its_labels_and_sample(controlled):
+    train, dev = controlled
+    fitted = fit(train, dev, N_CLASSES, PROBES["linear"], [0, 3])
+    for cell, seed in ((2, 0), (3, 3)):
+        weights = train.weights[cell] * bootstrap_weights(train.sentences, seed)
+        strength = fitted.strength[1, cell].item()
+        model = LogisticRegression(C=1 / (strength * weights.sum().item()), tol=1e-8)
+        model.fit(train.features.values[1], train.labels[cell], weights)
+        # A shift of all classes alike changes no probability.
+        weight = fitted.parameters[0][1, cell]
+        ours, theirs = (w - w.mean(0) for w in (weight.numpy(), model.coef_))
+        np.testing.assert_allclose(ours, theirs, atol=0.01)
+
+
+def test_an_mlps_control_cell_is_a_fit_of_its_own(controlled):
+    spec = PROBES["mlp"].model_copy(update={"min_steps": 300, "hidden": 16})
+    together = fit(*controlled, N_CLASSES, spec, [0, 1])
+    for seed in (0, 1):
+        only = [part.of_cells(slice(2 + seed, 3 + seed)) for part in controlled]
+        for layer in range(N_LAYERS):
+            strengths = (together.strength[layer, 0].item(),)
+            alone = fit(*only, N_CLASSES, spec.model_copy(update={"strengths": strengths}), [seed])
+            torch.testing.assert_close(
+                together.dev_loss[layer, 2 + seed], alone.dev_loss[layer, 0], rtol=1e-3, atol=0
+            )
+
+
+def test_a_control_cell_of_a_regression_is_scikit_learns_at_the_real_cells_strength():
+    train, dev = (with_controls(make(n, n, regression=True), n) for n in (900, 300))
+    fitted = fit(train, dev, 0, PROBES["linear"], [0, 3])
+    assert torch.equal(fitted.strength[:, :2], fitted.strength[:, 2:])
+    counts = bootstrap_weights(train.sentences, 3)
+    x = train.features.values[1]
+    for cell in (1, 3):
+        model = Ridge(alpha=fitted.strength[1, cell].item() * counts.sum().item())
+        model.fit(x, train.labels[cell], sample_weight=counts)
+        np.testing.assert_allclose(fitted.parameters[0][1, cell, 0], model.coef_, atol=1e-4)
+        error = model.predict(dev.features.values[1]) - dev.labels[cell].numpy()
+        assert fitted.dev_loss[1, cell].item() == pytest.approx(0.5 * (error**2).mean(), rel=1e-3)
+
+
+@pytest.mark.parametrize("n", [20, 500])
+def test_a_prefix_is_fitted_at_given_strengths_and_gives_its_code_length(data, n):
+    train, spec = data[0], PROBES["linear"]
+    strengths = torch.tensor([[0.01], [0.1]])
+    parameters = fit_given(train.part(slice(0, n)), N_CLASSES, spec, strengths, [0])
+    block = train.part(slice(n, 2 * n))
+    given = code_length(parameters, block, N_CLASSES, spec)
+    for layer, x in enumerate(train.features.values):
+        model = LogisticRegression(C=1 / (strengths[layer, 0].item() * n), tol=1e-8, max_iter=1000)
+        model.fit(x[:n], train.labels[0, :n])
+        p = model.predict_proba(x[n : 2 * n])[np.arange(n), train.labels[0, n : 2 * n]]
+        assert given[layer, 0].item() == pytest.approx(-np.log(p).sum(), rel=0.01)
+
+
 def test_mlp_learns_what_a_linear_probe_cannot():
     def xor(n, seed):
         torch.manual_seed(seed)
         x = torch.randn(1, n, 4)
         y = ((x[0, :, 0] > 0) ^ (x[0, :, 1] > 0)).long()
-        sentences = torch.arange(n)
-        return Batches(Held(x), y, torch.ones(n), sentences, batch_bounds(sentences))
+        return one_cell(x, y, torch.arange(n))
 
     train, dev = xor(2000, 1), xor(500, 2)
     accuracy = {}
@@ -161,7 +262,7 @@ def test_mlp_learns_what_a_linear_probe_cannot():
         spec = PROBES[family].model_copy(update={"min_steps": 200, "step": 0.01})
         fitted = fit(train, dev, 2, spec, [0])
         given = predict(fitted, dev.features, 2, spec)[0, 0]
-        accuracy[family] = (given == dev.labels).float().mean().item()
+        accuracy[family] = (given == dev.labels[0]).float().mean().item()
     assert accuracy["linear"] < 0.6
     assert accuracy["mlp"] > 0.95
 
@@ -169,11 +270,8 @@ def test_mlp_learns_what_a_linear_probe_cannot():
 def test_scores_do_not_depend_on_the_layers_fitted_beside(data):
     train, dev = data
     spec = PROBES["mlp"].model_copy(update={"min_steps": 60, "hidden": 32})
-    together = fit(train, dev, N_CLASSES, spec, [0, 1])
-    top = [
-        Batches(Held(b.features.values[1:]), b.labels, b.weights, b.sentences, b.bounds)
-        for b in (train, dev)
-    ]
+    together = fit(cells(train, 2), cells(dev, 2), N_CLASSES, spec, [0, 1])
+    top = [replace(b, features=Held(b.features.values[1:])) for b in (train, dev)]
     alone = fit(*top, N_CLASSES, spec, [0])
     a = predict(together, dev.features, N_CLASSES, spec)[1, 0]
     b = predict(alone, Held(dev.features.values[1:]), N_CLASSES, spec)[0, 0]
@@ -223,7 +321,7 @@ def test_more_memory_never_means_fewer_layers_at_once():
 
 
 def test_same_inputs_give_the_same_numbers(data):
-    train, dev = data
+    train, dev = (cells(part, 2) for part in data)
     first, second = (fit(train, dev, N_CLASSES, PROBES["linear"], [0, 1]) for _ in range(2))
     assert torch.equal(first.dev_loss, second.dev_loss)
     assert torch.equal(first.parameters[0], second.parameters[0])
@@ -233,8 +331,7 @@ def test_a_constant_feature_set_gives_the_majority():
     n = 600
     x = torch.zeros(1, n, 5)
     y = (torch.arange(n) % 3 == 0).long()
-    sentences = torch.arange(n)
-    data = Batches(Held(x), y, torch.ones(n), sentences, batch_bounds(sentences))
+    data = one_cell(x, y, torch.arange(n))
     fitted = fit(data, data, 2, PROBES["linear"], [0])
     assert predict(fitted, Held(x), 2, PROBES["linear"]).unique().tolist() == [0]
     entropy = -(1 / 3 * np.log(1 / 3) + 2 / 3 * np.log(2 / 3))
