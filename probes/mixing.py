@@ -180,5 +180,11 @@ def _gradients(
         x: features of all layers. Shape (J, n, H).
         errors_of: the loss' derivative by outputs (C, 1, outputs, n).
     """
-    outputs = head.outputs(parameters, mix(x, mix_scales(logits.softmax(1), overlap)))
-    return torch.autograd.grad(outputs, [*parameters, logits], errors_of(outputs.detach()))
+    mixed = mix(x, mix_scales(logits.softmax(1), overlap))
+    seen = mixed.detach().requires_grad_()
+    with fast_products():
+        outputs = head.outputs(parameters, seen)
+        errors = errors_of(outputs.detach())
+        *gradients, by_mixed = torch.autograd.grad(outputs, [*parameters, seen], errors)
+    # Mixes themselves are products so thin that nothing is gained by rounding them.
+    return *gradients, *torch.autograd.grad(mixed, logits, by_mixed)
