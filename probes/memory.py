@@ -31,6 +31,14 @@ def _free() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def block_bytes(n_layers: int, n_features: int) -> int:
+    """What the layers that mixes are made of take, beside what training needs for each mix.
+
+    A block being read beside the last one, of all layers at once.
+    """
+    return 4 * 2 * n_layers * (BATCH + EVALUATION) * n_features
+
+
 def group_layers(
     memory: int,
     device: torch.device,

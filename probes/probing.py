@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -18,9 +18,10 @@ from probes.alignment import Ints
 from probes.cells import Batches, batch_bounds
 from probes.config import ProbeSpec
 from probes.controls import ControlScorer, control_labels, control_record, has_types
+from probes.cumulative import localise
 from probes.examples import Examples
 from probes.features import Features, Held, Streamed, mapped_tensor, standard_scale
-from probes.memory import available, group_layers
+from probes.memory import available, block_bytes, group_layers
 from probes.projection import projected
 from probes.results import (
     SCHEMA_VERSION,
@@ -29,6 +30,7 @@ from probes.results import (
     EncodingRecord,
     ExampleCounts,
     LayerResult,
+    Localisation,
     Scores,
 )
 from probes.scoring import Scorer, baselines, count_examples, references
@@ -51,6 +53,7 @@ class Outcome:
     examples: ExampleCounts
     group_metric: str
     probe_parameters: int
+    localisation: Localisation | None
     arrays: dict[str, Array]
     seconds: dict[str, float]
 
@@ -89,15 +92,9 @@ def probe(
     rows["train"] = [span[order] for span in rows["train"]]
     width = (project or vectors.manifest["model"]["hidden_size"]) * len(rows["train"])
     n_examples = sum(len(spans[0]) for spans in rows.values())
-    group_size, hold = group_layers(
-        memory or available(device),
-        device,
-        spec,
-        width,
-        n_examples,
-        n_outputs,
-        len(labels["train"]),
-    )
+    memory = memory or available(device)
+    sizes = (device, spec, width, n_examples, n_outputs, len(labels["train"]))
+    group_size, hold = group_layers(memory, *sizes)
 
     done: list[LayerResult] = []
     predictions = []
@@ -133,6 +130,37 @@ def probe(
         scorer = ControlScorer(examples, test.gold, seeds)
         layer_results = scorer.with_selectivity(layer_results, predicted, of_controls)
     seconds["score"] += time.perf_counter() - clock
+    arrays = {
+        "predicted": _compact(predicted, n_outputs),
+        "gold": _compact(test.gold.labels, n_outputs),
+        "sentence": test.gold.sentence.astype(np.int32),
+        "punctuation": test.gold.punctuation,
+        "unseen": np.array(test.gold.unseen, dtype=np.str_),
+        "layers": np.array(layers, dtype=np.int32),
+    }
+    localisation = None
+    if not quick and list(layers) == list(range(vectors.n_layers)):
+        clock = time.perf_counter()
+        if len(group) < len(layers):
+            features = _features(vectors, layers, rows, device, False, project)
+        strengths = [layer.cells[0].strength for layer in layer_results]
+        train, dev = (
+            replace(batches.of_cells(slice(0, 1)), features=features[split])
+            for split, batches in (("train", train), ("dev", dev))
+        )
+        localisation, by_mixes = localise(
+            train,
+            dev,
+            features["test"],
+            n_outputs,
+            spec,
+            n_seeds,
+            strengths,
+            scorers,
+            group_layers(memory - block_bytes(len(layers), width), *sizes)[0],
+        )
+        arrays["predicted_cumulative"] = _compact(by_mixes, n_outputs)
+        seconds["mix"] = time.perf_counter() - clock
     return Outcome(
         layers=layer_results,
         control=control_record(examples) if control else None,
@@ -141,14 +169,8 @@ def probe(
         examples=count_examples(examples, test),
         group_metric=test.group_metric,
         probe_parameters=n_parameters,
-        arrays={
-            "predicted": _compact(predicted, n_outputs),
-            "gold": _compact(test.gold.labels, n_outputs),
-            "sentence": test.gold.sentence.astype(np.int32),
-            "punctuation": test.gold.punctuation,
-            "unseen": np.array(test.gold.unseen, dtype=np.str_),
-            "layers": np.array(layers, dtype=np.int32),
-        },
+        localisation=localisation,
+        arrays=arrays,
         seconds=seconds,
     )
 

@@ -162,6 +162,45 @@ class LayerResult(Frozen):
     """Seed 0's test scores by label, or by type of chunk; empty for regression."""
 
 
+class Estimate(Frozen):
+    """A number with its 95 % interval."""
+
+    value: float | None
+    interval: Interval
+    missing: str | None = None
+    """Why there is no value, or for lack of what there is no interval; None if there are both."""
+
+
+class MixResult(Frozen):
+    """The probe on the mix of layers 0 to k."""
+
+    k: int
+    weights: tuple[float, ...]
+    """Of layers 0 to k; they sum to 1."""
+    strength: float
+    dev: Scores
+    test: Scores
+    intervals: dict[str, Interval]
+    """95 % intervals of the test scores, test sentences resampled."""
+
+
+class Localisation(Frozen):
+    """Where in the model a task's labels come to be decodable, by Tenney et al. 2019a."""
+
+    mixes: tuple[MixResult, ...]
+    """One for every layer k."""
+    total_gain: Estimate
+    """Headline test score of the mix of all layers less that of layer 0; sentences resampled."""
+    expected_layer: Estimate
+    """Mean layer of the gains; without a value unless the total gain's interval is above 0."""
+    centre_of_gravity: Estimate
+    """Mean layer of the weights of the mix of all layers; training sentences resampled."""
+    kl: Estimate
+    """Divergence of these weights from uniform ones, in bits; training sentences resampled."""
+    seed_weights: tuple[tuple[float, ...], ...]
+    """The weights of the mix of all layers under every seed, seed 0 first."""
+
+
 class Result(Frozen):
     """One model, corpus, task and probe family: every layer and seed."""
 
@@ -189,6 +228,8 @@ class Result(Frozen):
     """Test scores of rules that see no vector."""
     references: dict[str, Scores]
     """Test scores of rules that see the annotation."""
+    localisation: Localisation | None = None
+    """None where not all layers were fitted, or it was not asked for."""
     encoding: EncodingRecord
     seconds: dict[str, float]
     """Wall time of the stages of this unit."""

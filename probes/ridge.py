@@ -8,28 +8,28 @@ import torch
 from torch import Tensor
 
 from probes.cells import Batches, Fit, blocks, mean_loss
-from probes.config import ProbeSpec
 from probes.heads import Linear, Parameters, SquaredError
 
 
-def ridge(train: Batches, dev: Batches, spec: ProbeSpec, n_seeds: int) -> Fit:
+def ridge(train: Batches, dev: Batches, grid: Tensor, n_seeds: int) -> Fit:
     """Linear regression in closed form, all strengths from one eigendecomposition.
 
     With weighted means taken off, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D. The
     sums over examples run on the device, the small rest on the CPU: not every device has float64.
     The cells of a seed have the same weights D, so they share XᵀDX, and the strength: the one
     that suits the seed's first cell.
+
+    Args:
+        grid: strengths of each layer to choose from, float64 on the CPU. Shape (L, G).
     """
     head, loss = Linear(), SquaredError()
-    every = sorted({a * b for a in spec.strengths for b in spec.refinement})
-    grid = torch.tensor(every, dtype=torch.float64)
     fits = []
     for seed in range(n_seeds):
         cells = slice(seed, None, n_seeds)
         path = _Path(train.of_cells(cells))
-        first = path.at(grid.expand(train.features.shape[0], -1), slice(0, 1))
+        first = path.at(grid, slice(0, 1))
         best = mean_loss(head, loss, first, dev.of_cells(cells).of_cells(slice(0, 1))).argmin(1)
-        strengths = grid[best.cpu(), None]
+        strengths = grid.gather(1, best.cpu()[:, None])
         parameters = path.at(strengths, slice(None))
         dev_loss = mean_loss(head, loss, parameters, dev.of_cells(cells))
         same = strengths.to(dev_loss).expand_as(dev_loss)

@@ -186,6 +186,7 @@ class Session:
             layers=outcome.layers,
             baselines=outcome.baselines,
             references=outcome.references,
+            localisation=outcome.localisation,
             encoding=encoding_record(vectors.manifest),
             seconds=outcome.seconds,
             provenance=provenance(self.command or "python"),

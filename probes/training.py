@@ -34,7 +34,7 @@ from probes.heads import MLP, CrossEntropy, Head, Linear, Loss, Parameters, Squa
 from probes.precision import fast_products
 from probes.ridge import ridge
 
-_BETAS = (0.9, 0.99)
+BETAS = (0.9, 0.99)
 
 
 @kept_memory()
@@ -53,10 +53,12 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
     counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
     n_sets = len(train.labels) // len(seeds)
     train = replace(train, weights=counts.to(device).repeat(n_sets, 1) * train.weights)
-    if spec.family == "linear" and n_outputs == 0:
-        return ridge(train, dev, spec, len(seeds))
-    head, loss = _family(spec, n_outputs)
     n_layers, _, n_features = train.features.shape
+    if spec.family == "linear" and n_outputs == 0:
+        every = sorted({a * b for a in spec.strengths for b in spec.refinement})
+        closed_form = torch.tensor(every, dtype=torch.float64).expand(n_layers, -1)
+        return ridge(train, dev, closed_form, len(seeds))
+    head, loss = family(spec, n_outputs)
     grid = torch.tensor(spec.strengths, device=device)
     first = slice(0, 1)
     trainer = _Trainer(train.of_cells(first), dev.of_cells(first), head, loss, spec)
@@ -82,7 +84,7 @@ def fit_given(
         strengths: shape (L, K).
         seeds: what cells' initialisations are drawn from, the same for every label set.
     """
-    head, loss = _family(spec, n_outputs)
+    head, loss = family(spec, n_outputs)
     n_layers, _, n_features = train.features.shape
     n_sets = len(train.labels) // len(seeds)
     start = head.initial(n_layers, seeds * n_sets, n_features, n_outputs)
@@ -90,12 +92,30 @@ def fit_given(
 
 
 @kept_memory()
+def fit_at(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, strengths: Tensor) -> Fit:
+    """Fit one cell per layer, seed 0's, at given strengths; the stopping point is dev's choice.
+
+    Args:
+        train, dev: labels and weights of shape (1, N).
+        n_outputs: number of classes; 0 for regression.
+        strengths: shape (L, 1).
+    """
+    if spec.family == "linear" and n_outputs == 0:
+        return ridge(train, dev, strengths.double().cpu(), 1)
+    head, loss = family(spec, n_outputs)
+    n_layers, _, n_features = train.features.shape
+    start = head.initial(n_layers, [0], n_features, max(1, n_outputs))
+    return _Trainer(train, dev, head, loss, spec).run(start, strengths, 1.0, checks=spec.checks)
+
+
+@kept_memory()
 def code_length(parameters: Parameters, data: Batches, n_outputs: int, spec: ProbeSpec) -> Tensor:
     """Weighted cross-entropy in nats of every cell, summed over the examples. Shape (L, K)."""
-    return total_loss(*_family(spec, n_outputs), parameters, data)
+    return total_loss(*family(spec, n_outputs), parameters, data)
 
 
-def _family(spec: ProbeSpec, n_outputs: int) -> tuple[Head, Loss]:
+def family(spec: ProbeSpec, n_outputs: int) -> tuple[Head, Loss]:
+    """The formula of a probe, and its loss; regression has 0 outputs."""
     head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
     loss: Loss = CrossEntropy() if n_outputs else SquaredError()
     return head, loss
@@ -142,7 +162,7 @@ class _Trainer:
         """
         device = self.train.features.device
         parameters = [p.to(device, copy=True).contiguous() for p in start]
-        adam = torch.optim.Adam(parameters, betas=_BETAS, fused=True)
+        adam = torch.optim.Adam(parameters, betas=BETAS, fused=True)
         n_batches = len(self.train.bounds) - 1
         # By the mean batch, not by this one: examples of a small batch weigh no more.
         weights = self.train.weights / (self.train.weights.sum(1, keepdim=True) / n_batches)
@@ -155,7 +175,7 @@ class _Trainer:
             torch.zeros_like(strengths),
             torch.full_like(strengths, math.inf),
         )
-        for step, (part, meant) in enumerate(islice(self._batches(), n_steps), 1):
+        for step, (part, meant) in enumerate(islice(shuffled_batches(self.train), n_steps), 1):
             x = self.train.features.block(part)
             here = weights[:, part] * meant
             labels = self.train.labels[:, part]
@@ -174,26 +194,6 @@ class _Trainer:
                 best = self._keep_best(best, parameters, strengths, step / n_steps)
         return best
 
-    def _batches(self) -> Iterator[tuple[slice, Tensor]]:
-        """Batches without end, shuffled anew for each pass.
-
-        All are read as wide as the widest, since products are compiled for each shape anew.
-
-        Yields:
-            which examples to read, and which of those are meant (n,).
-        """
-        bounds = torch.tensor(self.train.bounds)
-        width = int(bounds.diff().max())
-        starts = bounds[:-1].clamp_max(int(bounds[-1]) - width)
-        places = starts[:, None] + torch.arange(width)
-        meant = (places >= bounds[:-1, None]) & (places < bounds[1:, None])
-        parts = [slice(start, start + width) for start in starts.tolist()]
-        meant = meant.to(self.train.features.device)
-        generator = torch.Generator().manual_seed(0)
-        while True:
-            for batch in torch.randperm(len(parts), generator=generator).tolist():
-                yield parts[batch], meant[batch]
-
     def _keep_best(self, best: Fit, parameters: Parameters, strengths: Tensor, at: float) -> Fit:
         if self.dev is None:
             return Fit(parameters, strengths, best.stopped, best.dev_loss)
@@ -211,10 +211,31 @@ class _Trainer:
         )
 
 
+def shuffled_batches(train: Batches) -> Iterator[tuple[slice, Tensor]]:
+    """Batches without end, shuffled anew for each pass.
+
+    All are read as wide as the widest, since products are compiled for each shape anew.
+
+    Yields:
+        which examples to read, and which of those are meant (n,).
+    """
+    bounds = torch.tensor(train.bounds)
+    width = int(bounds.diff().max())
+    starts = bounds[:-1].clamp_max(int(bounds[-1]) - width)
+    places = starts[:, None] + torch.arange(width)
+    meant = (places >= bounds[:-1, None]) & (places < bounds[1:, None])
+    parts = [slice(start, start + width) for start in starts.tolist()]
+    meant = meant.to(train.features.device)
+    generator = torch.Generator().manual_seed(0)
+    while True:
+        for batch in torch.randperm(len(parts), generator=generator).tolist():
+            yield parts[batch], meant[batch]
+
+
 @kept_memory()
 def predict(fitted: Fit, features: Features, n_outputs: int, spec: ProbeSpec) -> Tensor:
     """Class indices, or numbers, that the fitted cells give. Shape (L, K, N)."""
-    head, _ = _family(spec, n_outputs)
+    head, _ = family(spec, n_outputs)
     parts = []
     for part in blocks(features.shape[1]):
         outputs = head.outputs(fitted.parameters, features.block(part))

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from common.errors import UserError
 from probes import layer_files
 from probes.config import validate
 from probes.leaderboard import COLUMNS
+from probes.probing import probe
 from probes.results import read_result
 
 ROOT = Path(__file__).parents[2]
@@ -455,6 +457,40 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
             for ours, theirs in zip(a.cells, b.cells, strict=True):
                 assert ours.strength == pytest.approx(theirs.strength, rel=1e-4)
                 assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-5)
+        a, b = one.localisation, other.localisation
+        for ours, theirs in zip(a.mixes, b.mixes, strict=True):
+            assert ours.weights == pytest.approx(theirs.weights, abs=1e-3)
+            assert ours.strength == pytest.approx(theirs.strength, rel=1e-4)
+            score = theirs.test[one.task.metric]
+            assert ours.test[one.task.metric] == pytest.approx(score, abs=0.0025)
+        assert a.kl.value == pytest.approx(b.kl.value, abs=5e-3)
+
+
+def test_localisation_is_written_where_all_layers_are_fitted(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "seeds": 2}
+    whole = run(tiny_bert, tmp_path, **settings)
+    some = run(tiny_bert, tmp_path, layers=(0, 2), output=tmp_path / "some", **settings)
+    for result in whole:
+        found = result.localisation
+        assert [len(mix.weights) for mix in found.mixes] == [1, 2, 3]
+        assert all(sum(mix.weights) == pytest.approx(1) for mix in found.mixes)
+        first = found.mixes[0].test[result.task.metric]
+        assert first == pytest.approx(result.score(result.layers[0]), abs=0.021)
+        assert len(found.seed_weights) == 2
+        assert found.kl.interval is not None
+        assert result.seconds["mix"] > 0
+    assert [result.localisation for result in some] == [None, None]
+    paths = sorted((tmp_path / "results").rglob("*-linear-*.json"))
+    assert all(read_result(path) in whole for path in paths)
+    with np.load(paths[0].with_suffix(".npz")) as arrays:
+        assert arrays["predicted_cumulative"].shape == arrays["predicted"][:, 0].shape
+
+
+def test_a_quick_fit_leaves_localisation_out(tiny_bert, tmp_path, monkeypatch):
+    monkeypatch.setattr("probes.session.probe", partial(probe, quick=True))
+    (result,) = run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",))
+    assert result.localisation is None
+    assert "mix" not in result.seconds
 
 
 def test_a_memory_budget_is_given_in_bytes_or_units():

@@ -1,0 +1,83 @@
+"""Probes on the mixes of layers 0 to k, for every k.
+
+A mix is learnt together with a probe (probes/mixing.py); then the suite's ordinary probe is fitted
+on it to the end, so that its score stands beside those of single layers; the first is layer 0's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from probes.cells import Batches
+from probes.config import ProbeSpec
+from probes.features import Features
+from probes.localisation import measure
+from probes.mixing import Mixed, even_weights, layer_overlap, learn_mixes, mix_scales
+from probes.results import Localisation
+from probes.scoring import Scorer
+from probes.training import fit_at, predict
+
+
+def localise(
+    train: Batches,
+    dev: Batches,
+    test: Features,
+    n_outputs: int,
+    spec: ProbeSpec,
+    n_seeds: int,
+    strengths: Sequence[float],
+    scorers: Mapping[str, Scorer],
+    at_once: int,
+) -> tuple[Localisation, NDArray[Any]]:
+    """Learn the mixes of layers 0 to k for every k, and measure.
+
+    The strength of a mix is the geometric mean of its layers', weighted as they are mixed.
+
+    Args:
+        train, dev, test: features of all L + 1 layers; labels and weights of shape (1, N).
+        strengths: chosen for the plain probe of each layer.
+        at_once: how many mixes are trained at once, as memory allows.
+
+    Returns:
+        the measures, and the predictions on test of every mix (L + 1, n).
+    """
+    n_layers = train.features.shape[0]
+    reach = [*range(n_layers), *[n_layers - 1] * (n_seeds - 1)]
+    seeds = [0] * n_layers + list(range(1, n_seeds))
+    overlap = layer_overlap(train.features)
+    log_strength = torch.tensor(strengths, device=overlap.device).log()
+    start = (even_weights(reach, n_layers).to(overlap.device) @ log_strength).exp()
+    groups = [slice(i, i + at_once) for i in range(0, len(reach), at_once)]
+    cells = torch.cat(
+        [
+            learn_mixes(
+                train, dev, n_outputs, spec, overlap, reach[group], seeds[group], start[group]
+            )
+            for group in groups
+        ]
+    )
+    strength = (cells[:n_layers] @ log_strength).exp()[:, None]
+    scales = mix_scales(cells[:n_layers], overlap)
+    given: dict[str, list[NDArray[Any]]] = {"dev": [], "test": []}
+    for group in groups[: -(-n_layers // at_once)]:
+        train_mixed, dev_mixed, test_mixed = (
+            Mixed(features, scales[group]) for features in (train.features, dev.features, test)
+        )
+        fitted = fit_at(
+            replace(train, features=train_mixed),
+            replace(dev, features=dev_mixed),
+            n_outputs,
+            spec,
+            strength[group],
+        )
+        for split, features in (("dev", dev_mixed), ("test", test_mixed)):
+            given[split].append(predict(fitted, features, n_outputs, spec)[:, 0].cpu().numpy())
+    predicted = {split: np.concatenate(parts) for split, parts in given.items()}
+    weights = cells.cpu().double().numpy()
+    return measure(weights, strength[:, 0].tolist(), predicted, scorers), predicted["test"]
