@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -14,15 +15,13 @@ import torch
 from numpy.typing import NDArray
 
 from probes import __version__
-from probes.alignment import Ints
-from probes.cells import Batches, batch_bounds
+from probes.cells import Fit
 from probes.config import ProbeSpec
-from probes.controls import ControlScorer, control_labels, control_record, has_types
+from probes.controls import ControlScorer, control_record
 from probes.cumulative import localise
 from probes.examples import Examples
-from probes.features import Features, Held, Streamed, mapped_tensor, standard_scale
-from probes.memory import available, block_bytes, group_layers
-from probes.projection import projected
+from probes.material import Material
+from probes.memory import available, block_bytes
 from probes.results import (
     SCHEMA_VERSION,
     Cell,
@@ -33,7 +32,7 @@ from probes.results import (
     Localisation,
     Scores,
 )
-from probes.scoring import Scorer, baselines, count_examples, references
+from probes.scoring import baselines, count_examples, references
 from probes.store import Vectors
 from probes.training import fit, predict
 from probes.uncertainty import with_uncertainty
@@ -76,62 +75,23 @@ def probe(
     Layers are taken in groups that fit in memory; no number depends on the grouping.
 
     Args:
+        memory: bytes to stay below; a share of what is free if not given.
         quick: leave out controls, description length and localisation.
         project: dimensions to project each span's vector to.
-        memory: bytes to stay below; a share of what is free if not given.
         on_layers: told how many layers each finished group had.
     """
-    seconds = {"gather": 0.0, "fit": 0.0, "score": 0.0}
-    rows = {split: examples.rows(split, view, vectors) for split in ("train", "dev", "test")}
-    n_outputs = len(examples.classes)
-    order = _training_order(examples)
-    seeds = list(range(n_seeds))
-    control = not quick and has_types(examples)
-    labels = {split: _labels(examples, split, seeds, control) for split in ("train", "dev")}
-    scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
-    rows["train"] = [span[order] for span in rows["train"]]
-    width = (project or vectors.manifest["model"]["hidden_size"]) * len(rows["train"])
-    n_examples = sum(len(spans[0]) for spans in rows.values())
+    material = Material(
+        examples, view, vectors, device, n_seeds=n_seeds, control=not quick, project=project
+    )
     memory = memory or available(device)
-    sizes = (device, spec, width, n_examples, n_outputs, len(labels["train"]))
-    group_size, hold = group_layers(memory, *sizes)
-
-    done: list[LayerResult] = []
-    predictions = []
-    n_parameters = 0
-    for first in range(0, len(layers), group_size):
-        group = layers[first : first + group_size]
-        clock = time.perf_counter()
-        features = _features(vectors, group, rows, device, hold, project)
-        train = _batches(examples, "train", features["train"], labels["train"], order)
-        dev = _batches(examples, "dev", features["dev"], labels["dev"])
-        seconds["gather"] += time.perf_counter() - clock
-
-        clock = time.perf_counter()
-        fitted = fit(train, dev, n_outputs, spec, seeds)
-        n_parameters = sum(p[0, 0].numel() for p in fitted.parameters)
-        seconds["fit"] += time.perf_counter() - clock
-
-        clock = time.perf_counter()
-        given = {
-            split: predict(fitted, features[split], n_outputs, spec).cpu().numpy()
-            for split in ("dev", "test")
-        }
-        real = {split: array[:, :n_seeds] for split, array in given.items()}
-        done += _score(group, seeds, fitted, real, scorers)
-        predictions.append(given["test"])
-        seconds["score"] += time.perf_counter() - clock
-        on_layers(len(group))
-    test = scorers["test"]
-    clock = time.perf_counter()
-    predicted, of_controls = np.split(np.concatenate(predictions), [n_seeds], axis=1)
-    layer_results = with_uncertainty(done, predicted[:, 0], test.gold, test.names)
-    if control:
-        scorer = ControlScorer(examples, test.gold, seeds)
-        layer_results = scorer.with_selectivity(layer_results, predicted, of_controls)
-    seconds["score"] += time.perf_counter() - clock
+    stopwatch = Stopwatch()
+    found, predicted, n_parameters = _fit_layers(
+        material, spec, layers, memory, stopwatch, on_layers
+    )
+    test = material.scorers["test"]
+    n_outputs = material.n_outputs
     arrays = {
-        "predicted": _compact(predicted, n_outputs),
+        "predicted": _compact(predicted[:, :n_seeds], n_outputs),
         "gold": _compact(test.gold.labels, n_outputs),
         "sentence": test.gold.sentence.astype(np.int32),
         "punctuation": test.gold.punctuation,
@@ -140,30 +100,12 @@ def probe(
     }
     localisation = None
     if not quick and list(layers) == list(range(vectors.n_layers)):
-        clock = time.perf_counter()
-        if len(group) < len(layers):
-            features = _features(vectors, layers, rows, device, False, project)
-        strengths = [layer.cells[0].strength for layer in layer_results]
-        train, dev = (
-            replace(batches.of_cells(slice(0, 1)), features=features[split])
-            for split, batches in (("train", train), ("dev", dev))
-        )
-        localisation, by_mixes = localise(
-            train,
-            dev,
-            features["test"],
-            n_outputs,
-            spec,
-            n_seeds,
-            strengths,
-            scorers,
-            group_layers(memory - block_bytes(len(layers), width), *sizes)[0],
-        )
-        arrays["predicted_cumulative"] = _compact(by_mixes, n_outputs)
-        seconds["mix"] = time.perf_counter() - clock
+        with stopwatch("mix"):
+            localisation, by_mixes = _localise(material, spec, found, memory)
+            arrays["predicted_cumulative"] = _compact(by_mixes, n_outputs)
     return Outcome(
-        layers=layer_results,
-        control=control_record(examples) if control else None,
+        layers=found,
+        control=control_record(examples) if material.control else None,
         baselines=baselines(examples, examples.targets("train"), test),
         references=references(examples, test),
         examples=count_examples(examples, test),
@@ -171,86 +113,94 @@ def probe(
         probe_parameters=n_parameters,
         localisation=localisation,
         arrays=arrays,
-        seconds=seconds,
+        seconds=stopwatch.seconds,
     )
 
 
-def _features(
-    vectors: Vectors,
-    group: Sequence[int],
-    rows: Mapping[str, list[Ints]],
-    device: torch.device,
-    hold: bool,
-    project: int | None,
-) -> dict[str, Features]:
-    """Standardised features of the group's layers by split."""
-    mapped = [vectors.layer(layer) for layer in group]
-    layers = [mapped_tensor(array) for array in mapped]
-    resolution = float(np.finfo(mapped[0].dtype).eps) / 2
-    scales = [standard_scale(layer, rows["train"], resolution) for layer in layers]
-    mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
-    found: dict[str, Features] = {
-        split: Streamed(layers, spans, mean, scale, device) for split, spans in rows.items()
-    }
-    if project is not None:
-        found = projected(found, project, len(rows["train"]))
-    if not hold:
-        return found
-    return {split: Held(features.block(slice(None))) for split, features in found.items()}
+class Stopwatch:
+    """Seconds spent in named stages."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        """Add the time spent in the block to `stage`."""
+        clock = time.perf_counter()
+        yield
+        spent = time.perf_counter() - clock
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
 
 
-def _training_order(examples: Examples) -> Array:
-    """Training examples with their sentences shuffled, the same for every run and layer."""
-    sentence = examples.splits["train"].sentence
-    numbers, place = np.unique(sentence, return_inverse=True)
-    shuffled = np.random.default_rng(0).permutation(len(numbers))
-    return np.argsort(shuffled[place], kind="stable")
+def _fit_layers(
+    material: Material,
+    spec: ProbeSpec,
+    layers: Sequence[int],
+    memory: int,
+    stopwatch: Stopwatch,
+    on_layers: Callable[[int], None],
+) -> tuple[tuple[LayerResult, ...], Array, int]:
+    """All cells of `layers`: results, test predictions (L, K, n), parameters of one cell."""
+    group_size, hold = material.group_layers(memory, spec)
+    n_outputs, n_seeds = material.n_outputs, len(material.seeds)
+    done: list[LayerResult] = []
+    predictions = []
+    for first in range(0, len(layers), group_size):
+        group = layers[first : first + group_size]
+        with stopwatch("gather"):
+            features = material.features(group, hold)
+            train, dev = (material.batches(split, features[split]) for split in ("train", "dev"))
+        with stopwatch("fit"):
+            fitted = fit(train, dev, n_outputs, spec, material.seeds)
+        with stopwatch("score"):
+            given = {
+                split: predict(fitted, features[split], n_outputs, spec).cpu().numpy()
+                for split in ("dev", "test")
+            }
+            done += _score(group, fitted, given, material)
+            predictions.append(given["test"])
+        on_layers(len(group))
+    with stopwatch("score"):
+        predicted = np.concatenate(predictions)
+        test = material.scorers["test"]
+        found = with_uncertainty(done, predicted[:, 0], test.gold, test.names)
+        if material.control:
+            scorer = ControlScorer(material.examples, test.gold, material.seeds)
+            found = scorer.with_selectivity(found, *np.split(predicted, [n_seeds], axis=1))
+    return found, predicted, sum(p[0, 0].numel() for p in fitted.parameters)
 
 
-def _labels(examples: Examples, split: str, seeds: Sequence[int], control: bool) -> Array:
-    """Labels of every cell: the real ones for each seed, then each seed's control labels. (K, n)"""
-    real = np.broadcast_to(targets := examples.targets(split), (len(seeds), len(targets)))
-    return np.concatenate([real, control_labels(examples, split, seeds)]) if control else real
-
-
-def _batches(
-    examples: Examples, split: str, features: Features, labels: Array, order: Array | None = None
-) -> Batches:
-    """A split's examples in the given order; one whose label train lacks weighs nothing."""
-    weights = np.where(labels < 0, 0, 1) if examples.classes else np.ones_like(labels)
-    if examples.task.metric == "balanced_accuracy":
-        weights = weights * _class_weights(examples)[labels]
-    sentences = examples.splits[split].sentence
-    if order is not None:
-        labels, weights, sentences = labels[:, order], weights[:, order], sentences[order]
-    if examples.classes:
-        labels = labels.clip(0)
-    number = torch.from_numpy(sentences)
-    return Batches(
-        features,
-        torch.from_numpy(labels).to(features.device),
-        torch.from_numpy(weights.astype(np.float32)).to(features.device),
-        number.to(features.device),
-        batch_bounds(number),
+def _localise(
+    material: Material, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
+) -> tuple[Localisation, Array]:
+    """Measures of the mixes of all layers, and the test predictions of every mix."""
+    features = material.features([layer.layer for layer in found])
+    train, dev = (
+        material.batches(split, features[split]).of_cells(slice(0, 1)) for split in ("train", "dev")
     )
-
-
-def _class_weights(examples: Examples) -> Array:
-    """Inverse frequency of each class in train, with mean 1 over the training examples."""
-    count = np.bincount(examples.targets("train"), minlength=len(examples.classes))
-    weights: Array = count.sum() / (len(count) * count)
-    return weights
+    left = memory - block_bytes(len(found), material.width)
+    return localise(
+        train,
+        dev,
+        features["test"],
+        material.n_outputs,
+        spec,
+        len(material.seeds),
+        [layer.cells[0].strength for layer in found],
+        material.scorers,
+        material.group_layers(left, spec)[0],
+    )
 
 
 def _score(
-    group: Sequence[int],
-    seeds: Sequence[int],
-    fitted: Any,
-    given: Mapping[str, Array],
-    scorers: Mapping[str, Scorer],
+    group: Sequence[int], fitted: Fit, given: Mapping[str, Array], material: Material
 ) -> list[LayerResult]:
-    n_cells = len(group) * len(seeds)
-    flat = {split: array.reshape(n_cells, -1) for split, array in given.items()}
+    """Results of the real cells of a group of layers; `given` has predictions (L, K, n)."""
+    seeds, scorers = material.seeds, material.scorers
+    flat = {
+        split: array[:, : len(seeds)].reshape(len(group) * len(seeds), -1)
+        for split, array in given.items()
+    }
     dev, test = (scorers[split].scores(flat[split]) for split in ("dev", "test"))
     by_group = scorers["test"].group_scores(flat["test"])
     results = []

@@ -1,0 +1,132 @@
+"""A task's examples over stored vectors, as what probes are trained on and scored by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from data.sentence import SPLITS
+from probes.cells import Batches, batch_bounds
+from probes.config import ProbeSpec
+from probes.controls import control_labels, has_types
+from probes.examples import Examples
+from probes.features import Features, Held, Streamed, mapped_tensor, standard_scale
+from probes.memory import group_layers
+from probes.projection import projected
+from probes.scoring import Scorer
+from probes.store import Vectors
+from probes.views import View
+
+Array = NDArray[Any]
+
+
+class Material:
+    """What the cells of one task read: features, labels, weights.
+
+    Args:
+        control: whether every seed's cell has one for the control task beside it.
+        project: dimensions to project each span's vector to; None for no projection.
+
+    Attributes:
+        n_outputs: number of classes; 0 for regression.
+        control: as asked, and false for a task that gives its examples no types.
+        labels: of train and dev, by cell. Each (K, n).
+        width: H, features of an example.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        view: View,
+        vectors: Vectors,
+        device: torch.device,
+        *,
+        n_seeds: int,
+        control: bool,
+        project: int | None,
+    ) -> None:
+        self.examples, self.device = examples, device
+        self.n_outputs = len(examples.classes)
+        self.seeds = list(range(n_seeds))
+        self.control = control and has_types(examples)
+        self.labels = {split: self._labels(split) for split in ("train", "dev")}
+        self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
+        self._vectors, self._project = vectors, project
+        self._order = _training_order(examples)
+        self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
+        self._rows["train"] = [span[self._order] for span in self._rows["train"]]
+        hidden = vectors.manifest["model"]["hidden_size"]
+        self.width = (project or hidden) * len(self._rows["train"])
+
+    def group_layers(self, memory: int, spec: ProbeSpec) -> tuple[int, bool]:
+        """See `probes.memory.group_layers`."""
+        n_examples = sum(len(spans[0]) for spans in self._rows.values())
+        n_cells = len(self.labels["train"])
+        return group_layers(
+            memory, self.device, spec, self.width, n_examples, self.n_outputs, n_cells
+        )
+
+    def features(self, layers: Sequence[int], hold: bool = False) -> dict[str, Features]:
+        """Standardised features of some layers, by split; train in the order of training."""
+        mapped = [self._vectors.layer(layer) for layer in layers]
+        tensors = [mapped_tensor(array) for array in mapped]
+        resolution = float(np.finfo(mapped[0].dtype).eps) / 2
+        scales = [standard_scale(layer, self._rows["train"], resolution) for layer in tensors]
+        mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
+        found: dict[str, Features] = {
+            split: Streamed(tensors, spans, mean, scale, self.device)
+            for split, spans in self._rows.items()
+        }
+        if self._project is not None:
+            found = projected(found, self._project, len(self._rows["train"]))
+        if not hold:
+            return found
+        return {split: Held(features.block(slice(None))) for split, features in found.items()}
+
+    def batches(self, split: str, features: Features) -> Batches:
+        """Train or dev for every cell; an example whose label train lacks weighs nothing."""
+        labels = self.labels[split]
+        weights = np.where(labels < 0, 0, 1) if self.n_outputs else np.ones_like(labels)
+        if self.examples.task.metric == "balanced_accuracy":
+            weights = weights * _class_weights(self.examples)[labels]
+        sentences = self.examples.splits[split].sentence
+        if split == "train":
+            labels, weights = labels[:, self._order], weights[:, self._order]
+            sentences = sentences[self._order]
+        if self.n_outputs:
+            labels = labels.clip(0)
+        numbers = torch.from_numpy(sentences)
+        return Batches(
+            features,
+            torch.from_numpy(labels).to(self.device),
+            torch.from_numpy(weights.astype(np.float32)).to(self.device),
+            numbers.to(self.device),
+            batch_bounds(numbers),
+        )
+
+    def _labels(self, split: str) -> Array:
+        """Labels of every cell: the real ones for each seed, then each seed's control labels."""
+        targets = self.examples.targets(split)
+        real = np.broadcast_to(targets, (len(self.seeds), len(targets)))
+        if not self.control:
+            return real
+        return np.concatenate([real, control_labels(self.examples, split, self.seeds)])
+
+
+def _training_order(examples: Examples) -> Array:
+    """Training examples with their sentences shuffled, the same for every run and layer."""
+    sentence = examples.splits["train"].sentence
+    numbers, place = np.unique(sentence, return_inverse=True)
+    shuffled = np.random.default_rng(0).permutation(len(numbers))
+    return np.argsort(shuffled[place], kind="stable")
+
+
+def _class_weights(examples: Examples) -> Array:
+    """Inverse frequency of each class in train, with mean 1 over the training examples."""
+    count = np.bincount(examples.targets("train"), minlength=len(examples.classes))
+    weights: Array = count.sum() / (len(count) * count)
+    return weights
