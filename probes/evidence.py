@@ -125,6 +125,7 @@ def peak_numbers(result: Result) -> dict[str, Any]:
         "score": result.score(best),
         "interval": best.intervals.get(result.task.metric),
         "peak_layers": sorted(peaks(result)),
+        "p_best": {x.layer: x.p_best for x in result.layers},
         "layers": result.model.n_layers,
     }
 
