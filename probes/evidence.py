@@ -120,6 +120,7 @@ def peak_numbers(result: Result) -> dict[str, Any]:
     best = result.best_layer
     return {
         "task": result.task.name,
+        "view": result.view,
         "best_layer": best.layer,
         "relative_depth": round(relative(result, best.layer), 3),
         "score": result.score(best),

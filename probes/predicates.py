@@ -80,7 +80,10 @@ def pipeline(evidence: Evidence) -> Finding:
         for_it=all(early[1] < late[0] for early, late in pairs),
         against=any(early[0] > late[1] for early, late in pairs),
     )
-    said = ", ".join(f"{n} {a:.3g}–{b:.3g}" for n, (a, b) in zip(names, known, strict=True))
+    said = ", ".join(
+        f"{name} {low:.3g}" + f"–{high:.3g}" * (high > low)
+        for name, (low, high) in zip(names, known, strict=True)
+    )
     numbers = [
         {"measure": measure, "range": list(r), **peak_numbers(x)}
         for x, r in zip(results, known, strict=True)

@@ -131,6 +131,12 @@ def test_pipeline_by_best_layers(pos, depth, srl, expected):
     assert verdict("pipeline-order", *results[:2]) == "not tested"
 
 
+def test_pipeline_says_its_ranges():
+    results = (at("pos", 1), at("depth", 3, (2,)), at("srl", 5))
+    finding = BY_NAME["pipeline-order"].on(evidence(*results))
+    assert finding.why == "layers that may be the best: pos 1, depth 2–3, srl 5"
+
+
 @pytest.mark.parametrize(
     ("ranges", "expected"),
     [
