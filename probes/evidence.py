@@ -120,11 +120,13 @@ def peak_numbers(result: Result) -> dict[str, Any]:
     best = result.best_layer
     return {
         "task": result.task.name,
+        "view": result.view,
         "best_layer": best.layer,
         "relative_depth": round(relative(result, best.layer), 3),
         "score": result.score(best),
         "interval": best.intervals.get(result.task.metric),
         "peak_layers": sorted(peaks(result)),
+        "p_best": {x.layer: x.p_best for x in result.layers},
         "layers": result.model.n_layers,
     }
 

@@ -20,6 +20,7 @@ from probes.evidence import (
     middle,
     peak_numbers,
     peaks,
+    relative,
     scores,
     within,
 )
@@ -79,7 +80,10 @@ def pipeline(evidence: Evidence) -> Finding:
         for_it=all(early[1] < late[0] for early, late in pairs),
         against=any(early[0] > late[1] for early, late in pairs),
     )
-    said = ", ".join(f"{n} {a:.3g}–{b:.3g}" for n, (a, b) in zip(names, known, strict=True))
+    said = ", ".join(
+        f"{name} {low:.3g}" + f"–{high:.3g}" * (high > low)
+        for name, (low, high) in zip(names, known, strict=True)
+    )
     numbers = [
         {"measure": measure, "range": list(r), **peak_numbers(x)}
         for x, r in zip(results, known, strict=True)
@@ -159,11 +163,16 @@ def semantics_spread(evidence: Evidence) -> Finding:
 
 
 def _peak(result: Result) -> str:
-    """The best layer and its company: ``best layer 3 of 6 (.50), alone``."""
-    best, n = result.best_layer.layer, result.model.n_layers
-    others = peaks(result) - {best}
-    rest = f"not separated: {_listed(others)}" if others else "separated from all others"
-    return f"best layer {best} of {n} ({best / n:.2f}), {rest}"
+    """``best layer 3 of 6 (0.50), 0.840 [0.829, 0.850], no other may be the best``."""
+    best, n = result.best_layer, result.model.n_layers
+    others = peaks(result) - {best.layer}
+    bounds = best.intervals.get(result.task.metric)
+    between = f" [{bounds[0]:.3f}, {bounds[1]:.3f}]" if bounds else ""
+    return (
+        f"best layer {best.layer} of {n} ({relative(result, best.layer):.2f}), "
+        f"{result.score(best):.3f}{between}, "
+        + (f"{_listed(others)} may be the best too" if others else "no other may be the best")
+    )
 
 
 def _listed(layers: set[int]) -> str:

@@ -74,7 +74,9 @@ def run(options: argparse.Namespace) -> int:
     if not reports:
         raise UserError(f"{options.folder}: no results of {options.probe} probes; run them first.")
     if options.format == "json":
-        print(json.dumps([_record(r, options.probe) for r in reports], indent=1))
+        print(
+            json.dumps([_record(r, options.probe) for r in reports], indent=1, ensure_ascii=False)
+        )
     elif options.format == "md":
         print("\n".join(line for report in reports for line in _markdown(report, options.probe)))
     else:

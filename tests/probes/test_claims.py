@@ -72,6 +72,20 @@ def test_peaks(claim, task, supported, contradicted, undecided):
     assert verdict(claim, at("other", 3)) == "not tested"
 
 
+def test_the_numbers_are_said():
+    result = at("depth", 3, (2, 4))
+    layers = tuple(
+        x.model_copy(update={"intervals": {"accuracy": (0.95, 1.0)}}) for x in result.layers
+    )
+    finding = BY_NAME["syntax-middle"].on(evidence(result.model_copy(update={"layers": layers})))
+    assert finding.why == (
+        "best layer 3 of 6 (0.50), 1.000 [0.950, 1.000], 2, 4 may be the best too; middle: 2, 3, 4"
+    )
+    (numbers,) = finding.numbers
+    assert numbers["p_best"] == {0: 0.001, 1: 0.001, 2: 0.5, 3: None, 4: 0.5, 5: 0.001, 6: 0.001}
+    assert (numbers["relative_depth"], numbers["peak_layers"]) == (0.5, [2, 3, 4])
+
+
 def test_a_layer_that_beats_the_best_one_on_test_may_be_the_peak():
     result = at("depth", 3)
     layers = list(result.layers)
@@ -115,6 +129,12 @@ def test_pipeline_by_best_layers(pos, depth, srl, expected):
     results = (at("pos", *pos), at("depth", *depth), at("srl", *srl))
     assert verdict("pipeline-order", *results) == expected
     assert verdict("pipeline-order", *results[:2]) == "not tested"
+
+
+def test_pipeline_says_its_ranges():
+    results = (at("pos", 1), at("depth", 3, (2,)), at("srl", 5))
+    finding = BY_NAME["pipeline-order"].on(evidence(*results))
+    assert finding.why == "layers that may be the best: pos 1, depth 2–3, srl 5"
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,29 @@ def test_a_span_outside_the_sentence_is_named():
         broken.examples(Sentence("s", "en", ("Hello",)))
 
 
+def test_breakdowns_of_the_sample_s_test_split():
+    from data.find import find_corpus
+
+    test = find_corpus("sample").load().splits["test"]
+
+    def counts(name):
+        return Counter(g for s in test for e in tasks.get(name).examples(s) for g in e.groups)
+
+    assert counts("srl") == {
+        "core": 1523,
+        "adjunct": 386,
+        "without R- and C-": 1909,
+        "0 words between": 1169,
+        "1–2 words between": 576,
+        "3–6 words between": 230,
+        "7+ words between": 65,
+    }
+    depth = counts("depth")
+    assert depth.pop("punctuation") == sum(tag == "PUNCT" for s in test for tag in s.upos)
+    assert depth["depth 0"] == len(test) == 400
+    assert sum(depth.values()) == 5738
+
+
 @pytest.mark.real_data
 def test_ewt_agreement_examples(real_data):
     from data.find import find_corpus
