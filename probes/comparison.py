@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.metrics import Floats, Gold, metrics
+from probes.metrics import Floats, metrics
 from probes.results import ALPHA, Interval, Result
 from probes.statistics import MIN_SENTENCES, bounds, holm, interval, paired_p, replicates, resample
-
-Arrays = Mapping[str, NDArray[Any]]
+from probes.stored import Arrays, gold_of
 
 
 @dataclass(frozen=True)
@@ -115,18 +114,6 @@ def _compared(group: Sequence[Result], arrays_of: Callable[[Result], Arrays]) ->
         first.task.metric,
         (standings[0], *tested),
         apart,
-    )
-
-
-def gold_of(result: Result, arrays: Arrays) -> Gold:
-    """What the test predictions of a stored result are scored against."""
-    counts = result.examples.labels
-    return Gold(
-        labels=arrays["gold"],
-        sentence=arrays["sentence"].astype(np.int64),
-        classes=tuple(sorted(label for label, (train, *_) in counts.items() if train)),
-        punctuation=arrays["punctuation"],
-        unseen=tuple(arrays["unseen"].tolist()),
     )
 
 

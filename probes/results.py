@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -334,20 +333,6 @@ def read_result(path: Path) -> Result:
         raise UserError(f"{path}: not a readable result ({first}); delete it and run again.") from (
             error
         )
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """The per-example arrays beside the result at `path`.
-
-    Raises:
-        UserError: they are not there, or not readable.
-    """
-    beside = path.with_suffix(".npz")
-    try:
-        with np.load(beside, allow_pickle=False) as stored:
-            return dict(stored)
-    except (OSError, ValueError, BadZipFile, EOFError) as error:
-        raise UserError(f"{beside}: not readable ({error}); delete it and run again.") from error
 
 
 def read_results(folder: Path) -> list[Result]:

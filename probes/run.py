@@ -22,7 +22,8 @@ from probes.leaderboard import tidy, write_leaderboard
 from probes.models import ModelSource, find_models
 from probes.plan import Plan, make_plan
 from probes.printing import print_comparisons, print_tables
-from probes.results import Result, read_arrays
+from probes.results import Result
+from probes.stored import read_arrays
 from probes.subject import LazyCorpus, Subject
 from probes.tables import comparable, layer_table, with_twins, write_tables
 from tasks.builtin import tasks

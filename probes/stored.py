@@ -1,16 +1,49 @@
-"""A stored result's predictions, scored again: in resamples of test sentences."""
+"""A stored result's test predictions, and what they are scored against."""
 
 from __future__ import annotations
 
-import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
-from probes.alignment import Ints
+from common.errors import UserError
 from probes.metrics import Floats, Gold, metrics
 from probes.results import Result
 from probes.statistics import MIN_SENTENCES, replicates, resample
+
+Arrays = Mapping[str, NDArray[Any]]
+"""By name: `predicted` (layers, seeds, n), `layers`, and of the examples `gold`, `sentence`,
+`punctuation` and `unseen`, the names of the labels that train lacks."""
+
+
+def read_arrays(path: Path) -> Arrays:
+    """The per-example arrays beside the result at `path`.
+
+    Raises:
+        UserError: they are not there, or not readable.
+    """
+    beside = path.with_suffix(".npz")
+    try:
+        with np.load(beside, allow_pickle=False) as stored:
+            return dict(stored)
+    except (OSError, ValueError, BadZipFile, EOFError) as error:
+        raise UserError(f"{beside}: not readable ({error}); delete it and run again.") from error
+
+
+def gold_of(result: Result, arrays: Arrays) -> Gold:
+    """What the test predictions of a stored result are scored against."""
+    counts = result.examples.labels
+    return Gold(
+        labels=arrays["gold"],
+        sentence=arrays["sentence"].astype(np.int64),
+        classes=tuple(sorted(label for label, (train, *_) in counts.items() if train)),
+        punctuation=arrays["punctuation"],
+        unseen=tuple(arrays["unseen"].tolist()),
+    )
 
 
 def resampled_scores(result: Result, path: Path) -> Floats | None:
@@ -21,35 +54,23 @@ def resampled_scores(result: Result, path: Path) -> Floats | None:
 
     Returns:
         shape (layers, resamples), layers as in the result; None if the predictions are not
-        there, do not give the score that is recorded, or cover too few sentences.
+        there, or cover too few sentences.
+
+    Raises:
+        UserError: they are not readable, or do not give the score that is recorded.
     """
-    try:
-        with np.load(path.with_suffix(".npz"), allow_pickle=False) as arrays:
-            predicted = arrays["predicted"][:, 0]
-            gold = _gold(result, arrays["gold"], arrays["sentence"].astype(np.int64))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    if not path.with_suffix(".npz").exists():
+        return None
+    arrays = read_arrays(path)
+    gold, predicted = gold_of(result, arrays), arrays["predicted"][:, 0]
+    if gold.n_sentences < MIN_SENTENCES:
         return None
     metric = metrics.get(result.task.metric)
     recorded = [np.nan if s is None else s for s in map(result.score, result.layers)]
-    if gold.n_sentences < MIN_SENTENCES or len(predicted) != len(recorded):
-        return None
-    if not np.allclose(metric(gold, predicted), recorded, atol=1e-6, equal_nan=True):
-        return None
+    found = metric(gold, predicted)
+    if len(found) != len(recorded) or not np.allclose(found, recorded, atol=1e-6, equal_nan=True):
+        raise UserError(
+            f"{path.with_suffix('.npz')}: these predictions do not give the scores in the result "
+            "beside them; delete both and run again."
+        )
     return replicates(metric, gold, predicted, resample(gold.n_sentences))
-
-
-def _gold(result: Result, labels: Floats, sentence: Ints) -> Gold:
-    """What the predictions were scored against.
-
-    Which unseen label stands where is not stored; their order matters to no headline metric
-    but to span F1, where two that follow each other might be one chunk.
-    """
-    counts = result.examples.labels
-    unseen = result.examples.unseen_test_labels
-    return Gold(
-        labels=labels,
-        sentence=sentence,
-        classes=tuple(sorted(label for label, (train, *_) in counts.items() if train)),
-        punctuation=np.zeros(len(labels), dtype=bool),
-        unseen=tuple(label for label, n in unseen.items() for _ in range(n)),
-    )

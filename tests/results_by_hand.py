@@ -39,6 +39,8 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
             hidden_size=4,
             parameters=1,
             window=8,
+            causal=False,
+            random_seed=more.pop("random_seed", None),
         ),
         "corpus": CorpusRecord(
             name="c",
@@ -61,7 +63,10 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         "pooling": "mean",
         "dtype": "float32",
         "probe": PROBES["linear"],
+        "project": None,
         "probe_parameters": 1,
+        "quick": False,
+        "control": None,
         "examples": ExampleCounts(
             n={"train": 9, "dev": 9, "test": 9},
             labels=more.pop("labels", {}),
