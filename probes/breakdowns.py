@@ -15,7 +15,7 @@ import numpy as np
 from probes.alignment import Pieces
 from probes.examples import Examples
 from probes.metrics import Gold, Predictions, class_parts, gold_and_given_spans
-from probes.results import LabelScore
+from probes.records import LabelScore
 from probes.views import Text
 
 ONE_PIECE, SEVERAL_PIECES = "word of one piece", "word of several pieces"

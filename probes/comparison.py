@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.metrics import Floats, metrics
-from probes.results import ALPHA, Interval, Result
+from probes.records import Interval
+from probes.results import ALPHA, Result
 from probes.statistics import MIN_SENTENCES, bounds, holm, interval, paired_p, replicates, resample
 from probes.stored import Arrays, gold_of
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from probes.examples import Examples
 from probes.metrics import Gold, Metric, Predictions, metrics
-from probes.results import ControlRecord, Interval, LayerResult, Selectivity
+from probes.records import ControlRecord, Interval, LayerResult, Selectivity
 from probes.scoring import control_metric, number
 from probes.statistics import MIN_SENTENCES, bounds, interval, replicates, resample
 

@@ -19,7 +19,7 @@ from probes.config import ProbeSpec
 from probes.features import Features
 from probes.localisation import measure
 from probes.mixing import Mixed, even_weights, layer_overlap, learn_mixes, mix_scales
-from probes.results import Localisation
+from probes.records import Localisation
 from probes.scoring import Scorer
 from probes.training import fit_at, predict
 

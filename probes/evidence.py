@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from probes.metrics import Floats
-from probes.results import Interval, LayerResult, Result
+from probes.records import Interval, LayerResult
+from probes.results import Result
 
 Band = Callable[[float], bool]
 """Whether a relative depth belongs to a stretch of the model."""

@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from common.files import published
-from probes.results import Interval, Result, read_results
+from probes.records import Interval
+from probes.results import Result, read_results
 
 COLUMNS = (
     "model",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from probes.metrics import Floats, Gold, metrics
-from probes.results import Estimate, Interval, Localisation, MixResult
+from probes.records import Estimate, Interval, Localisation, MixResult
 from probes.scoring import Scorer
 from probes.statistics import LEVEL, MIN_SENTENCES, interval, replicates, resample
 

@@ -22,8 +22,7 @@ from probes.cumulative import localise
 from probes.examples import Examples
 from probes.material import Material
 from probes.memory import available, block_bytes
-from probes.results import (
-    SCHEMA_VERSION,
+from probes.records import (
     Cell,
     ControlRecord,
     EncodingRecord,
@@ -32,6 +31,7 @@ from probes.results import (
     Localisation,
     Scores,
 )
+from probes.results import SCHEMA_VERSION
 from probes.scoring import baselines, count_examples, references
 from probes.store import Vectors
 from probes.training import fit, predict

@@ -18,6 +18,7 @@ from data.find import find_corpus
 from data.sources import Source
 from probes.comparison import compare
 from probes.config import RunConfig, validate
+from probes.folder import write_tables
 from probes.leaderboard import tidy, write_leaderboard
 from probes.models import ModelSource, find_models
 from probes.plan import Plan, make_plan
@@ -25,7 +26,7 @@ from probes.printing import print_comparisons, print_tables
 from probes.results import Result
 from probes.stored import read_arrays
 from probes.subject import LazyCorpus, Subject
-from probes.tables import comparable, layer_table, with_twins, write_tables
+from probes.tables import comparable, layer_table, with_twins
 from tasks.builtin import tasks
 from tasks.columns import task_of
 from tasks.task import Task

@@ -13,7 +13,7 @@ from common.errors import UserError
 from probes.breakdowns import by_label
 from probes.examples import Examples
 from probes.metrics import HIGHER_IS_WORSE, Gold, metrics, nspr_sentences
-from probes.results import ExampleCounts, LabelScore, Scores
+from probes.records import ExampleCounts, LabelScore, Scores
 from tasks.task import PUNCTUATION, Task
 
 Array = NDArray[Any]

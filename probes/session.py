@@ -16,13 +16,8 @@ from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
 from probes.plan import FitUnit, Plan
 from probes.probing import encoding_record, probe, provenance
-from probes.results import (
-    SCHEMA_VERSION,
-    CorpusRecord,
-    Result,
-    TaskRecord,
-    write_result,
-)
+from probes.records import CorpusRecord, TaskRecord
+from probes.results import SCHEMA_VERSION, Result, write_result
 from probes.store import StoreKey, Vectors
 from probes.subject import LazyCorpus, Subject, corpus_counts, per_split
 from probes.views import View, ViewName

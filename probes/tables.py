@@ -9,8 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from common.files import published
-from probes import transferability
 from probes.metrics import PERCENT
 from probes.plan import is_current
 from probes.results import Result, read_results
@@ -99,90 +97,6 @@ def shown(value: float | None, metric: str) -> str:
 def shown_p(p: float) -> str:
     """A p-value as tables print it."""
     return "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
-
-
-def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
-    """Write `layers.csv`, `layers.md`, `layers.png` and `transfer.csv` into `folder`."""
-    names = ("layers.csv", "layers.md", "layers.png", "transfer.csv")
-    paths = [folder / name for name in names]
-    wide = pd.concat(
-        [table.add_suffix(f" ({family})") for family, table in layer_tables(results).items()],
-        axis=1,
-    )
-    with published(paths[0]) as temporary:
-        wide.to_csv(temporary, float_format="%.6f", lineterminator="\n")
-    with published(paths[3]) as temporary:
-        found = transferability.csv_table(layer_tables(results))
-        found.to_csv(temporary, float_format="%.6f", lineterminator="\n")
-    text = markdown(results)
-    if paths[1].is_file() and paths[2].is_file() and paths[1].read_text("utf-8") == text:
-        return paths
-    # The picture shows what the text says and takes a second; it is drawn first, so that the
-    # text is never newer than the picture.
-    from probes.heatmap import draw_heat_map
-
-    with published(paths[2]) as temporary:
-        draw_heat_map(temporary, results)
-    with published(paths[1]) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return paths
-
-
-def markdown(results: Sequence[Result]) -> str:
-    """The tables as Markdown, with what they were computed on."""
-    first = results[0]
-    lines = [f"# {first.model.name} on {first.corpus.name} {first.corpus.version}", ""]
-    for family in dict.fromkeys(result.probe.family for result in results):
-        chosen = [result for result in results if result.probe.family == family]
-        lines += [f"## {family} probe, test", ""]
-        rows = table_rows(chosen)
-        names = [r.task.name.replace("|", "\\|") for r in chosen]
-        heads = [f"{n} ({metric_name(r)})" for n, r in zip(names, chosen, strict=True)]
-        header = ["layer", *heads]
-        lines.append("| " + " | ".join(header) + " |")
-        lines.append("| --- |" + " ---: |" * len(chosen))
-        for name, entries in rows.items():
-            marked = [_marked(entry) for entry in entries]
-            lines.append("| " + " | ".join([name, *marked]) + " |")
-        lines.append("")
-    lines += [
-        "Bold: the best layer on dev. Starred: the test data cannot separate the layer from it "
-        "(paired bootstrap over sentences, Holm-corrected, .05), which is not to say that they are "
-        "equal. ± half a 95 % interval. Layer 0 is the embedding output. Decodable is not used.",
-        "",
-        "## Beside the headline, at the best layer",
-        "",
-        *(f"- {_details(result)}" for result in results),
-        "",
-        *transferability.markdown(layer_tables(results)),
-        f"Corpus fingerprint `{first.corpus.fingerprint[:16]}`, model `{first.model.digest[:16]}`, "
-        f"pooling {first.pooling}, {len(first.layers[0].cells)} seed(s); "
-        + "; ".join(
-            f"{r.task.name} v{r.task.version}: {r.examples.n['train']} / {r.examples.n['dev']} / "
-            f"{r.examples.n['test']} examples"
-            for r in {r.task.name: r for r in results}.values()
-        )
-        + ".",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _marked(entry: Entry) -> str:
-    text = f"**{entry.text}**" if entry.best else entry.text + "*" * entry.tied
-    return f"{text} ± {entry.half}" if entry.half else text
-
-
-def _details(result: Result) -> str:
-    """Other metrics, and the score within each breakdown, of the best layer."""
-    best = result.best_layer
-    cell = best.cells[0]
-    parts = [f"{name} {shown(value, name)}" for name, value in cell.test.items()]
-    parts += [
-        f"{name} (n = {result.examples.groups[name]:,}): {shown(value, result.group_metric)}"
-        for name, value in cell.groups.items()
-    ]
-    return f"{result.task.name}, {result.probe.family}, layer {best.layer}: " + "; ".join(parts)
 
 
 class Entry(NamedTuple):

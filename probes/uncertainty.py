@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.metrics import Gold, metrics
-from probes.results import LayerResult, best_of
+from probes.records import LayerResult
+from probes.results import best_of
 from probes.statistics import MIN_SENTENCES, bounds, holm, interval, paired_p, replicates, resample
 
 

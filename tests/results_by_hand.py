@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from probes.config import PROBES
 from probes.models import ModelRecord
-from probes.results import (
-    SCHEMA_VERSION,
+from probes.records import (
     Cell,
     CorpusRecord,
     EncodingRecord,
     ExampleCounts,
     LayerResult,
-    Result,
     TaskRecord,
 )
+from probes.results import SCHEMA_VERSION, Result
 
 
 def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_layers=None, **more):

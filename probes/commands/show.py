@@ -1,9 +1,10 @@
-"""`python -m probes show`: a result's breakdowns, layer by layer."""
+"""`python -m probes show`: what stands behind the scores, layer by layer."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,11 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from common.errors import UserError
+from probes.measures import measures
 from probes.metrics import HIGHER_IS_WORSE
-from probes.results import LayerResult, Result, find_results, read_result
+from probes.records import LayerResult
+from probes.results import Result, find_results, read_result
 from probes.tables import METRIC_NAMES, shown
 
-SUMMARY = "Show a result's breakdowns by group or by label, layer by layer."
+SUMMARY = "Show what stands behind scores: breakdowns, selectivity, compression, localisation."
 
 T = TypeVar("T")
 
@@ -29,7 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
     add("path", type=Path, help="a result (.json), or a folder of results")
-    add("--by", choices=("group", "label"), default="group", help="default: group")
+    add(
+        "--by",
+        choices=("group", "label", "selectivity", "compression", "mix"),
+        default="group",
+        help="breakdowns by group or label; or a measure beside the scores (default: group)",
+    )
     add("--all", action="store_true", help=f"all labels, not the {MOST_LABELS} most frequent")
 
 
@@ -44,17 +52,47 @@ def run(options: argparse.Namespace) -> int:
     if not found:
         raise UserError(f"{path}: no results in this folder.")
     console = Console()
-    for result in found.values():
-        if options.by == "group":
-            tables = list(group_tables(result, console.width))
-        else:
-            tables = list(label_tables(result, console.width, all_labels=options.all))
-        for table in tables:
-            console.print(table)
-        if not tables:
-            task = f"{result.task.name}, {result.probe.family} probe"
-            console.print(f"{task}: no breakdown by {options.by}.", highlight=False)
+    results = list(found.values())
+    if options.by in ("group", "label"):
+        for result in results:
+            _show_breakdown(console, result, options.by, options.all)
+    else:
+        _show_measure(console, results, options.by)
     return 0
+
+
+def _show_breakdown(console: Console, result: Result, by: str, all_labels: bool) -> None:
+    if by == "group":
+        tables = list(group_tables(result, console.width))
+    else:
+        tables = list(label_tables(result, console.width, all_labels=all_labels))
+    for table in tables:
+        console.print(table)
+    if not tables:
+        task = f"{result.task.name}, {result.probe.family} probe"
+        console.print(f"{task}: no breakdown by {by}.", highlight=False)
+
+
+def _show_measure(console: Console, results: list[Result], name: str) -> None:
+    """One table for each model, corpus and probe family."""
+
+    def unit(result: Result) -> tuple[str, str, str]:
+        return result.model.name, result.corpus.name, result.probe.family
+
+    for names, chosen in groupby(sorted(results, key=unit), key=unit):
+        found = [measure for measure in measures(list(chosen)) if measure.name == name]
+        for measure in found:
+            table = Table(
+                title=Text(" · ".join((*names, "probe", measure.title))), caption=measure.note
+            )
+            table.add_column("layer", justify="right")
+            for head in measure.heads:
+                table.add_column(Text(head), justify="right")
+            for row, texts in measure.rows.items():
+                table.add_row(row, *map(Text, texts))
+            console.print(table)
+        if not found:
+            console.print(f"{' · '.join(names)} probe: no {name}.", highlight=False)
 
 
 def group_tables(result: Result, width: int) -> Iterator[Table]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import probes
+from common.errors import UserError
 from probes.__main__ import main
 from probes.config import PROBES
 from probes.results import find_results
@@ -29,6 +30,7 @@ def folder(tiny_bert, tmp_path_factory):
             cache_dir=folder / "cache",
             output=folder / "results",
             device="cpu",
+            twins=0,
         )
     return folder / "results"
 
@@ -54,9 +56,11 @@ def test_predictions_that_are_gone_or_changed_are_not_used(folder, tmp_path):
     arrays = dict(np.load(path.with_suffix(".npz")))
     arrays["predicted"] = np.roll(arrays["predicted"], 1, axis=-1)
     np.savez(tmp_path / "changed.npz", **arrays)
-    assert resampled_scores(result, tmp_path / "changed.json") is None
+    with pytest.raises(UserError, match=r"changed\.npz: these predictions do not give"):
+        resampled_scores(result, tmp_path / "changed.json")
     (tmp_path / "torn.npz").write_bytes(b"PK")
-    assert resampled_scores(result, tmp_path / "torn.json") is None
+    with pytest.raises(UserError, match=r"torn\.npz: not readable"):
+        resampled_scores(result, tmp_path / "torn.json")
 
 
 def test_breakdowns_are_in_the_results(folder):

@@ -14,7 +14,7 @@ from probes.breakdowns import ONE_PIECE, SEVERAL_PIECES, by_label, marked_by_pie
 from probes.commands.show import group_tables, label_tables
 from probes.examples import collect_examples
 from probes.metrics import Gold
-from probes.results import LabelScore
+from probes.records import LabelScore
 from tasks.task import Example, Task
 
 

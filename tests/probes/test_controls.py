@@ -11,7 +11,7 @@ from probes.controls import ControlScorer, control_labels, control_record, has_t
 from probes.examples import collect_examples
 from probes.features import Held
 from probes.metrics import Gold
-from probes.results import Cell, LayerResult
+from probes.records import Cell, LayerResult
 from probes.training import fit, predict
 from tasks.builtin import tasks
 from tasks.task import Example, Task

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from probes.metrics import Gold
-from probes.results import Cell, LayerResult
+from probes.records import Cell, LayerResult
 from probes.uncertainty import with_uncertainty
 
 

@@ -1,0 +1,79 @@
+"""`layers.md`: everything that one model's results on one corpus say, as Markdown tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from probes import transferability
+from probes.measures import measures
+from probes.results import Result
+from probes.tables import Entry, layer_tables, metric_name, shown, table_rows
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """The tables as Markdown, with what they were computed on."""
+    first = results[0]
+    title = f"# {first.model.name} on {first.corpus.name} {first.corpus.version}"
+    lines = [title + " (causal)" * first.model.causal, ""]
+    for family in dict.fromkeys(result.probe.family for result in results):
+        chosen = [result for result in results if result.probe.family == family]
+        heads = [f"{r.task.name} ({metric_name(r)})" for r in chosen]
+        rows = {n: [_marked(entry) for entry in row] for n, row in table_rows(chosen).items()}
+        lines += [f"## {family} probe, test", "", *_grid(heads, rows), ""]
+    lines += [
+        "Bold: the best layer on dev. Starred: the test data cannot separate the layer from it "
+        "(paired bootstrap over sentences, Holm-corrected, .05), which is not to say that they are "
+        "equal. ± half a 95 % interval. Layer 0 is the embedding output. Decodable is not used.",
+        "",
+        "## Beside the headline, at the best layer",
+        "",
+        *(f"- {_details(result)}" for result in results),
+        "",
+        *_beside(results),
+        *transferability.markdown(layer_tables(results)),
+        f"Corpus fingerprint `{first.corpus.fingerprint[:16]}`, model `{first.model.digest[:16]}`, "
+        f"pooling {first.pooling}, {len(first.layers[0].cells)} seed(s); "
+        + "; ".join(
+            f"{r.task.name} v{r.task.version}: {r.examples.n['train']} / {r.examples.n['dev']} / "
+            f"{r.examples.n['test']} examples"
+            for r in {r.task.name: r for r in results}.values()
+        )
+        + ".",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _marked(entry: Entry) -> str:
+    text = f"**{entry.text}**" if entry.best else entry.text + "*" * entry.tied
+    return f"{text} ± {entry.half}" if entry.half else text
+
+
+def _details(result: Result) -> str:
+    """Other metrics, and the score within each breakdown, of the best layer."""
+    best = result.best_layer
+    cell = best.cells[0]
+    parts = [f"{name} {shown(value, name)}" for name, value in cell.test.items()]
+    parts += [
+        f"{name} (n = {result.examples.groups[name]:,}): {shown(value, result.group_metric)}"
+        for name, value in cell.groups.items()
+    ]
+    return f"{result.task.name}, {result.probe.family}, layer {best.layer}: " + "; ".join(parts)
+
+
+def _beside(results: Sequence[Result]) -> Iterator[str]:
+    """Selectivity, compression and localisation of every probe family."""
+    for family in dict.fromkeys(result.probe.family for result in results):
+        for measure in measures([r for r in results if r.probe.family == family]):
+            yield f"## {family} probe, {measure.title}"
+            yield ""
+            yield from _grid(measure.heads, measure.rows)
+            yield from ("", measure.note, "")
+
+
+def _grid(heads: Sequence[str], rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The lines of a table whose first column names the rows."""
+    yield "| " + " | ".join(("layer", *(head.replace("|", "\\|") for head in heads))) + " |"
+    yield "| --- |" + " ---: |" * len(heads)
+    for name, texts in rows.items():
+        yield "| " + " | ".join((name, *texts)) + " |"
