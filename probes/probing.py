@@ -17,12 +17,14 @@ from probes import __version__
 from probes.alignment import Ints
 from probes.cells import Batches, batch_bounds
 from probes.config import ProbeSpec
+from probes.description_length import block_ends, code_record, online_code, with_codelengths
 from probes.examples import Examples
 from probes.features import Features, Held, Streamed, mapped_tensor, standard_scale
 from probes.memory import available, group_layers
 from probes.results import (
     SCHEMA_VERSION,
     Cell,
+    CodeRecord,
     EncodingRecord,
     ExampleCounts,
     LayerResult,
@@ -44,6 +46,7 @@ class Outcome:
     layers: tuple[LayerResult, ...]
     baselines: dict[str, Scores]
     references: dict[str, Scores]
+    code: CodeRecord | None
     examples: ExampleCounts
     group_metric: str
     probe_parameters: int
@@ -61,6 +64,7 @@ def probe(
     device: torch.device,
     memory: int | None = None,
     on_layers: Callable[[int], None] = lambda n: None,
+    quick: bool = False,
 ) -> Outcome:
     """Fit and score one task with one probe family at `layers`.
 
@@ -69,8 +73,12 @@ def probe(
     Args:
         memory: bytes to stay below; a share of what is free if not given.
         on_layers: told how many layers each finished group had.
+        quick: leave the description length out.
     """
     seconds = {"gather": 0.0, "fit": 0.0, "score": 0.0}
+    coded = bool(examples.classes) and not quick
+    if coded:
+        seconds["code"] = 0.0
     rows = {split: examples.rows(split, view, vectors) for split in ("train", "dev", "test")}
     n_outputs = len(examples.classes)
     order = _training_order(examples)
@@ -113,9 +121,15 @@ def probe(
             split: predict(fitted, features[split], n_outputs, spec).cpu().numpy()
             for split in ("dev", "test")
         }
-        done += _score(group, seeds, fitted, given, scorers)
+        scored = _score(group, seeds, fitted, given, scorers)
         predictions.append(given["test"])
         seconds["score"] += time.perf_counter() - clock
+
+        if coded:
+            clock = time.perf_counter()
+            scored = with_codelengths(scored, online_code(train, n_outputs, spec))
+            seconds["code"] += time.perf_counter() - clock
+        done += scored
         on_layers(len(group))
     test = scorers["test"]
     clock = time.perf_counter()
@@ -126,6 +140,9 @@ def probe(
         layers=layer_results,
         baselines=baselines(examples, train_labels, test),
         references=references(examples, test),
+        code=code_record(train.labels[0].cpu(), block_ends(train.sentences), n_outputs)
+        if coded
+        else None,
         examples=count_examples(examples, test),
         group_metric=test.group_metric,
         probe_parameters=n_parameters,

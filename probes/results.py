@@ -118,6 +118,24 @@ class LayerResult(Frozen):
     p_best: float | None = None
     """Corrected p-value of its difference from the best layer on dev; None for that layer, and
     where nothing could be tested."""
+    codelength: float | None = None
+    """Bits of the training labels' online code; None for regression and in a quick run."""
+    codelength_interval: Interval = None
+    """95 % interval over sentences."""
+    block_bits: tuple[float, ...] = ()
+    """The part of each block in the codelength."""
+
+
+class CodeRecord(Frozen):
+    """What codelengths are measured against."""
+
+    ends: tuple[int, ...]
+    """Training examples that are sent after each block."""
+    n_classes: int
+    uniform_bits: float
+    """Length of the code in which all labels are equally likely."""
+    prior_bits: float
+    """Length of the same online code without vectors."""
 
 
 class Result(Frozen):
@@ -142,6 +160,8 @@ class Result(Frozen):
     """Test scores of rules that see no vector."""
     references: dict[str, Scores]
     """Test scores of rules that see the annotation."""
+    code: CodeRecord | None = None
+    """None for regression and in a quick run."""
     encoding: EncodingRecord
     seconds: dict[str, float]
     """Wall time of the stages of this unit."""
@@ -151,6 +171,19 @@ class Result(Frozen):
         """Headline score of a layer: seed 0's, which trained on the whole training set."""
         cell = layer.cells[0]
         return (cell.test if split == "test" else cell.dev)[self.task.metric]
+
+    def compression(self, layer: LayerResult) -> float | None:
+        """Length of the uniform code over that of a layer's online code."""
+        if self.code is None or layer.codelength is None:
+            return None
+        return self.code.uniform_bits / layer.codelength
+
+    def compression_interval(self, layer: LayerResult) -> Interval:
+        """95 % interval of the compression."""
+        if self.code is None or layer.codelength_interval is None:
+            return None
+        low, high = layer.codelength_interval
+        return self.code.uniform_bits / high, self.code.uniform_bits / low
 
     @property
     def silver(self) -> bool:

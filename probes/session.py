@@ -179,6 +179,7 @@ class Session:
             layers=outcome.layers,
             baselines=outcome.baselines,
             references=outcome.references,
+            code=outcome.code,
             encoding=encoding_record(vectors.manifest),
             seconds=outcome.seconds,
             provenance=provenance(self.command or "python"),
