@@ -19,11 +19,13 @@ from probes.cells import Fit
 from probes.config import ProbeSpec
 from probes.controls import ControlScorer, control_record
 from probes.cumulative import localise
+from probes.description_length import block_ends, code_record, online_code, with_codelengths
 from probes.examples import Examples
 from probes.material import Material
 from probes.memory import available, block_bytes
 from probes.records import (
     Cell,
+    CodeRecord,
     ControlRecord,
     EncodingRecord,
     ExampleCounts,
@@ -49,6 +51,7 @@ class Outcome:
     control: ControlRecord | None
     baselines: dict[str, Scores]
     references: dict[str, Scores]
+    code: CodeRecord | None
     examples: ExampleCounts
     group_metric: str
     probe_parameters: int
@@ -98,7 +101,10 @@ def probe(
         "unseen": np.array(test.gold.unseen, dtype=np.str_),
         "layers": np.array(layers, dtype=np.int32),
     }
-    localisation = None
+    code, localisation = None, None
+    if n_outputs and not quick:
+        with stopwatch("code"):
+            found, code = _code(material, spec, found, memory)
     if not quick and list(layers) == list(range(vectors.n_layers)):
         with stopwatch("mix"):
             localisation, by_mixes = _localise(material, spec, found, memory)
@@ -108,6 +114,7 @@ def probe(
         control=control_record(examples) if material.control else None,
         baselines=baselines(examples, examples.targets("train"), test),
         references=references(examples, test),
+        code=code,
         examples=count_examples(examples, test),
         group_metric=test.group_metric,
         probe_parameters=n_parameters,
@@ -168,6 +175,21 @@ def _fit_layers(
             scorer = ControlScorer(material.examples, test.gold, material.seeds)
             found = scorer.with_selectivity(found, *np.split(predicted, [n_seeds], axis=1))
     return found, predicted, sum(p[0, 0].numel() for p in fitted.parameters)
+
+
+def _code(
+    material: Material, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
+) -> tuple[tuple[LayerResult, ...], CodeRecord]:
+    """The layers with the length of the training labels' online code, and what it is held against."""
+    group_size, _ = material.group_layers(memory, spec)
+    coded: list[LayerResult] = []
+    for first in range(0, len(found), group_size):
+        group = found[first : first + group_size]
+        features = material.features([layer.layer for layer in group])
+        train = material.batches("train", features["train"]).of_cells(slice(0, 1))
+        coded += with_codelengths(group, online_code(train, material.n_outputs, spec))
+    ends = block_ends(train.sentences)
+    return tuple(coded), code_record(train.labels[0].cpu(), ends, material.n_outputs)
 
 
 def _localise(

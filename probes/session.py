@@ -181,6 +181,7 @@ class Session:
             layers=outcome.layers,
             baselines=outcome.baselines,
             references=outcome.references,
+            code=outcome.code,
             localisation=outcome.localisation,
             encoding=encoding_record(vectors.manifest),
             seconds=outcome.seconds,

@@ -94,6 +94,10 @@ def fit_given(
     n_layers, _, n_features = train.features.shape
     n_sets = len(train.labels) // len(seeds)
     start = head.initial(n_layers, seeds * n_sets, n_features, n_outputs)
+    # A short schedule is not to spend its steps on how frequent the labels are.
+    count = torch.zeros(len(train.labels), n_outputs, device=train.features.device)
+    count.scatter_add_(1, train.labels, train.weights)
+    start[-1] = (count + 0.5).log().log_softmax(1).expand(n_layers, -1, -1)
     schedule = _Schedule(spec.step)
     return _Trainer(train, None, head, loss, spec).run(start, strengths, schedule).parameters
 
@@ -112,7 +116,8 @@ def fit_at(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, streng
     head, loss = family(spec, n_outputs)
     n_layers, _, n_features = train.features.shape
     start = head.initial(n_layers, [0], n_features, max(1, n_outputs))
-    return _Trainer(train, dev, head, loss, spec).run(start, strengths, 1.0, checks=spec.checks)
+    schedule = _Schedule(spec.step, checks=spec.checks)
+    return _Trainer(train, dev, head, loss, spec).run(start, strengths, schedule)
 
 
 @kept_memory()

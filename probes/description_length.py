@@ -1,0 +1,203 @@
+"""Description length of the labels given the vectors: the online code of Voita & Titov (2020).
+
+The training split is sent in blocks. The first is coded uniformly, each later one by probes that
+were fitted on all before it; dev and test are not seen. Lengths are in bits.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from probes.cells import Batches, blocks
+from probes.config import Family, ProbeSpec
+from probes.heads import MLP, Head, Linear, Parameters
+from probes.records import CodeRecord, LayerResult
+from probes.training import fit_given
+
+SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
+"""Where blocks end, in percent of the examples (Voita & Titov 2020, section 3.2)."""
+
+MIN_BLOCK = 20
+"""Examples that a block has at least; smaller ones are merged."""
+
+LOGIT_VARIANCES: dict[Family, tuple[float, ...]] = {
+    "linear": (0.04, 0.4, 4.0, 40.0),
+    "mlp": (0.4, 4.0, 40.0),
+}
+"""Gaussian priors on the weights, as the variance that they give a sum over all features."""
+
+SCHEDULES: dict[Family, dict[str, float]] = {
+    "linear": {"passes": 4, "min_steps": 300, "step": 0.02},
+    "mlp": {"passes": 3, "min_steps": 150, "step": 0.01},
+}
+"""Shorter than those of the plain fit: there are many prefixes, and no dev loss to stop by."""
+
+
+@dataclass(frozen=True)
+class OnlineCode:
+    """What it takes to send the labels of the training split, in bits.
+
+    Attributes:
+        ends: number of examples that are sent after each of B blocks.
+        block_bits: of each block at each layer. Shape (L, B).
+        deviation: standard error of the sum of a layer's blocks over sentences. Shape (L,).
+    """
+
+    ends: tuple[int, ...]
+    block_bits: Tensor
+    deviation: Tensor
+
+    @property
+    def bits(self) -> Tensor:
+        """Codelength of each layer. Shape (L,)."""
+        return self.block_bits.sum(1)
+
+    @property
+    def intervals(self) -> list[tuple[float, float]]:
+        """95 % interval of each layer's codelength."""
+        bits, half = self.bits, 1.96 * self.deviation
+        return list(zip((bits - half).tolist(), (bits + half).tolist(), strict=True))
+
+
+def block_ends(sentences: Tensor) -> tuple[int, ...]:
+    """Cut examples into blocks that never split a sentence.
+
+    Args:
+        sentences: the sentence of each example, equal ones adjacent. Shape (N,).
+    """
+    n_examples = len(sentences)
+    cuts = [*(torch.nonzero(torch.diff(sentences)).flatten() + 1).tolist(), n_examples]
+    ends = [0]
+    for share in SHARES:
+        end = cuts[bisect_left(cuts, math.floor(share / 100 * n_examples))]
+        if end - ends[-1] >= MIN_BLOCK and n_examples - end >= MIN_BLOCK:
+            ends.append(end)
+    return (*ends[1:], n_examples)
+
+
+def uniform_bits(n_examples: int, n_classes: int) -> float:
+    """Bits of labels that are all taken to be equally likely."""
+    return n_examples * math.log2(n_classes)
+
+
+def prior_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> float:
+    """Bits of the same online code without the vectors.
+
+    Each block is coded by the label frequencies of what was sent, by the estimate of Krichevsky &
+    Trofimov (1981), (count + 1/2) / (n + C/2); the first block uniformly.
+
+    Args:
+        labels: in the order in which they are sent. Shape (N,).
+    """
+    bits = uniform_bits(ends[0], n_classes)
+    for start, end in pairwise(ends):
+        count = torch.bincount(labels[:start], minlength=n_classes).double()
+        probability = (count + 0.5) / (start + 0.5 * n_classes)
+        bits -= float(probability.log2()[labels[start:end]].sum())
+    return bits
+
+
+def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
+    """Codelength of the first cell's labels at every layer, class weights left out.
+
+    Each prefix is fitted under several priors. A block is coded by the uniform mixture of these
+    probes' codes, which is at most log2 of their number longer than the shortest of them; which
+    that is need not be known beforehand.
+    """
+    ends = block_ends(train.sentences)
+    n_layers, _, n_features = train.features.shape
+    variances = torch.tensor(LOGIT_VARIANCES[spec.family], device=train.features.device)
+    n_priors = len(variances)
+    sent = replace(
+        train,
+        labels=train.labels[:1].expand(n_priors, -1),
+        weights=torch.ones_like(train.weights[:1]).expand(n_priors, -1),
+    )
+    spec = spec.model_copy(update=SCHEDULES[spec.family])
+    lengths = [torch.full((n_layers,), uniform_bits(ends[0], n_classes), dtype=torch.float64)]
+    variance = torch.zeros(n_layers, dtype=torch.float64)
+    for start, end in pairwise(ends):
+        # A prior of fixed variance weighs less the more examples there are.
+        strengths = (n_features / variances / start).expand(n_layers, -1).contiguous()
+        prefix = sent.part(slice(0, start))
+        parameters = fit_given(prefix, n_classes, spec, strengths, [0] * n_priors)
+        escape = n_classes / (2 * start + n_classes)
+        block = sent.part(slice(start, end))
+        bits, words = _sentence_bits(parameters, block, n_classes, spec, escape)
+        total = bits.sum(2)
+        mixed = (-total * math.log(2)).logsumexp(1) - math.log(n_priors)
+        lengths.append(-mixed / math.log(2))
+        shares = (-total * math.log(2)).softmax(1)
+        variance += _variance((shares[:, :, None] * bits).sum(1), words)
+    return OnlineCode(ends, torch.stack(lengths, 1), variance.sqrt())
+
+
+def code_record(labels: Tensor, ends: Sequence[int], n_classes: int) -> CodeRecord:
+    """What the codelengths of `labels`, in the order in which they are sent, stand against."""
+    return CodeRecord(
+        ends=tuple(ends),
+        n_classes=n_classes,
+        uniform_bits=uniform_bits(len(labels), n_classes),
+        prior_bits=prior_bits(labels, ends, n_classes),
+    )
+
+
+def with_codelengths(layers: Sequence[LayerResult], code: OnlineCode) -> list[LayerResult]:
+    """The layers with what `code` says of each."""
+    parts = zip(layers, code.bits.tolist(), code.intervals, code.block_bits.tolist(), strict=True)
+    return [
+        layer.model_copy(
+            update={
+                "codelength": bits,
+                "codelength_interval": interval,
+                "block_bits": tuple(block_bits),
+            }
+        )
+        for layer, bits, interval, block_bits in parts
+    ]
+
+
+def _sentence_bits(
+    parameters: Parameters, block: Batches, n_classes: int, spec: ProbeSpec, escape: float
+) -> tuple[Tensor, Tensor]:
+    """Bits of each of M sentences, and its number of labels. Shapes (L, K, M) and (M,).
+
+    A share `escape` of every distribution is uniform: no label, seen before or not, costs more
+    than log2(C / escape). With C / (2n + C) a probe that knows the label frequencies of n examples
+    alone gives the estimate of `prior_bits`.
+    """
+    head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
+    _, place, words = block.sentences.cpu().unique_consecutive(
+        return_inverse=True, return_counts=True
+    )
+    bits = torch.zeros(*parameters[0].shape[:2], len(words), dtype=torch.float64)
+    for part in blocks(len(place)):
+        outputs = head.outputs(parameters, block.features.block(part)).log_softmax(2)
+        index = block.labels[:, None, part].expand(*outputs.shape[:2], 1, -1)
+        log_probability = outputs.gather(2, index).squeeze(2).cpu().double()
+        kept = log_probability + math.log1p(-escape)
+        mixed = torch.logaddexp(kept, torch.tensor(math.log(escape / n_classes)).to(kept))
+        bits.index_add_(2, place[part], -mixed / math.log(2))
+    return bits, words
+
+
+def _variance(bits: Tensor, words: Tensor) -> Tensor:
+    """Variance over sentences of a block's bits, its number of labels held fixed. Shape (L,).
+
+    That is the linearised bootstrap of a ratio: what a sentence costs beyond the mean per label.
+
+    Args:
+        bits: shape (L, M).
+        words: labels of each sentence. Shape (M,).
+    """
+    per_label = bits.sum(1, keepdim=True) / words.sum()
+    n_sentences = len(words)
+    excess = (bits - per_label * words).square().sum(1)
+    return excess * n_sentences / max(1, n_sentences - 1)

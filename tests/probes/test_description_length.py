@@ -1,0 +1,205 @@
+"""The online code against hand computations, entropies and planted features."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from probes import probing, run_probes
+from probes.cells import Batches, batch_bounds
+from probes.config import PROBES
+from probes.description_length import (
+    LOGIT_VARIANCES,
+    block_ends,
+    code_record,
+    online_code,
+    prior_bits,
+    uniform_bits,
+)
+from probes.features import Held
+
+FAMILIES = ("linear", "mlp")
+
+
+def examples(x, y, per_sentence=1):
+    """Examples of weight 1 with features (L, N, H)."""
+    sentences = torch.arange(len(y)) // per_sentence
+    return Batches(Held(x), y[None], torch.ones(1, len(y)), sentences, batch_bounds(sentences))
+
+
+def says(monkeypatch, bias_of):
+    """Instead of fitting: probes that see nothing and have the biases `bias_of(prefix, k)`."""
+    seen = []
+
+    def fit_given(prefix, n_outputs, spec, strengths, seeds):
+        seen.append((prefix, strengths))
+        n_layers, n_cells = strengths.shape
+        bias = torch.stack([bias_of(prefix, k) for k in range(n_cells)])
+        weight = torch.zeros(n_layers, n_cells, n_outputs, prefix.features.shape[2])
+        return [weight, bias.expand(n_layers, -1, -1)]
+
+    monkeypatch.setattr("probes.description_length.fit_given", fit_given)
+    return seen
+
+
+def test_codelength_is_a_hand_computation(monkeypatch):
+    monkeypatch.setattr("probes.description_length.SHARES", (25.0, 50.0, 100.0))
+    y = torch.tensor([0, 1] * 40)
+    # Four probes that say 1/2, 3/4, 1/8 and 1/2 for class 0.
+    said = [torch.tensor([p, 1 - p]).log() for p in (0.5, 0.75, 0.125, 0.5)]
+    seen = says(monkeypatch, lambda prefix, k: said[k])
+    code = online_code(examples(torch.zeros(1, 80, 3), y, 4), 2, PROBES["linear"])
+    assert code.ends == (20, 40, 80)
+
+    def block(prefix, n):  # half of the labels are 0; a share 2 / (2n + 2) is uniform.
+        e = 1 / (prefix + 1)
+        pairs = [
+            ((1 - e) * a + e / 2) * ((1 - e) * (1 - a) + e / 2) for a in (0.5, 0.75, 0.125, 0.5)
+        ]
+        return -math.log2(sum(p ** (n / 2) for p in pairs) / 4)
+
+    expected = [20, block(20, 20), block(40, 40)]
+    assert expected == pytest.approx([20, 20.9454, 40.9969], abs=1e-4)
+    assert code.block_bits[0].tolist() == pytest.approx(expected, rel=1e-6)
+    assert code.bits.item() == pytest.approx(81.9422, abs=1e-3)
+    # The prior on the weights stays the same: its strength falls as 1 / n.
+    (first, a), (second, b) = seen
+    assert (first.features.shape[1], second.features.shape[1]) == (20, 40)
+    torch.testing.assert_close(a, 2 * b)
+    assert a[0].tolist() == pytest.approx([3 / v / 20 for v in LOGIT_VARIANCES["linear"]])
+
+
+def test_zero_logits_give_the_uniform_code(monkeypatch):
+    y = torch.from_numpy(np.random.default_rng(0).choice(3, 500, p=[0.8, 0.1, 0.1]))
+    says(monkeypatch, lambda prefix, k: torch.zeros(3))
+    code = online_code(examples(torch.randn(2, 500, 4), y, 5), 3, PROBES["linear"])
+    assert code.bits.tolist() == pytest.approx([uniform_bits(500, 3)] * 2, rel=1e-6)
+    assert code.deviation.tolist() == pytest.approx([0, 0], abs=1e-3)
+
+
+def test_a_probe_that_knows_label_frequencies_gives_the_prior_code(monkeypatch):
+    y = torch.from_numpy(np.random.default_rng(0).choice(3, 500, p=[0.9, 0.08, 0.02]))
+
+    def frequencies(prefix, k):
+        return torch.bincount(prefix.labels[0], minlength=3).float().log()  # log 0 included
+
+    says(monkeypatch, frequencies)
+    data = examples(torch.randn(1, 500, 4), y)
+    code = online_code(data, 3, PROBES["linear"])
+    expected = prior_bits(y, code.ends, 3)
+    assert code.bits.item() == pytest.approx(expected, rel=1e-6)
+    record = code_record(y, code.ends, 3)
+    assert (record.prior_bits, record.uniform_bits) == (expected, 500 * math.log2(3))
+
+
+def test_the_prior_code_is_a_hand_computation():
+    y = torch.tensor([0, 0, 1, 0, 1])
+    # Block 1: 3 labels of 1 bit. Block 2: one 0 and one 1 after two 0 and one 1.
+    expected = 3 - math.log2(2.5 / 4) - math.log2(1.5 / 4)
+    assert prior_bits(y, (3, 5), 2) == pytest.approx(expected)
+
+
+def test_class_weights_are_left_out(monkeypatch):
+    seen = says(monkeypatch, lambda prefix, k: torch.zeros(2))
+    y = torch.tensor([0, 0, 0, 1] * 20)
+    data = examples(torch.zeros(1, 80, 3), y)
+    data.weights[:] = torch.where(y == 0, 2 / 3, 2.0)
+    online_code(data, 2, PROBES["linear"])
+    assert all((prefix.weights == 1).all() for prefix, _ in seen)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_labels_independent_of_the_features_cost_their_entropy_and_little_more(family):
+    share = torch.tensor([0.6, 0.3, 0.1])
+    torch.manual_seed(0)
+    y = torch.multinomial(share, 3000, replacement=True)
+    code = online_code(examples(torch.randn(1, 3000, 64), y, 5), 3, PROBES[family])
+    entropy = -(share * share.log2()).sum().item()
+    deviation = (share * (-share.log2() - entropy) ** 2).sum().sqrt().item()
+    low = 3000 * entropy - 3 * deviation * 3000**0.5
+    assert low < code.bits.item() < 1.1 * prior_bits(y, code.ends, 3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_planted_features_give_a_far_shorter_code(family):
+    torch.manual_seed(0)
+    y = torch.randint(4, (3000,))
+    x = torch.randn(2, 3000, 64)
+    x[1, :, :4] = 2 * torch.nn.functional.one_hot(y, 4).float()
+    code = online_code(examples(x, y, 5), 4, PROBES[family])
+    noise, planted = code.bits.tolist()
+    assert noise > 0.95 * 6000
+    assert planted < 0.15 * 6000
+
+
+@pytest.mark.parametrize("n", [1, 30, 45, 300, 3985, 204577])
+def test_blocks_hold_whole_sentences_and_are_not_tiny(n):
+    lengths = np.random.default_rng(n).integers(1, 30, n)
+    sentences = torch.from_numpy(np.repeat(np.arange(n), lengths)[:n])
+    ends = block_ends(sentences)
+    assert ends[-1] == n
+    assert all(sentences[end - 1] != sentences[end] for end in ends[:-1])
+    assert min(np.diff((0, *ends))) >= min(n, 20)
+    if n > 200_000:
+        assert len(ends) == 11
+        assert [100 * end / n for end in ends] == pytest.approx(
+            [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100], abs=0.02
+        )
+
+
+def test_the_standard_error_is_that_of_sentences_drawn_anew(monkeypatch):
+    torch.manual_seed(0)
+    monkeypatch.setattr("probes.description_length.SHARES", (10.0, 50.0, 100.0))
+    says(monkeypatch, lambda prefix, k: torch.tensor([0.9, 0.1]).log())
+    found = []
+    for _ in range(300):
+        kind = torch.rand(200).repeat_interleave(5)  # words of a sentence depend on each other
+        y = (torch.rand(1000) < 0.3 * kind).long()
+        found.append(online_code(examples(torch.zeros(1, 1000, 2), y, 5), 2, PROBES["linear"]))
+    spread = torch.stack([code.bits for code in found]).std().item()
+    assert found[0].deviation.item() == pytest.approx(spread, rel=0.25)
+
+
+@pytest.mark.real_data
+def test_ewt_dev_changes_nothing_and_compression_is_sensible(
+    real_data, tiny_bert, tmp_path, monkeypatch
+):
+    def run(name):
+        return next(
+            iter(
+                run_probes(
+                    str(tiny_bert),
+                    corpus="ewt",
+                    data_dir=real_data,
+                    limit=150,
+                    tasks=("pos",),
+                    probes=("linear",),
+                    output=tmp_path / name,
+                    cache_dir=tmp_path / "cache",
+                )
+            )
+        )
+
+    result = run("a")
+    code = result.code
+    assert code.ends[-1] == result.examples.n["train"]
+    assert 1 < code.uniform_bits / code.prior_bits < 1.3
+    for layer in result.layers:
+        assert sum(layer.block_bits) == pytest.approx(layer.codelength)
+        assert len(layer.block_bits) == len(code.ends)
+        low, high = result.compression_interval(layer)
+        assert low < result.compression(layer) < high
+        assert result.compression(layer) > 1.05 * code.uniform_bits / code.prior_bits
+    assert result.seconds["code"] > 0
+
+    def shuffled(*args):
+        dev = dev_batches(*args)
+        return replace(dev, labels=dev.labels.flip(1))
+
+    dev_batches = probing._dev_batches
+    monkeypatch.setattr(probing, "_dev_batches", shuffled)
+    other = run("b")
+    assert [layer.codelength for layer in other.layers] == [x.codelength for x in result.layers]
+    assert other.layers[0].cells[0].dev_loss != result.layers[0].cells[0].dev_loss
