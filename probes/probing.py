@@ -180,7 +180,7 @@ def _fit_layers(
 def _code(
     material: Material, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
 ) -> tuple[tuple[LayerResult, ...], CodeRecord]:
-    """The layers with the length of the training labels' online code, and what it is held against."""
+    """The layers with the lengths of the online code, and what these are held against."""
     group_size, _ = material.group_layers(memory, spec)
     coded: list[LayerResult] = []
     for first in range(0, len(found), group_size):
