@@ -33,11 +33,11 @@ from probes.heads import Head, Parameters
 from probes.precision import fast_products
 from probes.training import BETAS, family, shuffled_batches
 
-_PASSES = 3
+_PASSES = 2
 _MIN_STEPS = 600
 """Length of the schedule: mixes settle long before the probes on them do."""
 
-_STEP = 0.03
+_STEP = 0.06
 """Adam's step for a at the start; it falls to 0 quadratically, as the probe's does."""
 
 
