@@ -127,7 +127,7 @@ def learn_mixes(
     logits = _logits(reach, n_layers).to(device).requires_grad_()
     drawn = [head.initial(1, [seed], n_features, max(1, n_outputs)) for seed in seeds]
     # Cells stand where layers do in a plain fit: each reads features of its own.
-    parameters = [torch.cat(p).to(device).requires_grad_() for p in zip(*drawn, strict=True)]
+    parameters = [torch.cat(p).to(device) for p in zip(*drawn, strict=True)]
     penalty = strengths.to(device)[:, None, None, None]
     n_batches = len(train.bounds) - 1
     counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
@@ -159,8 +159,7 @@ def learn_mixes(
         if step in check_at:
             now = logits.detach().softmax(1)
             mixed = Mixed(dev.features, mix_scales(now, overlap))
-            with torch.no_grad():
-                dev_loss = mean_loss(head, loss, parameters, replace(dev, features=mixed))[:, 0]
+            dev_loss = mean_loss(head, loss, parameters, replace(dev, features=mixed))[:, 0]
             best = torch.where((dev_loss < least)[:, None], now, best)
             least = torch.minimum(dev_loss, least)
     return best
@@ -174,17 +173,16 @@ def _gradients(
     x: Tensor,
     errors_of: Callable[[Tensor], Tensor],
 ) -> tuple[Tensor, ...]:
-    """Of the loss by each of `parameters`, then by `logits`, which are leaves of autograd.
+    """Of the loss by each of `parameters`, then by `logits`, a leaf of autograd.
 
     Args:
         x: features of all layers. Shape (J, n, H).
         errors_of: the loss' derivative by outputs (C, 1, outputs, n).
     """
-    mixed = mix(x, mix_scales(logits.softmax(1), overlap))
-    seen = mixed.detach().requires_grad_()
-    with fast_products():
-        outputs = head.outputs(parameters, seen)
-        errors = errors_of(outputs.detach())
-        *gradients, by_mixed = torch.autograd.grad(outputs, [*parameters, seen], errors)
+    scales = mix_scales(logits.softmax(1), overlap)
     # Mixes themselves are products so thin that nothing is gained by rounding them.
-    return *gradients, *torch.autograd.grad(mixed, logits, by_mixed)
+    mixed = mix(x, scales.detach())
+    with fast_products():
+        gradients, by_mixed = head.gradients(parameters, mixed, errors_of)
+    by_scales = by_mixed.flatten(1) @ x.flatten(1).T
+    return *gradients, *torch.autograd.grad(scales, logits, by_scales)
