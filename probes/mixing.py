@@ -143,15 +143,11 @@ def learn_mixes(
         x = train.features.block(part)
         here = weights[..., part] * meant
         errors = partial(loss.errors, labels=train.labels[:, part], weights=here)
-        with fast_products():
-            gradients = _gradients(head, parameters, logits, overlap, x, errors)
-        for index, (leaf, gradient) in enumerate(
-            zip([*parameters, logits], gradients, strict=True)
-        ):
-            # Matrices, which alone are penalised, and biases alternate; the mixes stand last.
-            if index % 2 == 0 and leaf is not logits:
-                gradient.addcmul_(leaf.detach(), penalty)
-            leaf.grad = gradient
+        *gradients, logits.grad = _gradients(head, parameters, logits, overlap, x, errors)
+        for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
+            if index % 2 == 0:
+                gradient.addcmul_(parameter, penalty)
+            parameter.grad = gradient
         fall = (1 - step / n_steps) ** 2
         for group, size in zip(adam.param_groups, (spec.step, _STEP), strict=True):
             group["lr"] = size * fall
