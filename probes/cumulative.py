@@ -54,14 +54,12 @@ def localise(
     log_strength = torch.tensor(strengths, device=overlap.device).log()
     start = (even_weights(reach, n_layers).to(overlap.device) @ log_strength).exp()
     groups = [slice(i, i + at_once) for i in range(0, len(reach), at_once)]
-    cells = torch.cat(
-        [
-            learn_mixes(
-                train, dev, n_outputs, spec, overlap, reach[group], seeds[group], start[group]
-            )
-            for group in groups
-        ]
-    )
+    learnt = [
+        learn_mixes(train, dev, n_outputs, spec, overlap, reach[group], seeds[group], start[group])
+        for group in groups
+    ]
+    cells = torch.cat([weights for weights, _ in learnt])
+    heads = [torch.cat(parts) for parts in zip(*(heads for _, heads in learnt), strict=True)]
     strength = (cells[:n_layers] @ log_strength).exp()[:, None]
     scales = mix_scales(cells[:n_layers], overlap)
     given: dict[str, list[NDArray[Any]]] = {"dev": [], "test": []}
@@ -75,6 +73,7 @@ def localise(
             n_outputs,
             spec,
             strength[group],
+            [parameter[:n_layers][group] for parameter in heads],
         )
         for split, features in (("dev", dev_mixed), ("test", test_mixed)):
             given[split].append(predict(fitted, features, n_outputs, spec)[:, 0].cpu().numpy())

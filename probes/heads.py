@@ -42,6 +42,11 @@ class Head(Protocol):
     ) -> Parameters:
         """Gradient of the loss; `errors_of` gives its derivative by outputs (L, K, C, N)."""
 
+    def gradients(
+        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+    ) -> tuple[Parameters, Tensor]:
+        """The same, and the gradient by features, summed over cells (L, N, H)."""
+
 
 class Linear:
     """f(x) = W x + b: multinomial logistic regression, or linear regression."""
@@ -62,8 +67,21 @@ class Linear:
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> Parameters:
         """See `Head`."""
+        return self._backward(parameters, features, errors_of)[0]
+
+    def gradients(
+        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+    ) -> tuple[Parameters, Tensor]:
+        """See `Head`."""
+        gradient, errors = self._backward(parameters, features, errors_of)
+        return gradient, _gradient_by_input(errors, parameters[0])
+
+    def _backward(
+        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+    ) -> tuple[Parameters, Tensor]:
+        """The gradient, and the derivative by the outputs of the first product."""
         errors = errors_of(self.outputs(parameters, features))
-        return [_shared_input_gradient(features, errors), errors.sum(-1)]
+        return [_shared_input_gradient(features, errors), errors.sum(-1)], errors
 
 
 class MLP:
@@ -104,12 +122,26 @@ class MLP:
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> Parameters:
         """See `Head`."""
+        return self._backward(parameters, features, errors_of)[0]
+
+    def gradients(
+        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+    ) -> tuple[Parameters, Tensor]:
+        """See `Head`."""
+        gradient, errors = self._backward(parameters, features, errors_of)
+        return gradient, _gradient_by_input(errors, parameters[0])
+
+    def _backward(
+        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+    ) -> tuple[Parameters, Tensor]:
+        """The gradient, and the derivative by the outputs of the first product."""
         hidden = self._hidden(parameters, features)
         errors = errors_of(self._top(parameters, hidden))
         top = [torch.matmul(errors, hidden.transpose(-1, -2)), errors.sum(-1)]
         # The sign of a rectified unit is its derivative.
         hidden_errors = torch.matmul(parameters[2].transpose(-1, -2), errors).mul_(hidden.sign_())
-        return [_shared_input_gradient(features, hidden_errors), hidden_errors.sum(-1), *top]
+        bottom = [_shared_input_gradient(features, hidden_errors), hidden_errors.sum(-1)]
+        return [*bottom, *top], hidden_errors
 
     def _hidden(self, parameters: Parameters, features: Tensor) -> Tensor:
         return _shared_input(features, *parameters[:2]).relu_()
@@ -132,6 +164,11 @@ def _shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
     n_layers, n_cells, n_outputs, n_examples = errors.shape
     tall = errors.reshape(n_layers, n_cells * n_outputs, n_examples)
     return torch.bmm(tall, features).view(n_layers, n_cells, n_outputs, -1)
+
+
+def _gradient_by_input(errors: Tensor, weight: Tensor) -> Tensor:
+    """(L, K, C, N) and (L, K, C, H) → (L, N, H): the gradient of `_shared_input`'s features."""
+    return torch.bmm(errors.flatten(1, 2).transpose(1, 2), weight.flatten(1, 2))
 
 
 class Loss(Protocol):

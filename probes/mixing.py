@@ -33,11 +33,11 @@ from probes.heads import Head, Parameters
 from probes.precision import fast_products
 from probes.training import BETAS, family, shuffled_batches
 
-_PASSES = 3
+_PASSES = 2
 _MIN_STEPS = 600
 """Length of the schedule: mixes settle long before the probes on them do."""
 
-_STEP = 0.03
+_STEP = 0.06
 """Adam's step for a at the start; it falls to 0 quadratically, as the probe's does."""
 
 
@@ -106,7 +106,7 @@ def learn_mixes(
     reach: Sequence[int],
     seeds: Sequence[int],
     strengths: Tensor,
-) -> Tensor:
+) -> tuple[Tensor, Parameters]:
     """The weights s of cells, each a mix with a probe on top, both learnt at once.
 
     Seeds other than 0 train on bootstrap samples of sentences, as plain probes do. Of each cell
@@ -119,7 +119,7 @@ def learn_mixes(
         strengths: L2 strength of each cell's probe. Shape (C,).
 
     Returns:
-        shape (C, J).
+        the weights, shape (C, J), and the probes' last parameters, leading dimensions (C, 1).
     """
     device = train.features.device
     head, loss = family(spec, n_outputs)
@@ -127,7 +127,7 @@ def learn_mixes(
     logits = _logits(reach, n_layers).to(device).requires_grad_()
     drawn = [head.initial(1, [seed], n_features, max(1, n_outputs)) for seed in seeds]
     # Cells stand where layers do in a plain fit: each reads features of its own.
-    parameters = [torch.cat(p).to(device).requires_grad_() for p in zip(*drawn, strict=True)]
+    parameters = [torch.cat(p).to(device) for p in zip(*drawn, strict=True)]
     penalty = strengths.to(device)[:, None, None, None]
     n_batches = len(train.bounds) - 1
     counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
@@ -143,15 +143,11 @@ def learn_mixes(
         x = train.features.block(part)
         here = weights[..., part] * meant
         errors = partial(loss.errors, labels=train.labels[:, part], weights=here)
-        with fast_products():
-            gradients = _gradients(head, parameters, logits, overlap, x, errors)
-        for index, (leaf, gradient) in enumerate(
-            zip([*parameters, logits], gradients, strict=True)
-        ):
-            # Matrices, which alone are penalised, and biases alternate; the mixes stand last.
-            if index % 2 == 0 and leaf is not logits:
-                gradient.addcmul_(leaf.detach(), penalty)
-            leaf.grad = gradient
+        *gradients, logits.grad = _gradients(head, parameters, logits, overlap, x, errors)
+        for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
+            if index % 2 == 0:
+                gradient.addcmul_(parameter, penalty)
+            parameter.grad = gradient
         fall = (1 - step / n_steps) ** 2
         for group, size in zip(adam.param_groups, (spec.step, _STEP), strict=True):
             group["lr"] = size * fall
@@ -159,11 +155,10 @@ def learn_mixes(
         if step in check_at:
             now = logits.detach().softmax(1)
             mixed = Mixed(dev.features, mix_scales(now, overlap))
-            with torch.no_grad():
-                dev_loss = mean_loss(head, loss, parameters, replace(dev, features=mixed))[:, 0]
+            dev_loss = mean_loss(head, loss, parameters, replace(dev, features=mixed))[:, 0]
             best = torch.where((dev_loss < least)[:, None], now, best)
             least = torch.minimum(dev_loss, least)
-    return best
+    return best, parameters
 
 
 def _gradients(
@@ -174,17 +169,16 @@ def _gradients(
     x: Tensor,
     errors_of: Callable[[Tensor], Tensor],
 ) -> tuple[Tensor, ...]:
-    """Of the loss by each of `parameters`, then by `logits`, which are leaves of autograd.
+    """Of the loss by each of `parameters`, then by `logits`, a leaf of autograd.
 
     Args:
         x: features of all layers. Shape (J, n, H).
         errors_of: the loss' derivative by outputs (C, 1, outputs, n).
     """
-    mixed = mix(x, mix_scales(logits.softmax(1), overlap))
-    seen = mixed.detach().requires_grad_()
-    with fast_products():
-        outputs = head.outputs(parameters, seen)
-        errors = errors_of(outputs.detach())
-        *gradients, by_mixed = torch.autograd.grad(outputs, [*parameters, seen], errors)
+    scales = mix_scales(logits.softmax(1), overlap)
     # Mixes themselves are products so thin that nothing is gained by rounding them.
-    return *gradients, *torch.autograd.grad(mixed, logits, by_mixed)
+    mixed = mix(x, scales.detach())
+    with fast_products():
+        gradients, by_mixed = head.gradients(parameters, mixed, errors_of)
+    by_scales = by_mixed.flatten(1) @ x.flatten(1).T
+    return *gradients, *torch.autograd.grad(scales, logits, by_scales)

@@ -103,10 +103,18 @@ def fit_given(
 
 
 @kept_memory()
-def fit_at(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, strengths: Tensor) -> Fit:
+def fit_at(
+    train: Batches,
+    dev: Batches,
+    n_outputs: int,
+    spec: ProbeSpec,
+    strengths: Tensor,
+    near: Parameters,
+) -> Fit:
     """Fit one cell per layer, seed 0's, at given strengths; the stopping point is dev's choice.
 
     Args:
+        near: parameters near the end, from which a convex fit starts. Leading dimensions (L, 1).
         train, dev: labels and weights of shape (1, N).
         n_outputs: number of classes; 0 for regression.
         strengths: shape (L, 1).
@@ -114,10 +122,12 @@ def fit_at(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, streng
     if spec.family == "linear" and n_outputs == 0:
         return ridge(train, dev, strengths.double().cpu(), 1)
     head, loss = family(spec, n_outputs)
+    trainer = _Trainer(train, dev, head, loss, spec)
+    if spec.family == "linear":
+        return trainer.run(near, strengths, _Schedule(spec.step / 2, decay=1))
     n_layers, _, n_features = train.features.shape
     start = head.initial(n_layers, [0], n_features, max(1, n_outputs))
-    schedule = _Schedule(spec.step, checks=spec.checks)
-    return _Trainer(train, dev, head, loss, spec).run(start, strengths, schedule)
+    return trainer.run(start, strengths, _Schedule(spec.step, checks=spec.checks))
 
 
 @kept_memory()

@@ -41,7 +41,8 @@ def learnt(data):
     overlap = layer_overlap(train.features)
     strengths = torch.full((4,), 1e-3)
     spec = PROBES["linear"]
-    return learn_mixes(train, dev, N_CLASSES, spec, overlap, reach, seeds, strengths), overlap
+    weights, heads = learn_mixes(train, dev, N_CLASSES, spec, overlap, reach, seeds, strengths)
+    return weights, heads, overlap
 
 
 def test_a_mix_is_the_weighted_sum_that_varies_as_its_layers_do():
@@ -90,7 +91,8 @@ def test_gradients_are_those_of_the_formulas(head, loss):
     leaves = [(p + 0.3 * torch.randn_like(p)).requires_grad_() for p in drawn]
     logits = (torch.randn(4, 3) + even_weights(reach, 3).log()).requires_grad_()
     errors = partial(loss().errors, labels=y[None], weights=weights)
-    ours = mixing._gradients(head, leaves, logits, overlap, x, errors)
+    parameters = [p.detach() for p in leaves]
+    ours = mixing._gradients(head, parameters, logits, overlap, x, errors)
     value = sum(
         one_cell(loss, [p[c, 0] for p in leaves], logits[c], reach[c], overlap, x, y, weights[c, 0])
         for c in range(4)
@@ -116,13 +118,15 @@ def test_weights_are_found_that_carry_the_label(learnt):
 
 def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
     train, _, test = data
-    weights, overlap = learnt
+    weights, heads, overlap = learnt
     scales = mix_scales(weights[:3], overlap)
     mixed = [
         Batches(Mixed(b.features, scales), b.labels, b.weights, b.sentences, b.bounds) for b in data
     ]
     strengths = torch.full((3, 1), 1e-3)
-    fitted = fit_at(mixed[0], mixed[1], N_CLASSES, PROBES["linear"], strengths)
+    fitted = fit_at(
+        mixed[0], mixed[1], N_CLASSES, PROBES["linear"], strengths, [head[:3] for head in heads]
+    )
     ours = predict(fitted, mixed[2].features, N_CLASSES, PROBES["linear"])[:, 0]
     for k in range(3):
         x, _, x_test = (np.asarray(b.features.block(slice(None))[k]) for b in mixed)
@@ -134,7 +138,7 @@ def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
 
 def test_the_cells_beside_a_mix_do_not_change_it(data, learnt):
     train, dev, _ = data
-    weights, overlap = learnt
+    weights, _, overlap = learnt
     strength = torch.full((1,), 1e-3)
-    alone = learn_mixes(train, dev, N_CLASSES, PROBES["linear"], overlap, [2], [1], strength)
+    alone = learn_mixes(train, dev, N_CLASSES, PROBES["linear"], overlap, [2], [1], strength)[0]
     torch.testing.assert_close(alone[0], weights[3], atol=2e-3, rtol=0)
