@@ -44,6 +44,10 @@ class Batches:
         """The same examples with the labels and weights of some cells."""
         return replace(self, labels=self.labels[cells], weights=self.weights[cells])
 
+    def joined(self, n: int) -> Batches:
+        """The same examples, `n` batches made one."""
+        return replace(self, bounds=[*self.bounds[:-1:n], self.bounds[-1]])
+
     def part(self, part: slice) -> Batches:
         """Consecutive examples, whole sentences of them, cut into batches anew."""
         sentences = self.sentences[part]

@@ -26,7 +26,6 @@ from probes.cells import (
     blocks,
     bootstrap_weights,
     mean_loss,
-    total_loss,
 )
 from probes.config import ProbeSpec
 from probes.features import Features
@@ -70,8 +69,7 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
     start = head.initial(n_layers, seeds * n_sets, n_features, max(1, n_outputs))
     if spec.family == "linear":
         strength = _between(grid, search.dev_loss)[:, None]
-        # The problem is convex: a start near the end, and steps that do not leave it again.
-        schedule = _Schedule(spec.step / 2, decay=1)
+        schedule = _near_the_end(spec)
         for all_cells, best in zip(start, coarse.parameters, strict=True):
             all_cells[:, : len(seeds)] = best
     strengths = strength.expand(-1, len(train.labels)).contiguous()
@@ -124,16 +122,10 @@ def fit_at(
     head, loss = family(spec, n_outputs)
     trainer = _Trainer(train, dev, head, loss, spec)
     if spec.family == "linear":
-        return trainer.run(near, strengths, _Schedule(spec.step / 2, decay=1))
+        return trainer.run(near, strengths, _near_the_end(spec))
     n_layers, _, n_features = train.features.shape
     start = head.initial(n_layers, [0], n_features, max(1, n_outputs))
     return trainer.run(start, strengths, _Schedule(spec.step, checks=spec.checks))
-
-
-@kept_memory()
-def code_length(parameters: Parameters, data: Batches, n_outputs: int, spec: ProbeSpec) -> Tensor:
-    """Weighted cross-entropy in nats of every cell, summed over the examples. Shape (L, K)."""
-    return total_loss(*family(spec, n_outputs), parameters, data)
 
 
 def family(spec: ProbeSpec, n_outputs: int) -> tuple[Head, Loss]:
@@ -172,12 +164,19 @@ class _Schedule:
         step: the size of the first; the size falls to 0 as (1 - t)^decay.
         share: length as a share of the full one.
         checks: how often the dev loss is looked at, the last time at the end.
+        join: how many batches of the data make one of the fit.
     """
 
     step: float
     decay: int = 2
     share: float = 1.0
     checks: int = 1
+    join: int = 1
+
+
+def _near_the_end(spec: ProbeSpec) -> _Schedule:
+    """For a convex fit that starts near the end: steps that do not leave it again."""
+    return _Schedule(spec.step / 2, decay=1, join=2)
 
 
 class _Trainer:
@@ -197,14 +196,14 @@ class _Trainer:
             start: starting parameters. Leading dimensions (L, K).
             strengths: shape (L, K).
         """
-        device = self.train.features.device
+        train, device = self.train.joined(schedule.join), self.train.features.device
         parameters = [p.to(device, copy=True).contiguous() for p in start]
         adam = torch.optim.Adam(parameters, betas=BETAS, fused=True)
-        n_batches = len(self.train.bounds) - 1
+        n_batches = len(train.bounds) - 1
         # By the mean batch, not by this one: examples of a small batch weigh no more.
-        weights = self.train.weights / (self.train.weights.sum(1, keepdim=True) / n_batches)
+        weights = train.weights / (train.weights.sum(1, keepdim=True) / n_batches)
         penalty = strengths[:, :, None, None]
-        full = max(self.spec.passes * n_batches, self.spec.min_steps)
+        full = max(self.spec.passes * n_batches, self.spec.min_steps / schedule.join)
         n_steps = math.ceil(schedule.share * full)
         checks = schedule.checks
         check_at = {math.ceil(n_steps * i / checks) for i in range(1, checks + 1)}

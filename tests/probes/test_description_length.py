@@ -174,6 +174,7 @@ def test_ewt_dev_changes_nothing_and_compression_is_sensible(
                     corpus="ewt",
                     data_dir=real_data,
                     limit=150,
+                    twins=0,
                     tasks=("pos",),
                     probes=("linear",),
                     output=tmp_path / name,

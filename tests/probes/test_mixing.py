@@ -106,7 +106,7 @@ def test_gradients_are_those_of_the_formulas(head, loss):
 
 
 def test_weights_are_found_that_carry_the_label(learnt):
-    weights, _ = learnt
+    weights, _, _ = learnt
     assert weights.sum(1).tolist() == pytest.approx([1] * 4)
     assert weights[0].tolist() == [1, 0, 0]
     assert weights[1, 2] == 0
