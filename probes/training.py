@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
@@ -61,13 +61,19 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
     first = slice(0, 1)
     trainer = _Trainer(train.of_cells(first), dev.of_cells(first), head, loss, spec)
     start = head.initial(n_layers, seeds[:1] * len(grid), n_features, max(1, n_outputs))
-    search = trainer.run(start, grid.expand(n_layers, -1), spec.search, checks=1)
-    strength = best_per_seed(search, 1, len(grid)).strength
+    schedule = _Schedule(spec.step, share=spec.search)
+    search = trainer.run(start, grid.expand(n_layers, -1), schedule)
+    coarse = best_per_seed(search, 1, len(grid))
+    strength, schedule = coarse.strength, _Schedule(spec.step, checks=spec.checks)
+    start = head.initial(n_layers, seeds * n_sets, n_features, max(1, n_outputs))
     if spec.family == "linear":
         strength = _between(grid, search.dev_loss)[:, None]
-    start = head.initial(n_layers, seeds * n_sets, n_features, max(1, n_outputs))
+        # The problem is convex: a start near the end, and steps that do not leave it again.
+        schedule = _Schedule(spec.step / 2, decay=1)
+        for all_cells, best in zip(start, coarse.parameters, strict=True):
+            all_cells[:, : len(seeds)] = best
     strengths = strength.expand(-1, len(train.labels)).contiguous()
-    return _Trainer(train, dev, head, loss, spec).run(start, strengths, 1.0, checks=spec.checks)
+    return _Trainer(train, dev, head, loss, spec).run(start, strengths, schedule)
 
 
 @kept_memory()
@@ -90,7 +96,8 @@ def fit_given(
     count = torch.zeros(len(train.labels), n_outputs, device=train.features.device)
     count.scatter_add_(1, train.labels, train.weights)
     start[-1] = (count + 0.5).log().log_softmax(1).expand(n_layers, -1, -1)
-    return _Trainer(train, None, head, loss, spec).run(start, strengths, 1.0, checks=1).parameters
+    schedule = _Schedule(spec.step)
+    return _Trainer(train, None, head, loss, spec).run(start, strengths, schedule).parameters
 
 
 @kept_memory()
@@ -126,23 +133,38 @@ def _between(grid: Tensor, losses: Tensor) -> Tensor:
     return (grid[middle] * ratio**offset).squeeze(1)
 
 
+@dataclass(frozen=True)
+class _Schedule:
+    """How a fit's steps go.
+
+    Attributes:
+        step: the size of the first; the size falls to 0 as (1 - t)^decay.
+        share: length as a share of the full one.
+        checks: how often the dev loss is looked at, the last time at the end.
+    """
+
+    step: float
+    decay: int = 2
+    share: float = 1.0
+    checks: int = 1
+
+
 class _Trainer:
-    """Minibatch Adam, its step falling to 0 quadratically, all cells side by side."""
+    """Minibatch Adam, all cells side by side."""
 
     def __init__(
         self, train: Batches, dev: Batches | None, head: Head, loss: Loss, spec: ProbeSpec
     ) -> None:
         self.train, self.dev, self.head, self.loss, self.spec = train, dev, head, loss, spec
 
-    def run(self, start: Parameters, strengths: Tensor, share: float, checks: int) -> Fit:
-        """One schedule, `share` of full length, for cells (layer, k).
+    def run(self, start: Parameters, strengths: Tensor, schedule: _Schedule) -> Fit:
+        """One schedule for cells (layer, k).
 
         Of each cell the parameters with the least dev loss are returned; without dev, the last.
 
         Args:
             start: starting parameters. Leading dimensions (L, K).
             strengths: shape (L, K).
-            checks: how often the dev loss is looked at, the last time at the end.
         """
         device = self.train.features.device
         parameters = [p.to(device, copy=True).contiguous() for p in start]
@@ -151,7 +173,9 @@ class _Trainer:
         # By the mean batch, not by this one: examples of a small batch weigh no more.
         weights = self.train.weights / (self.train.weights.sum(1, keepdim=True) / n_batches)
         penalty = strengths[:, :, None, None]
-        n_steps = math.ceil(share * max(self.spec.passes * n_batches, self.spec.min_steps))
+        full = max(self.spec.passes * n_batches, self.spec.min_steps)
+        n_steps = math.ceil(schedule.share * full)
+        checks = schedule.checks
         check_at = {math.ceil(n_steps * i / checks) for i in range(1, checks + 1)}
         best = Fit(
             [p.clone() for p in parameters],
@@ -171,7 +195,7 @@ class _Trainer:
                 if index % 2 == 0:
                     gradient.addcmul_(parameter, penalty)
                 parameter.grad = gradient
-            size = self.spec.step * (1 - step / n_steps) ** 2
+            size = schedule.step * (1 - step / n_steps) ** schedule.decay
             adam.param_groups[0]["lr"] = size
             adam.step()
             if step in check_at:
