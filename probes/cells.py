@@ -123,16 +123,11 @@ def best_per_seed(fitted: Fit, n_seeds: int, keep: int) -> Fit:
 
 def mean_loss(head: Head, loss: Loss, parameters: Parameters, data: Batches) -> Tensor:
     """Weighted mean loss of every cell. Shape (L, K)."""
-    return total_loss(head, loss, parameters, data) / data.weights.sum(1)
-
-
-def total_loss(head: Head, loss: Loss, parameters: Parameters, data: Batches) -> Tensor:
-    """Weighted loss of every cell, summed over examples. Shape (L, K)."""
     total = torch.zeros(parameters[0].shape[:2], device=data.features.device)
     for part in blocks(data.features.shape[1]):
         outputs = head.outputs(parameters, data.features.block(part))
         total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
-    return total
+    return total / data.weights.sum(1)
 
 
 def blocks(n_examples: int) -> list[slice]:

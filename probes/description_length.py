@@ -131,10 +131,9 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
         escape = n_classes / (2 * start + n_classes)
         block = sent.part(slice(start, end))
         bits, words = _sentence_bits(parameters, block, n_classes, spec, escape)
-        total = bits.sum(2)
-        mixed = (-total * math.log(2)).logsumexp(1) - math.log(n_priors)
-        lengths.append(-mixed / math.log(2))
-        shares = (-total * math.log(2)).softmax(1)
+        nats = bits.sum(2) * math.log(2)
+        lengths.append((math.log(n_priors) - (-nats).logsumexp(1)) / math.log(2))
+        shares = (-nats).softmax(1)
         variance += _variance((shares[:, :, None] * bits).sum(1), words)
     return OnlineCode(ends, torch.stack(lengths, 1), variance.sqrt())
 
@@ -197,7 +196,5 @@ def _variance(bits: Tensor, words: Tensor) -> Tensor:
         bits: shape (L, M).
         words: labels of each sentence. Shape (M,).
     """
-    per_label = bits.sum(1, keepdim=True) / words.sum()
-    n_sentences = len(words)
-    excess = (bits - per_label * words).square().sum(1)
-    return excess * n_sentences / max(1, n_sentences - 1)
+    excess = bits - bits.sum(1, keepdim=True) / words.sum() * words
+    return excess.square().sum(1) * len(words) / max(1, len(words) - 1)

@@ -213,10 +213,10 @@ class _Trainer:
             torch.zeros_like(strengths),
             torch.full_like(strengths, math.inf),
         )
-        for step, (part, meant) in enumerate(islice(shuffled_batches(self.train), n_steps), 1):
-            x = self.train.features.block(part)
+        for step, (part, meant) in enumerate(islice(shuffled_batches(train), n_steps), 1):
+            x = train.features.block(part)
             here = weights[:, part] * meant
-            labels = self.train.labels[:, part]
+            labels = train.labels[:, part]
             errors = partial(self.loss.errors, labels=labels, weights=here)
             with fast_products():
                 gradients = self.head.gradient(parameters, x, errors)

@@ -9,12 +9,12 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from probes.cells import Batches, batch_bounds, bootstrap_weights
+from probes.cells import Batches, batch_bounds, bootstrap_weights, mean_loss
 from probes.config import PROBES
 from probes.features import Held
 from probes.heads import MLP, CrossEntropy, Linear, SquaredError
 from probes.memory import group_layers
-from probes.training import _between, code_length, fit, fit_given, predict
+from probes.training import _between, fit, fit_given, predict
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 
@@ -241,12 +241,12 @@ def test_a_prefix_is_fitted_at_given_strengths_and_gives_its_code_length(data, n
     strengths = torch.tensor([[0.01], [0.1]])
     parameters = fit_given(train.part(slice(0, n)), N_CLASSES, spec, strengths, [0])
     block = train.part(slice(n, 2 * n))
-    given = code_length(parameters, block, N_CLASSES, spec)
+    given = mean_loss(Linear(), CrossEntropy(), parameters, block)
     for layer, x in enumerate(train.features.values):
         model = LogisticRegression(C=1 / (strengths[layer, 0].item() * n), tol=1e-8, max_iter=1000)
         model.fit(x[:n], train.labels[0, :n])
         p = model.predict_proba(x[n : 2 * n])[np.arange(n), train.labels[0, n : 2 * n]]
-        assert given[layer, 0].item() == pytest.approx(-np.log(p).sum(), rel=0.01)
+        assert given[layer, 0].item() == pytest.approx(-np.log(p).mean(), rel=0.01)
 
 
 def test_mlp_learns_what_a_linear_probe_cannot():
