@@ -13,6 +13,9 @@ from probes.config import ProbeSpec
 _SHARE = 0.25
 """Of what is free, if no budget is given."""
 
+_READ = 2 * BATCH + EVALUATION
+"""Examples that lie in memory at once: of the largest step, and of an evaluation."""
+
 
 def available(device: torch.device) -> int:
     """Bytes that training may take on `device` unless it is told: a share of what is free."""
@@ -36,7 +39,7 @@ def block_bytes(n_layers: int, n_features: int) -> int:
 
     A block being read beside the last one, of all layers at once.
     """
-    return 4 * 2 * n_layers * (BATCH + EVALUATION) * n_features
+    return 4 * 2 * n_layers * _READ * n_features
 
 
 def group_layers(
@@ -63,11 +66,7 @@ def group_layers(
     )
     # Values, gradients, two moments, the best so far and a copy; a block being read beside the
     # last one; outputs of a batch and of an evaluation block with what is derived from them.
-    working = 4 * (
-        6 * parameters
-        + 2 * (BATCH + EVALUATION) * n_features
-        + 3 * cells * units * (BATCH + EVALUATION)
-    )
+    working = 4 * (6 * parameters + 2 * _READ * n_features + 3 * cells * units * _READ)
     holding = 4 * n_features * n_examples
     hold = device.type != "cpu" and working + holding <= memory
     return max(1, memory // (working + hold * holding)), hold

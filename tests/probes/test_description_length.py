@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from probes import probing, run_probes
+from probes import run_probes
 from probes.cells import Batches, batch_bounds
 from probes.config import PROBES
 from probes.description_length import (
@@ -19,6 +19,7 @@ from probes.description_length import (
     uniform_bits,
 )
 from probes.features import Held
+from probes.material import Material
 
 FAMILIES = ("linear", "mlp")
 
@@ -195,12 +196,12 @@ def test_ewt_dev_changes_nothing_and_compression_is_sensible(
         assert result.compression(layer) > 1.05 * code.uniform_bits / code.prior_bits
     assert result.seconds["code"] > 0
 
-    def shuffled(*args):
-        dev = dev_batches(*args)
-        return replace(dev, labels=dev.labels.flip(1))
+    def shuffled(self, split, features):
+        made = batches(self, split, features)
+        return replace(made, labels=made.labels.flip(1)) if split == "dev" else made
 
-    dev_batches = probing._dev_batches
-    monkeypatch.setattr(probing, "_dev_batches", shuffled)
+    batches = Material.batches
+    monkeypatch.setattr(Material, "batches", shuffled)
     other = run("b")
     assert [layer.codelength for layer in other.layers] == [x.codelength for x in result.layers]
     assert other.layers[0].cells[0].dev_loss != result.layers[0].cells[0].dev_loss
