@@ -54,6 +54,11 @@ def _details(result: Result) -> str:
     best = result.best_layer
     cell = best.cells[0]
     parts = [f"{name} {shown(value, name)}" for name, value in cell.test.items()]
+    spread = result.seed_spread(best)
+    if spread is not None:
+        metric = result.task.metric
+        parts.append(f"over {len(best.cells)} seeds, standard deviation {shown(spread, metric)}")
+    parts.append(f"{result.probe_parameters:,} parameters")
     parts += [
         f"{name} (n = {result.examples.groups[name]:,}): {shown(value, result.group_metric)}"
         for name, value in cell.groups.items()

@@ -83,7 +83,7 @@ def _show_measure(console: Console, results: list[Result], name: str) -> None:
         found = [measure for measure in measures(list(chosen)) if measure.name == name]
         for measure in found:
             table = Table(
-                title=Text(" · ".join((*names, "probe", measure.title))), caption=measure.note
+                title=Text(f"{' · '.join(names)} probe · {measure.title}"), caption=measure.note
             )
             table.add_column("layer", justify="right")
             for head in measure.heads:

@@ -1,0 +1,78 @@
+"""Holds a folder of results against what the literature leads one to expect of the methods.
+
+    python benchmarks/check_expectations.py results
+
+For each model and task: whether the MLP's selectivity is below the linear probe's (Hewitt & Liang
+2019), whether the random twin's best layer is below the model's, and how accuracy and compression
+order the layers (Voita & Titov 2020). Prints Markdown; nothing is decided by it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import groupby
+from pathlib import Path
+
+from scipy.stats import spearmanr
+
+from probes.comparison import compare
+from probes.results import Result, find_results
+from probes.stored import read_arrays
+
+
+def selectivities(linear: Result, mlp: Result) -> str:
+    """At how many layers the MLP is less selective, and both where it is best."""
+    pairs = []
+    for one, other in zip(linear.layers, mlp.layers, strict=True):
+        values = [x.cells[0].selectivity for x in (one, other)]
+        pairs.append([v.value if v and v.value is not None else float("nan") for v in values])
+    below = sum(b < a for a, b in pairs)
+    shown = ", ".join(f"{a:.3f}/{b:.3f}" for a, b in pairs)
+    return f"{below} of {len(pairs)} layers; linear/MLP {shown}"
+
+
+def correlation(result: Result) -> str:
+    """Spearman over layers, of accuracy and compression."""
+    if result.code is None:
+        return ""
+    accuracy = [x.cells[0].test.get("accuracy") or result.score(x) for x in result.layers]
+    return f"{spearmanr(accuracy, [result.compression(x) for x in result.layers]).statistic:.2f}"
+
+
+def main() -> None:
+    """Print one table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path)
+    found = find_results(parser.parse_args().results)
+    paths = {id(result): path for path, result in found.items()}
+    comparisons = {
+        (c.task, c.probe): c
+        for c in compare(list(found.values()), lambda r: read_arrays(paths[id(r)]))
+    }
+
+    def unit(result: Result) -> tuple[str, str]:
+        return result.model.name, result.task.name
+
+    print("| model | task | MLP less selective at | ρ(accuracy, compression), linear / MLP |")
+    print("| --- | --- | --- | --- |")
+    for (model, task), group in groupby(sorted(found.values(), key=unit), key=unit):
+        by_family = {result.probe.family: result for result in group}
+        if by_family.keys() != {"linear", "mlp"}:
+            continue
+        linear, mlp = by_family["linear"], by_family["mlp"]
+        rho = " / ".join(filter(None, (correlation(linear), correlation(mlp)))) or "–"
+        print(f"| {model} | {task} | {selectivities(linear, mlp)} | {rho} |")
+    print("\n| task | probe | first on dev | other | difference | p |")
+    print("| --- |" + " --- |" * 5)
+    for (task, family), comparison in comparisons.items():
+        first, *others = comparison.standings
+        for other in others:
+            low, high = other.interval or (float("nan"), float("nan"))
+            print(
+                f"| {task} | {family} | {first.model} (layer {first.layer}) | {other.model} (layer "
+                f"{other.layer}) | {other.difference:.4f} [{low:.4f}, {high:.4f}] | {other.p:.4f} |"
+            )
+
+
+if __name__ == "__main__":
+    main()
