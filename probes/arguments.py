@@ -52,6 +52,18 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
         return 130
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Names separated by commas, each once.
+
+    Raises:
+        UserError: there is none.
+    """
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not found:
+        raise UserError(f"{text!r} names nothing; give names separated by commas, such as a,b.")
+    return found
+
+
 def add_places(parser: argparse.ArgumentParser) -> None:
     """Add `--data-dir` and `--cache-dir`."""
     parser.add_argument(

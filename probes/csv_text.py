@@ -18,8 +18,8 @@ taking the first away always gives the text back.
 _FORMULA = "=+-@＝＋－＠\t\r\n"
 _NUMBER = re.compile(r"\s*(\d[\d,]*\.?\d*|\.\d+|0x[0-9a-f]+)(e[+-]?\d+)?\s*", re.IGNORECASE)
 _WORDS = frozenset(
-    ("na", "n/a", "#n/a", "#na", "<na>", "nan", "null", "none", "nat", "inf", "infinity")
-    + ("true", "false", "t", "f")
+    {"na", "n/a", "#n/a", "#na", "<na>", "nan", "null", "none", "nat", "inf", "infinity"}
+    | {"true", "false", "t", "f"}
 )
 """What pandas or R read as a missing value, a truth value or a number."""
 

@@ -223,7 +223,7 @@ def find_results(folder: Path) -> dict[Path, Result]:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without collection of garbage: over many small records that live it takes most of the time."""
+    """Without garbage collection: with many records alive it takes most of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
