@@ -75,9 +75,13 @@ def find(asked: list[str], results: Path) -> tuple[list[Candidate], list[str]]:
     models: list[str] = []
     for name in asked:
         if _is_folder(name):
-            inside = {c.name for c in candidates if c.path.is_relative_to(name)}
+            place = Path(name).resolve()
+            inside = {c.name for c in candidates if c.path.resolve().is_relative_to(place)}
             if len(inside) != 1:
-                raise UserError(f"{name}: {len(inside)} models ({', '.join(sorted(inside))}).")
+                said = (
+                    f"results of {', '.join(sorted(inside))}" if inside else "no results of its own"
+                )
+                raise UserError(f"{name}: {said}; name a folder of one model, or a model.")
             models += inside
         elif name in known:
             models.append(name)
