@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,6 +42,10 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # Whoever read has enough, as `| head` does; at exit Python would flush into the void.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception as error:
         if not {"-v", "--verbose"} & set(arguments):
             what = " ".join(f"{type(error).__name__}: {error}".split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from probes.boards import Board, Candidate
 from probes.claims import CAVEAT, CLAIMS
@@ -43,26 +43,27 @@ def _estimate(estimate: Estimate) -> str:
     return text
 
 
-def changed_claims(board: Board, models: Sequence[str]) -> Iterator[Grid]:
-    """The claims on which models differ."""
+def changed_claims(board: Board, tasks: Collection[str], models: Sequence[str]) -> Iterator[Grid]:
+    """The claims on which models differ, by what they say of the same tasks."""
     verdicts: dict[str, list[str]] = {claim.name: [] for claim in CLAIMS}
     for name in models:
-        own = {c.path: c.result for found in board.tasks.values() for c in found if c.name == name}
+        own = {c.path: c.result for task in tasks for c in board.tasks[task] if c.name == name}
         reports = make_reports(own, board.probe)
         if not reports:
             return
         for claim in CLAIMS:
             verdicts[claim.name].append(reports[0].findings[claim.name].verdict)
+    if not models:
+        return
     rows = tuple(
         (claim.statement, *verdicts[claim.name])
         for claim in CLAIMS
         if len(set(verdicts[claim.name])) > 1
     )
-    same = len(CLAIMS) - len(rows)
-    yield Grid(
-        f"{board.setting} · claims that change",
-        ("claim", *models),
-        rows,
-        left=1 + len(models),
-        notes=(f"On {same} of {len(CLAIMS)} claims the verdicts are the same. {CAVEAT}",),
+    tested = sum(any(v != "not tested" for v in found) for found in verdicts.values())
+    note = (
+        f"Of {len(CLAIMS)} claims {tested} could be tested on {', '.join(tasks)}; on "
+        f"{tested - len(rows)} of these the verdicts are the same. {CAVEAT}"
     )
+    title = f"{board.setting} · claims that change"
+    yield Grid(title, ("claim", *models), rows, left=1 + len(models), notes=(note,))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.errors import UserError
+from common.terminal import progress
 from probes.boards import Candidate
 from probes.metrics import Floats
 from probes.records import Interval, LayerResult
@@ -45,10 +47,13 @@ def signed(value: float, metric: str) -> str:
     return text if zero else ("−" if value < 0 else "+") + text
 
 
-def replicates_of(candidate: Candidate) -> Resampled | None:
-    """Of every layer; None if they cannot be had."""
-    layers = [layer.layer for layer in candidate.result.layers]
-    return resampled(candidate.result, candidate.path, layers)
+def replicates_of(candidate: Candidate, layers: Sequence[int]) -> Resampled | None:
+    """Resampled scores of some layers; None if they cannot be had, which is said if it is odd."""
+    try:
+        return resampled(candidate.result, candidate.path, layers)
+    except UserError as error:
+        progress.say(f"not tested: {error}")
+        return None
 
 
 def pair_of(

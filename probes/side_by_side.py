@@ -30,16 +30,19 @@ def grids(board: Board, models: Sequence[str]) -> Iterator[Grid]:
         for task, found in by_task.items()
         if models[0] in found and len(found) > 1
     }
-    replicates = {c.path: replicates_of(c) for found in shared.values() for c in found}
+    replicates = {
+        c.path: replicates_of(c, [layer.layer for layer in c.result.layers])
+        for found in shared.values()
+        for c in found
+    }
     if shared:
         yield _best_layers(board, shared, replicates)
     for task, candidates in shared.items():
         yield _curve(board, task, candidates, replicates)
-    present = list(dict.fromkeys(c.name for found in board.tasks.values() for c in found))
-    several = [name for name in models if name in present]
-    if shared and len(several) > 1:
-        yield from expected_layers(board, by_task, several)
-        yield from changed_claims(board, several)
+    present = [name for name in models if any(name in by_task[task] for task in shared)]
+    yield from expected_layers(board, {task: by_task[task] for task in shared}, present)
+    common = [task for task, found in shared.items() if len(found) == len(present)]
+    yield from changed_claims(board, common, present)
     apart = [(c.result.task.name, c.name, why) for c, why in board.apart if c.name in models]
     if apart:
         yield Grid(

@@ -16,9 +16,10 @@ from probes.board_tables import CSV_HEADS, grids, records
 from probes.boards import Candidate, make_boards, named
 from probes.config import PROBES
 from probes.csv_text import csv_line
+from probes.pairs import replicates_of
 from probes.ranking import Ranking
 from probes.results import Result
-from probes.stored import Resampled, resampled
+from probes.stored import Resampled
 from probes.unique import unique_results
 
 SUMMARY = "Rank models by their best layers, task by task and overall."
@@ -75,8 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 def at_best_layer(candidate: Candidate) -> Resampled | None:
     """The resampled scores that a candidate is compared by."""
-    result = candidate.result
-    return resampled(result, candidate.path, [result.best_layer.layer])
+    return replicates_of(candidate, [candidate.result.best_layer.layer])
 
 
 def load(folders: Iterable[Path]) -> dict[Path, Result]:

@@ -161,3 +161,16 @@ def test_csv_and_latex(tmp_path, capsys):
         assert command in latex
     markdown = printed(capsys, tmp_path, "--format", "md")
     assert r"| 2 | 50%\_&lt;b>\|x | 1/1 |" in markdown
+
+
+def test_damaged_predictions_are_named_and_take_no_others_with_them(tmp_path, capsys):
+    put(tmp_path, "whole", "pos", 40)
+    put(tmp_path, "torn", "pos", 9).with_suffix(".npz").write_bytes(b"PK")
+    assert main(["leaderboard", str(tmp_path), "--format", "md"]) == 0
+    captured = capsys.readouterr()
+    assert rows(captured.out)[3:] == [
+        "| 1 | torn | 1/1 | 97.8 ± 3.0 | 1 |  |",
+        "| 2 | whole | 1/1 | 90.0 ± 3.0 | 1 |  |",
+    ]
+    assert "not tested: " in captured.err
+    assert "not readable" in captured.err
