@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -12,7 +13,17 @@ from common.registry import did_you_mean
 from common.terminal import progress
 from probes.arguments import Parser, exit_status
 
-COMMANDS = ("fetch", "corpora", "cache", "show", "claims")
+COMMANDS = (
+    "fetch",
+    "corpora",
+    "cache",
+    "show",
+    "claims",
+    "leaderboard",
+    "compare",
+    "export",
+    "import",
+)
 """Each is a module in probes/commands with `SUMMARY`, `add_arguments` and `run`."""
 
 
@@ -43,7 +54,8 @@ def _main(arguments: list[str]) -> int:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"probes.commands.{name.replace('-', '_')}")
+    module = name.replace("-", "_") + "_" * keyword.iskeyword(name)
+    return importlib.import_module(f"probes.commands.{module}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,6 +42,10 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # Whoever read has enough, as `| head` does; at exit Python would flush into the void.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception as error:
         if not {"-v", "--verbose"} & set(arguments):
             what = " ".join(f"{type(error).__name__}: {error}".split())
@@ -50,6 +55,18 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
     except KeyboardInterrupt:
         print("stopped; what was finished is kept, the same command goes on", file=sys.stderr)
         return 130
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names separated by commas, each once.
+
+    Raises:
+        UserError: there is none.
+    """
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not found:
+        raise UserError(f"{text!r} names nothing; give names separated by commas, such as a,b.")
+    return found
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from common.errors import UserError
 from common.terminal import progress
 from data.find import find_corpus
 from data.registered import corpora
-from probes.arguments import Parser, exit_status
+from probes.arguments import Parser, exit_status, names
 from probes.config import PROBES, validate
 from probes.models import find_models
 from tasks.builtin import tasks
@@ -50,12 +50,12 @@ def build_parser() -> argparse.ArgumentParser:
         help=f"{', '.join(corpora)}; a folder, files or a pattern (.conllu, .jsonl, .csv, "
         ".parquet, .txt); or a dataset on the hub (default: sample)",
     )
-    add("--task-from", type=_names, metavar="COLUMN,…", help="label columns of your own data")
+    add("--task-from", type=names, metavar="COLUMN,…", help="label columns of your own data")
     add("--annotate", metavar="PIPELINE", help="spaCy pipeline that annotates raw text (silver)")
     add("--split-by", choices=("document", "sentence"), help="cut missing splits from the rest")
     add("--drop-overlap", action="store_true", help="drop train sentences that dev or test hold")
-    add("--tasks", type=_names, metavar="T,…", help=f"of {', '.join(tasks)} (default: all served)")
-    add("--probes", type=_names, metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
+    add("--tasks", type=names, metavar="T,…", help=f"of {', '.join(tasks)} (default: all served)")
+    add("--probes", type=names, metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
     add("--layers", type=_layers, metavar="all|N,…", help="layers to probe; 0 is the embeddings")
     add("--seeds", type=int, metavar="N", help="seeds per probe (default: 3)")
     add("--twins", type=int, metavar="N", help="random twins beside each model (default: 1)")
@@ -80,13 +80,6 @@ def build_parser() -> argparse.ArgumentParser:
     add("-v", "--verbose", action="store_true", help="show tracebacks of defects of ours")
     add("-q", "--quiet", action="store_true", help="say nothing but errors")
     return parser
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not names:
-        raise UserError(f"{text!r} names nothing; give names separated by commas, such as a,b.")
-    return names
 
 
 def _layers(text: str) -> tuple[int, ...]:

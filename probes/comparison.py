@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from probes.metrics import Floats, metrics
 from probes.records import Interval
 from probes.results import ALPHA, Result
-from probes.statistics import MIN_SENTENCES, bounds, holm, interval, paired_p, replicates, resample
+from probes.statistics import MIN_SENTENCES, paired_tests, replicates, resample
 from probes.stored import Arrays, gold_of
 
 
@@ -85,6 +85,7 @@ def _compared(group: Sequence[Result], arrays_of: Callable[[Result], Arrays]) ->
     best = replicates(metric, gold, _row(first, leading)[None], draws)
     apart: dict[str, str] = {}
     standings = [_standing(first)]
+    lead = standings[0].score
     differences: list[Floats] = []
     for result in ranked[1:]:
         arrays = arrays_of(result)
@@ -92,22 +93,11 @@ def _compared(group: Sequence[Result], arrays_of: Callable[[Result], Arrays]) ->
             apart[result.model.name] = why
             continue
         standings.append(_standing(result))
-        differences.append(replicates(metric, gold, _row(result, arrays)[None], draws) - best)
-    p_values: list[float] = []
-    if differences and enough:
-        found = np.concatenate(differences)
-        p_values = holm(paired_p(found, np.zeros_like(found))).tolist()
-        intervals = [bounds(pair) for pair in interval(found)]
+        differences.append((replicates(metric, gold, _row(result, arrays)[None], draws) - best)[0])
+    tests = paired_tests(differences if enough else [None] * len(differences))
     tested = [
-        Standing(
-            model=s.model,
-            layer=s.layer,
-            score=s.score,
-            difference=_less(s.score, standings[0].score),
-            interval=intervals[i] if p_values else None,
-            p=None if not p_values or np.isnan(p_values[i]) else p_values[i],
-        )
-        for i, s in enumerate(standings[1:])
+        replace(standing, difference=_less(standing.score, lead), interval=between, p=p)
+        for standing, (between, p) in zip(standings[1:], tests, strict=True)
     ]
     return Comparison(
         first.task.name,

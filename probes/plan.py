@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common.errors import UserError
-from common.files import folder_name
 from data.sources import Source
 from probes.config import PROBES, WINDOW_RULE, Family, ProbeSpec, RunConfig
 from probes.models import ModelSource
-from probes.results import FitKey, Result, covers, read_result
+from probes.results import FitKey, Result, covers, read_result, result_name
 from tasks.builtin import tasks
 from tasks.task import Task
 
@@ -89,31 +88,35 @@ def make_plan(
 def _unit(
     config: RunConfig, model: ModelSource, corpus: Source, task: Task, family: Family, folder: Path
 ) -> FitUnit:
-    key = _key(model.digest, corpus.digest, task.name, task.version, family, config)
-    path = folder / f"{folder_name(task.name)}-{family}-{key[:8]}.json"
+    key = FitKey(
+        model=model.digest,
+        corpus=corpus.digest,
+        task=task.name,
+        task_version=task.version,
+        probe=PROBES[family],
+        pooling=config.pooling,
+        dtype=config.dtype,
+        project=config.project,
+        windows=WINDOW_RULE,
+    ).digest
+    path = folder / result_name(task.name, family, key)
     return FitUnit(task, PROBES[family], config.layers, config.seeds, config.quick, key, path)
 
 
-def _key(
-    model: str, corpus: str, task: str, version: int, family: Family, how: RunConfig | Result
-) -> str:
-    """Digest of what decides a unit's scores, by this version's tasks and probes.
-
-    Args:
-        model, corpus: their digests.
-        how: says the pooling, the precision and the projection.
-    """
-    return FitKey(
-        model=model,
-        corpus=corpus,
-        task=task,
-        task_version=version,
-        probe=PROBES[family],
-        pooling=how.pooling,
-        dtype=how.dtype,
-        project=how.project,
+def of_this_numerics(result: Result) -> bool:
+    """Whether this version would give the result's task and probe the same scores."""
+    key = FitKey(
+        model=result.model.digest,
+        corpus=result.corpus.digest,
+        task=result.task.name,
+        task_version=result.task.version,
+        probe=result.probe,
+        pooling=result.pooling,
+        dtype=result.dtype,
+        project=result.project,
         windows=WINDOW_RULE,
-    ).digest
+    )
+    return key.digest == result.key
 
 
 def is_current(result: Result) -> bool:
@@ -121,10 +124,10 @@ def is_current(result: Result) -> bool:
 
     A task that is not registered, being a column of the user's data, is taken at its word.
     """
-    name, family = result.task.name, result.probe.family
+    name = result.task.name
     version = tasks.get(name).version if name in tasks else result.task.version
-    key = _key(result.model.digest, result.corpus.digest, name, version, family, result)
-    return result.key == key
+    same = (result.task.version, result.probe) == (version, PROBES[result.probe.family])
+    return same and of_this_numerics(result)
 
 
 def _extended(unit: FitUnit, result: Result) -> FitUnit:

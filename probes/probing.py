@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from probes import __version__
 from probes.cells import Fit
 from probes.config import ProbeSpec
 from probes.controls import ControlScorer, control_record
@@ -33,7 +30,6 @@ from probes.records import (
     Localisation,
     Scores,
 )
-from probes.results import SCHEMA_VERSION
 from probes.scoring import baselines, count_examples, references
 from probes.store import Vectors
 from probes.training import fit, predict
@@ -253,17 +249,3 @@ def _compact(array: Array, n_outputs: int) -> Array:
 def encoding_record(manifest: Mapping[str, Any]) -> EncodingRecord:
     """What a store's manifest says about how its vectors came about."""
     return EncodingRecord(**{name: manifest[name] for name in EncodingRecord.model_fields})
-
-
-def provenance(command: str) -> dict[str, str]:
-    """Versions, machine and command of this run."""
-    packages = ("torch", "transformers", "tokenizers", "numpy", "scipy")
-    return {
-        "command": command,
-        "python": platform.python_version(),
-        "platform": platform.platform(terse=True),
-        "threads": str(torch.get_num_threads()),
-        "probes": __version__,
-        "schema": str(SCHEMA_VERSION),
-        **{package: version(package) for package in packages},
-    }

@@ -15,7 +15,8 @@ from probes.config import RunConfig
 from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
 from probes.plan import FitUnit, Plan
-from probes.probing import encoding_record, probe, provenance
+from probes.probing import encoding_record, probe
+from probes.provenance import provenance
 from probes.records import CorpusRecord, TaskRecord
 from probes.results import SCHEMA_VERSION, Result, write_result
 from probes.store import StoreKey, Vectors
@@ -185,7 +186,7 @@ class Session:
             localisation=outcome.localisation,
             encoding=encoding_record(vectors.manifest),
             seconds=outcome.seconds,
-            provenance=provenance(self.command or "python"),
+            provenance=provenance(self.command or "python", self.subject.encoder.device),
         )
         write_result(unit.path, result, outcome.arrays)
         seconds = " + ".join(f"{name} {value:.1f}" for name, value in outcome.seconds.items())

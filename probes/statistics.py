@@ -71,6 +71,27 @@ def paired_p(first: Floats, second: Floats) -> Floats:
     return p
 
 
+def paired_tests(
+    differences: Sequence[Floats | None],
+) -> list[tuple[tuple[float, float] | None, float | None]]:
+    """95 % interval and Holm-corrected p of differences between replicates.
+
+    Args:
+        differences: each of shape (resamples,); None for one that could not be resampled.
+
+    Returns:
+        for each of them the two, None where there is none.
+    """
+    made = [i for i, row in enumerate(differences) if row is not None]
+    found = np.array([differences[i] for i in made], dtype=np.float64)
+    tests: list[tuple[tuple[float, float] | None, float | None]] = [(None, None)] * len(differences)
+    if made:
+        p_values = holm(paired_p(found, np.zeros_like(found))).tolist()
+        for i, pair, p in zip(made, interval(found), p_values, strict=True):
+            tests[i] = bounds(pair), None if np.isnan(p) else p
+    return tests
+
+
 def holm(p_values: Sequence[float] | Floats) -> Floats:
     """P-values corrected for their number (Holm 1979): ascending, times those that are left.
 

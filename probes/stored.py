@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -46,31 +47,61 @@ def gold_of(result: Result, arrays: Arrays) -> Gold:
     )
 
 
+class Resampled(NamedTuple):
+    """Seed 0's headline test scores in every resample of the test sentences.
+
+    Attributes:
+        examples: digest of the examples that were scored; only where it is equal are two paired.
+        values: shape (layers, resamples).
+    """
+
+    examples: str
+    values: Floats
+
+
 def resampled_scores(result: Result, path: Path) -> Floats | None:
-    """Seed 0's headline test score at every layer in every resample, as when it was scored.
+    """The replicates of every layer; see `resampled`."""
+    found = resampled(result, path, [layer.layer for layer in result.layers])
+    return None if found is None else found.values
+
+
+def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | None:
+    """Seed 0's headline test score at some layers in every resample, as when it was scored.
 
     Args:
         path: the result's JSON; its predictions lie beside it.
 
     Returns:
-        shape (layers, resamples), layers as in the result; None if the predictions are not
-        there, or cover too few sentences.
+        None if the predictions are not there, or cover too few sentences.
 
     Raises:
-        UserError: they are not readable, or do not give the score that is recorded.
+        UserError: they are not readable, or do not give the scores that are recorded.
     """
     if not path.with_suffix(".npz").exists():
         return None
     arrays = read_arrays(path)
-    gold, predicted = gold_of(result, arrays), arrays["predicted"][:, 0]
+    stored = arrays["layers"].tolist()
+    if stored != [layer.layer for layer in result.layers]:
+        raise _unlike(path)
+    places = [stored.index(layer) for layer in layers]
+    gold, predicted = gold_of(result, arrays), arrays["predicted"][places, 0]
     if gold.n_sentences < MIN_SENTENCES:
         return None
     metric = metrics.get(result.task.metric)
-    recorded = [np.nan if s is None else s for s in map(result.score, result.layers)]
-    found = metric(gold, predicted)
-    if len(found) != len(recorded) or not np.allclose(found, recorded, atol=1e-6, equal_nan=True):
-        raise UserError(
-            f"{path.with_suffix('.npz')}: these predictions do not give the scores in the result "
-            "beside them; delete both and run again."
-        )
-    return replicates(metric, gold, predicted, resample(gold.n_sentences))
+    recorded = [result.score(result.layers[place]) for place in places]
+    known = [np.nan if score is None else score for score in recorded]
+    if not np.allclose(metric(gold, predicted), known, atol=1e-6, equal_nan=True):
+        raise _unlike(path)
+    digest = hashlib.sha256()
+    for name in ("gold", "sentence"):
+        digest.update(f"{arrays[name].dtype} {arrays[name].shape}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    draws = resample(gold.n_sentences)
+    return Resampled(digest.hexdigest(), replicates(metric, gold, predicted, draws))
+
+
+def _unlike(path: Path) -> UserError:
+    return UserError(
+        f"{path.with_suffix('.npz')}: these predictions do not give the scores in the result "
+        "beside them; delete both and run again."
+    )

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from common.errors import UserError
-from common.terminal import progress
 from probes.claims import CAVEAT, CLAIMS
+from probes.claims_report import Report, make_reports
 from probes.config import PROBES
-from probes.evidence import Evidence
-from probes.models import RANDOM
-from probes.plan import is_current
-from probes.predicates import Finding
-from probes.results import Result, find_results
-from probes.stored import resampled_scores
+from probes.results import find_results
 
 SUMMARY = "Test what the literature says about layers on the results in a folder."
 
@@ -32,26 +24,6 @@ NOTE = (
     f"{CAVEAT} Undecided: the test sentences cannot tell. One claim stands at .05; many claims and "
     "models together do not."
 )
-
-
-@dataclass(frozen=True)
-class Report:
-    """Findings on one model and corpus.
-
-    Attributes:
-        marks: what sets the model or the data apart.
-        findings: by name of the claim.
-    """
-
-    model: str
-    corpus: str
-    marks: tuple[str, ...]
-    findings: Mapping[str, Finding]
-
-    @property
-    def title(self) -> str:
-        """Model, corpus, and what sets them apart."""
-        return " · ".join([self.model, self.corpus, *self.marks])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,40 +56,6 @@ def run(options: argparse.Namespace) -> int:
         for report in reports:
             console.print(_table(report, options.probe))
     return 0
-
-
-def make_reports(found: Mapping[Path, Result], family: str) -> list[Report]:
-    """Findings on every model × corpus among results of a probe family, by their paths."""
-    runs: dict[tuple[str, ...], dict[str, Path]] = defaultdict(dict)
-    for path, result in found.items():
-        if result.probe.family != family:
-            continue
-        if not is_current(result):
-            progress.say(f"left out {path}: made by another version of its task or probe")
-            continue
-        corpus = result.corpus.digest
-        run = (result.model.name, result.model.digest, corpus, result.pooling, result.dtype)
-        runs[run].setdefault(result.task.name, path)
-    return [
-        _report({task: found[path] for task, path in run.items()}, run) for run in runs.values()
-    ]
-
-
-def _report(results: Mapping[str, Result], paths: Mapping[str, Path]) -> Report:
-    first = next(iter(results.values()))
-    marks = [
-        f"{first.pooling} pooling" * (first.pooling != "mean"),
-        "random twin: its weights were never trained" * first.model.name.startswith(RANDOM),
-        "part of the corpus" * first.corpus.limited,
-        "some labels made by a machine" * any(result.silver for result in results.values()),
-    ]
-    evidence = Evidence(results, lambda task: resampled_scores(results[task], paths[task]))
-    return Report(
-        first.model.name,
-        f"{first.corpus.name} {first.corpus.version}",
-        tuple(filter(None, marks)),
-        {claim.name: claim.on(evidence) for claim in CLAIMS},
-    )
 
 
 def _table(report: Report, family: str) -> Table:

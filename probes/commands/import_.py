@@ -1,0 +1,42 @@
+"""`python -m probes import`: results that another machine exported, verified and merged."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from common.files import writing
+from common.terminal import progress
+from probes.bundles import unpack
+from probes.leaderboard import write_leaderboard
+from probes.merging import merge
+
+SUMMARY = "Merge results that export packed; conflicting ones are reported, not overwritten."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE.zip", help="what export wrote")
+    add("--output", type=Path, default=Path("results"), metavar="DIR", help="default: results")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Merge the bundle; 2 if results conflict with those that are there.
+
+    Raises:
+        UserError: the bundle is damaged, unsafe or of another schema; nothing was written then.
+    """
+    output: Path = options.output
+    with writing(output):
+        output.mkdir(parents=True, exist_ok=True)
+        staging = tempfile.TemporaryDirectory(dir=output, prefix=".import-")
+    with staging as name:
+        staged = Path(name)
+        found = merge(staged, unpack(options.file, staged), output)
+    progress.say(f"added   {len(found.added)} results; {len(found.present)} were there already")
+    for name, why in found.conflicts.items():
+        progress.insist(f"not imported: {name}: {why}; to keep both, import with another --output")
+    progress.say(f"wrote   {write_leaderboard(output)}")
+    return 2 if found.conflicts else 0
