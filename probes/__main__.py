@@ -12,7 +12,7 @@ from common.registry import did_you_mean
 from common.terminal import progress
 from probes.arguments import Parser, exit_status
 
-COMMANDS = ("fetch", "corpora", "cache", "show", "claims")
+COMMANDS = ("fetch", "corpora", "cache", "show", "claims", "report", "figure")
 """Each is a module in probes/commands with `SUMMARY`, `add_arguments` and `run`."""
 
 
