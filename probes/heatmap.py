@@ -44,10 +44,11 @@ def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
         figure.savefig(path, dpi=150)
 
 
-def scale(figure: Figure, image: Any, panels: list[Any], size: float = 8) -> None:
+def scale(figure: Figure, image: Any, panels: list[Any], size: float = 8, **where: Any) -> None:
     """Add the scale of colours beside the panels; `size` is of its text, in points."""
-    bar = figure.colorbar(image, ax=panels, shrink=0.8, pad=0.02, ticks=[0, 1])
-    bar.ax.set_yticklabels(["task's worst", "task's best"], fontsize=size)
+    bar = figure.colorbar(image, ax=panels, pad=0.02, **{"shrink": 0.8, **where})
+    bar.set_ticks([0, 1], labels=["task's worst", "task's best"])
+    bar.ax.tick_params(labelsize=size)
     bar.outline.set_visible(False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import shutil
+from contextlib import contextmanager
 
 import pytest
 
@@ -57,9 +58,9 @@ class Browser:
         return said + asked
 
 
-@pytest.fixture(scope="session")
-def browser():
-    """A browser; where none is installed, its tests are skipped."""
+@contextmanager
+def started():
+    """A browser; where none is installed, the tests that ask for it are skipped."""
     binary = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if not binary or not driver:
@@ -71,6 +72,8 @@ def browser():
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.ChromeService(executable_path=driver)
-    started = webdriver.Chrome(options=options, service=service)
-    yield Browser(started)
-    started.quit()
+    running = webdriver.Chrome(options=options, service=service)
+    try:
+        yield Browser(running)
+    finally:
+        running.quit()

@@ -11,8 +11,9 @@ from matplotlib.ticker import MaxNLocator
 from probes.curves import Curves, scores
 from probes.figures.style import COLUMN, looks, saved
 from probes.groups import Group
+from probes.tables import shown
 
-_GREY = "#6b7280"
+_BASELINE, _GREY = "type majority", "#6b7280"
 
 
 def draw(path: Path, group: Group, width: float) -> None:
@@ -31,9 +32,7 @@ def draw(path: Path, group: Group, width: float) -> None:
         for axes in panels[len(group.units) :]:
             axes.set_visible(False)
         lines = [Line2D([], [], **style, label=model) for model, style in styles.items()]
-        lines.append(
-            Line2D([], [], color=_GREY, linestyle="--", linewidth=0.8, label="type majority")
-        )
+        lines.append(Line2D([], [], color=_GREY, linestyle="--", linewidth=0.8, label=_BASELINE))
         figure.legend(handles=lines, loc="outside lower center", ncols=n_columns, frameon=False)
 
 
@@ -53,8 +52,21 @@ def _panel(axes: Any, found: Curves, styles: dict[str, dict[str, Any]]) -> None:
             alpha=0.18,
             linewidth=0,
         )
-    level = found.levels.get("type majority")
-    if level is not None:
-        axes.axhline(found.scale * level, color=_GREY, linestyle="--", linewidth=0.8, zorder=0)
+    _baseline(axes, found)
     axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
     axes.set_xlabel("layer")
+
+
+def _baseline(axes: Any, found: Curves) -> None:
+    """Type majority as a line; one far off would flatten the curves, and is written instead."""
+    level = found.levels.get(_BASELINE)
+    if level is None:
+        return
+    low, high = axes.get_ylim()
+    value = found.scale * level
+    if 2 * low - high < value < 2 * high - low:
+        axes.axhline(value, color=_GREY, linestyle="--", linewidth=0.8, zorder=0)
+    else:
+        axes.set_ylim(low - 0.15 * (high - low), high)
+        text = f"{'↓' if value < low else '↑'} {_BASELINE} {shown(level, found.metric)}"
+        axes.text(0.02, 0.03, text, transform=axes.transAxes, fontsize=5.5, color=_GREY)

@@ -10,8 +10,9 @@ from matplotlib.patches import Patch
 
 from common.errors import UserError
 from probes.curves import no_localisation
-from probes.figures.style import COLOURS, COLUMN, saved
+from probes.figures.style import COLUMN, saved
 from probes.groups import Group, Unit
+from probes.palette import COLOURS
 
 
 def draw(path: Path, group: Group, width: float) -> None:

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 
 from common.files import published
 from probes.models import pretrained_name
+from probes.palette import COLOURS
 
 COLUMN, WIDE = 3.3, 6.8
 """Widths in inches: of a column, and of a page of two."""
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8639a", "#c08a00", "#3f9fdb")
 MARKERS = "osD^v*"
 
 _SETTINGS: Any = {

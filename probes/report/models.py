@@ -8,10 +8,9 @@ from pathlib import Path
 
 from probes.groups import model_key, model_labels, model_order
 from probes.models import pretrained_name
+from probes.palette import COLOURS
 from probes.results import Result
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8639a", "#c08a00", "#3f9fdb")
-"""After Okabe & Ito 2008, the light ones darker; symbols tell more than six models apart."""
 SYMBOLS = {"circle": "●○", "square": "■□", "diamond": "◆◇", "triangle-up": "▲△", "star": "★☆"}
 """Plotly's name, and a letter for it, filled and open."""
 MOST_DRAWN = 8

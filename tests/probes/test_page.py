@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browser import browser  # noqa: F401
+from browser import started
 from results_by_hand import make_full_result, make_result
 
 from probes.report.page import write_page
@@ -17,6 +17,12 @@ def all_current():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("probes.groups.is_current", lambda _: True)
         yield
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with started() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +62,7 @@ def named(result, digest):
 
 
 @pytest.fixture
-def page(browser, some):  # noqa: F811
+def page(browser, some):
     browser.emulate()
     browser.open(some)
     yield browser
@@ -66,7 +72,7 @@ def page(browser, some):  # noqa: F811
 NAMES = "#board-g0 tbody th"
 
 
-def drawn(browser, name="g0-0-score"):  # noqa: F811
+def drawn(browser, name="g0-0-score"):
     browser.until("return !!document.querySelector(`[data-chart='${arguments[0]}'].done`)", name)
     return browser.js(
         "return document.querySelector(`[data-chart='${arguments[0]}']`).data"
@@ -224,7 +230,7 @@ def test_nothing_sticks_out_at_any_width(page, some, width, part):
     assert page.js("return document.documentElement.scrollWidth") <= width
 
 
-def test_fifty_models(browser, fifty):  # noqa: F811
+def test_fifty_models(browser, fifty):
     own = fifty.stat().st_size - len(plotly())
     assert own < 5_000_000
     browser.emulate()
