@@ -13,6 +13,7 @@ function open(tab, focus) {
     each.tabIndex = chosen ? 0 : -1;
     document.getElementById(each.getAttribute("aria-controls")).classList.toggle("off", !chosen);
   }
+  tab.scrollIntoView({ block: "nearest", inline: "nearest" });
   if (focus) tab.focus();
   history.replaceState(null, "", "#" + tab.getAttribute("aria-controls"));
 }
