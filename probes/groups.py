@@ -48,6 +48,11 @@ class Group:
     units: list[Unit] = field(default_factory=list)
     paths: dict[str, dict[Path, Result]] = field(default_factory=dict)
 
+    def short_title(self, unit: Unit) -> str:
+        """The unit's task; all of its title where others are of the same task."""
+        same = [other for other in self.units if other.name == unit.name]
+        return unit.name if len(same) == 1 else unit.title
+
     @property
     def models(self) -> list[str]:
         """Models with a result on any of its tasks."""

@@ -27,7 +27,7 @@ def draw(path: Path, group: Group, width: float) -> None:
         for axes, unit in zip(panels, group.units, strict=False):
             found = scores(unit)
             _panel(axes, found, styles)
-            axes.set_title(unit.name)
+            axes.set_title(group.short_title(unit))
             axes.set_ylabel(found.axis)
         for axes in panels[len(group.units) :]:
             axes.set_visible(False)

@@ -33,6 +33,7 @@ def draw(path: Path, group: Group, width: float) -> None:
         panels = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
         for axes, model in zip(panels, models, strict=False):
             _panel(axes, units, model)
+            axes.set_yticks(range(len(units)), [group.short_title(unit) for unit in units])
         for axes in panels[len(models) :]:
             axes.set_visible(False)
         key = [
@@ -66,7 +67,6 @@ def _panel(axes: Any, units: list[Unit], model: str) -> None:
         if gravity.value is not None:
             axes.plot(gravity.value, y, "D", color=COLOURS[1], markeredgecolor="white")
     axes.set_xlim(0, n_layers)
-    axes.set_yticks(range(len(units)), [unit.name for unit in units])
     axes.set_ylim(len(units) - 0.5, -0.5)
     axes.set_title(model, loc="left")
     axes.set_xlabel("layer")

@@ -78,8 +78,7 @@ def expected_layer_chart(group: Group, models: Mapping[str, Shown]) -> Chart | N
                 "undefined": [bool(x and x.expected_layer.value is None) for x in found],
             }
         )
-    names = [unit.name for unit in group.units]
-    tasks = [_text(u.name if names.count(u.name) == 1 else u.title) for u in units]
+    tasks = [_text(group.short_title(unit)) for unit in units]
     return {"kind": "bars", "tasks": tasks, "series": series} if series else None
 
 
