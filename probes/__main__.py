@@ -21,6 +21,8 @@ COMMANDS = (
     "claims",
     "leaderboard",
     "compare",
+    "report",
+    "figure",
     "export",
     "import",
 )

@@ -28,12 +28,10 @@ def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
     panels = figure.subplots(1, len(families), squeeze=False)[0]
     for axes, family in zip(panels, families, strict=True):
         chosen = [result for result in results if result.probe.family == family]
-        image = _panel(axes, chosen)
+        image = panel(axes, chosen)
         axes.set_title(f"{family} probe", fontsize=11)
     panels[0].set_ylabel("layer")
-    bar = figure.colorbar(image, ax=list(panels), shrink=0.8, pad=0.02, ticks=[0, 1])
-    bar.ax.set_yticklabels(["task's worst", "task's best"], fontsize=8)
-    bar.outline.set_visible(False)
+    scale(figure, image, list(panels))
     first = results[0]
     figure.suptitle(
         f"{first.model.name} on {first.corpus.name}: test scores by layer (framed: best on dev)",
@@ -46,8 +44,16 @@ def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
         figure.savefig(path, dpi=150)
 
 
-def _panel(axes: Any, results: Sequence[Result]) -> Any:
-    """One family's scores: a row per layer, a column per task."""
+def scale(figure: Figure, image: Any, panels: list[Any], size: float = 8, **where: Any) -> None:
+    """Add the scale of colours beside the panels; `size` is of its text, in points."""
+    bar = figure.colorbar(image, ax=panels, pad=0.02, **{"shrink": 0.8, **where})
+    bar.set_ticks([0, 1], labels=["task's worst", "task's best"])
+    bar.ax.tick_params(labelsize=size)
+    bar.outline.set_visible(False)
+
+
+def panel(axes: Any, results: Sequence[Result], size: float = 10) -> Any:
+    """One family's scores: a row per layer, a column per task; `size` is of text, in points."""
     rows = layer_entries(results)
     places = [[entry.place for entry in entries] for entries in rows.values()]
     image = axes.imshow(places, cmap="viridis", vmin=0, vmax=1, aspect="auto")
@@ -55,19 +61,21 @@ def _panel(axes: Any, results: Sequence[Result]) -> Any:
         for x, entry in enumerate(entries):
             colour = "black" if entry.place > 0.6 else "white"
             weight = "bold" if entry.best else "normal"
-            axes.text(x, y, entry.text, ha="center", va="center", color=colour, weight=weight)
+            font = {"color": colour, "weight": weight, "size": size}
+            axes.text(x, y, entry.text, ha="center", va="center", **font)
             if entry.best:
-                axes.add_patch(_frame(x, y))
+                axes.add_patch(_frame(x, y, size / 5))
     names = [
         f"{r.task.name.replace('$', chr(92) + '$')}\n{metric_name(r).replace(', ', chr(10))}"
         for r in results
     ]
     axes.set_xticks(range(len(results)), names)
     axes.set_yticks(range(len(rows)), [str(layer) for layer in rows])
-    axes.tick_params(length=0, labelsize=9)
+    axes.tick_params(length=0, labelsize=0.9 * size)
     axes.spines[:].set_visible(False)
     return image
 
 
-def _frame(x: int, y: int) -> Rectangle:
-    return Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, fill=False, edgecolor=_MARK, linewidth=2)
+def _frame(x: int, y: int, width: float) -> Rectangle:
+    corner = (x - 0.48, y - 0.47)
+    return Rectangle(corner, 0.96, 0.94, fill=False, edgecolor=_MARK, linewidth=width)

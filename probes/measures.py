@@ -45,7 +45,7 @@ def _selectivity(results: Sequence[Result]) -> Measure:
         value = layer.cells[0].selectivity
         if result.control is None or value is None:
             return NOTHING
-        return _between(value.value, layer.selectivity, result.control.metric)
+        return between(value.value, layer.selectivity, result.control.metric)
 
     chosen = [r for r in results if r.control]
     rows = _by_layer(chosen, cell)
@@ -95,7 +95,7 @@ def _mixes(results: Sequence[Result]) -> Measure:
         rows[f"layers 0 to {k}" if k else "layer 0"] = [
             next(
                 (
-                    _between(m.test[r.task.metric], m.intervals[r.task.metric], r.task.metric)
+                    between(m.test[r.task.metric], m.intervals[r.task.metric], r.task.metric)
                     for m in (r.localisation.mixes if r.localisation else ())
                     if m.k == k
                 ),
@@ -105,9 +105,9 @@ def _mixes(results: Sequence[Result]) -> Measure:
         ]
     if chosen:
         found = [r.localisation for r in chosen if r.localisation]
-        rows["expected layer"] = [_estimate(x.expected_layer) for x in found]
-        rows["centre of gravity"] = [_estimate(x.centre_of_gravity) for x in found]
-        rows["KL from uniform, bits"] = [_estimate(x.kl) for x in found]
+        rows["expected layer"] = [estimate_text(x.expected_layer) for x in found]
+        rows["centre of gravity"] = [estimate_text(x.centre_of_gravity) for x in found]
+        rows["KL from uniform, bits"] = [estimate_text(x.kl) for x in found]
     return Measure(
         "mix",
         "probes on mixes of layers 0 to k",
@@ -133,14 +133,16 @@ def _head(result: Result, metric: str) -> str:
     return f"{result.task.name} ({METRIC_NAMES.get(metric, metric)})"
 
 
-def _between(value: float | None, bounds: Interval, metric: str) -> str:
+def between(value: float | None, bounds: Interval, metric: str) -> str:
+    """A score, ± half its interval if it has one."""
     text = shown(value, metric)
     return text if bounds is None else f"{text} ± {shown((bounds[1] - bounds[0]) / 2, metric)}"
 
 
-def _estimate(estimate: Estimate) -> str:
+def estimate_text(estimate: Estimate) -> str:
+    """A value and its interval, or why there is none."""
     if estimate.value is None:
         return f"undefined: {estimate.missing}"
     if estimate.interval is None:
-        return f"{estimate.value:.2f}"
-    return f"{estimate.value:.2f} [{estimate.interval[0]:.2f}, {estimate.interval[1]:.2f}]"
+        return f"{estimate.value:z.2f}"
+    return f"{estimate.value:z.2f} [{estimate.interval[0]:z.2f}, {estimate.interval[1]:z.2f}]"

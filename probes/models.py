@@ -232,6 +232,12 @@ def random_prefix(seed: int) -> str:
     return f"random-{seed}:" if seed else RANDOM
 
 
+def pretrained_name(name: str) -> str:
+    """The name of the model that a random twin is a twin of; any other name as it is."""
+    match = _RANDOM_NAME.fullmatch(name)
+    return match["model"] if match else name
+
+
 def _digest(folder: Path, seed: int | None) -> str:
     patterns = (*_SETTINGS, *_WEIGHTS) if seed is None else _SETTINGS
     files = sorted({path for pattern in patterns for path in folder.glob(pattern)})

@@ -91,7 +91,10 @@ def shown(value: float | None, metric: str) -> str:
     """A score as tables print it: 94.7 for shares, .766 for correlations."""
     if value is None or np.isnan(value):
         return "–"
-    return f"{100 * value:.1f}" if metric in PERCENT else f"{value:.3f}".replace("0.", ".", 1)
+    if metric in PERCENT:
+        return f"{100 * value:.1f}"
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
 def shown_p(p: float) -> str:

@@ -6,10 +6,16 @@ from probes.config import PROBES
 from probes.models import ModelRecord
 from probes.records import (
     Cell,
+    CodeRecord,
+    ControlRecord,
     CorpusRecord,
     EncodingRecord,
+    Estimate,
     ExampleCounts,
     LayerResult,
+    Localisation,
+    MixResult,
+    Selectivity,
     TaskRecord,
 )
 from probes.results import SCHEMA_VERSION, Result
@@ -93,3 +99,65 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
 def _cell(score, metric):
     given = {metric: score}
     return Cell(seed=0, strength=0.1, stopped=1.0, dev_loss=1.0, dev=given, test=given, groups={})
+
+
+def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=True, **more):
+    """A result with intervals, selectivity, codelengths, groups and mixes."""
+    metric = more.get("metric", "accuracy")
+    given = make_result(
+        task,
+        scores,
+        groups={"seen": 5, "unseen": 4},
+        labels={"a": (5, 5, 5), "b": (4, 4, 4)},
+        **more,
+    )
+    layers = tuple(
+        layer.model_copy(
+            update={
+                "cells": (
+                    layer.cells[0].model_copy(
+                        update={
+                            "selectivity": Selectivity(task=score, control=0.3),
+                            "groups": {"seen": score, "unseen": score - 0.1},
+                        }
+                    ),
+                ),
+                "intervals": {metric: (score - half, score + half)},
+                "selectivity": (score - 0.3 - half, score - 0.3 + half),
+                "codelength": 100 / score,
+                "codelength_interval": (90 / score, 110 / score),
+            }
+        )
+        for layer, score in zip(given.layers, scores, strict=True)
+    )
+    return given.model_copy(
+        update={
+            "layers": layers,
+            "control": ControlRecord(metric=metric, types=9, seen=0.9),
+            "code": CodeRecord(ends=(9,), n_classes=2, uniform_bits=300.0, prior_bits=280.0),
+            "localisation": _localisation(scores, metric, half, located=located),
+        }
+    )
+
+
+def _localisation(scores, metric, half, *, located):
+    mixes = tuple(
+        MixResult(
+            k=k,
+            weights=(1 / (k + 1),) * (k + 1),
+            strength=0.1,
+            dev={metric: score},
+            test={metric: score},
+            intervals={metric: (score - half, score + half)},
+        )
+        for k, score in enumerate(scores)
+    )
+    undefined = Estimate(value=None, interval=None, missing="no gain")
+    return Localisation(
+        mixes=mixes,
+        total_gain=Estimate(value=0.1, interval=(0.05, 0.15)),
+        expected_layer=Estimate(value=1.25, interval=(1.0, 1.5)) if located else undefined,
+        centre_of_gravity=Estimate(value=1.5, interval=(1.25, 1.75)),
+        kl=Estimate(value=0.25, interval=(0.0, 0.5)),
+        seed_weights=(mixes[-1].weights,),
+    )

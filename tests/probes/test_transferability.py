@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from results_by_hand import make_result
 
-from probes.tables import layer_table, layer_tables, markdown
+from probes.markdown import markdown
+from probes.tables import layer_table, layer_tables
 from probes.transferability import agreements, complete, csv_table, ranks
 
 TABLE = pd.DataFrame(

@@ -1,0 +1,1 @@
+"""Figures for papers, at the width of a column."""

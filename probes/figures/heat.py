@@ -1,0 +1,27 @@
+"""Scores by layer and task, after Liu et al. 2019a: a panel per model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from probes.figures.style import COLUMN, saved
+from probes.groups import Group
+from probes.heatmap import panel, scale
+
+
+def draw(path: Path, group: Group, width: float) -> None:
+    """Draw the heat maps of all models of a group."""
+    models = group.models
+    n_columns = min(len(models), 1 if width == COLUMN else 2)
+    n_rows = -(-len(models) // n_columns)
+    n_layers = max(len(u.results[m].layers) for u in group.units for m in u.results)
+    with saved(path, width, 0.4 + n_rows * (0.65 + 0.17 * n_layers)) as figure:
+        panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+        for axes, model in zip(panels, models, strict=False):
+            chosen = [unit.results[model] for unit in group.units if model in unit.results]
+            image = panel(axes, chosen, size=6.2)
+            axes.set_title(model)
+            axes.set_ylabel("layer")
+        for axes in panels[len(models) :]:
+            axes.set_visible(False)
+        scale(figure, image, list(panels), size=6, location="bottom", aspect=40, shrink=0.5)

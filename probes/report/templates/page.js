@@ -1,0 +1,97 @@
+// Tabs, filters, sorting and printing.
+document.documentElement.classList.add("js");
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const data = JSON.parse(document.getElementById("data").textContent);
+const controls = document.getElementById("controls");
+
+// Tabs: arrow keys, Home and End move; the address names the part that is open.
+const tabs = all("[role=tab]");
+function open(tab, focus) {
+  for (const each of tabs) {
+    const chosen = each === tab;
+    each.setAttribute("aria-selected", chosen);
+    each.tabIndex = chosen ? 0 : -1;
+    document.getElementById(each.getAttribute("aria-controls")).classList.toggle("off", !chosen);
+  }
+  tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+  if (focus) tab.focus();
+  history.replaceState(null, "", "#" + tab.getAttribute("aria-controls"));
+}
+tabs.forEach((tab, place) => {
+  tab.addEventListener("click", () => open(tab));
+  tab.addEventListener("keydown", event => {
+    const to = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: -1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    open(tabs.at(to % tabs.length), true);
+  });
+});
+
+// Sorting: numbers descend at first, names ascend; what has no score comes last.
+function sort(head) {
+  const body = head.closest("table").tBodies[0];
+  const numeric = head.cellIndex > 0;
+  const old = head.getAttribute("aria-sort");
+  const up = old ? old === "descending" : !numeric;
+  const value = row => row.cells[head.cellIndex].dataset.value;
+  const order = (a, b) => (numeric ? a - b : a.localeCompare(b)) * (up ? 1 : -1);
+  const rows = [...body.rows].sort((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    return x === "" || y === "" ? (x === "") - (y === "") : order(x, y);
+  });
+  for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", up ? "ascending" : "descending");
+  body.append(...rows);
+}
+for (const button of all(".sortable button")) {
+  button.addEventListener("click", () => sort(button.closest("th")));
+}
+
+// Filters: what they leave out is marked, and is not printed either.
+const matching = new Set();
+function filter() {
+  const words = document.getElementById("search").value.toLowerCase();
+  const twins = document.getElementById("random").checked;
+  matching.clear();
+  data.models.forEach((model, id) => {
+    if (model.label.toLowerCase().includes(words) && (twins || !model.random)) matching.add(id);
+  });
+  const group = document.getElementById("group").value;
+  const task = document.getElementById("task").value;
+  const hide = (name, keeps) => all(`[data-${name}]`).forEach(each => {
+    each.classList.toggle("filtered", !keeps(each.dataset[name]));
+  });
+  hide("model", id => matching.has(Number(id)));
+  hide("group", id => !group || id === group);
+  hide("task", name => !task || name === task);
+  document.getElementById("count").value = `${matching.size} of ${data.models.length} models`;
+  redraw();
+}
+
+if (controls) {
+  // Not every way of choosing an option gives both.
+  for (const kind of ["input", "change"]) controls.addEventListener(kind, filter);
+  controls.addEventListener("submit", event => event.preventDefault());
+  all("[data-draw]").forEach(box => box.addEventListener("change", redraw));
+  all("[data-tick]").forEach(button => button.addEventListener("click", () => {
+    for (const box of all("[data-draw]")) {
+      if (matching.has(Number(box.dataset.draw))) box.checked = button.dataset.tick === "all";
+    }
+    redraw();
+  }));
+  const named = tabs.find(tab => "#" + tab.getAttribute("aria-controls") === location.hash);
+  open(named ?? tabs[0]);
+  filter();
+}
+
+// On paper there are no tabs and nothing to unfold: everything is drawn, at the paper's width.
+let folded = [];
+window.addEventListener("beforeprint", () => {
+  folded = all("details:not([open])");
+  folded.forEach(each => { each.open = true; });
+  all("[data-chart]").filter(place => !place.closest(".filtered")).forEach(place => draw(place, 660));
+});
+window.addEventListener("afterprint", () => {
+  folded.forEach(each => { each.open = false; });
+  redraw();
+});
