@@ -14,7 +14,8 @@ from common.errors import UserError
 from common.files import published
 from probes import __version__
 from probes.claims import CLAIMS
-from probes.commands.claims import NOTE, Report, make_reports
+from probes.claims_report import Report, make_reports
+from probes.commands.claims import NOTE
 from probes.curves import Curves, all_curves
 from probes.groups import Group, Unit, group
 from probes.report import charts, rows
