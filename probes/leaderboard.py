@@ -13,7 +13,7 @@ from common.files import published
 from probes.config import ProbeSpec
 from probes.csv_text import csv_line
 from probes.records import Estimate, Interval, LayerResult
-from probes.results import Result
+from probes.results import Result, uncollected
 from probes.unique import unique_results
 
 INTEGERS = ("random_seed", "project")
@@ -177,7 +177,8 @@ def _bounds(prefix: str, interval: Interval) -> dict[str, float | None]:
 
 def write_leaderboard(output: Path) -> Path:
     """Rebuild `<output>/leaderboard.csv` from all results below `output`."""
-    rows = [row for result in unique_results(output).values() for row in _rows(result)]
+    with uncollected():
+        rows = [row for result in unique_results(output).values() for row in _rows(result)]
     rows.sort(key=lambda row: tuple(row[name] for name in ORDER))
     path = output / "leaderboard.csv"
     with published(path) as temporary:

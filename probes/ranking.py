@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from probes.boards import Board, Candidate
-from probes.metrics import Floats
 from probes.records import Interval
 from probes.results import ALPHA
-from probes.statistics import paired_tests
+from probes.statistics import holm, paired_p
 from probes.stored import Resampled
 
 
@@ -107,18 +108,17 @@ class Ranking:
     def _separated(self, leader: Candidate, others: Sequence[Candidate]) -> list[bool]:
         """Which candidates the data tell from the leader, Holm-corrected over all of them."""
         lead = self._of(leader)
-        differences: list[Floats | None] = []
-        for other in others:
+        p_values = np.full(len(others), np.nan)
+        paired = []
+        for i, other in enumerate(others):
             found = self._of(other)
-            if lead is None or found is None or lead.examples != found.examples:
-                differences.append(None)
-            else:
-                differences.append(found.values[0] - lead.values[0])
+            if lead is not None and found is not None and lead.examples == found.examples:
+                paired.append(i)
+                p_values[i] = paired_p(found.values[0], lead.values[0])
+        p_values = holm(p_values)
         return [
-            self._far(leader, other) if difference is None else p is not None and p < ALPHA
-            for other, difference, (_, p) in zip(
-                others, differences, paired_tests(differences), strict=True
-            )
+            bool(p_values[i] < ALPHA) if i in paired else self._far(leader, other)
+            for i, other in enumerate(others)
         ]
 
     def _far(self, leader: Candidate, other: Candidate) -> bool:

@@ -212,7 +212,7 @@ def find_results(folder: Path) -> dict[Path, Result]:
     One that cannot be read is named and left out: it must not take others with it.
     """
     results = {}
-    with _uncollected():
+    with uncollected():
         for path in sorted(folder.rglob("*-*-????????.json")):
             try:
                 results[path] = read_result(path)
@@ -222,7 +222,7 @@ def find_results(folder: Path) -> dict[Path, Result]:
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Without garbage collection: with many records alive it takes most of the time."""
     enabled = gc.isenabled()
     gc.disable()

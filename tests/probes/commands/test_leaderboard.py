@@ -2,6 +2,8 @@
 
 import io
 import re
+import shutil
+import subprocess
 
 import pandas as pd
 import pytest
@@ -174,3 +176,14 @@ def test_damaged_predictions_are_named_and_take_no_others_with_them(tmp_path, ca
     ]
     assert "not tested: " in captured.err
     assert "not readable" in captured.err
+
+
+def test_latex_compiles(folder, tmp_path, capsys):
+    if shutil.which("pdflatex") is None:
+        pytest.skip("no pdflatex here")
+    tables = printed(capsys, folder, "--format", "latex")
+    start = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
+    (tmp_path / "t.tex").write_text(f"{start}\n{tables}\n\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
