@@ -7,6 +7,7 @@ cell r · S + s has set r and seed s; there are K = R · S.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -118,6 +119,20 @@ def best_per_seed(fitted: Fit, n_seeds: int, keep: int) -> Fit:
         fitted.strength[layer, cell],
         fitted.stopped[layer, cell],
         fitted.dev_loss[layer, cell],
+    )
+
+
+def of_seeds(fits: Sequence[Fit]) -> Fit:
+    """The fits of S seeds, each of a cell per label set (L, R), as one (L, R · S)."""
+
+    def together(parts: Sequence[Tensor]) -> Tensor:
+        return torch.stack(list(parts), 2).flatten(1, 2)
+
+    return Fit(
+        [together(parts) for parts in zip(*(f.parameters for f in fits), strict=True)],
+        together([f.strength for f in fits]),
+        together([f.stopped for f in fits]),
+        together([f.dev_loss for f in fits]),
     )
 
 

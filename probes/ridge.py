@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from probes.cells import Batches, Fit, blocks, mean_loss
+from probes.cells import Batches, Fit, blocks, mean_loss, of_seeds
 from probes.heads import Linear, Parameters, SquaredError
 
 
@@ -34,18 +32,7 @@ def ridge(train: Batches, dev: Batches, grid: Tensor, n_seeds: int) -> Fit:
         dev_loss = mean_loss(head, loss, parameters, dev.of_cells(cells))
         same = strengths.to(dev_loss).expand_as(dev_loss)
         fits.append(Fit(parameters, same, torch.ones_like(dev_loss), dev_loss))
-    # From (L, R) of each seed to (L, R · S).
-    return Fit(
-        [_side_by_side(parts) for parts in zip(*(f.parameters for f in fits), strict=True)],
-        _side_by_side([f.strength for f in fits]),
-        _side_by_side([f.stopped for f in fits]),
-        _side_by_side([f.dev_loss for f in fits]),
-    )
-
-
-def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """One (L, R, …) for each of S seeds → (L, R · S, …)."""
-    return torch.stack(list(parts), 2).flatten(1, 2)
+    return of_seeds(fits)
 
 
 class _Path:

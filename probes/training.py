@@ -26,6 +26,7 @@ from probes.cells import (
     blocks,
     bootstrap_weights,
     mean_loss,
+    of_seeds,
 )
 from probes.config import ProbeSpec
 from probes.features import Features
@@ -65,15 +66,22 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
     schedule = _Schedule(spec.step, share=spec.search)
     search = trainer.run(start, grid.expand(n_layers, -1), schedule)
     coarse = best_per_seed(search, 1, len(grid))
-    strength, schedule = coarse.strength, _Schedule(spec.step, checks=spec.checks)
-    start = head.initial(n_layers, seeds * n_sets, n_features, max(1, n_outputs))
     if spec.family == "linear":
-        strength = _between(grid, search.dev_loss)[:, None]
-        schedule = _near_the_end(spec)
+        start = head.initial(n_layers, seeds * n_sets, n_features, n_outputs)
         for all_cells, best in zip(start, coarse.parameters, strict=True):
             all_cells[:, : len(seeds)] = best
-    strengths = strength.expand(-1, len(train.labels)).contiguous()
-    return _Trainer(train, dev, head, loss, spec).run(start, strengths, schedule)
+        strengths = _between(grid, search.dev_loss)[:, None].expand(-1, len(train.labels))
+        trainer = _Trainer(train, dev, head, loss, spec)
+        return trainer.run(start, strengths.contiguous(), _near_the_end(spec))
+    fits = []
+    strengths = coarse.strength.expand(-1, n_sets).contiguous()
+    for place, seed in enumerate(seeds):
+        # Where an MLP ends depends on the order of its batches too: each seed has its own.
+        cells = slice(place, None, len(seeds))
+        trainer = _Trainer(train.of_cells(cells), dev.of_cells(cells), head, loss, spec)
+        start = head.initial(n_layers, [seed] * n_sets, n_features, max(1, n_outputs))
+        fits.append(trainer.run(start, strengths, _Schedule(spec.step, checks=spec.checks), seed))
+    return of_seeds(fits)
 
 
 @kept_memory()
@@ -187,7 +195,7 @@ class _Trainer:
     ) -> None:
         self.train, self.dev, self.head, self.loss, self.spec = train, dev, head, loss, spec
 
-    def run(self, start: Parameters, strengths: Tensor, schedule: _Schedule) -> Fit:
+    def run(self, start: Parameters, strengths: Tensor, schedule: _Schedule, order: int = 0) -> Fit:
         """One schedule for cells (layer, k).
 
         Of each cell the parameters with the least dev loss are returned; without dev, the last.
@@ -195,6 +203,7 @@ class _Trainer:
         Args:
             start: starting parameters. Leading dimensions (L, K).
             strengths: shape (L, K).
+            order: seed of the order of batches.
         """
         train, device = self.train.joined(schedule.join), self.train.features.device
         parameters = [p.to(device, copy=True).contiguous() for p in start]
@@ -213,7 +222,7 @@ class _Trainer:
             torch.zeros_like(strengths),
             torch.full_like(strengths, math.inf),
         )
-        for step, (part, meant) in enumerate(islice(shuffled_batches(train), n_steps), 1):
+        for step, (part, meant) in enumerate(islice(shuffled_batches(train, order), n_steps), 1):
             x = train.features.block(part)
             here = weights[:, part] * meant
             labels = train.labels[:, part]
@@ -249,7 +258,7 @@ class _Trainer:
         )
 
 
-def shuffled_batches(train: Batches) -> Iterator[tuple[slice, Tensor]]:
+def shuffled_batches(train: Batches, order: int = 0) -> Iterator[tuple[slice, Tensor]]:
     """Batches without end, shuffled anew for each pass.
 
     All are read as wide as the widest, since products are compiled for each shape anew.
@@ -264,7 +273,7 @@ def shuffled_batches(train: Batches) -> Iterator[tuple[slice, Tensor]]:
     meant = (places >= bounds[:-1, None]) & (places < bounds[1:, None])
     parts = [slice(start, start + width) for start in starts.tolist()]
     meant = meant.to(train.features.device)
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(order)
     while True:
         for batch in torch.randperm(len(parts), generator=generator).tolist():
             yield parts[batch], meant[batch]

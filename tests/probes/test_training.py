@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from probes.config import PROBES
 from probes.features import Held
 from probes.heads import MLP, CrossEntropy, Linear, SquaredError
 from probes.memory import group_layers
-from probes.training import _between, fit, fit_given, predict
+from probes.training import _between, fit, fit_given, predict, shuffled_batches
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 
@@ -345,3 +346,22 @@ def test_batches_never_split_a_sentence():
     # Near equal: no small rest whose examples would be stepped on more often.
     bounds = batch_bounds(torch.arange(3985), 512)
     assert set(np.diff(bounds)) == {498, 499}
+
+
+def test_seeds_of_an_mlp_have_orders_of_their_own_and_do_not_meet(data):
+    train, dev = data[0].of_cells(slice(0, 1)), data[1].of_cells(slice(0, 1))
+    orders = (islice(shuffled_batches(train, order), 8) for order in (0, 1))
+    first, second = ([part.start for part, _ in order] for order in orders)
+    assert first != second
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
+    alone = fit(train, dev, N_CLASSES, spec, [0])
+    both = fit(twice(train), twice(dev), N_CLASSES, spec, [0, 1])
+    for one, two in zip(alone.parameters, both.parameters, strict=True):
+        torch.testing.assert_close(one[:, 0], two[:, 0])
+        assert not torch.allclose(two[:, 0], two[:, 1], atol=1e-3)
+
+
+def twice(batches):
+    return replace(
+        batches, labels=batches.labels.expand(2, -1), weights=batches.weights.expand(2, -1)
+    )
