@@ -288,6 +288,7 @@ def run(tiny_bert, tmp_path, **settings):
         output=tmp_path / "r",
         cache_dir=tmp_path / "c",
         device="cpu",
+        quick=True,
         **settings,
     )
 

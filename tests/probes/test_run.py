@@ -14,7 +14,7 @@ from PIL import Image
 import probes
 from common.errors import UserError
 from probes import layer_files
-from probes.config import validate
+from probes.config import PROBES, validate
 from probes.leaderboard import COLUMNS
 from probes.results import SCHEMA_VERSION, read_result
 
@@ -464,7 +464,10 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
         assert a.kl.value == pytest.approx(b.kl.value, abs=0.02)
 
 
-def test_localisation_is_written_where_all_layers_are_fitted(tiny_bert, tmp_path):
+def test_localisation_is_written_where_all_layers_are_fitted(tiny_bert, tmp_path, monkeypatch):
+    # Long enough for the probe on layer 0 to end where that of the first mix does.
+    long = PROBES["linear"].model_copy(update={"min_steps": 1200})
+    monkeypatch.setitem(PROBES, "linear", long)
     settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "seeds": 2}
     settings |= {"quick": False, "twins": 0}
     whole = run(tiny_bert, tmp_path, **settings)
