@@ -57,7 +57,7 @@ def main() -> None:
     print("| --- | --- | --- | --- |")
     for (model, task), group in groupby(sorted(found.values(), key=unit), key=unit):
         by_family = {result.probe.family: result for result in group}
-        if by_family.keys() != {"linear", "mlp"}:
+        if by_family.keys() != {"linear", "mlp"} or any(r.quick for r in by_family.values()):
             continue
         linear, mlp = by_family["linear"], by_family["mlp"]
         rho = " / ".join(filter(None, (correlation(linear), correlation(mlp)))) or "–"
