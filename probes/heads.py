@@ -16,6 +16,7 @@ matrices, biases left out.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
@@ -26,14 +27,16 @@ Parameters = list[Tensor]
 """Alternating weights and biases, each with leading dimensions (L, K)."""
 
 
-class Head(Protocol):
+class Head(ABC):
     """A family of probes."""
 
+    @abstractmethod
     def initial(
         self, n_layers: int, seeds: list[int], n_features: int, n_outputs: int
     ) -> Parameters:
         """Starting parameters, cell k drawn from `seeds[k]` alone."""
 
+    @abstractmethod
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """Logits or predictions. Shape (L, K, C, N)."""
 
@@ -41,14 +44,23 @@ class Head(Protocol):
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> Parameters:
         """Gradient of the loss; `errors_of` gives its derivative by outputs (L, K, C, N)."""
+        return self._backward(parameters, features, errors_of)[0]
 
     def gradients(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> tuple[Parameters, Tensor]:
         """The same, and the gradient by features, summed over cells (L, N, H)."""
+        gradient, errors = self._backward(parameters, features, errors_of)
+        return gradient, _gradient_by_input(errors, parameters[0])
+
+    @abstractmethod
+    def _backward(
+        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+    ) -> tuple[Parameters, Tensor]:
+        """The gradient, and the derivative by the outputs of the first product."""
 
 
-class Linear:
+class Linear(Head):
     """f(x) = W x + b: multinomial logistic regression, or linear regression."""
 
     def initial(
@@ -63,28 +75,15 @@ class Linear:
         weight, bias = parameters
         return _shared_input(features, weight, bias)
 
-    def gradient(
-        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
-    ) -> Parameters:
-        """See `Head`."""
-        return self._backward(parameters, features, errors_of)[0]
-
-    def gradients(
-        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
-    ) -> tuple[Parameters, Tensor]:
-        """See `Head`."""
-        gradient, errors = self._backward(parameters, features, errors_of)
-        return gradient, _gradient_by_input(errors, parameters[0])
-
     def _backward(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> tuple[Parameters, Tensor]:
-        """The gradient, and the derivative by the outputs of the first product."""
+        """See `Head`."""
         errors = errors_of(self.outputs(parameters, features))
         return [_shared_input_gradient(features, errors), errors.sum(-1)], errors
 
 
-class MLP:
+class MLP(Head):
     """f(x) = V relu(U x + a) + b with one hidden layer of `hidden` units."""
 
     def __init__(self, hidden: int) -> None:
@@ -118,23 +117,10 @@ class MLP:
         """See `Head`."""
         return self._top(parameters, self._hidden(parameters, features))
 
-    def gradient(
-        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
-    ) -> Parameters:
-        """See `Head`."""
-        return self._backward(parameters, features, errors_of)[0]
-
-    def gradients(
-        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
-    ) -> tuple[Parameters, Tensor]:
-        """See `Head`."""
-        gradient, errors = self._backward(parameters, features, errors_of)
-        return gradient, _gradient_by_input(errors, parameters[0])
-
     def _backward(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> tuple[Parameters, Tensor]:
-        """The gradient, and the derivative by the outputs of the first product."""
+        """See `Head`."""
         hidden = self._hidden(parameters, features)
         errors = errors_of(self._top(parameters, hidden))
         top = [torch.matmul(errors, hidden.transpose(-1, -2)), errors.sum(-1)]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from probes.metrics import Floats, Gold, metrics
-from probes.records import Estimate, Interval, Localisation, MixResult
+from probes.records import Estimate, Localisation, MixResult
 from probes.scoring import Scorer
-from probes.statistics import LEVEL, MIN_SENTENCES, interval, replicates, resample
+from probes.statistics import LEVEL, MIN_SENTENCES, bounds, interval, replicates, resample
 
 FEW_SENTENCES = f"fewer than {MIN_SENTENCES} test sentences"
 NO_SCORE = "the metric is undefined on test"
@@ -68,12 +68,12 @@ def located(scores: Floats, values: Floats | None) -> tuple[Estimate, Estimate]:
             Estimate(value=total, interval=None, missing=FEW_SENTENCES),
             Estimate(value=None, interval=None, missing=FEW_SENTENCES),
         )
-    bounds = _pair(interval(values[-1] - values[0]))
-    gain = Estimate(value=total, interval=bounds, missing=None if bounds else NO_SCORE)
-    if bounds is None or bounds[0] <= 0:
-        return gain, Estimate(value=None, interval=None, missing=NO_GAIN if bounds else NO_SCORE)
+    between = bounds(interval(values[-1] - values[0]))
+    gain = Estimate(value=total, interval=between, missing=None if between else NO_SCORE)
+    if between is None or between[0] <= 0:
+        return gain, Estimate(value=None, interval=None, missing=NO_GAIN if between else NO_SCORE)
     layer = float(expected_layer(scores))
-    return gain, Estimate(value=layer, interval=_pair(interval(expected_layer(values))))
+    return gain, Estimate(value=layer, interval=bounds(interval(expected_layer(values))))
 
 
 def over_seeds(values: Floats, most: float) -> Estimate:
@@ -111,7 +111,7 @@ def measure(
     n_layers = weights.shape[1]
     gold, names = scorers["test"].gold, scorers["test"].names
     values = _resampled(gold, names, predicted["test"])
-    bounds = {name: interval(found) for name, found in values.items()}
+    intervals = {name: interval(found) for name, found in values.items()}
     scores = {split: scorers[split].scores(rows) for split, rows in predicted.items()}
     mixes = tuple(
         MixResult(
@@ -120,7 +120,7 @@ def measure(
             strength=strengths[k],
             dev=scores["dev"][k],
             test=scores["test"][k],
-            intervals={name: _pair(bounds[name][k]) if bounds else None for name in names},
+            intervals={name: bounds(intervals[name][k]) if intervals else None for name in names},
         )
         for k in range(n_layers)
     )
@@ -143,8 +143,3 @@ def _resampled(gold: Gold, names: Sequence[str], rows: NDArray[Any]) -> dict[str
         return {}
     draws = resample(gold.n_sentences)
     return {name: replicates(metrics.get(name), gold, rows, draws) for name in names}
-
-
-def _pair(bounds: Floats) -> Interval:
-    low, high = bounds.tolist()
-    return None if np.isnan(low) else (low, high)

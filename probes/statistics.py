@@ -8,6 +8,7 @@ cell of a split is scored on the same resamples, so that differences are paired.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +22,17 @@ MIN_SENTENCES = 20
 _SEED = 0
 
 
+@lru_cache(maxsize=1)
 def resample(n_sentences: int, n: int = RESAMPLES, seed: int = _SEED) -> NDArray[np.float32]:
-    """How often each sentence is drawn in each resample of as many. Shape (n, n_sentences)."""
+    """How often each sentence is drawn in each resample of as many. Shape (n, n_sentences).
+
+    The last one is kept, since a test set is resampled for every metric, measure and model.
+    """
     rng = np.random.default_rng(seed)
     even = np.full(n_sentences, 1 / n_sentences)
-    return rng.multinomial(n_sentences, even, size=n).astype(np.float32)
+    draws = rng.multinomial(n_sentences, even, size=n).astype(np.float32)
+    draws.flags.writeable = False
+    return draws
 
 
 def replicates(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -46,10 +45,6 @@ def gold_of(result: Result, arrays: Arrays) -> Gold:
         punctuation=arrays["punctuation"],
         unseen=tuple(arrays["unseen"].tolist()),
     )
-
-
-_draws = lru_cache(maxsize=1)(resample)
-"""Drawing takes longer than scoring, and models are compared on one test set after another."""
 
 
 class Resampled(NamedTuple):
@@ -101,7 +96,7 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | 
     for name in ("gold", "sentence"):
         digest.update(f"{arrays[name].dtype} {arrays[name].shape}".encode())
         digest.update(np.ascontiguousarray(arrays[name]).data)
-    draws = _draws(gold.n_sentences)
+    draws = resample(gold.n_sentences)
     return Resampled(digest.hexdigest(), replicates(metric, gold, predicted, draws))
 
 
