@@ -34,7 +34,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from data.find import find_corpus
 from probes.config import PROBES, default_cache, default_data_dir
 from probes.examples import collect_examples
-from probes.precision import fast_products
+from probes.precision import product_dtype
 from probes.probing import probe
 from probes.store import Vectors
 from tasks.builtin import tasks
@@ -53,8 +53,7 @@ def main() -> None:
         vectors.layer(layer)  # Checksums are verified once, outside the timings of either side.
     rows = {split: examples.rows(split, view, vectors)[0][:, 0] for split in examples.splits}
     labels = {split: examples.targets(split) for split in examples.splits}
-    with fast_products():
-        precision = torch.get_float32_matmul_precision()
+    precision = product_dtype(torch.device("cpu"))
     print(
         f"{options.model}, {options.corpus}, UPOS, {vectors.n_layers} layers · "
         f"{torch.get_num_threads()} threads · products while training: {precision} · "

@@ -6,8 +6,9 @@ Nothing here grows with the corpus but the spans themselves: the vectors stay in
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,27 +16,36 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.alignment import Ints
+from probes.precision import product_dtype
 
 _CACHED_ROWS = 1 << 10
 """Rows that are read, averaged and standardised while they are in the processor's cache."""
 
 
-class Features(Protocol):
-    """Standardised features of one split's examples at L layers."""
+class Features(ABC):
+    """Standardised features of one split's examples at L layers.
+
+    Attributes:
+        device: where blocks lie.
+    """
+
+    device: torch.device
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, int, int]:
         """L layers, N examples, H features."""
 
-    @property
-    def device(self) -> torch.device:
-        """Where blocks lie."""
-
+    @abstractmethod
     def block(self, part: slice) -> Tensor:
         """Consecutive examples, float32. Shape (L, n, H)."""
 
+    def rounded(self, part: slice) -> Tensor:
+        """The same for the products of a training step, in their precision."""
+        return self.block(part).to(product_dtype(self.device))
 
-class Held:
+
+class Held(Features):
     """Features in the device's memory."""
 
     def __init__(self, values: Tensor) -> None:
@@ -53,7 +63,7 @@ class Held:
         return self.values[:, part]
 
 
-class Part:
+class Part(Features):
     """Consecutive examples of other features."""
 
     def __init__(self, whole: Features, part: slice) -> None:
@@ -69,11 +79,18 @@ class Part:
 
     def block(self, part: slice) -> Tensor:
         """See `Features`."""
+        return self._whole.block(self._of_whole(part))
+
+    def rounded(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self._whole.rounded(self._of_whole(part))
+
+    def _of_whole(self, part: slice) -> slice:
         start, stop, _ = part.indices(self._stop - self._start)
-        return self._whole.block(slice(self._start + start, self._start + stop))
+        return slice(self._start + start, self._start + stop)
 
 
-class Streamed:
+class Streamed(Features):
     """Features made anew from the mapped vectors each time a block is asked for.
 
     Args:

@@ -43,15 +43,30 @@ class Head(ABC):
     def gradient(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> Parameters:
-        """Gradient of the loss; `errors_of` gives its derivative by outputs (L, K, C, N)."""
-        return self._backward(parameters, features, errors_of)[0]
+        """Gradient of the loss; `errors_of` gives its derivative by outputs (L, K, C, N).
+
+        Products are computed in the precision of the features; everything else is float32.
+        """
+        return self._rounded(parameters, features, errors_of)[0]
 
     def gradients(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> tuple[Parameters, Tensor]:
         """The same, and the gradient by features, summed over cells (L, N, H)."""
-        gradient, errors = self._backward(parameters, features, errors_of)
-        return gradient, _gradient_by_input(errors, parameters[0])
+        gradient, errors = self._rounded(parameters, features, errors_of)
+        by_features = _gradient_by_input(errors, parameters[0].to(features.dtype))
+        return gradient, by_features.float()
+
+    def _rounded(
+        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+    ) -> tuple[Parameters, Tensor]:
+        dtype = features.dtype
+        gradient, errors = self._backward(
+            [p.to(dtype) for p in parameters],
+            features,
+            lambda outputs: errors_of(outputs.float()).to(dtype),
+        )
+        return [g.float() for g in gradient], errors
 
     @abstractmethod
     def _backward(
@@ -124,8 +139,8 @@ class MLP(Head):
         hidden = self._hidden(parameters, features)
         errors = errors_of(self._top(parameters, hidden))
         top = [torch.matmul(errors, hidden.transpose(-1, -2)), errors.sum(-1)]
-        # The sign of a rectified unit is its derivative.
-        hidden_errors = torch.matmul(parameters[2].transpose(-1, -2), errors).mul_(hidden.sign_())
+        by_hidden = torch.matmul(parameters[2].transpose(-1, -2), errors)
+        hidden_errors = torch.ops.aten.threshold_backward(by_hidden, hidden, 0)
         bottom = [_shared_input_gradient(features, hidden_errors), hidden_errors.sum(-1)]
         return [*bottom, *top], hidden_errors
 

@@ -18,6 +18,7 @@ from probes.features import Features, Held, Streamed, mapped_tensor, standard_sc
 from probes.memory import group_layers
 from probes.projection import projected
 from probes.scoring import Scorer
+from probes.scratch import Scratch
 from probes.store import Vectors
 from probes.views import View
 
@@ -83,9 +84,11 @@ class Material:
         }
         if self._project is not None:
             found = projected(found, self._project, len(self._rows["train"]))
-        if not hold:
-            return found
-        return {split: Held(features.block(slice(None))) for split, features in found.items()}
+        if hold:
+            return {split: Held(features.block(slice(None))) for split, features in found.items()}
+        if self.device.type == "cpu":
+            found["train"] = Scratch(found["train"], self._vectors.folder.parent)
+        return found
 
     def batches(self, split: str, features: Features) -> Batches:
         """Train or dev for every cell; an example whose label train lacks weighs nothing."""

@@ -21,10 +21,10 @@ def available(device: torch.device) -> int:
     """Bytes that training may take on `device` unless it is told: a share of what is free."""
     if device.type == "cuda":
         return int(_SHARE * torch.cuda.mem_get_info(device)[0])
-    return int(_SHARE * _free())
+    return int(_SHARE * free_memory())
 
 
-def _free() -> int:
+def free_memory() -> int:
     """Bytes of main memory that can be had without swapping; of all of it where none can tell."""
     info = Path("/proc/meminfo")
     if info.exists():

@@ -41,7 +41,7 @@ _STEP = 0.06
 """Adam's step for a at the start; it falls to 0 quadratically, as the probe's does."""
 
 
-class Mixed:
+class Mixed(Features):
     """Features of C mixes, made from those of J layers block by block.
 
     Args:
@@ -140,7 +140,7 @@ def learn_mixes(
     best = logits.detach().softmax(1)
     least = torch.full((len(seeds),), math.inf, device=device)
     for step, (part, meant) in enumerate(islice(shuffled_batches(train), n_steps), 1):
-        x = train.features.block(part)
+        x = train.features.rounded(part)
         here = weights[..., part] * meant
         errors = partial(loss.errors, labels=train.labels[:, part], weights=here)
         *gradients, logits.grad = _gradients(head, parameters, logits, overlap, x, errors)
@@ -177,8 +177,9 @@ def _gradients(
     """
     scales = mix_scales(logits.softmax(1), overlap)
     # Mixes themselves are products so thin that nothing is gained by rounding them.
-    mixed = mix(x, scales.detach())
+    layers = x.float()
+    mixed = mix(layers, scales.detach()).to(x.dtype)
     with fast_products():
         gradients, by_mixed = head.gradients(parameters, mixed, errors_of)
-    by_scales = by_mixed.flatten(1) @ x.flatten(1).T
+    by_scales = by_mixed.flatten(1) @ layers.flatten(1).T
     return *gradients, *torch.autograd.grad(scales, logits, by_scales)

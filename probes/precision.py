@@ -1,4 +1,9 @@
-"""How exactly matrix products are computed while probes train."""
+"""How exactly matrix products are computed while probes train.
+
+Factors are rounded where the processor gains by it; sums stay float32, and so do the parameters
+themselves. That is bf16 on a CPU with matrix units for it, TF32 on a GPU. It is far below the noise
+of a batch, and used for the steps of training alone: losses and predictions are computed in full.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,17 @@ from functools import cache
 import torch
 
 
+def product_dtype(device: torch.device) -> torch.dtype:
+    """What the factors of a training step's products are rounded to."""
+    rounds = device.type == "cpu" and _has_matrix_units()
+    return torch.bfloat16 if rounds else torch.float32
+
+
 @contextmanager
 def fast_products() -> Iterator[None]:
-    """Let float32 products round their factors, where the processor gains by it.
-
-    That is bf16 on a CPU with matrix units for it (4 to 5 times faster), TF32 on a GPU; sums stay
-    float32. It is far below the noise of a batch, and used for the steps of training alone:
-    losses and predictions are computed in full.
-    """
+    """Let float32 products be TF32 on a GPU."""
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium" if _has_matrix_units() else "high")
+    torch.set_float32_matmul_precision("high")
     try:
         yield
     finally:

@@ -17,7 +17,7 @@ from probes.features import Features
 _SEED = 0
 
 
-class Projected:
+class Projected(Features):
     """Features of which every span's vector is projected, and standardised again.
 
     Args:

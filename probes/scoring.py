@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,19 +77,30 @@ def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str
     among the training examples of an example's type, backing off to the former for a type that
     train lacks. Ties go to the label that comes first.
     """
-    of = _most_frequent if examples.classes else np.mean
-    by_type: dict[str, list[Any]] = defaultdict(list)
-    for example, label in zip(examples.splits["train"].examples, train_labels, strict=True):
-        by_type[example.type].append(label)
-    overall = of(train_labels)
-    said = {name: of(np.asarray(labels)) for name, labels in by_type.items()}
+    of = _most_frequent if examples.classes else _mean
+    names = [example.type for example in examples.splits["train"].examples]
+    code = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    overall = of(train_labels, np.zeros(len(names), dtype=np.int64))
+    by_type = of(train_labels, np.array([code[name] for name in names]))
+    said = dict(zip(code, by_type, strict=True))
     types = [example.type for example in examples.splits["test"].examples]
-    rules = np.array([[overall] * len(types), [said.get(name, overall) for name in types]])
+    rules = np.array([[*overall] * len(types), [said.get(name, *overall) for name in types]])
     return dict(zip(("majority", "type majority"), test.scores(rules), strict=True))
 
 
-def _most_frequent(labels: Array) -> int:
-    return int(np.bincount(labels).argmax())
+def _mean(labels: Array, group: Array) -> Array:
+    """Mean label of each group 0 to G - 1."""
+    means: Array = np.bincount(group, labels) / np.bincount(group)
+    return means
+
+
+def _most_frequent(labels: Array, group: Array) -> Array:
+    """Most frequent label of each group 0 to G - 1, of several the first."""
+    (group, labels), counts = np.unique([group, labels], axis=1, return_counts=True)
+    order = np.lexsort((labels, -counts, group))
+    _, first = np.unique(group[order], return_index=True)
+    most: Array = labels[order][first]
+    return most
 
 
 def references(examples: Examples, test: Scorer) -> dict[str, Scores]:

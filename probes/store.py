@@ -68,7 +68,7 @@ class Vectors:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self.manifest: dict[str, Any] = read_manifest(folder)
         with suppress(OSError):  # a cache that can only be read
             os.utime(folder)
@@ -91,10 +91,10 @@ class Vectors:
         return array
 
     def _verify(self, name: str) -> Path:
-        path = self._folder / name
+        path = self.folder / name
         if name not in self._verified:
             if (damage := damage_of(path, self.manifest["files"][name])) is not None:
-                raise UserError(f"{path}: {damage}; {_remedy(self._folder)}")
+                raise UserError(f"{path}: {damage}; {_remedy(self.folder)}")
             self._verified.add(name)
         return path
 

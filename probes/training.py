@@ -223,7 +223,7 @@ class _Trainer:
             torch.full_like(strengths, math.inf),
         )
         for step, (part, meant) in enumerate(islice(shuffled_batches(train, order), n_steps), 1):
-            x = train.features.block(part)
+            x = train.features.rounded(part)
             here = weights[:, part] * meant
             labels = train.labels[:, part]
             errors = partial(self.loss.errors, labels=labels, weights=here)

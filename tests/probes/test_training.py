@@ -1,8 +1,6 @@
 """Batched probes against scikit-learn and closed forms on the same numbers."""
 
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -279,26 +277,16 @@ def test_scores_do_not_depend_on_the_layers_fitted_beside(data):
     assert (a != b).sum() <= 2
 
 
-@contextmanager
-def products(precision):
-    """As `fast_products`, whatever the processor gains by it."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(precision)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
 @pytest.mark.parametrize("family", ["linear", "mlp"])
 def test_rounded_products_in_training_give_the_same_probe(data, family, monkeypatch):
     train, dev = data
     spec = PROBES[family].model_copy(update={"min_steps": 300})
     fitted = {}
-    for precision in ("medium", "highest"):
-        monkeypatch.setattr("probes.training.fast_products", partial(products, precision))
-        fitted[precision] = fit(train, dev, N_CLASSES, spec, [0])
-    a, b = fitted["medium"], fitted["highest"]
+    for dtype in (torch.bfloat16, torch.float32):
+        monkeypatch.setattr("probes.features.product_dtype", lambda device, to=dtype: to)
+        fitted[dtype] = fit(train, dev, N_CLASSES, spec, [0])
+    a, b = fitted.values()
+    assert not torch.equal(a.dev_loss, b.dev_loss)
     torch.testing.assert_close(a.dev_loss, b.dev_loss, rtol=2e-3, atol=0)
     ours, exact = (predict(f, dev.features, N_CLASSES, spec) for f in (a, b))
     assert (ours != exact).sum() <= 4  # of 2 layers × 500

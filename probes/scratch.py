@@ -1,0 +1,82 @@
+"""Features of a training set, made once and then read in every pass of training.
+
+Gathering, averaging and standardising a block takes longer than the products on it. What a pass
+reads is therefore written, rounded as products round it, to a file without a name beside the
+store, which is mapped and goes with the process. Main memory does not grow by it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from probes.cells import blocks
+from probes.features import Features, mapped_tensor
+from probes.memory import free_memory
+from probes.precision import product_dtype
+
+_DISK, _MEMORY = 0.25, 0.5
+"""Of the free disk, and of the free memory that is to hold it, the share that a file may take."""
+
+
+class Scratch(Features):
+    """Other features, whose rounded blocks are written to a file at first use.
+
+    Where the file has no room, blocks are made anew each time; no number depends on it.
+
+    Args:
+        folder: where the file goes.
+    """
+
+    def __init__(self, whole: Features, folder: Path) -> None:
+        self._whole, self._folder = whole, folder
+        self.device = whole.device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        return self._whole.shape
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self._whole.block(part)
+
+    def rounded(self, part: slice) -> Tensor:
+        """See `Features`."""
+        values = self._written
+        return self._whole.rounded(part) if values is None else values[:, part].contiguous()
+
+    @cached_property
+    def _written(self) -> Tensor | None:
+        """The rounded blocks, mapped. Shape (L, N, H)."""
+        dtype = product_dtype(self.device)
+        n_layers, n_examples, n_features = self.shape
+        size = n_layers * n_examples * n_features * dtype.itemsize
+        if size > _MEMORY * free_memory() or size > _DISK * shutil.disk_usage(self._folder).free:
+            return None
+        try:
+            with tempfile.TemporaryFile(dir=self._folder) as file:
+                return self._write(file, dtype)
+        except OSError:  # A cache that is only read, or a disk that filled up meanwhile.
+            return None
+
+    def _write(self, file: IO[bytes], dtype: torch.dtype) -> Tensor:
+        n_layers, n_examples, n_features = self.shape
+        # numpy has no bf16: bytes are moved as integers.
+        number = torch.int16 if dtype.itemsize == 2 else torch.int32
+        for part in blocks(n_examples):
+            values = self._whole.rounded(part).contiguous().view(number).numpy()
+            for layer, rows in enumerate(values):
+                file.seek((layer * n_examples + part.start) * n_features * dtype.itemsize)
+                file.write(rows)
+        file.flush()
+        shape = (n_layers, n_examples, n_features)
+        mapped = np.memmap(file, dtype=values.dtype, mode="r", shape=shape)
+        return mapped_tensor(mapped).view(dtype)
