@@ -196,7 +196,7 @@ def _prepare(config: RunConfig, chosen: Sequence[Task]) -> None:
     if config.device != MAP:
         pick_device(config.device)
     for task in chosen:
-        require_metrics((task.metric, *task.also))
+        require_metrics(task)
 
 
 def _choose_tasks(config: RunConfig, corpus: LazyCorpus) -> tuple[list[Task], dict[str, str]]:
