@@ -83,24 +83,26 @@ def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str
 
     "majority": the most frequent training label, or the training mean; "type majority": the same
     among the training examples of an example's type, backing off to the former for a type that
-    train lacks. For multi-label, the most frequent set. Ties go to the label that comes first.
+    train lacks. Ties go to the label that comes first. For multi-label it is every label that more
+    than half of them have, as of a probe that knows nothing but frequencies: the most frequent set
+    may well be the empty one, which has no F1.
     """
-    of = _most_frequent if examples.classes else np.mean
     by_type: dict[str, list[Any]] = defaultdict(list)
     for example, label in zip(examples.splits["train"].examples, train_labels, strict=True):
         by_type[example.type].append(label)
-    overall = of(train_labels)
-    said = {name: of(np.asarray(labels)) for name, labels in by_type.items()}
+    overall = _typical(train_labels, examples)
+    said = {name: _typical(np.asarray(labels), examples) for name, labels in by_type.items()}
     types = [example.type for example in examples.splits["test"].examples]
     rules = np.array([[overall] * len(types), [said.get(name, overall) for name in types]])
-    if examples.members is not None:
-        classes = examples.members[:, : len(examples.classes)]
-        rules = np.packbits(classes, axis=-1)[rules]
     return dict(zip(("majority", "type majority"), test.scores(rules), strict=True))
 
 
-def _most_frequent(labels: Array) -> int:
-    return int(np.bincount(labels).argmax())
+def _typical(labels: Array, examples: Examples) -> Any:
+    """What to say, as a prediction, where no more is known than these labels of train."""
+    if examples.members is not None:
+        share = examples.members[labels, : len(examples.classes)].mean(0)
+        return np.packbits(share > 0.5)
+    return int(np.bincount(labels).argmax()) if examples.classes else np.mean(labels)
 
 
 def references(examples: Examples, test: Scorer) -> dict[str, Scores]:
