@@ -23,6 +23,9 @@ from probes.views import View
 
 Array = NDArray[Any]
 
+_LONG = 4
+"""Words of a mean span beyond which it pays not to take means anew in every step."""
+
 
 class Material:
     """What the cells of one task read: features, labels, weights.
@@ -61,6 +64,8 @@ class Material:
         self._order = _training_order(examples)
         self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
         self._rows["train"] = [span[self._order] for span in self._rows["train"]]
+        lengths = np.concatenate([np.diff(span) for span in self._rows["train"]])
+        self._long_spans = bool(lengths.mean() > _LONG)
         hidden = vectors.manifest["model"]["hidden_size"]
         self.width = (project or hidden) * len(self._rows["train"])
 
@@ -69,7 +74,14 @@ class Material:
         n_examples = sum(len(spans[0]) for spans in self._rows.values())
         n_cells = len(self.labels["train"])
         return group_layers(
-            memory, self.device, spec, self.width, n_examples, self.n_outputs, n_cells
+            memory,
+            self.device,
+            spec,
+            self.width,
+            n_examples,
+            self.n_outputs,
+            n_cells,
+            self._long_spans,
         )
 
     def features(self, layers: Sequence[int], hold: bool = False) -> dict[str, Features]:

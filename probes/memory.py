@@ -50,13 +50,15 @@ def group_layers(
     n_examples: int,
     n_outputs: int,
     n_cells: int,
+    long_spans: bool = False,
 ) -> tuple[int, bool]:
     """How many layers to fit at once within `memory` bytes, and whether to hold their features.
 
     Of each layer `n_cells` are fitted, label sets × seeds.
 
-    On a CPU features are always read from the map as they are needed, since that costs little;
-    on another device they are held if those of one layer leave room for its fit.
+    On a CPU features are read from the map as they are needed, since that costs little, unless
+    spans are long, whose means take time; on another device, and for these, they are held if
+    those of one layer leave room for its fit.
     """
     cells = max(len(spec.strengths), n_cells)
     outputs = max(1, n_outputs)
@@ -68,5 +70,5 @@ def group_layers(
     # last one; outputs of a batch and of an evaluation block with what is derived from them.
     working = 4 * (6 * parameters + 2 * _READ * n_features + 3 * cells * units * _READ)
     holding = 4 * n_features * n_examples
-    hold = device.type != "cpu" and working + holding <= memory
+    hold = (device.type != "cpu" or long_spans) and working + holding <= memory
     return max(1, memory // (working + hold * holding)), hold

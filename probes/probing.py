@@ -185,11 +185,11 @@ def _code(
     material: Material, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
 ) -> tuple[tuple[LayerResult, ...], CodeRecord]:
     """The layers with the lengths of the online code, and what these are held against."""
-    group_size, _ = material.group_layers(memory, spec)
+    group_size, hold = material.group_layers(memory, spec)
     coded: list[LayerResult] = []
     for first in range(0, len(found), group_size):
         group = found[first : first + group_size]
-        features = material.features([layer.layer for layer in group])
+        features = material.features([layer.layer for layer in group], hold)
         train = material.batches("train", features["train"]).of_cells(slice(0, 1))
         coded += with_codelengths(group, online_code(train, material.n_outputs, spec))
     ends = block_ends(train.sentences)
@@ -201,11 +201,14 @@ def _localise(
     material: Material, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
 ) -> tuple[Localisation, Array]:
     """Measures of the mixes of all layers, and the test predictions of every mix."""
-    features = material.features([layer.layer for layer in found])
+    left = memory - block_bytes(len(found), material.width)
+    group_size, hold = material.group_layers(left, spec)
+    features = material.features(
+        [layer.layer for layer in found], hold and group_size >= len(found)
+    )
     train, dev = (
         material.batches(split, features[split]).of_cells(slice(0, 1)) for split in ("train", "dev")
     )
-    left = memory - block_bytes(len(found), material.width)
     return localise(
         train,
         dev,
@@ -215,7 +218,7 @@ def _localise(
         len(material.seeds),
         [layer.cells[0].strength for layer in found],
         material.scorers,
-        material.group_layers(left, spec)[0],
+        group_size,
     )
 
 
