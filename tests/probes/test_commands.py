@@ -69,7 +69,7 @@ def test_fetch_then_listed_as_cached(tiny, tmp_path, capsys):
     assert "tiny 1: CC0. Please cite:\n@misc{tiny}" in printed.err
     assert main(["corpora", *places]) == 0
     (row,) = (r for r in capsys.readouterr().out.splitlines() if r.startswith("tiny"))
-    assert row.split() == ["tiny", "1", "CC0", "cached", "pos"]
+    assert row.split() == ["tiny", "1", "CC0", "cached", "pos,", "position,", "length"]
     # One file is lost, another damaged.
     (tmp_path / "corpora" / "tiny-dev.conllu").unlink()
     (tmp_path / "corpora" / "tiny-test.conllu").write_text("x")
