@@ -113,7 +113,7 @@ corpora.add(
         name="sample",
         version="1",
         licence="MIT",
-        summary="Embedded: 2,000 / 400 / 400 sentences from a grammar of our own; all five tasks.",
+        summary="Embedded: 2,000 / 400 / 400 sentences from a grammar of our own; all tasks.",
         files={split: HERE / "sample" / f"{split}.conllu" for split in SPLITS},
         read=read_english,
         layers=frozenset(LAYERS),
@@ -134,8 +134,7 @@ corpora.add(
         name="ewt",
         version="r2.16",
         licence="CC BY-SA 4.0",
-        summary="UD English-EWT r2.16 joined with PropBank: 254,818 words of web text; "
-        "all five tasks.",
+        summary="UD English-EWT r2.16 joined with PropBank: 254,818 words of web text; all tasks.",
         files={
             **{
                 split: Remote(

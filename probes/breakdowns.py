@@ -29,7 +29,7 @@ def marked_by_pieces(
     Only where an example is a word that the encoder sees: spans have many words, and a hidden
     word has no pieces.
     """
-    if examples.task.shape != "word" or examples.view != "plain":
+    if examples.task.shape != "word" or examples.view not in ("plain", "own"):
         return examples
     test = examples.splits["test"]
     texts = list(dict.fromkeys(test.texts))

@@ -33,6 +33,8 @@ class Batches:
         weights: of every cell; class weights, ones if the task has none. Shape as of labels.
         sentences: the sentence of each example. Shape (N,).
         bounds: batch b is examples `bounds[b]` to `bounds[b + 1]`; it holds whole sentences.
+        sets: for multi-label which labels each set holds, float; `labels` are then indices of
+            sets. Shape (S, C).
     """
 
     features: Features
@@ -40,6 +42,7 @@ class Batches:
     weights: Tensor
     sentences: Tensor
     bounds: list[int]
+    sets: Tensor | None = None
 
     def of_cells(self, cells: slice) -> Batches:
         """The same examples with the labels and weights of some cells."""
@@ -58,6 +61,7 @@ class Batches:
             self.weights[:, part],
             sentences,
             batch_bounds(sentences),
+            self.sets,
         )
 
 

@@ -15,7 +15,7 @@ from data.registered import corpora
 from probes.arguments import Parser, exit_status, names
 from probes.config import PROBES, validate
 from probes.models import find_models
-from tasks.builtin import tasks
+from tasks.builtin import STANDARD, tasks
 
 EXAMPLES = """\
 examples:
@@ -54,7 +54,12 @@ def build_parser() -> argparse.ArgumentParser:
     add("--annotate", metavar="PIPELINE", help="spaCy pipeline that annotates raw text (silver)")
     add("--split-by", choices=("document", "sentence"), help="cut missing splits from the rest")
     add("--drop-overlap", action="store_true", help="drop train sentences that dev or test hold")
-    add("--tasks", type=names, metavar="T,…", help=f"of {', '.join(tasks)} (default: all served)")
+    add(
+        "--tasks",
+        type=names,
+        metavar="T,…",
+        help=f"of {', '.join(tasks)}; standard (the default): {', '.join(STANDARD)}; or all",
+    )
     add("--probes", type=names, metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
     add("--layers", type=_layers, metavar="all|N,…", help="layers to probe; 0 is the embeddings")
     add("--seeds", type=int, metavar="N", help="seeds per probe (default: 3)")
@@ -112,7 +117,9 @@ def _main(arguments: list[str]) -> int:
     if given.pop("list_tasks", False):
         for name in tasks:
             task = tasks.get(name)
-            print(f"{name:<12} v{task.version}  {task.metric:<18} {task.summary}")
+            mark = "*" if name in STANDARD else " "
+            print(f"{mark} {name:<16} v{task.version}  {task.metric:<18} {task.summary}")
+        print("* standard: run where --tasks names none; --tasks all runs all that a corpus serves")
         return 0
     if given.pop("list_corpora", False):
         for name in corpora:

@@ -15,7 +15,7 @@ from common.registry import did_you_mean
 from data.find import require_known
 from data.sources import CorpusRequest
 from data.splits import SplitBy
-from tasks.builtin import tasks
+from tasks.builtin import TASK_GROUPS, tasks
 
 Family = Literal["linear", "mlp"]
 Pooling = Literal["mean", "first", "last"]
@@ -175,6 +175,6 @@ def validate(given: Mapping[str, object]) -> RunConfig:
         if not name.isprintable():
             raise UserError(f"--task-from {name!r}: not a printable name; rename the column.")
     for name in config.tasks:
-        if name not in config.task_from:
+        if name not in (*config.task_from, *TASK_GROUPS):
             tasks.get(name)
     return config

@@ -68,7 +68,7 @@ class ControlScorer:
         self._metric: Metric = metrics.get(control_metric(examples.task))
         self._gold = gold
         self._control = [
-            Gold(labels, gold.sentence, gold.classes, gold.punctuation)
+            Gold(labels, gold.sentence, gold.classes, gold.punctuation, sets=gold.sets)
             for labels in control_labels(examples, "test", seeds)
         ]
 

@@ -76,7 +76,8 @@ def localise(
             [parameter[:n_layers][group] for parameter in heads],
         )
         for split, features in (("dev", dev_mixed), ("test", test_mixed)):
-            given[split].append(predict(fitted, features, n_outputs, spec)[:, 0].cpu().numpy())
+            said = predict(fitted, features, n_outputs, spec, train.sets)
+            given[split].append(said[:, 0].cpu().numpy())
     predicted = {split: np.concatenate(parts) for split, parts in given.items()}
     weights = cells.cpu().double().numpy()
     return measure(weights, strength[:, 0].tolist(), predicted, scorers), predicted["test"]

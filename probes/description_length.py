@@ -1,7 +1,8 @@
 """Description length of the labels given the vectors: the online code of Voita & Titov (2020).
 
 The training split is sent in blocks. The first is coded uniformly, each later one by probes that
-were fitted on all before it; dev and test are not seen. Lengths are in bits.
+were fitted on all before it; dev and test are not seen. Lengths are in bits. A label set is sent
+label by label, each a decision of two outcomes.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from torch import Tensor
 
 from probes.cells import Batches, blocks
 from probes.config import Family, ProbeSpec
-from probes.heads import MLP, Head, Linear, Parameters
+from probes.heads import Parameters
 from probes.records import CodeRecord, LayerResult
-from probes.training import fit_given
+from probes.training import fit_given, head_of, log_loss
 
 SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
 """Where blocks end, in percent of the examples (Voita & Titov 2020, section 3.2)."""
@@ -87,6 +88,21 @@ def uniform_bits(n_examples: int, n_classes: int) -> float:
     return n_examples * math.log2(n_classes)
 
 
+def decisions(labels: Tensor, n_classes: int, sets: Tensor | None) -> tuple[list[Tensor], int]:
+    """What is sent, and how many outcomes each decision has.
+
+    That is the labels themselves, each one of C; of label sets, whether each of C labels holds.
+
+    Args:
+        labels: shape (N,).
+        sets: see `probes.cells.Batches`.
+
+    Returns:
+        decisions, each (N,).
+    """
+    return ([labels], n_classes) if sets is None else (list(sets[labels].long().T), 2)
+
+
 def prior_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> float:
     """Bits of the same online code without the vectors.
 
@@ -121,16 +137,18 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
         weights=torch.ones_like(train.weights[:1]).expand(n_priors, -1),
     )
     spec = spec.model_copy(update=SCHEDULES[spec.family])
-    lengths = [torch.full((n_layers,), uniform_bits(ends[0], n_classes), dtype=torch.float64)]
+    sent_first, outcomes = decisions(train.labels[0, : ends[0]], n_classes, train.sets)
+    first = len(sent_first) * uniform_bits(ends[0], outcomes)
+    lengths = [torch.full((n_layers,), first, dtype=torch.float64)]
     variance = torch.zeros(n_layers, dtype=torch.float64)
     for start, end in pairwise(ends):
         # A prior of fixed variance weighs less the more examples there are.
         strengths = (n_features / variances / start).expand(n_layers, -1).contiguous()
         prefix = sent.part(slice(0, start))
         parameters = fit_given(prefix, n_classes, spec, strengths, [0] * n_priors)
-        escape = n_classes / (2 * start + n_classes)
+        escape = outcomes / (2 * start + outcomes)
         block = sent.part(slice(start, end))
-        bits, words = _sentence_bits(parameters, block, n_classes, spec, escape)
+        bits, words = _sentence_bits(parameters, block, outcomes, spec, escape)
         nats = bits.sum(2) * math.log(2)
         lengths.append((math.log(n_priors) - (-nats).logsumexp(1)) / math.log(2))
         shares = (-nats).softmax(1)
@@ -138,13 +156,20 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     return OnlineCode(ends, torch.stack(lengths, 1), variance.sqrt())
 
 
-def code_record(labels: Tensor, ends: Sequence[int], n_classes: int) -> CodeRecord:
-    """What the codelengths of `labels`, in the order in which they are sent, stand against."""
+def code_record(
+    labels: Tensor, ends: Sequence[int], n_classes: int, sets: Tensor | None = None
+) -> CodeRecord:
+    """What the codelengths of `labels`, in the order in which they are sent, stand against.
+
+    Args:
+        sets: see `probes.cells.Batches`.
+    """
+    sent, outcomes = decisions(labels, n_classes, sets)
     return CodeRecord(
         ends=tuple(ends),
         n_classes=n_classes,
-        uniform_bits=uniform_bits(len(labels), n_classes),
-        prior_bits=prior_bits(labels, ends, n_classes),
+        uniform_bits=sum(uniform_bits(len(each), outcomes) for each in sent),
+        prior_bits=sum(prior_bits(each, ends, outcomes) for each in sent),
     )
 
 
@@ -164,26 +189,25 @@ def with_codelengths(layers: Sequence[LayerResult], code: OnlineCode) -> list[La
 
 
 def _sentence_bits(
-    parameters: Parameters, block: Batches, n_classes: int, spec: ProbeSpec, escape: float
+    parameters: Parameters, block: Batches, outcomes: int, spec: ProbeSpec, escape: float
 ) -> tuple[Tensor, Tensor]:
     """Bits of each of M sentences, and its number of labels. Shapes (L, K, M) and (M,).
 
     A share `escape` of every distribution is uniform: no label, seen before or not, costs more
     than log2(C / escape). With C / (2n + C) a probe that knows the label frequencies of n examples
-    alone gives the estimate of `prior_bits`.
+    alone gives the estimate of `prior_bits`. C is the number of `outcomes` of a decision.
     """
-    head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
+    head, loss = head_of(spec), log_loss(block.sets)
     _, place, words = block.sentences.cpu().unique_consecutive(
         return_inverse=True, return_counts=True
     )
     bits = torch.zeros(*parameters[0].shape[:2], len(words), dtype=torch.float64)
     for part in blocks(len(place)):
-        outputs = head.outputs(parameters, block.features.block(part)).log_softmax(2)
-        index = block.labels[:, None, part].expand(*outputs.shape[:2], 1, -1)
-        log_probability = outputs.gather(2, index).squeeze(2).cpu().double()
-        kept = log_probability + math.log1p(-escape)
-        mixed = torch.logaddexp(kept, torch.tensor(math.log(escape / n_classes)).to(kept))
-        bits.index_add_(2, place[part], -mixed / math.log(2))
+        outputs = head.outputs(parameters, block.features.block(part))
+        each = loss.log_probabilities(outputs, block.labels[:, part]).cpu().double()
+        kept = each + math.log1p(-escape)
+        mixed = torch.logaddexp(kept, torch.tensor(math.log(escape / outcomes)).to(kept))
+        bits.index_add_(2, place[part], -mixed.sum(2) / math.log(2))
     return bits, words
 
 

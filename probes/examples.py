@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,20 @@ from numpy.typing import NDArray
 from common.errors import UserError
 from data.sentence import SPLITS, Corpus
 from probes.alignment import Ints
+from probes.label_sets import label_set, membership
+from probes.misfits import require_consistent
 from probes.store import Vectors
-from probes.views import Text, View, ViewName, cut_away, hiding_view, plain_view, text_of
+from probes.views import (
+    Text,
+    View,
+    ViewName,
+    cut_away,
+    plain_view,
+    shared,
+    text_of,
+    view_name,
+    view_over,
+)
 from tasks.task import Example, Excluded, Task
 
 SEEN, UNSEEN = "type seen in train", "type unseen in train"
@@ -52,26 +65,65 @@ class Examples:
 
     Attributes:
         classes: labels of the training split, sorted; empty for regression.
+        label_sets: for multi-label the sets of labels that occur in any split, sorted; a label is
+            then the index of its set.
     """
 
     task: Task
     view: ViewName
     splits: Mapping[str, Split]
     classes: tuple[str, ...]
+    label_sets: tuple[tuple[str, ...], ...] = ()
 
     def targets(self, split: str) -> NDArray[Any]:
-        """Class indices, -1 for a label that train lacks; or numbers (float32). Shape (n,)."""
+        """Class indices, -1 for a label that train lacks; or numbers (float32). Shape (n,).
+
+        For multi-label, indices into `label_sets`.
+        """
         labels = [example.label for example in self.splits[split].examples]
+        if self.task.kind == "multi-label":
+            code = {labels: code for code, labels in enumerate(self.label_sets)}
+            return np.array([code[label_set(label)] for label in labels], dtype=np.int64)
         if self.task.kind == "regression":
             return np.array(labels, dtype=np.float32)
         return self.encode(labels)
 
     def unseen(self, split: str) -> tuple[str, ...]:
-        """Labels of `split` that train lacks, one per such example, in order."""
+        """Labels of `split` that train lacks, as often as examples have them, in order."""
         if not self.classes:
             return ()
-        labels = (str(example.label) for example in self.splits[split].examples)
+        labels = (label for e in self.splits[split].examples for label in self._names(e))
         return tuple(label for label in labels if label not in self._code)
+
+    @cached_property
+    def unseen_anywhere(self) -> tuple[str, ...]:
+        """Labels of dev or test that train lacks, sorted."""
+        return tuple(sorted({*self.unseen("dev"), *self.unseen("test")}))
+
+    @cached_property
+    def members(self) -> NDArray[np.bool_] | None:
+        """Which labels each set holds, those of `classes` first, then of `unseen_anywhere`.
+
+        Shape (sets, labels); None if the task is not multi-label.
+        """
+        if self.task.kind != "multi-label":
+            return None
+        return membership(self.label_sets, (*self.classes, *self.unseen_anywhere))
+
+    def _names(self, example: Example) -> tuple[str, ...]:
+        """The labels of an example: for multi-label any number, else one."""
+        several = self.task.kind == "multi-label"
+        return label_set(example.label) if several else (str(example.label),)
+
+    def predictions(self, labels: Sequence[Any]) -> NDArray[Any]:
+        """Labels as probes would predict them; what they cannot predict equals no gold label.
+
+        Shape (n,), or for multi-label (n, bytes), see `probes.metrics.Gold`.
+        """
+        if self.task.kind == "multi-label":
+            return np.packbits(membership(labels, self.classes), axis=-1)
+        codes = self.encode(list(labels))
+        return np.where(codes < 0, -2, codes)
 
     def encode(self, labels: list[Any]) -> Ints:
         """Class indices of `labels`; -1 for one that train lacks. Shape (n,)."""
@@ -89,7 +141,10 @@ class Examples:
     @cached_property
     def label_counts(self) -> dict[str, tuple[int, ...]]:
         """Examples of each label in train, dev and test, most frequent first."""
-        counts = [Counter(str(e.label) for e in self.splits[s].examples) for s in SPLITS]
+        counts = [
+            Counter(label for e in self.splits[s].examples for label in self._names(e))
+            for s in SPLITS
+        ]
         order = sorted(counts[0] + counts[1] + counts[2], key=lambda x: (-counts[0][x], x))
         return {label: tuple(count[label] for count in counts) for label in order}
 
@@ -97,15 +152,16 @@ class Examples:
         """The texts that these examples are read in; all of the corpus for the plain view."""
         if self.view == "plain":
             return plain_view(corpus)
-        return hiding_view((t for s in SPLITS for t in self.splits[s].texts), self.view)
+        return view_over((t for s in SPLITS for t in self.splits[s].texts), self.view)
 
     def rows(self, split: str, view: View, vectors: Vectors) -> list[Ints]:
         """First and end row of each example's span, then of its second span. Each (n, 2)."""
         part = self.splits[split]
         start = vectors.starts[[view.index[text] for text in part.texts]]
-        if self.view != "plain":
+        if self.view in ("masked", "cut"):
             # The one word that is kept is the one that the example is read from.
             return [np.stack([start, start + 1], axis=1)]
+        start -= np.array([text.keep[0] for text in part.texts], dtype=np.int64)
         spans = [np.array([e.span for e in part.examples], dtype=np.int64)]
         if self.task.shape in ("pair", "span pair"):
             spans.append(np.array([e.span2 for e in part.examples], dtype=np.int64))
@@ -122,8 +178,6 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         NotServedError: a split has no examples, or train has a single label.
         UserError: the task's examples do not fit what it says of itself.
     """
-    if task.kind == "multi-label":
-        raise UserError(f"Task {task.name!r} is multi-label, which is not served yet.")
     splits = {}
     view: ViewName = "plain"
     for name in SPLITS:
@@ -141,7 +195,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                     found.append(item)
                     texts.append(text_of(sentence, item, hiding))
                     numbers.append(number)
-                    view = hiding if item.hide is not None else view
+                    view = view_name(item, hiding)
         if not found:
             why = ", ".join(f"{reason} {n:,}" for reason, n in sorted(excluded.items()))
             raise NotServedError(
@@ -150,18 +204,32 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                 + "; leave it out with --tasks"
                 + (", or raise --limit." if corpus.limited else ".")
             )
-        _require_consistent(task, found)
+        require_consistent(task, found)
         splits[name] = Split(tuple(found), tuple(texts), np.array(numbers), dict(excluded))
+    if view == "own":
+        together = iter(shared([text for part in splits.values() for text in part.texts]))
+        splits = {
+            name: replace(part, texts=tuple(islice(together, len(part.texts))))
+            for name, part in splits.items()
+        }
     splits["test"] = _marked_as_seen(splits["test"], splits["train"])
-    classes: tuple[str, ...] = ()
+    if task.kind == "regression":
+        return Examples(task, view, splits, ())
+    known = {
+        label_set(e.label) if task.kind == "multi-label" else (str(e.label),)
+        for e in splits["train"].examples
+    }
+    if len(known) < 2:
+        (only,) = known
+        raise NotServedError(
+            f"Task {task.name!r}: every training example of {corpus.name!r} has the label "
+            f"{', '.join(only)!r}; there is nothing to tell apart."
+        )
+    classes = tuple(sorted({label for labels in known for label in labels}))
     if task.kind == "classification":
-        classes = tuple(sorted({str(example.label) for example in splits["train"].examples}))
-        if len(classes) < 2:
-            raise NotServedError(
-                f"Task {task.name!r}: every training example of {corpus.name!r} has the label "
-                f"{classes[0]!r}; there is nothing to tell apart."
-            )
-    return Examples(task, view, splits, classes)
+        return Examples(task, view, splits, classes)
+    every = known.union(label_set(e.label) for part in splits.values() for e in part.examples)
+    return Examples(task, view, splits, classes, tuple(sorted(every)))
 
 
 def _marked_as_seen(test: Split, train: Split) -> Split:
@@ -172,23 +240,3 @@ def _marked_as_seen(test: Split, train: Split) -> Split:
         for e in test.examples
     )
     return replace(test, examples=tuple(marked))
-
-
-def _require_consistent(task: Task, examples: Sequence[Example]) -> None:
-    """Refuse examples that do not fit what the task says of itself.
-
-    Raises:
-        UserError: second spans missing or not wanted, or hidden words that are not the span.
-    """
-    pairs = task.shape in ("pair", "span pair")
-    hides = examples[0].hide is not None
-    for example in examples:
-        what = ""
-        if (example.span2 is not None) != pairs:
-            what = f"{'no' if pairs else 'a'} span2 in a task of shape {task.shape!r}"
-        elif (example.hide is not None) != hides:
-            what = "a hidden word in some examples and none in others; make it two tasks"
-        elif hides and (pairs or example.span != (example.hide, (example.hide or 0) + 1)):
-            what = "a hidden word that is not its only span"
-        if what:
-            raise UserError(f"Task {task.name!r} gave {example.label!r} {what}. Mend the task.")

@@ -181,20 +181,46 @@ class Loss(Protocol):
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Its derivative by the outputs. Shape (L, K, C, N)."""
 
+    def decide(self, outputs: Tensor) -> Tensor:
+        """What is predicted. Shape (L, K, N), or (L, K, N, bytes) for label sets."""
+
+
+class LogLoss(Loss, Protocol):
+    """A loss that is the negative logarithm of a probability."""
+
+    def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Of each decision that makes a label, natural logarithm. Shape (L, K, decisions, N)."""
+
+    def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+        """Output biases that give each label its frequency, 1/2 added to counts. Shape (K, C)."""
+
 
 class CrossEntropy:
     """Negative log-likelihood in nats of class indices; outputs are logits."""
 
     def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """See `Loss`."""
-        log_probabilities = outputs.log_softmax(2).gather(2, _index(labels, outputs))
-        return -(log_probabilities.squeeze(2) * weights).sum(-1)
+        return -(self.log_probabilities(outputs, labels).squeeze(2) * weights).sum(-1)
 
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """See `Loss`."""
         errors, index = outputs.softmax(2), _index(labels, outputs)
         errors.scatter_add_(2, index, errors.new_full((1,), -1.0).expand(index.shape))
         return errors.mul_(weights[:, None])
+
+    def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """See `LogLoss`: one decision."""
+        return outputs.log_softmax(2).gather(2, _index(labels, outputs))
+
+    def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+        """See `LogLoss`."""
+        count = torch.zeros(len(labels), n_outputs, device=weights.device)
+        count.scatter_add_(1, labels, weights)
+        return (count + 0.5).log().log_softmax(1)
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """The most probable class."""
+        return outputs.argmax(2)
 
 
 class SquaredError:
@@ -207,6 +233,10 @@ class SquaredError:
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """See `Loss`."""
         return (outputs - labels[:, None]).mul_(weights[:, None])
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """The number itself."""
+        return outputs.squeeze(2)
 
 
 def _index(labels: Tensor, outputs: Tensor) -> Tensor:

@@ -36,6 +36,7 @@ class Material:
         n_outputs: number of classes; 0 for regression.
         control: as asked, and false for a task that gives its examples no types.
         labels: of train and dev, by cell. Each (K, n).
+        sets: for multi-label the labels of each set, see `probes.cells.Batches`.
         width: H, features of an example.
     """
 
@@ -54,6 +55,7 @@ class Material:
         self.n_outputs = len(examples.classes)
         self.seeds = list(range(n_seeds))
         self.control = control and has_types(examples)
+        self.sets = self._sets()
         self.labels = {split: self._labels(split) for split in ("train", "dev")}
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
         self._vectors, self._project = vectors, project
@@ -109,7 +111,14 @@ class Material:
             torch.from_numpy(weights.astype(np.float32)).to(self.device),
             numbers.to(self.device),
             batch_bounds(numbers),
+            self.sets,
         )
+
+    def _sets(self) -> torch.Tensor | None:
+        if self.examples.members is None:
+            return None
+        classes = self.examples.members[:, : self.n_outputs]
+        return torch.from_numpy(classes.astype(np.float32)).to(self.device)
 
     def _labels(self, split: str) -> Array:
         """Labels of every cell: the real ones for each seed, then each seed's control labels."""

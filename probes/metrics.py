@@ -4,6 +4,7 @@ A metric has two parts: what each sentence contributes to it, and the value of t
 contributions. A score is the value over all sentences; over resampled ones it is a bootstrap
 replicate (see probes/statistics.py). Higher is better, except for `mae`. Class labels are
 indices into `Gold.classes`; a gold label of -1 was not in train, and no prediction equals it.
+Multi-label gold labels are rows of `Gold.sets`; a prediction is the set itself, one bit per class.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from scipy.stats import rankdata
 
 from common.registry import Registry
 from probes.alignment import Ints
+from tasks.task import Kind
 
 Floats = NDArray[np.float64]
 Predictions = NDArray[Any]
+"""Class indices or numbers (…, n); for multi-label uint8 (…, n, bytes), class c being bit c as
+`numpy.packbits` counts."""
 Spans = set[tuple[int, int, str]]
 """Chunks: start, end, type."""
 
@@ -32,11 +36,13 @@ class Gold:
     """What predictions are scored against.
 
     Attributes:
-        labels: class indices, or numbers. Shape (n,).
+        labels: class indices, or numbers, or rows of `sets`. Shape (n,).
         sentence: number of each example's sentence, not decreasing. Shape (n,).
         classes: names of the classes.
         punctuation: examples that root accuracy passes over. Shape (n,).
-        unseen: names of the labels that stand as -1, one per such example, in order.
+        unseen: names of the labels that stand as -1, one per such example, in order; for
+            multi-label, of the last columns of `sets`, sorted.
+        sets: for multi-label which labels each set holds, `classes` first. Shape (sets, labels).
     """
 
     labels: NDArray[Any]
@@ -44,16 +50,19 @@ class Gold:
     classes: tuple[str, ...]
     punctuation: NDArray[np.bool_]
     unseen: tuple[str, ...] = ()
+    sets: NDArray[np.bool_] | None = None
 
     def part(self, keep: NDArray[np.bool_]) -> Gold:
         """The examples where `keep` holds."""
-        unseen = np.array(self.unseen, dtype=object)[keep[self.labels < 0]] if self.unseen else ()
+        unseen = self.unseen
+        if unseen and self.sets is None:
+            unseen = tuple(np.array(unseen, dtype=object)[keep[self.labels < 0]])
         return replace(
             self,
             labels=self.labels[keep],
             sentence=self.sentence[keep],
             punctuation=self.punctuation[keep],
-            unseen=tuple(unseen),
+            unseen=unseen,
         )
 
     @cached_property
@@ -80,6 +89,28 @@ class Gold:
         codes[codes < 0] = [len(self.classes) + names.index(name) for name in self.unseen]
         return codes
 
+    def indicators(self, given: Predictions) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Gold sets, and predicted ones (n, bytes), unseen labels last. Each (n, labels)."""
+        assert self.sets is not None
+        found = np.zeros((len(given), self.sets.shape[1]), dtype=bool)
+        n_classes = len(self.classes)
+        found[:, :n_classes] = np.unpackbits(given, axis=-1, count=n_classes)
+        return self.sets[self.labels], found
+
+    def right(self, given: Predictions) -> NDArray[np.bool_]:
+        """Which examples predictions get right, of a set every label. Shape (n,)."""
+        if self.sets is None:
+            return np.asarray(given == self.labels)
+        wanted, found = self.indicators(given)
+        return np.asarray((wanted == found).all(1))
+
+    @cached_property
+    def counts(self) -> Ints:
+        """How often each label occurs, the unseen ones last. Shape (labels,)."""
+        if self.sets is not None:
+            return np.asarray(self.sets[self.labels].sum(0))
+        return np.bincount(self.codes, minlength=len(self.classes) + len(set(self.unseen)))
+
     @cached_property
     def by_length(self) -> list[tuple[Ints, Ints]]:
         """For each length: its sentences (m,), and the examples of each (m, length)."""
@@ -99,10 +130,12 @@ class Metric:
         parts: contributions of each sentence to the sums, from predictions (n,).
             Shape (sentences, k).
         value: the metric of sums of shape (…, k). Shape (…,); NaN where it is undefined.
+        kinds: of tasks that it scores.
     """
 
     parts: Callable[[Gold, Predictions], csr_array]
     value: Callable[[Gold, Floats], Floats]
+    kinds: tuple[Kind, ...] = ("classification",)
 
     def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
         """The score of every row of `predicted` (cells, n). Shape (cells,)."""
@@ -113,11 +146,23 @@ metrics: Registry[Metric] = Registry("metric")
 
 HIGHER_IS_WORSE = frozenset({"mae"})
 PERCENT = frozenset(
-    {"accuracy", "balanced_accuracy", "macro_f1", "macro_f1_20", "span_f1", "root_accuracy"}
+    {
+        "accuracy",
+        "balanced_accuracy",
+        "macro_f1",
+        "macro_f1_20",
+        "micro_f1",
+        "exact_match",
+        "span_f1",
+        "root_accuracy",
+    }
 )
 """Metrics that tables show times 100."""
 
 NSPR_LENGTHS = range(5, 51)
+
+CLASSES: tuple[Kind, ...] = ("classification", "multi-label")
+NUMBERS: tuple[Kind, ...] = ("regression",)
 
 
 def _ratio(numerator: NDArray[Any], denominator: NDArray[Any], otherwise: float = np.nan) -> Floats:
@@ -139,17 +184,30 @@ def _mean(gold: Gold, sums: Floats) -> Floats:
 metrics.add(
     "accuracy",
     # Share of examples predicted right.
-    Metric(lambda gold, given: _mean_of(gold, (given == gold.labels).astype(float)), _mean),
+    Metric(lambda gold, given: _mean_of(gold, gold.right(given).astype(float)), _mean),
+)
+metrics.add(
+    "exact_match",
+    # Share of examples with every label predicted right and no other: subset accuracy.
+    Metric(metrics.get("accuracy").parts, _mean, ("multi-label",)),
 )
 metrics.add(
     "mae",
     # Mean absolute error, in the label's unit.
-    Metric(lambda gold, given: _mean_of(gold, np.abs(given - gold.labels).astype(float)), _mean),
+    Metric(
+        lambda gold, given: _mean_of(gold, np.abs(given - gold.labels).astype(float)),
+        _mean,
+        NUMBERS,
+    ),
 )
 
 
 def class_parts(gold: Gold, given: Predictions) -> csr_array:
-    """Examples, predictions and right predictions of each class, the unseen ones last."""
+    """Examples, predictions and right predictions of each label, the unseen ones last."""
+    if gold.sets is not None:
+        wanted, found = gold.indicators(given)
+        each = np.concatenate([wanted, found, wanted & found], axis=1).astype(np.float64)
+        return csr_array(np.add.reduceat(each, gold.bounds[:-1]))
     n = len(gold.classes) + len(set(gold.unseen))
     named = given >= 0
     right = given == gold.codes
@@ -173,15 +231,21 @@ def _macro_f1(least: int, gold: Gold, sums: Floats) -> Floats:
     Which labels are frequent is the split's, not the resample's; those unseen in train score 0.
     """
     count, given, right = np.split(sums, 3, axis=-1)
-    frequent = np.bincount(gold.codes, minlength=count.shape[-1]) >= least
-    here = (count > 0) & frequent
+    here = (count > 0) & (gold.counts >= least)
     f1 = _ratio(2 * right, count + given, otherwise=0.0)
     return _ratio((f1 * here).sum(-1), here.sum(-1))
 
 
+def _micro_f1(gold: Gold, sums: Floats) -> Floats:
+    """F1 over all decisions, label by label (Tenney et al. 2019b); of single classes, accuracy."""
+    count, given, right = (part.sum(-1) for part in np.split(sums, 3, axis=-1))
+    return _ratio(2 * right, count + given, otherwise=0.0)
+
+
 metrics.add("balanced_accuracy", Metric(class_parts, _balanced_accuracy))
-metrics.add("macro_f1", Metric(class_parts, partial(_macro_f1, 1)))
-metrics.add("macro_f1_20", Metric(class_parts, partial(_macro_f1, 20)))
+metrics.add("macro_f1", Metric(class_parts, partial(_macro_f1, 1), CLASSES))
+metrics.add("macro_f1_20", Metric(class_parts, partial(_macro_f1, 20), CLASSES))
+metrics.add("micro_f1", Metric(class_parts, _micro_f1, CLASSES))
 
 
 def gold_and_given_spans(gold: Gold, given: Predictions) -> tuple[Spans, Spans]:
@@ -294,9 +358,9 @@ def _spearman_parts(gold: Gold, given: Predictions) -> csr_array:
     return csr_array(parts)
 
 
-metrics.add("nspr", Metric(_nspr_parts, _nspr))
+metrics.add("nspr", Metric(_nspr_parts, _nspr, NUMBERS))
 # Spearman within sentences, averaged over sentences. NaN if none has two gold values.
-metrics.add("spearman", Metric(_spearman_parts, _mean))
+metrics.add("spearman", Metric(_spearman_parts, _mean, NUMBERS))
 
 
 def _moment_parts(gold: Gold, given: Predictions) -> csr_array:
@@ -317,7 +381,7 @@ def _correlation(gold: Gold, sums: Floats) -> Floats:
     return np.where(wanted > 0, rho, np.nan)
 
 
-metrics.add("corpus_spearman", Metric(_moment_parts, _correlation))
+metrics.add("corpus_spearman", Metric(_moment_parts, _correlation, NUMBERS))
 
 
 def _root_parts(gold: Gold, given: Predictions) -> csr_array:
@@ -332,4 +396,4 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
 
 # Share of sentences whose least deep word, punctuation passed over, is the root, as Hewitt &
 # Manning 2019. A sentence of nothing but punctuation is searched whole.
-metrics.add("root_accuracy", Metric(_root_parts, _mean))
+metrics.add("root_accuracy", Metric(_root_parts, _mean, NUMBERS))

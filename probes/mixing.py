@@ -122,7 +122,7 @@ def learn_mixes(
         the weights, shape (C, J), and the probes' last parameters, leading dimensions (C, 1).
     """
     device = train.features.device
-    head, loss = family(spec, n_outputs)
+    head, loss = family(spec, n_outputs, train.sets)
     n_layers, _, n_features = train.features.shape
     logits = _logits(reach, n_layers).to(device).requires_grad_()
     drawn = [head.initial(1, [seed], n_features, max(1, n_outputs)) for seed in seeds]

@@ -15,25 +15,40 @@ from probes.tables import METRIC_NAMES, Entry, metric_name, shown, shown_p, tabl
 
 
 def print_tables(results: Sequence[Result], console: Console) -> None:
-    """Print one coloured table per probe family; the best layer of each task is marked."""
+    """Print each probe family as coloured tables; the best layer of each task is marked.
+
+    A family is one table, or as many as it takes for every column to have its room.
+    """
+    # A table is measured as if there were all the room: else it says that it fits any width.
+    free = console.options.update(max_width=10_000)
     for family in dict.fromkeys(result.probe.family for result in results):
-        chosen = [result for result in results if result.probe.family == family]
-        first = chosen[0]
-        table = Table(
-            title=Text(f"{first.model.name} · {first.corpus.name} · {family} probe · test"),
-            caption="★ best layer on dev · ☆ not separable from it (.05) · ± half a 95 % interval",
+        rest = [result for result in results if result.probe.family == family]
+        while rest:
+            n = len(rest)
+            while n > 1 and console.measure(_table(rest[:n]), options=free).minimum > console.width:
+                n -= 1
+            console.print(_table(rest[:n]))
+            rest = rest[n:]
+
+
+def _table(results: Sequence[Result]) -> Table:
+    first = results[0]
+    family = first.probe.family
+    table = Table(
+        title=Text(f"{first.model.name} · {first.corpus.name} · {family} probe · test"),
+        caption="★ best layer on dev · ☆ not separable from it (.05) · ± half a 95 % interval",
+    )
+    rows = table_rows(results)
+    table.add_column("layer", justify="right", min_width=max(map(len, rows)))
+    for result in results:
+        table.add_column(Text(f"{result.task.name}\n{metric_name(result)}"), justify="right")
+    for name, entries in rows.items():
+        table.add_row(
+            name,
+            *(_text(entry) for entry in entries),
+            end_section=name == str(first.layers[-1].layer),
         )
-        table.add_column("layer", justify="right", no_wrap=True)
-        for result in chosen:
-            head = Text(f"{result.task.name}\n{metric_name(result)}")
-            table.add_column(head, justify="right")
-        for name, entries in table_rows(chosen).items():
-            table.add_row(
-                name,
-                *(_text(entry) for entry in entries),
-                end_section=name == str(chosen[0].layers[-1].layer),
-            )
-        console.print(table)
+    return table
 
 
 def _text(entry: Entry) -> Text:

@@ -38,6 +38,10 @@ from probes.views import View
 
 Array = NDArray[Any]
 
+_GOLD = {"classification": np.int16, "multi-label": np.int32, "regression": np.float32}
+_PREDICTED = {"classification": np.int16, "multi-label": np.uint8, "regression": np.float32}
+"""How they are stored, by kind of task."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -90,13 +94,15 @@ def probe(
     test = material.scorers["test"]
     n_outputs = material.n_outputs
     arrays = {
-        "predicted": _compact(predicted[:, :n_seeds], n_outputs),
-        "gold": _compact(test.gold.labels, n_outputs),
+        "predicted": predicted[:, :n_seeds].astype(_PREDICTED[examples.task.kind]),
+        "gold": test.gold.labels.astype(_GOLD[examples.task.kind]),
         "sentence": test.gold.sentence.astype(np.int32),
         "punctuation": test.gold.punctuation,
         "unseen": np.array(test.gold.unseen, dtype=np.str_),
         "layers": np.array(layers, dtype=np.int32),
     }
+    if test.gold.sets is not None:
+        arrays["sets"] = test.gold.sets
     code, localisation = None, None
     if n_outputs and not quick:
         with stopwatch("code"):
@@ -104,7 +110,7 @@ def probe(
     if not quick and list(layers) == list(range(vectors.n_layers)):
         with stopwatch("mix"):
             localisation, by_mixes = _localise(material, spec, found, memory)
-            arrays["predicted_cumulative"] = _compact(by_mixes, n_outputs)
+            arrays["predicted_cumulative"] = by_mixes.astype(_PREDICTED[examples.task.kind])
     return Outcome(
         layers=found,
         control=control_record(examples) if material.control else None,
@@ -157,7 +163,9 @@ def _fit_layers(
             fitted = fit(train, dev, n_outputs, spec, material.seeds)
         with stopwatch("score"):
             given = {
-                split: predict(fitted, features[split], n_outputs, spec).cpu().numpy()
+                split: predict(fitted, features[split], n_outputs, spec, material.sets)
+                .cpu()
+                .numpy()
                 for split in ("dev", "test")
             }
             done += _score(group, fitted, given, material)
@@ -177,26 +185,30 @@ def _code(
     material: Material, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
 ) -> tuple[tuple[LayerResult, ...], CodeRecord]:
     """The layers with the lengths of the online code, and what these are held against."""
-    group_size, _ = material.group_layers(memory, spec)
+    group_size, hold = material.group_layers(memory, spec)
     coded: list[LayerResult] = []
     for first in range(0, len(found), group_size):
         group = found[first : first + group_size]
-        features = material.features([layer.layer for layer in group])
+        features = material.features([layer.layer for layer in group], hold)
         train = material.batches("train", features["train"]).of_cells(slice(0, 1))
         coded += with_codelengths(group, online_code(train, material.n_outputs, spec))
     ends = block_ends(train.sentences)
-    return tuple(coded), code_record(train.labels[0].cpu(), ends, material.n_outputs)
+    labels, sets = train.labels[0].cpu(), None if train.sets is None else train.sets.cpu()
+    return tuple(coded), code_record(labels, ends, material.n_outputs, sets)
 
 
 def _localise(
     material: Material, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
 ) -> tuple[Localisation, Array]:
     """Measures of the mixes of all layers, and the test predictions of every mix."""
-    features = material.features([layer.layer for layer in found])
+    left = memory - block_bytes(len(found), material.width)
+    group_size, hold = material.group_layers(left, spec)
+    features = material.features(
+        [layer.layer for layer in found], hold and group_size >= len(found)
+    )
     train, dev = (
         material.batches(split, features[split]).of_cells(slice(0, 1)) for split in ("train", "dev")
     )
-    left = memory - block_bytes(len(found), material.width)
     return localise(
         train,
         dev,
@@ -206,17 +218,17 @@ def _localise(
         len(material.seeds),
         [layer.cells[0].strength for layer in found],
         material.scorers,
-        material.group_layers(left, spec)[0],
+        group_size,
     )
 
 
 def _score(
     group: Sequence[int], fitted: Fit, given: Mapping[str, Array], material: Material
 ) -> list[LayerResult]:
-    """Results of the real cells of a group of layers; `given` has predictions (L, K, n)."""
+    """Results of the real cells of a group of layers; `given` has predictions (L, K, n, …)."""
     seeds, scorers = material.seeds, material.scorers
     flat = {
-        split: array[:, : len(seeds)].reshape(len(group) * len(seeds), -1)
+        split: array[:, : len(seeds)].reshape(len(group) * len(seeds), *array.shape[2:])
         for split, array in given.items()
     }
     dev, test = (scorers[split].scores(flat[split]) for split in ("dev", "test"))
@@ -240,10 +252,6 @@ def _score(
         labels = scorers["test"].label_scores(flat["test"][i * len(seeds)])
         results.append(LayerResult(layer=layer, cells=tuple(cells), labels=labels))
     return results
-
-
-def _compact(array: Array, n_outputs: int) -> Array:
-    return array.astype(np.int16 if n_outputs else np.float32)
 
 
 def encoding_record(manifest: Mapping[str, Any]) -> EncodingRecord:

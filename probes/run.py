@@ -27,7 +27,7 @@ from probes.results import Result
 from probes.stored import read_arrays
 from probes.subject import LazyCorpus, Subject
 from probes.tables import comparable, layer_table, with_twins
-from tasks.builtin import tasks
+from tasks.builtin import expanded, tasks
 from tasks.columns import task_of
 from tasks.task import Task
 
@@ -196,7 +196,7 @@ def _prepare(config: RunConfig, chosen: Sequence[Task]) -> None:
     if config.device != MAP:
         pick_device(config.device)
     for task in chosen:
-        require_metrics((task.metric, *task.also))
+        require_metrics(task)
 
 
 def _choose_tasks(config: RunConfig, corpus: LazyCorpus) -> tuple[list[Task], dict[str, str]]:
@@ -206,7 +206,7 @@ def _choose_tasks(config: RunConfig, corpus: LazyCorpus) -> tuple[list[Task], di
         UserError: a task asked for by name cannot be served, or none can.
     """
     own = {name: task_of(column) for name, column in corpus.source.columns.items()}
-    names = config.tasks or (*own, *tasks)
+    names = expanded(config.tasks or (*own, "standard"), own)
     wanted = [own[name] if name in own else tasks.get(name) for name in names]
     chosen, skipped = [], {}
     for task in wanted:

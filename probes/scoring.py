@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,16 @@ from probes.breakdowns import by_label
 from probes.examples import Examples
 from probes.metrics import HIGHER_IS_WORSE, Gold, metrics, nspr_sentences
 from probes.records import ExampleCounts, LabelScore, Scores
-from tasks.task import PUNCTUATION, Task
+from tasks.task import PUNCTUATION, Kind, Task
 
 Array = NDArray[Any]
+
+_BY_EXAMPLE: dict[Kind, str] = {
+    "classification": "accuracy",
+    "multi-label": "exact_match",
+    "regression": "mae",
+}
+"""Means over examples, which serve groups of any size."""
 
 
 class Scorer:
@@ -23,22 +29,22 @@ class Scorer:
 
     def __init__(self, examples: Examples, split: str) -> None:
         part = examples.splits[split]
-        task = examples.task
+        task, sets = examples.task, examples.members
         self.gold = Gold(
             labels=examples.targets(split),
             sentence=part.sentence,
             classes=examples.classes,
             punctuation=part.group(PUNCTUATION),
-            unseen=examples.unseen(split),
+            unseen=examples.unseen(split) if sets is None else examples.unseen_anywhere,
+            sets=sets,
         )
         self.names = (task.metric, *task.also)
-        headline_by_example = task.metric in ("accuracy", "balanced_accuracy", "mae")
-        by_kind = "accuracy" if task.kind == "classification" else "mae"
-        self.group_metric = task.metric if headline_by_example else by_kind
+        by_example = task.metric in ("accuracy", "balanced_accuracy", "mae", "micro_f1")
+        self.group_metric = task.metric if by_example else _BY_EXAMPLE[task.kind]
         self._groups = {name: part.group(name) for name in examples.groups}
 
     def scores(self, predicted: Array) -> list[Scores]:
-        """Every metric of every row of `predicted` (cells, n)."""
+        """Every metric of every row of `predicted`: cells, each (n,) or (n, bytes)."""
         columns = {name: metrics.get(name)(self.gold, predicted) for name in self.names}
         return [
             {name: number(column[row]) for name, column in columns.items()}
@@ -46,7 +52,7 @@ class Scorer:
         ]
 
     def group_scores(self, predicted: Array) -> list[Scores]:
-        """The group metric within every breakdown, of every row of `predicted` (cells, n)."""
+        """The group metric within every breakdown, of every row of `predicted`."""
         rows: list[Scores] = [{} for _ in predicted]
         for name, keep in self._groups.items():
             if not keep.any():
@@ -57,7 +63,7 @@ class Scorer:
         return rows
 
     def label_scores(self, predicted: Array) -> dict[str, LabelScore]:
-        """Scores by label of predictions (n,), by type where labels are BIO tags of chunks."""
+        """Scores by label of one cell; by type of chunk where labels are BIO tags of chunks."""
         return by_label(self.gold, predicted, chunks=self.names[0] == "span_f1")
 
 
@@ -65,7 +71,8 @@ def control_metric(task: Task) -> str:
     """By what a task is compared with its control task.
 
     Random tags are no segmentation, and no class of theirs is worth more than another, so that is
-    accuracy for all classification.
+    accuracy for all classification. A random label set is as good as any: multi-label tasks keep
+    their headline metric, as regressions do.
     """
     return "accuracy" if task.kind == "classification" else task.metric
 
@@ -75,46 +82,52 @@ def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str
 
     "majority": the most frequent training label, or the training mean; "type majority": the same
     among the training examples of an example's type, backing off to the former for a type that
-    train lacks. Ties go to the label that comes first.
+    train lacks. Ties go to the label that comes first. For multi-label it is every label that more
+    than half of them have, as of a probe that knows nothing but frequencies: the most frequent set
+    may well be the empty one, which has no F1.
     """
-    of = _most_frequent if examples.classes else _mean
     names = [example.type for example in examples.splits["train"].examples]
     code = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    overall = of(train_labels, np.zeros(len(names), dtype=np.int64))
-    by_type = of(train_labels, np.array([code[name] for name in names]))
+    overall = _typical(examples, train_labels, np.zeros(len(names), dtype=np.int64))
+    by_type = _typical(examples, train_labels, np.array([code[name] for name in names]))
     said = dict(zip(code, by_type, strict=True))
     types = [example.type for example in examples.splits["test"].examples]
     rules = np.array([[*overall] * len(types), [said.get(name, *overall) for name in types]])
     return dict(zip(("majority", "type majority"), test.scores(rules), strict=True))
 
 
-def _mean(labels: Array, group: Array) -> Array:
-    """Mean label of each group 0 to G - 1."""
-    means: Array = np.bincount(group, labels) / np.bincount(group)
-    return means
+def _typical(examples: Examples, labels: Array, group: Array) -> Array:
+    """What to predict where no more is known than the labels of groups 0 to G - 1. Shape (G, …).
 
-
-def _most_frequent(labels: Array, group: Array) -> Array:
-    """Most frequent label of each group 0 to G - 1, of several the first."""
-    (group, labels), counts = np.unique([group, labels], axis=1, return_counts=True)
-    order = np.lexsort((labels, -counts, group))
-    _, first = np.unique(group[order], return_index=True)
-    most: Array = labels[order][first]
-    return most
+    Of equally frequent classes that is the first.
+    """
+    size = np.bincount(group)
+    typical: Array
+    if examples.members is not None:
+        count = np.zeros((len(size), len(examples.classes)))
+        np.add.at(count, group, examples.members[labels, : len(examples.classes)])
+        typical = np.packbits(2 * count > size[:, None], axis=1)
+    elif examples.classes:
+        (group, labels), counts = np.unique([group, labels], axis=1, return_counts=True)
+        order = np.lexsort((labels, -counts, group))
+        _, first = np.unique(group[order], return_index=True)
+        typical = labels[order][first]
+    else:
+        typical = np.bincount(group, labels) / size
+    return typical
 
 
 def references(examples: Examples, test: Scorer) -> dict[str, Scores]:
     """Scores of the rule that a task names as its upper reference, if it names one."""
     if not examples.task.reference:
         return {}
-    said = examples.encode([e.reference for e in examples.splits["test"].examples])
-    # A rule that says nothing (-1) must not match a gold label that train lacks (-1 too).
-    return {examples.task.reference: test.scores(np.where(said < 0, -2, said)[None])[0]}
+    said = examples.predictions([e.reference for e in examples.splits["test"].examples])
+    return {examples.task.reference: test.scores(said[None])[0]}
 
 
 def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:
     """What the task made of the corpus, for the record."""
-    unseen = test.gold.unseen
+    unseen = examples.unseen("test")
     return ExampleCounts(
         n={split: len(part.examples) for split, part in examples.splits.items()},
         labels=examples.label_counts if examples.classes else {},
@@ -130,13 +143,18 @@ def number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def require_metrics(names: Sequence[str]) -> None:
-    """Check that every metric a task names exists.
+def require_metrics(task: Task) -> None:
+    """Check that every metric a task names exists, and scores tasks of its kind.
 
     Raises:
         UserError: one does not, or it is one by which a best layer cannot be chosen.
     """
-    for name in names:
-        metrics.get(name)
-    if names[0] in HIGHER_IS_WORSE:
-        raise UserError(f"{names[0]!r} cannot be a headline metric: lower is better.")
+    for name in (task.metric, *task.also):
+        if task.kind not in metrics.get(name).kinds:
+            fitting = ", ".join(x for x in metrics if task.kind in metrics.get(x).kinds)
+            raise UserError(
+                f"Task {task.name!r}: the metric {name!r} does not score {task.kind} tasks, as "
+                f"this one is. There is: {fitting}."
+            )
+    if task.metric in HIGHER_IS_WORSE:
+        raise UserError(f"{task.metric!r} cannot be a headline metric: lower is better.")

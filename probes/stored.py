@@ -18,7 +18,8 @@ from probes.statistics import MIN_SENTENCES, replicates, resample
 
 Arrays = Mapping[str, NDArray[Any]]
 """By name: `predicted` (layers, seeds, n), `layers`, and of the examples `gold`, `sentence`,
-`punctuation` and `unseen`, the names of the labels that train lacks."""
+`punctuation` and `unseen`, the names of the labels that train lacks. Of multi-label tasks
+`predicted` is (layers, seeds, n, bytes), and there are `sets`; see `probes.metrics.Gold`."""
 
 
 def read_arrays(path: Path) -> Arrays:
@@ -44,6 +45,7 @@ def gold_of(result: Result, arrays: Arrays) -> Gold:
         classes=tuple(sorted(label for label, (train, *_) in counts.items() if train)),
         punctuation=arrays["punctuation"],
         unseen=tuple(arrays["unseen"].tolist()),
+        sets=arrays.get("sets"),
     )
 
 

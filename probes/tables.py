@@ -21,6 +21,9 @@ METRIC_NAMES = {
     "nspr": "NSpr",
     "macro_f1": "macro F1",
     "corpus_spearman": "Spearman",
+    "spearman": "sent. Spearman",
+    "micro_f1": "micro F1",
+    "exact_match": "exact match",
 }
 
 

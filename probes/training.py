@@ -30,7 +30,17 @@ from probes.cells import (
 )
 from probes.config import ProbeSpec
 from probes.features import Features
-from probes.heads import MLP, CrossEntropy, Head, Linear, Loss, Parameters, SquaredError
+from probes.heads import (
+    MLP,
+    CrossEntropy,
+    Head,
+    Linear,
+    LogLoss,
+    Loss,
+    Parameters,
+    SquaredError,
+)
+from probes.multi_label import BinaryCrossEntropy
 from probes.precision import fast_products
 from probes.ridge import ridge
 
@@ -58,7 +68,7 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
         every = sorted({a * b for a in spec.strengths for b in spec.refinement})
         closed_form = torch.tensor(every, dtype=torch.float64).expand(n_layers, -1)
         return ridge(train, dev, closed_form, len(seeds))
-    head, loss = family(spec, n_outputs)
+    head, loss = family(spec, n_outputs, train.sets)
     grid = torch.tensor(spec.strengths, device=device)
     first = slice(0, 1)
     trainer = _Trainer(train.of_cells(first), dev.of_cells(first), head, loss, spec)
@@ -96,14 +106,12 @@ def fit_given(
         strengths: shape (L, K).
         seeds: what cells' initialisations are drawn from, the same for every label set.
     """
-    head, loss = family(spec, n_outputs)
+    head, loss = head_of(spec), log_loss(train.sets)
     n_layers, _, n_features = train.features.shape
     n_sets = len(train.labels) // len(seeds)
     start = head.initial(n_layers, seeds * n_sets, n_features, n_outputs)
     # A short schedule is not to spend its steps on how frequent the labels are.
-    count = torch.zeros(len(train.labels), n_outputs, device=train.features.device)
-    count.scatter_add_(1, train.labels, train.weights)
-    start[-1] = (count + 0.5).log().log_softmax(1).expand(n_layers, -1, -1)
+    start[-1] = loss.prior(train.labels, train.weights, n_outputs).expand(n_layers, -1, -1)
     schedule = _Schedule(spec.step)
     return _Trainer(train, None, head, loss, spec).run(start, strengths, schedule).parameters
 
@@ -127,7 +135,7 @@ def fit_at(
     """
     if spec.family == "linear" and n_outputs == 0:
         return ridge(train, dev, strengths.double().cpu(), 1)
-    head, loss = family(spec, n_outputs)
+    head, loss = family(spec, n_outputs, train.sets)
     trainer = _Trainer(train, dev, head, loss, spec)
     if spec.family == "linear":
         return trainer.run(near, strengths, _near_the_end(spec))
@@ -136,11 +144,23 @@ def fit_at(
     return trainer.run(start, strengths, _Schedule(spec.step, checks=spec.checks))
 
 
-def family(spec: ProbeSpec, n_outputs: int) -> tuple[Head, Loss]:
-    """The formula of a probe, and its loss; regression has 0 outputs."""
-    head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
-    loss: Loss = CrossEntropy() if n_outputs else SquaredError()
-    return head, loss
+def family(spec: ProbeSpec, n_outputs: int, sets: Tensor | None) -> tuple[Head, Loss]:
+    """The formula of a probe, and its loss; regression has 0 outputs.
+
+    Args:
+        sets: see `probes.cells.Batches`.
+    """
+    return head_of(spec), log_loss(sets) if n_outputs else SquaredError()
+
+
+def head_of(spec: ProbeSpec) -> Head:
+    """The formula of a probe."""
+    return Linear() if spec.family == "linear" else MLP(spec.hidden)
+
+
+def log_loss(sets: Tensor | None) -> LogLoss:
+    """The loss of a classification, or of a multi-label task with these label sets."""
+    return CrossEntropy() if sets is None else BinaryCrossEntropy(sets)
 
 
 def _between(grid: Tensor, losses: Tensor) -> Tensor:
@@ -280,11 +300,17 @@ def shuffled_batches(train: Batches, order: int = 0) -> Iterator[tuple[slice, Te
 
 
 @kept_memory()
-def predict(fitted: Fit, features: Features, n_outputs: int, spec: ProbeSpec) -> Tensor:
-    """Class indices, or numbers, that the fitted cells give. Shape (L, K, N)."""
-    head, _ = family(spec, n_outputs)
+def predict(
+    fitted: Fit, features: Features, n_outputs: int, spec: ProbeSpec, sets: Tensor | None = None
+) -> Tensor:
+    """What the fitted cells say: class indices, or numbers (L, K, N), or bits (L, K, N, bytes).
+
+    Args:
+        sets: see `probes.cells.Batches`.
+    """
+    head, loss = family(spec, n_outputs, sets)
     parts = []
     for part in blocks(features.shape[1]):
         outputs = head.outputs(fitted.parameters, features.block(part))
-        parts.append(outputs.argmax(2) if n_outputs else outputs.squeeze(2))
-    return torch.cat(parts, -1)
+        parts.append(loss.decide(outputs))
+    return torch.cat(parts, 2)

@@ -2,21 +2,22 @@
 
 Most tasks use the *plain* view. A task that hides a word gets the *masked* view, in which
 the mask token stands for it, or, from an encoder that has none, the *cut* view, in which the
-text ends before it and the vector of the last word left is taken.
+text ends before it and the vector of the last word left is taken. A task that brings words of
+its own is read in the *own* view: these words, as they are.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 from data.sentence import Corpus, Sentence
 from tasks.task import Example
 
-ViewName = Literal["plain", "masked", "cut"]
+ViewName = Literal["plain", "masked", "cut", "own"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class View:
     """Texts to encode together, each once.
 
     Attributes:
-        name: "plain", "masked" or "cut".
+        name: "plain", "masked", "cut" or "own".
         texts: without duplicates, in order of first occurrence.
     """
 
@@ -65,18 +66,38 @@ def plain_text(sentence: Sentence) -> Text:
     return Text(sentence.words, (0, len(sentence)))
 
 
-def hiding_text(sentence: Sentence, hide: int, name: ViewName) -> Text:
-    """The sentence with word `hide` masked, or cut before it; one word kept."""
+def hiding_text(words: tuple[str, ...], hide: int, name: ViewName) -> Text:
+    """The words with number `hide` masked, or cut before it; one word kept."""
     if name == "masked":
-        return Text(sentence.words, (hide, hide + 1), mask=hide)
-    return Text(sentence.words[:hide], (hide - 1, hide))
+        return Text(words, (hide, hide + 1), mask=hide)
+    return Text(words[:hide], (hide - 1, hide))
 
 
-def text_of(sentence: Sentence, example: Example, name: ViewName) -> Text:
-    """The text in which `example` is read under the view called `name`."""
-    if example.hide is None:
-        return plain_text(sentence)
-    return hiding_text(sentence, example.hide, name)
+def text_of(sentence: Sentence, example: Example, hiding: ViewName) -> Text:
+    """The text in which `example` is read; `hiding` is the view of those that hide a word."""
+    if example.hide is not None:
+        return hiding_text(example.words or sentence.words, example.hide, hiding)
+    if example.words is not None:
+        spans = [span for span in (example.span, example.span2) if span]
+        start, end = min(s for s, _ in spans), max(e for _, e in spans)
+        return Text(example.words, (start, end))
+    return plain_text(sentence)
+
+
+def view_name(example: Example, hiding: ViewName) -> ViewName:
+    """The view in which `example` is read; `hiding` is that of those that hide a word."""
+    if example.hide is not None:
+        return hiding
+    return "plain" if example.words is None else "own"
+
+
+def shared(texts: Sequence[Text]) -> list[Text]:
+    """The texts, those of the same words made one that keeps all that any of them keeps."""
+    keep: dict[tuple[str, ...], tuple[int, int]] = {}
+    for text in texts:
+        start, end = keep.get(text.words, text.keep)
+        keep[text.words] = min(start, text.keep[0]), max(end, text.keep[1])
+    return [replace(text, keep=keep[text.words]) for text in texts]
 
 
 def cut_away(example: Example) -> bool:
@@ -91,8 +112,8 @@ def plain_view(corpus: Corpus) -> View:
     return View("plain", _distinct(plain_text(sentence) for sentence in corpus))
 
 
-def hiding_view(texts: Iterable[Text], name: ViewName) -> View:
-    """The texts of a task that hides words."""
+def view_over(texts: Iterable[Text], name: ViewName) -> View:
+    """The texts of a task that hides words or brings its own."""
     return View(name, _distinct(texts))
 
 

@@ -25,10 +25,12 @@ class Example:
     """One thing to predict, and the words to predict it from.
 
     Attributes:
-        label: what the probe shall say.
+        label: what the probe shall say; for multi-label each label that holds, or none.
         span: the words whose vectors it sees; their mean, if several.
         span2: for pairs, the second span; the two means are concatenated.
         type: what a control task hangs its random label on, e.g. the word type.
+        words: what the encoder reads in place of the sentence's words, e.g. lower-cased or
+            without its context. Spans, `hide` and `cue` then count in these.
         hide: a word the encoder must not see. `span` is then that word's place.
         cue: with `hide`, a word without which the label cannot be known. Where the
             encoder can only cut the text before the hidden word, an example whose cue
@@ -42,10 +44,11 @@ class Example:
     span: Span
     span2: Span | None = None
     type: str = ""
+    words: tuple[str, ...] | None = None
     hide: int | None = None
     cue: int | None = None
     groups: tuple[str, ...] = ()
-    reference: str = ""
+    reference: Label = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +115,20 @@ class Task:
         """The examples of `sentence`; none if it lacks a layer that the task needs.
 
         Raises:
-            UserError: the rule yielded a span outside the sentence.
+            UserError: the rule yielded a span outside the sentence, or outside the words that
+                it gave instead.
         """
         if not all(sentence.layer(layer) for layer in self.needs):
             return []
         found = list(self.rule(sentence))
         for example in found:
             if isinstance(example, Example):
+                words = sentence.words if example.words is None else example.words
                 for start, end in filter(None, (example.span, example.span2)):
-                    if not 0 <= start < end <= len(sentence):
+                    if not 0 <= start < end <= len(words):
                         raise UserError(
                             f"Task {self.name!r} gave the span ({start}, {end}) for sentence "
-                            f"{sentence.id!r} of {len(sentence)} words; spans are [start, end) "
+                            f"{sentence.id!r} of {len(words)} words; spans are [start, end) "
                             "and not empty. Mend the task."
                         )
         return found

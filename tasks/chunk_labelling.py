@@ -1,0 +1,32 @@
+"""Labels of gold chunks (as the constituents of Tenney et al. 2019b, with base chunks)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from data.sentence import Sentence
+from tasks.task import Example, task
+
+
+@task(
+    "chunk-labelling",
+    version=1,
+    needs=["chunks"],
+    shape="span",
+    metric="accuracy",
+    also=["macro_f1_20"],
+)
+def chunk_labelling(sentence: Sentence) -> Iterator[Example]:
+    """The type of a base chunk, given its words."""
+    tags = (*sentence.chunks, "O")
+    for start, tag in enumerate(tags):
+        if tag.startswith("B-"):
+            end = next(i for i in range(start + 1, len(tags)) if not tags[i].startswith("I-"))
+            size = f"{end - start} words" if end - start > 1 else "1 word"
+            # The last word says most about the type: English base chunks end in their head.
+            yield Example(
+                tag[2:],
+                (start, end),
+                type=sentence.words[end - 1],
+                groups=(size if end - start < 4 else "4+ words",),
+            )

@@ -1,0 +1,28 @@
+"""Dependency relations of gold pairs (edge probing, Tenney et al. 2019b; Liu et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from data.sentence import ROOT, Sentence
+from tasks.srl import distance
+from tasks.task import Example, task
+
+
+@task(
+    "deprel",
+    version=1,
+    needs=["heads", "deprels"],
+    shape="pair",
+    metric="accuracy",
+    also=["macro_f1_20"],
+)
+def deprel(sentence: Sentence) -> Iterator[Example]:
+    """The relation, with its subtype, of a word to its head, both given."""
+    for i, head in enumerate(sentence.heads):
+        if head != ROOT:
+            word, other = (i, i + 1), (head, head + 1)
+            # Both forms together would be a type that train has of few test pairs.
+            form = sentence.words[i]
+            groups = distance(word, other)
+            yield Example(sentence.deprels[i], word, other, type=form, groups=groups)

@@ -1,0 +1,39 @@
+"""Distance in the dependency tree (Hewitt & Manning 2019)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+from data.sentence import ROOT, Sentence
+from tasks.srl import distance as words_between
+from tasks.task import Example, task
+
+
+@task("distance", version=1, needs=["heads"], shape="pair", kind="regression",
+      metric="spearman", also=["mae"])  # fmt: skip
+def distance(sentence: Sentence) -> Iterator[Example]:
+    """The number of edges between two words of a sentence in its dependency tree."""
+    words = sentence.words
+    for i, j in pairs(words):
+        one, other = path_up(sentence.heads, i), path_up(sentence.heads, j)
+        edges = float(len(set(one) ^ set(other)))
+        first, second = (i, i + 1), (j, j + 1)
+        form = f"{words[i]} {words[j]}"
+        groups = words_between(first, second)
+        yield Example(edges, first, second, type=form, groups=groups)
+
+
+def pairs(words: Sequence[str]) -> list[tuple[int, int]]:
+    """Every word with one other, drawn at random by the text: n pairs or fewer, not n²."""
+    draw = random.Random(" ".join(words))
+    others = [(i, draw.randrange(len(words) - 1)) for i in range(len(words)) if len(words) > 1]
+    return sorted({(min(i, j + (j >= i)), max(i, j + (j >= i))) for i, j in others})
+
+
+def path_up(heads: Sequence[int], word: int) -> list[int]:
+    """A word and all above it, the root last."""
+    path = [word]
+    while (word := heads[word]) != ROOT:
+        path.append(word)
+    return path

@@ -1,0 +1,37 @@
+"""The verb of the main clause, and the noun that is its subject (after Lin et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from data.sentence import ROOT, Sentence
+from tasks.task import Example, task
+
+
+@task("main-verb", version=1, needs=["upos", "heads"],
+      metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+def main_verb(sentence: Sentence) -> Iterator[Example]:
+    """Whether a verb is the main one of its sentence, the root of the dependency tree."""
+    return told_apart(sentence, ("VERB",), "verb", lambda i: sentence.heads[i] == ROOT)
+
+
+@task("subject-noun", version=1, needs=["upos", "heads", "deprels"],
+      metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+def subject_noun(sentence: Sentence) -> Iterator[Example]:
+    """Whether a noun is the subject of its sentence's main clause."""
+    roots = [i for i, head in enumerate(sentence.heads) if head == ROOT]
+    return told_apart(
+        sentence, ("NOUN", "PROPN"), "noun",
+        lambda i: sentence.deprels[i].startswith("nsubj") and sentence.heads[i] in roots,
+    )  # fmt: skip
+
+
+def told_apart(
+    sentence: Sentence, tags: tuple[str, ...], name: str, is_main: Callable[[int], bool]
+) -> Iterator[Example]:
+    """Each word of these parts of speech: others would be told by that alone."""
+    candidates = [i for i, tag in enumerate(sentence.upos) if tag in tags]
+    for i in candidates:
+        groups = (f"first {name}" if i == candidates[0] else f"later {name}",)
+        label = "main" if is_main(i) else "other"
+        yield Example(label, (i, i + 1), type=sentence.words[i], groups=groups)

@@ -1,0 +1,19 @@
+"""Where in its sentence a word stands (after Lin et al. 2019): a surface property."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from data.sentence import Sentence
+from tasks.task import Example, task
+
+PARTS = ((10, "words 0–9"), (20, "words 10–19"), (float("inf"), "words 20 and on"))
+"""Breakdowns: the first index that is beyond, and the name."""
+
+
+@task("position", version=1, needs=[], kind="regression", metric="spearman", also=["mae"])
+def position(sentence: Sentence) -> Iterator[Example]:
+    """The index of a word in its sentence, counted from 0."""
+    for i, word in enumerate(sentence.words):
+        part = next(name for end, name in PARTS if i < end)
+        yield Example(float(i), (i, i + 1), type=word, groups=(part,))

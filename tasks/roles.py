@@ -1,0 +1,32 @@
+"""Which roles a predicate has (PropBank, Palmer et al. 2005), of gold predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from data.sentence import Sentence
+from tasks.task import Example, task
+
+
+@task(
+    "roles",
+    version=1,
+    needs=["frames", "upos"],
+    shape="span",
+    kind="multi-label",
+    metric="micro_f1",
+    also=["macro_f1_20", "exact_match"],
+)
+def roles(sentence: Sentence) -> Iterator[Example]:
+    """The PropBank roles, core and adjunct, that a predicate has in its sentence."""
+    for frame in sentence.frames:
+        # What is continued (C-) or referred to (R-) is a role that the predicate has.
+        found = {label.removeprefix("R-").removeprefix("C-") for label, _ in frame.arguments}
+        lemma = frame.roleset.rpartition(".")[0]
+        tag = sentence.upos[frame.predicate[0]]
+        yield Example(
+            tuple(sorted(found - {"V"})),
+            frame.predicate,
+            type=lemma,
+            groups=(f"predicate {tag}",) if tag in ("VERB", "NOUN", "ADJ", "AUX") else (),
+        )

@@ -1,0 +1,21 @@
+"""Tables in the terminal."""
+
+import io
+
+import pytest
+from results_by_hand import make_result
+from rich.console import Console
+
+from probes.printing import print_tables
+
+
+@pytest.mark.parametrize(("width", "tables"), [(60, 5), (80, 3), (200, 1)])
+def test_many_tasks_are_several_tables_in_which_nothing_is_cut(width, tables):
+    console = Console(width=width, record=True, file=io.StringIO())
+    names = [f"long-task-name-{i}" for i in range(9)]
+    print_tables([make_result(name, (0.123, 0.456)) for name in names], console)
+    text = console.export_text()
+    assert "…" not in text
+    assert text.count("m · c · linear probe") == tables
+    assert [text.count(name) for name in names] == [1] * 9
+    assert text.count("45.6★") == 9

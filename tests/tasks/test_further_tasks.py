@@ -1,0 +1,178 @@
+"""The tasks that run on request, on sentences written by hand."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import shortest_path
+
+from data.sentence import ROOT, SPLITS, Frame, Sentence
+from probes.examples import collect_examples
+from probes.scoring import require_metrics
+from tasks.builtin import STANDARD, expanded, tasks
+from tasks.distance import pairs, path_up
+
+# She knows the man who sings
+KNOWS = Sentence(
+    "s1",
+    "en",
+    ("She", "knows", "the", "man", "who", "sings"),
+    upos=("PRON", "VERB", "DET", "NOUN", "PRON", "VERB"),
+    heads=(1, ROOT, 3, 1, 5, 3),
+    deprels=("nsubj", "root", "det", "obj", "nsubj", "acl:relcl"),
+    chunks=("B-NP", "B-VP", "B-NP", "I-NP", "B-NP", "B-VP"),
+    frames=(
+        Frame("know.01", (1, 2), (("ARG0", (0, 1)), ("V", (1, 2)), ("ARG1", (2, 6)))),
+        Frame("sing.01", (5, 6), (("R-ARG0", (4, 5)), ("C-V", (5, 6)), ("C-ARG0", (2, 4)))),
+        Frame("be.03", (3, 4), (("V", (3, 4)),)),
+    ),
+)
+
+
+def of(name, sentence=KNOWS):
+    return tasks.get(name).examples(sentence)
+
+
+def test_deprel_pairs_each_word_with_its_head_and_passes_over_the_root():
+    assert [(e.label, e.span, e.span2, e.type, e.groups) for e in of("deprel")] == [
+        ("nsubj", (0, 1), (1, 2), "She", ("0 words between",)),
+        ("det", (2, 3), (3, 4), "the", ("0 words between",)),
+        ("obj", (3, 4), (1, 2), "man", ("1–2 words between",)),
+        ("nsubj", (4, 5), (5, 6), "who", ("0 words between",)),
+        ("acl:relcl", (5, 6), (3, 4), "sings", ("1–2 words between",)),
+    ]
+
+
+def test_distance_is_the_shortest_path_in_the_tree():
+    tree = np.zeros((6, 6))
+    for i, head in enumerate(KNOWS.heads):
+        if head != ROOT:
+            tree[i, head] = 1
+    expected = shortest_path(tree, directed=False, unweighted=True)
+    for i, j in combinations(range(6), 2):
+        edges = len(set(path_up(KNOWS.heads, i)) ^ set(path_up(KNOWS.heads, j)))
+        assert edges == expected[i, j]
+    found = of("distance")
+    assert {e.span[0] for e in found} | {e.span2[0] for e in found} == set(range(6))
+    for e in found:
+        i, j = e.span[0], e.span2[0]
+        assert i < j
+        assert e.label == expected[i, j]
+        assert e.type == f"{KNOWS.words[i]} {KNOWS.words[j]}"
+
+
+def test_pairs_of_a_sentence_are_as_many_as_its_words_and_always_the_same():
+    words = [f"w{i}" for i in range(2000)]
+    found = pairs(words)
+    assert found == pairs(tuple(words))
+    assert found != pairs(words[::-1])
+    # Of 2,000 draws among two million pairs hardly two are the same.
+    assert 1990 <= len(found) <= 2000
+    gaps = [j - i for i, j in found]
+    assert sum(gaps) / len(gaps) == pytest.approx(2000 / 3, rel=0.05)  # as of two random places
+    assert pairs(["one"]) == []
+    assert pairs(["one", "two"]) == [(0, 1)]
+
+
+def test_chunk_labelling_spans_whole_chunks():
+    assert [(e.label, e.span, e.type, e.groups) for e in of("chunk-labelling")] == [
+        ("NP", (0, 1), "She", ("1 word",)),
+        ("VP", (1, 2), "knows", ("1 word",)),
+        ("NP", (2, 4), "man", ("2 words",)),
+        ("NP", (4, 5), "who", ("1 word",)),
+        ("VP", (5, 6), "sings", ("1 word",)),
+    ]
+    long = Sentence(
+        "s", "en", tuple("abcdefg"), chunks=("O", "B-NP", "I-NP", "I-NP", "I-NP", "O", "B-PP")
+    )
+    assert [(e.label, e.span, e.groups) for e in of("chunk-labelling", long)] == [
+        ("NP", (1, 5), ("4+ words",)),
+        ("PP", (6, 7), ("1 word",)),
+    ]
+
+
+def test_roles_are_those_that_a_predicate_has_each_once():
+    assert [(e.label, e.span, e.type, e.groups) for e in of("roles")] == [
+        (("ARG0", "ARG1"), (1, 2), "know", ("predicate VERB",)),
+        (("ARG0",), (5, 6), "sing", ("predicate VERB",)),
+        ((), (3, 4), "be", ("predicate NOUN",)),
+    ]
+
+
+def test_main_verb_is_told_from_other_verbs():
+    assert [(e.label, e.span, e.type, e.groups) for e in of("main-verb")] == [
+        ("main", (1, 2), "knows", ("first verb",)),
+        ("other", (5, 6), "sings", ("later verb",)),
+    ]
+
+
+def test_subject_noun_is_that_of_the_main_clause():
+    # What dogs chase cats fear: "dogs" is the subject of a clause below, "cats" of the main one.
+    fear = Sentence(
+        "s",
+        "en",
+        ("What", "dogs", "chase", "Cats", "fear"),
+        upos=("PRON", "NOUN", "VERB", "PROPN", "VERB"),
+        heads=(4, 2, 0, 4, ROOT),
+        deprels=("obj", "nsubj", "acl:relcl", "nsubj:pass", "root"),
+    )
+    assert [(e.label, e.span, e.groups) for e in of("subject-noun", fear)] == [
+        ("other", (1, 2), ("first noun",)),
+        ("main", (3, 4), ("later noun",)),
+    ]
+    assert [e.label for e in of("subject-noun")] == ["other"]
+
+
+def test_position_is_the_index():
+    words = Sentence("s", "en", tuple(f"w{i}" for i in range(30)))
+    found = of("position", words)
+    assert [e.label for e in found] == list(range(30))
+    assert [found[i].groups for i in (9, 10, 19, 20, 29)] == [
+        ("words 0–9",),
+        ("words 10–19",),
+        ("words 10–19",),
+        ("words 20 and on",),
+        ("words 20 and on",),
+    ]
+    assert found[7].type == "w7"
+
+
+@pytest.mark.parametrize(
+    ("words", "label"),
+    [(1, "1–4"), (4, "1–4"), (5, "5–8"), (13, "13–16"), (25, "21–25"), (26, "26+"), (99, "26+")],
+)
+def test_length_is_in_classes(words, label):
+    (example,) = of("length", Sentence("s", "en", ("w",) * words))
+    assert (example.label, example.span, example.type) == (label, (0, words), "")
+
+
+@pytest.mark.parametrize(("words", "label"), [(1, "0"), (8, "7"), (9, "8+"), (20, "8+")])
+def test_tree_depth_is_that_of_the_deepest_word(words, label):
+    chain = Sentence("s", "en", ("w",) * words, heads=(ROOT, *range(words - 1)))
+    (example,) = of("tree-depth", chain)
+    assert (example.label, example.span) == (label, (0, words))
+    assert of("tree-depth")[0].label == "3"
+    assert of("tree-depth")[0].groups == ("5–8 words",)
+
+
+def test_standard_tasks_are_the_five_and_all_are_all():
+    assert STANDARD == ("pos", "chunking", "depth", "agreement", "srl")
+    assert expanded(["standard"]) == list(STANDARD)
+    assert expanded(["deprel", "standard", "pos"]) == ["deprel", *STANDARD]
+    assert expanded(["all"], ["mine"]) == ["mine", *tasks]
+
+
+def test_every_task_has_a_summary_and_metrics_that_score_it():
+    for name in tasks:
+        task = tasks.get(name)
+        assert task.summary.endswith("."), name
+        require_metrics(task)
+
+
+def test_every_task_makes_examples_of_the_sample():
+    from data.find import find_corpus
+
+    corpus = find_corpus("sample", limit=40).load()
+    for name in tasks:
+        found = collect_examples(tasks.get(name), corpus, "masked")
+        assert all(len(found.splits[split].examples) for split in SPLITS), name
