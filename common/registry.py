@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from common.errors import UserError
+from common.origin import Origin, current
 
 T = TypeVar("T")
 
@@ -29,12 +30,26 @@ class Registry(Generic[T]):
     def __init__(self, noun: str) -> None:
         self.noun = noun
         self._entries: dict[str, T] = {}
+        self._origins: dict[str, Origin] = {}
 
     def add(self, name: str, entry: T) -> None:
         """Register `entry`; a second entry of the same name is an error."""
+        loading = current()
         if name in self._entries:
-            raise UserError(f"Two {self.noun} definitions share the name {name!r}; rename one.")
+            first = self._origins.get(name, "the suite")
+            second = loading.origin if loading else "the suite"
+            raise UserError(
+                f"Two {self.noun} definitions share the name {name!r}: one of {first}, one of "
+                f"{second}; rename one."
+            )
         self._entries[name] = entry
+        if loading:
+            self._origins[name] = loading.origin
+            loading.defined.append((self.noun, name))
+            loading.undo.append(lambda: self._remove(name))
+
+    def _remove(self, name: str) -> None:
+        del self._entries[name], self._origins[name]
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that adds what it decorates under `name`."""
@@ -54,6 +69,10 @@ class Registry(Generic[T]):
         if name not in self._entries:
             raise UserError(f"Unknown {self.noun} {name!r}. {did_you_mean(name, self._entries)}")
         return self._entries[name]
+
+    def origin(self, name: str) -> Origin | None:
+        """Where the entry called `name` comes from; None if it ships, or if there is none."""
+        return self._origins.get(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from common.errors import UserError
 from probes.breakdowns import by_label
 from probes.examples import Examples
-from probes.metrics import HIGHER_IS_WORSE, Gold, metrics, nspr_sentences
+from probes.metrics import Gold, lower_is_better, metrics, nspr_sentences
 from probes.records import ExampleCounts, LabelScore, Scores
 from tasks.task import PUNCTUATION, Task
 
@@ -128,5 +128,5 @@ def require_metrics(names: Sequence[str]) -> None:
     """
     for name in names:
         metrics.get(name)
-    if names[0] in HIGHER_IS_WORSE:
+    if lower_is_better(names[0]):
         raise UserError(f"{names[0]!r} cannot be a headline metric: lower is better.")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from probes.metrics import PERCENT
+from probes.metrics import is_percent
 from probes.plan import is_current
 from probes.results import Result, read_results
 from tasks.builtin import tasks
@@ -91,7 +91,7 @@ def shown(value: float | None, metric: str) -> str:
     """A score as tables print it: 94.7 for shares, .766 for correlations."""
     if value is None or np.isnan(value):
         return "–"
-    if metric in PERCENT:
+    if is_percent(metric):
         return f"{100 * value:.1f}"
     text = f"{value:.3f}"
     return text.replace("0.", ".", 1) if abs(value) < 1 else text

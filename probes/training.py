@@ -30,7 +30,8 @@ from probes.cells import (
 )
 from probes.config import ProbeSpec
 from probes.features import Features
-from probes.heads import MLP, CrossEntropy, Head, Linear, Loss, Parameters, SquaredError
+from probes.families import head_of
+from probes.heads import CrossEntropy, Head, Loss, Parameters, SquaredError
 from probes.precision import fast_products
 from probes.ridge import ridge
 
@@ -138,7 +139,7 @@ def fit_at(
 
 def family(spec: ProbeSpec, n_outputs: int) -> tuple[Head, Loss]:
     """The formula of a probe, and its loss; regression has 0 outputs."""
-    head: Head = Linear() if spec.family == "linear" else MLP(spec.hidden)
+    head = head_of(spec)
     loss: Loss = CrossEntropy() if n_outputs else SquaredError()
     return head, loss
 
