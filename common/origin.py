@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from traceback import walk_tb
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,21 @@ class Loading:
     """One origin's code being run.
 
     Attributes:
-        defined: (noun, name) of what it has registered.
-        undo: calls that take this back.
+        entries: noun and name of what it has registered, and a call that takes it back.
     """
 
     origin: Origin
-    defined: list[tuple[str, str]] = field(default_factory=list)
-    undo: list[Callable[[], object]] = field(default_factory=list)
+    entries: list[tuple[str, str, Callable[[], object]]] = field(default_factory=list)
+
+    def names(self, noun: str) -> tuple[str, ...]:
+        """The names of one noun ("task", "corpus", "probe family", "metric") in order."""
+        return tuple(name for its, name, _ in self.entries if its == noun)
 
     def take_back(self) -> None:
         """Remove everything that it has registered."""
-        for call in reversed(self.undo):
-            call()
-        self.undo.clear()
-        self.defined.clear()
+        for _, _, remove in reversed(self.entries):
+            remove()
+        self.entries.clear()
 
 
 _stack: list[Loading] = []
@@ -69,3 +71,32 @@ def loading(origin: Origin) -> Iterator[Loading]:
         raise
     finally:
         _stack.pop()
+
+
+def place_in(error: BaseException, origin: Origin) -> str:
+    """The innermost line of `origin` that `error` came through; empty if it did not."""
+    found = [
+        (frame.f_code.co_filename, line)
+        for frame, line in walk_tb(error.__traceback__)
+        if _is_of(frame.f_code.co_filename, origin)
+    ]
+    if isinstance(error, SyntaxError) and error.filename and _is_of(error.filename, origin):
+        found.append((error.filename, error.lineno or 1))
+    if not found:
+        return ""
+    file, line = found[-1]
+    return f"{file if origin.distribution else origin.name}, line {line}"
+
+
+def _is_of(file: str, origin: Origin) -> bool:
+    path = Path(file)
+    return path.is_absolute() and any(path.resolve().is_relative_to(r) for r in origin.roots)
+
+
+def described(error: BaseException) -> str:
+    """Kind and message of an exception on one line: ``KeyError: 'Number'``."""
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    text = " ".join(message.split())
+    text = text if text.isprintable() else ascii(text)
+    name = type(error).__name__
+    return f"{name}: {text[:300]}{'…' * (len(text) > 300)}" if text else name

@@ -45,11 +45,19 @@ class Registry(Generic[T]):
         self._entries[name] = entry
         if loading:
             self._origins[name] = loading.origin
-            loading.defined.append((self.noun, name))
-            loading.undo.append(lambda: self._remove(name))
+            loading.entries.append((self.noun, name, lambda: self._remove(name)))
 
     def _remove(self, name: str) -> None:
         del self._entries[name], self._origins[name]
+
+    def ship(self) -> None:
+        """Declare that all entries so far are the suite's own.
+
+        For the end of a module of the suite that a plug-in may be the first to import.
+        """
+        self._origins.clear()
+        if loading := current():
+            loading.entries = [entry for entry in loading.entries if entry[0] != self.noun]
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that adds what it decorates under `name`."""

@@ -115,7 +115,9 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     """
     ends = block_ends(train.sentences)
     n_layers, _, n_features = train.features.shape
-    variances = torch.tensor(LOGIT_VARIANCES.get(spec.family, LOGIT_VARIANCES["mlp"]), device=train.features.device)
+    variances = torch.tensor(
+        LOGIT_VARIANCES.get(spec.family, LOGIT_VARIANCES["mlp"]), device=train.features.device
+    )
     n_priors = len(variances)
     sent = replace(
         train,

@@ -16,6 +16,7 @@ from data.sentence import SPLITS, Corpus
 from probes.alignment import Ints
 from probes.store import Vectors
 from probes.views import Text, View, ViewName, cut_away, hiding_view, plain_view, text_of
+from tasks.checked import TaskError
 from tasks.task import Example, Excluded, Task
 
 SEEN, UNSEEN = "type seen in train", "type unseen in train"
@@ -120,7 +121,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
 
     Raises:
         NotServedError: a split has no examples, or train has a single label.
-        UserError: the task's examples do not fit what it says of itself.
+        TaskError: its rule failed, or its examples do not fit what the task says of itself.
     """
     if task.kind == "multi-label":
         raise UserError(f"Task {task.name!r} is multi-label, which is not served yet.")
@@ -178,7 +179,7 @@ def _require_consistent(task: Task, examples: Sequence[Example]) -> None:
     """Refuse examples that do not fit what the task says of itself.
 
     Raises:
-        UserError: second spans missing or not wanted, or hidden words that are not the span.
+        TaskError: second spans missing or not wanted, or hidden words that are not the span.
     """
     pairs = task.shape in ("pair", "span pair")
     hides = examples[0].hide is not None
@@ -191,4 +192,4 @@ def _require_consistent(task: Task, examples: Sequence[Example]) -> None:
         elif hides and (pairs or example.span != (example.hide, (example.hide or 0) + 1)):
             what = "a hidden word that is not its only span"
         if what:
-            raise UserError(f"Task {task.name!r} gave {example.label!r} {what}. Mend the task.")
+            raise TaskError(f"Task {task.name!r} gave {example.label!r} {what}. Mend the task.")

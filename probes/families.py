@@ -42,7 +42,7 @@ def family(spec: ProbeSpec) -> Callable[[Maker], Maker]:
         families.add(spec.family, make)
         PROBES[spec.family] = spec
         if loading := current():
-            loading.undo.append(lambda: PROBES.pop(spec.family))
+            loading.entries.append(("specification", spec.family, lambda: PROBES.pop(spec.family)))
         return make
 
     return decorate
@@ -67,3 +67,6 @@ def mlp(spec: ProbeSpec) -> Head:
     from probes.heads import MLP
 
     return MLP(spec.hidden)
+
+
+families.ship()

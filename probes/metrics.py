@@ -2,8 +2,8 @@
 
 A metric has two parts: what each sentence contributes to it, and the value of the sums of these
 contributions. A score is the value over all sentences; over resampled ones it is a bootstrap
-replicate (see probes/statistics.py). Class labels are
-indices into `Gold.classes`; a gold label of -1 was not in train, and no prediction equals it.
+replicate (see probes/statistics.py). Class labels are indices into `Gold.classes`; a gold label of
+-1 was not in train, and no prediction equals it.
 """
 
 from __future__ import annotations
@@ -351,3 +351,5 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
 # Share of sentences whose least deep word, punctuation passed over, is the root, as Hewitt &
 # Manning 2019. A sentence of nothing but punctuation is searched whole.
 metrics.add("root_accuracy", Metric(_root_parts, mean_value, percent=True))
+
+metrics.ship()

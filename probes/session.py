@@ -14,6 +14,7 @@ from probes.breakdowns import marked_by_pieces
 from probes.config import RunConfig
 from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
+from probes.identity import plug_ins_of
 from probes.plan import FitUnit, Plan
 from probes.probing import encoding_record, probe
 from probes.provenance import provenance
@@ -173,6 +174,7 @@ class Session:
             pooling=self.config.pooling,
             dtype=self.config.dtype,
             probe=unit.probe,
+            plug_ins=plug_ins_of(task, unit.probe.family),
             project=self.config.project,
             probe_parameters=outcome.probe_parameters,
             quick=unit.quick,

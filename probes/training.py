@@ -29,8 +29,8 @@ from probes.cells import (
     of_seeds,
 )
 from probes.config import ProbeSpec
-from probes.features import Features
 from probes.families import head_of
+from probes.features import Features
 from probes.heads import CrossEntropy, Head, Loss, Parameters, SquaredError
 from probes.precision import fast_products
 from probes.ridge import ridge
