@@ -160,7 +160,7 @@ def _preference(result: Result) -> tuple[Any, ...]:
         not result.corpus.limited,
         result.project is None,
         result.task.version == version,
-        as_loaded(result.plug_ins),
+        as_loaded(result.task, result.probe.family, result.plug_ins),
     )
 
 

@@ -15,6 +15,7 @@ from common.registry import did_you_mean
 from data.find import require_known
 from data.sources import CorpusRequest
 from data.splits import SplitBy
+from probes.plugins import discover, require_whole
 from tasks.builtin import tasks
 
 Pooling = Literal["mean", "first", "last"]
@@ -85,6 +86,11 @@ PROBES: dict[str, ProbeSpec] = {
 """By name; `probes.families.family` adds those of plug-ins."""
 
 
+def _several(given: Any) -> Any:
+    """One name or path as a tuple of it; anything else as it is."""
+    return (given,) if isinstance(given, (str, Path)) else given
+
+
 class RunConfig(Frozen):
     """One run of `run_probes.py`; each field is the flag of the same name."""
 
@@ -136,7 +142,7 @@ class RunConfig(Frozen):
     @field_validator("corpus", "include", mode="before")
     @classmethod
     def _one_or_several(cls, given: object) -> object:
-        return (given,) if isinstance(given, (str, Path)) else given
+        return _several(given)
 
     @field_validator("probes")
     @classmethod
@@ -164,8 +170,11 @@ def validate(given: Mapping[str, object]) -> RunConfig:
     """Check everything that can be checked before anything is read or downloaded.
 
     Raises:
-        UserError: a value that cannot be used, with its flag.
+        UserError: a value that cannot be used, with its flag, or a plug-in that cannot be loaded.
     """
+    discover(_several(given.get("include", ())))
+    for field in ("tasks", "probes", "corpus"):
+        require_whole(_several(given.get(field, ())))
     if given.get("quick"):
         given = {"seeds": 1, "twins": 0, **given}
     try:

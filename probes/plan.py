@@ -131,8 +131,9 @@ def is_current(result: Result) -> bool:
     name = result.task.name
     version = tasks.get(name).version if name in tasks else result.task.version
     probe = PROBES.get(result.probe.family, result.probe)
-    same = (result.task.version, result.probe) == (version, probe) and as_loaded(result.plug_ins)
-    return same and of_this_numerics(result)
+    same = (result.task.version, result.probe) == (version, probe)
+    loaded = as_loaded(result.task, result.probe.family, result.plug_ins)
+    return same and loaded and of_this_numerics(result)
 
 
 def _extended(unit: FitUnit, result: Result) -> FitUnit:

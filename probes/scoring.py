@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import UserError
+from common.registry import did_you_mean
 from probes.breakdowns import by_label
 from probes.examples import Examples
 from probes.metrics import Gold, lower_is_better, metrics, nspr_sentences
@@ -120,13 +120,18 @@ def number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def require_metrics(names: Sequence[str]) -> None:
+def require_metrics(task: Task) -> None:
     """Check that every metric a task names exists.
 
     Raises:
         UserError: one does not, or it is one by which a best layer cannot be chosen.
     """
-    for name in names:
-        metrics.get(name)
-    if lower_is_better(names[0]):
-        raise UserError(f"{names[0]!r} cannot be a headline metric: lower is better.")
+    for name in (task.metric, *task.also):
+        if name not in metrics:
+            hint = did_you_mean(name, metrics)
+            raise UserError(f"Task {task.name!r}: unknown metric {name!r}. {hint}")
+    if lower_is_better(task.metric):
+        raise UserError(
+            f"Task {task.name!r}: {task.metric!r} cannot be its headline metric, since lower is "
+            "better; name it under also=, and another one first."
+        )
