@@ -26,6 +26,8 @@ COMMANDS = (
     "figure",
     "export",
     "import",
+    "new-task",
+    "check",
 )
 """Each is a module in probes/commands with `SUMMARY`, `add_arguments` and `run`."""
 

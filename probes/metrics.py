@@ -20,6 +20,7 @@ from scipy.stats import rankdata
 
 from common.registry import Registry
 from probes.alignment import Ints
+from tasks.task import Kind
 
 Floats = NDArray[np.float64]
 Predictions = NDArray[Any]
@@ -101,12 +102,14 @@ class Metric:
         value: the metric of sums of shape (…, k). Shape (…,); NaN where it is undefined.
         percent: whether tables show it times 100.
         lower_is_better: whether it is an error, by which no best layer can be chosen.
+        kind: the only kind of task that it scores; None if it does not matter.
     """
 
     parts: Callable[[Gold, Predictions], csr_array]
     value: Callable[[Gold, Floats], Floats]
     percent: bool = False
     lower_is_better: bool = False
+    kind: Kind | None = None
 
     def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
         """The score of every row of `predicted` (cells, n). Shape (cells,)."""
@@ -153,6 +156,7 @@ metrics.add(
         lambda gold, given: mean_parts(gold, (given == gold.labels).astype(float)),
         mean_value,
         percent=True,
+        kind="classification",
     ),
 )
 metrics.add(
@@ -162,6 +166,7 @@ metrics.add(
         lambda gold, given: mean_parts(gold, np.abs(given - gold.labels).astype(float)),
         mean_value,
         lower_is_better=True,
+        kind="regression",
     ),
 )
 
@@ -197,9 +202,16 @@ def _macro_f1(least: int, gold: Gold, sums: Floats) -> Floats:
     return _ratio((f1 * here).sum(-1), here.sum(-1))
 
 
-metrics.add("balanced_accuracy", Metric(class_parts, _balanced_accuracy, percent=True))
-metrics.add("macro_f1", Metric(class_parts, partial(_macro_f1, 1), percent=True))
-metrics.add("macro_f1_20", Metric(class_parts, partial(_macro_f1, 20), percent=True))
+metrics.add(
+    "balanced_accuracy",
+    Metric(class_parts, _balanced_accuracy, percent=True, kind="classification"),
+)
+metrics.add(
+    "macro_f1", Metric(class_parts, partial(_macro_f1, 1), percent=True, kind="classification")
+)
+metrics.add(
+    "macro_f1_20", Metric(class_parts, partial(_macro_f1, 20), percent=True, kind="classification")
+)
 
 
 def gold_and_given_spans(gold: Gold, given: Predictions) -> tuple[Spans, Spans]:
@@ -231,7 +243,7 @@ def _span_f1(gold: Gold, sums: Floats) -> Floats:
     return _ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2], otherwise=0.0)
 
 
-metrics.add("span_f1", Metric(_span_parts, _span_f1, percent=True))
+metrics.add("span_f1", Metric(_span_parts, _span_f1, percent=True, kind="classification"))
 
 
 def chunk_spans(tags: NDArray[Any], first: NDArray[np.bool_]) -> Spans:
@@ -312,9 +324,9 @@ def _spearman_parts(gold: Gold, given: Predictions) -> csr_array:
     return csr_array(parts)
 
 
-metrics.add("nspr", Metric(_nspr_parts, _nspr))
+metrics.add("nspr", Metric(_nspr_parts, _nspr, kind="regression"))
 # Spearman within sentences, averaged over sentences. NaN if none has two gold values.
-metrics.add("spearman", Metric(_spearman_parts, mean_value))
+metrics.add("spearman", Metric(_spearman_parts, mean_value, kind="regression"))
 
 
 def _moment_parts(gold: Gold, given: Predictions) -> csr_array:
@@ -335,7 +347,7 @@ def _correlation(gold: Gold, sums: Floats) -> Floats:
     return np.where(wanted > 0, rho, np.nan)
 
 
-metrics.add("corpus_spearman", Metric(_moment_parts, _correlation))
+metrics.add("corpus_spearman", Metric(_moment_parts, _correlation, kind="regression"))
 
 
 def _root_parts(gold: Gold, given: Predictions) -> csr_array:
@@ -350,6 +362,6 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
 
 # Share of sentences whose least deep word, punctuation passed over, is the root, as Hewitt &
 # Manning 2019. A sentence of nothing but punctuation is searched whole.
-metrics.add("root_accuracy", Metric(_root_parts, mean_value, percent=True))
+metrics.add("root_accuracy", Metric(_root_parts, mean_value, percent=True, kind="regression"))
 
 metrics.ship()

@@ -121,15 +121,17 @@ def number(value: float) -> float | None:
 
 
 def require_metrics(task: Task) -> None:
-    """Check that every metric a task names exists.
+    """Check that every metric a task names exists and scores what the task predicts.
 
     Raises:
-        UserError: one does not, or it is one by which a best layer cannot be chosen.
+        UserError: one does not, or a best layer cannot be chosen by the headline metric.
     """
     for name in (task.metric, *task.also):
         if name not in metrics:
             hint = did_you_mean(name, metrics)
             raise UserError(f"Task {task.name!r}: unknown metric {name!r}. {hint}")
+        if (kind := metrics.get(name).kind) not in (None, task.kind):
+            raise UserError(f"Task {task.name!r}: {name!r} scores {kind}, not {task.kind}.")
     if lower_is_better(task.metric):
         raise UserError(
             f"Task {task.name!r}: {task.metric!r} cannot be its headline metric, since lower is "
