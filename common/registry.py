@@ -32,8 +32,12 @@ class Registry(Generic[T]):
         self._entries: dict[str, T] = {}
         self._origins: dict[str, Origin] = {}
 
-    def add(self, name: str, entry: T) -> None:
-        """Register `entry`; a second entry of the same name is an error."""
+    def add(self, name: str, entry: T, on_removal: Callable[[], object] = lambda: None) -> None:
+        """Register `entry`; a second entry of the same name is an error.
+
+        Args:
+            on_removal: called when the plug-in that it is of is taken back.
+        """
         loading = current()
         if name in self._entries:
             first = self._origins.get(name, "the suite")
@@ -45,10 +49,11 @@ class Registry(Generic[T]):
         self._entries[name] = entry
         if loading:
             self._origins[name] = loading.origin
-            loading.entries.append((self.noun, name, lambda: self._remove(name)))
+            loading.entries.append((self.noun, name, lambda: self._remove(name, on_removal)))
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, name: str, on_removal: Callable[[], object]) -> None:
         del self._entries[name], self._origins[name]
+        on_removal()
 
     def ship(self) -> None:
         """Declare that all entries so far are the suite's own.

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from common.errors import UserError
-from common.origin import current
 from common.registry import Registry
 from probes.config import PROBES, ProbeSpec
 
@@ -39,10 +38,8 @@ def family(spec: ProbeSpec) -> Callable[[Maker], Maker]:
         raise UserError(f"Probe family {spec.family!r}: give one or more strengths above 0.")
 
     def decorate(make: Maker) -> Maker:
-        families.add(spec.family, make)
+        families.add(spec.family, make, on_removal=lambda: PROBES.pop(spec.family))
         PROBES[spec.family] = spec
-        if loading := current():
-            loading.entries.append(("specification", spec.family, lambda: PROBES.pop(spec.family)))
         return make
 
     return decorate

@@ -87,7 +87,8 @@ def _print(report: Report, console: Console) -> None:
     needs = f"needs {', '.join(task.needs)}" if task.needs else "needs no annotation"
     words = (f"version {task.version}", task.shape, task.kind, task.metric, needs)
     console.print(Text(f"\n{task.name} on {report.corpus.name}", style="bold"))
-    console.print(Text(f"{task.summary or 'no summary'}\n{' · '.join(words)}\n"))
+    said = f"{task.summary or 'no summary'}\n{' · '.join(words)}\n"
+    console.print(Text(said), soft_wrap=True)
     for table in (_splits(report), _labels(report), _facts(report)):
         console.print(table, "")
     for text in report.errors:
