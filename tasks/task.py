@@ -149,7 +149,7 @@ class Task:
                 found.append(item)  # type: ignore[arg-type]
         except UserError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             origin = tasks.origin(self.name)
             place = place_in(error, origin) if origin else ""
             raise TaskError(
