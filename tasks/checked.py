@@ -25,7 +25,7 @@ def fault(example: Example, kind: Kind) -> str:
     spans = [example.span] if example.span2 is None else [example.span, example.span2]
     for span in spans:
         if not (isinstance(span, tuple) and len(span) == 2 and all(map(_is_place, span))):
-            return f"the span {shortened(span)}; a span is a pair of whole numbers (start, end)"
+            return f"the span {shortened(span)}; a span is a pair of numbers, word i is (i, i + 1)"
     for name in ("hide", "cue"):
         place = getattr(example, name)
         if place is not None and not _is_place(place):

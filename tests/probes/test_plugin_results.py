@@ -125,6 +125,15 @@ def test_a_result_whose_plug_in_is_not_loaded_is_taken_at_its_word(write, run, p
     assert is_current(result)
 
 
+def test_where_no_source_is_loaded_and_there_are_two_no_column_is_shown(write, run):
+    path = write(TASK)
+    (run(path, tasks=("mine",)), run(write(TASK + "# changed\n"), tasks=("mine",)))
+    load_file(write(TASK.replace('"mine"', '"other"')))
+    run(tasks=("pos",))
+    (table,) = (path.parent / "results").rglob("layers.csv")
+    assert list(pd.read_csv(table).columns) == ["layer", "pos (linear)"]
+
+
 def test_keys_of_what_ships_are_as_they_were():
     plain = {
         "model": "m",

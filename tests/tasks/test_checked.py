@@ -23,7 +23,7 @@ def task_of(rule, kind="classification"):
         (Example(1, (0, 1)), "classification", "the label 1 (int); a class is a string"),
         (Example(True, (0, 1)), "classification", "the label True (bool); a class is a string"),
         (Example("\ud800", (0, 1)), "classification", "a class is a string"),
-        (Example("x", 0), "classification", "the span 0; a span is a pair of whole numbers"),
+        (Example("x", 0), "classification", "the span 0; a span is a pair of numbers"),
         (Example("x", (0, 1.0)), "classification", "the span (0, 1.0); a span"),
         (Example("x", [0, 1]), "classification", "the span [0, 1]; a span"),
         (Example("x", (0, 1), 2), "classification", "the span 2; a span"),
