@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from common.errors import UserError
+from common.origin import Origin, current
 
 T = TypeVar("T")
 
@@ -29,12 +30,39 @@ class Registry(Generic[T]):
     def __init__(self, noun: str) -> None:
         self.noun = noun
         self._entries: dict[str, T] = {}
+        self._origins: dict[str, Origin] = {}
 
-    def add(self, name: str, entry: T) -> None:
-        """Register `entry`; a second entry of the same name is an error."""
+    def add(self, name: str, entry: T, on_removal: Callable[[], object] = lambda: None) -> None:
+        """Register `entry`; a second entry of the same name is an error.
+
+        Args:
+            on_removal: called when the plug-in that it is of is taken back.
+        """
+        loading = current()
         if name in self._entries:
-            raise UserError(f"Two {self.noun} definitions share the name {name!r}; rename one.")
+            first = self._origins.get(name, "the suite")
+            second = loading.origin if loading else "the suite"
+            raise UserError(
+                f"Two {self.noun} definitions share the name {name!r}: one of {first}, one of "
+                f"{second}; rename one."
+            )
         self._entries[name] = entry
+        if loading:
+            self._origins[name] = loading.origin
+            loading.entries.append((self.noun, name, lambda: self._remove(name, on_removal)))
+
+    def _remove(self, name: str, on_removal: Callable[[], object]) -> None:
+        del self._entries[name], self._origins[name]
+        on_removal()
+
+    def ship(self) -> None:
+        """Declare that all entries so far are the suite's own.
+
+        For the end of a module of the suite that a plug-in may be the first to import.
+        """
+        self._origins.clear()
+        if loading := current():
+            loading.entries = [entry for entry in loading.entries if entry[0] != self.noun]
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that adds what it decorates under `name`."""
@@ -54,6 +82,10 @@ class Registry(Generic[T]):
         if name not in self._entries:
             raise UserError(f"Unknown {self.noun} {name!r}. {did_you_mean(name, self._entries)}")
         return self._entries[name]
+
+    def origin(self, name: str) -> Origin | None:
+        """Where the entry called `name` comes from; None if it ships, or if there is none."""
+        return self._origins.get(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

@@ -6,16 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
+from common.errors import UserError
 from common.files import sha256
-from common.registry import Registry
+from common.registry import Registry, did_you_mean
 from data import conll2000, propbank
 from data.conllu_files import read_conllu
 from data.downloads import Archive, Remote
 from data.ewt_join import join
 from data.sentence import LAYERS, SPLITS, Corpus
+from data.soundness import read_checked
 from data.sources import CorpusRequest, Source
 
 HERE = Path(__file__).parent
@@ -26,10 +28,10 @@ class Registered:
     """A corpus that `--corpus` knows by name.
 
     Attributes:
-        name, version, licence, layers, silver: see `Source`.
+        name, version, licence, layers, silver, citation: see `Source`.
         summary: one line for `--list-corpora`.
         files: by role: to be downloaded, or embedded.
-        identity: by role, where a file's own SHA-256 is not what pins it.
+        pinned: by role, what pins the content where a file's own SHA-256 does not.
         read: turns the files into a corpus.
     """
 
@@ -42,27 +44,28 @@ class Registered:
     layers: frozenset[str]
     silver: frozenset[str] = frozenset()
     pinned: Mapping[str, str] | None = None
+    citation: str = ""
 
     @cached_property
     def remotes(self) -> dict[str, Remote]:
         """The files that are not embedded."""
         return {role: file for role, file in self.files.items() if isinstance(file, Remote)}
 
-    @cached_property
-    def citation(self) -> str:
-        """BibTeX, from the data card; empty if the card has none."""
-        card = (HERE / "cards" / f"{self.name}.md").read_text(encoding="utf-8")
-        return "\n\n".join(
-            entry.strip() for entry in re.findall(r"^```bibtex\n(.*?)^```", card, re.S | re.M)
-        )
-
     def find(self, request: CorpusRequest) -> Source:
         """Find the files, downloading them if need be.
 
         Raises:
-            UserError: they are not here and cannot be downloaded.
+            UserError: they are not here and cannot be downloaded, or a layer is none.
         """
-        terms = f"{self.name} {self.version}: {self.licence}. Please cite:\n{self.citation}"
+        for layer in sorted(self.layers | self.silver):
+            if layer not in LAYERS:
+                hint = did_you_mean(layer, LAYERS)
+                raise UserError(f"Corpus {self.name!r}: unknown annotation layer {layer!r}. {hint}")
+        for file in self.files.values():
+            if isinstance(file, Path) and not file.is_file():
+                raise UserError(f"Corpus {self.name!r}: its file {file} is not there.")
+        terms = f"{self.name} {self.version}: {self.licence}."
+        terms += f" Please cite:\n{self.citation}" * bool(self.citation)
         found = request.shelf.get(self.name, self.remotes, terms) if self.remotes else {}
         files = {
             role: file if isinstance(file, Path) else found[role]
@@ -72,13 +75,17 @@ class Registered:
             role: file.sha256 if isinstance(file, Remote) else sha256(file)
             for role, file in self.files.items()
         }
+        read = self.read
+        if origin := corpora.origin(self.name):
+            identity["plug-in"] = origin.sha256
+            read = partial(read_checked, self.read, origin)
         return Source(
             self.name,
             self.version,
             self.licence,
             {role: (path,) for role, path in files.items()},
             {**identity, **(self.pinned or {})},
-            self.read,
+            read,
             self.layers,
             self.silver,
             self.citation,
@@ -86,6 +93,14 @@ class Registered:
 
 
 corpora: Registry[Registered] = Registry("corpus")
+
+
+def citation(name: str) -> str:
+    """BibTeX from a data card of the suite; empty if the card has none."""
+    card = (HERE / "cards" / f"{name}.md").read_text(encoding="utf-8")
+    return "\n\n".join(
+        entry.strip() for entry in re.findall(r"^```bibtex\n(.*?)^```", card, re.S | re.M)
+    )
 
 
 def read_english(source: Source) -> Corpus:
@@ -111,6 +126,7 @@ corpora.add(
     "sample",
     Registered(
         name="sample",
+        citation=citation("sample"),
         version="1",
         licence="MIT",
         summary="Embedded: 2,000 / 400 / 400 sentences from a grammar of our own; all tasks.",
@@ -132,6 +148,7 @@ corpora.add(
     "ewt",
     Registered(
         name="ewt",
+        citation=citation("ewt"),
         version="r2.16",
         licence="CC BY-SA 4.0",
         summary="UD English-EWT r2.16 joined with PropBank: 254,818 words of web text; all tasks.",
@@ -166,6 +183,7 @@ corpora.add(
     "conll2000",
     Registered(
         name="conll2000",
+        citation=citation("conll2000"),
         version="2000",
         licence="none stated",
         summary="CoNLL-2000 shared task: 259,104 words of newspaper with gold chunks; "
@@ -183,3 +201,5 @@ corpora.add(
         silver=frozenset(("xpos",)),
     ),
 )
+
+corpora.ship()

@@ -11,7 +11,8 @@ from types import ModuleType
 from common.errors import UserError
 from common.registry import did_you_mean
 from common.terminal import progress
-from probes.arguments import Parser, exit_status
+from probes.arguments import Parser, add_include, exit_status
+from probes.plugins import discover
 
 COMMANDS = (
     "fetch",
@@ -25,6 +26,8 @@ COMMANDS = (
     "figure",
     "export",
     "import",
+    "new-task",
+    "check",
 )
 """Each is a module in probes/commands with `SUMMARY`, `add_arguments` and `run`."""
 
@@ -47,10 +50,12 @@ def _main(arguments: list[str]) -> int:
     command = _module(name)
     parser = Parser(prog=f"python -m probes {name}", description=command.SUMMARY)
     command.add_arguments(parser)
+    add_include(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks of defects")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     options = parser.parse_args(rest)
     progress.quiet = options.quiet
+    discover(options.include)
     status: int = command.run(options)
     return status
 

@@ -69,6 +69,28 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
+class _Extend(argparse.Action):
+    """Collects the files of a flag that may be repeated, and may name several each time."""
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: object, option: object = None
+    ) -> None:
+        before = getattr(namespace, self.dest, None) or ()
+        setattr(namespace, self.dest, (*before, *values))  # type: ignore[misc]
+
+
+def add_include(parser: argparse.ArgumentParser) -> None:
+    """Add `--include`."""
+    parser.add_argument(
+        "--include",
+        type=names,
+        action=_Extend,
+        metavar="FILE,…",
+        default=parser.argument_default or (),
+        help="Python files with tasks, corpora, probe families or metrics of your own",
+    )
+
+
 def add_places(parser: argparse.ArgumentParser) -> None:
     """Add `--data-dir` and `--cache-dir`."""
     parser.add_argument(

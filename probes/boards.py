@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.config import PROBES
+from probes.identity import as_loaded, in_words
 from probes.leaderboard import spec_digest
 from probes.plan import of_this_numerics
 from probes.results import Result
@@ -142,7 +143,11 @@ def _setting(result: Result) -> dict[str, Any]:
 
 def _form(result: Result) -> dict[str, Any]:
     """What else has to be the same within a task."""
-    return {"task version": result.task.version, "view": result.view}
+    return {
+        "task version": result.task.version,
+        "view": result.view,
+        "source": in_words(result.plug_ins) or "of the suite",
+    }
 
 
 def _preference(result: Result) -> tuple[Any, ...]:
@@ -151,10 +156,11 @@ def _preference(result: Result) -> tuple[Any, ...]:
     version = tasks.get(name).version if name in tasks else None
     return (
         of_this_numerics(result),
-        result.probe == PROBES[result.probe.family],
+        result.probe == PROBES.get(result.probe.family),
         not result.corpus.limited,
         result.project is None,
         result.task.version == version,
+        as_loaded(result.task, result.probe.family, result.plug_ins),
     )
 
 

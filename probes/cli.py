@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.errors import UserError
+from common.origin import Origin
 from common.terminal import progress
 from data.find import find_corpus
 from data.registered import corpora
-from probes.arguments import Parser, exit_status, names
+from probes.arguments import Parser, add_include, exit_status, names
 from probes.config import PROBES, validate
 from probes.models import find_models
+from probes.plugins import discover
 from tasks.builtin import STANDARD, tasks
 
 EXAMPLES = """\
@@ -29,6 +31,8 @@ examples:
       any treebank in CoNLL-U
   python run_probes.py --model all-MiniLM-L6-v2 --corpus my.jsonl --task-from ner_tags
       labelled data of your own
+  python run_probes.py --model all-MiniLM-L6-v2 --include my_task.py --tasks my_task
+      a task of your own (docs/adding-a-task.md)
 """
 
 
@@ -54,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--annotate", metavar="PIPELINE", help="spaCy pipeline that annotates raw text (silver)")
     add("--split-by", choices=("document", "sentence"), help="cut missing splits from the rest")
     add("--drop-overlap", action="store_true", help="drop train sentences that dev or test hold")
+    add_include(parser)
     add(
         "--tasks",
         type=names,
@@ -87,6 +92,11 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _from(origin: Origin | None) -> str:
+    """What marks an entry that does not ship."""
+    return f" [{origin}]" if origin else ""
+
+
 def _layers(text: str) -> tuple[int, ...]:
     if text == "all":
         return ()
@@ -114,16 +124,20 @@ def _main(arguments: list[str]) -> int:
     models = given.pop("model", [])
     given.pop("verbose", None)
     progress.quiet = given.pop("quiet", False)
+    discover(given.get("include", ()))
     if given.pop("list_tasks", False):
         for name in tasks:
             task = tasks.get(name)
             mark = "*" if name in STANDARD else " "
-            print(f"{mark} {name:<16} v{task.version}  {task.metric:<18} {task.summary}")
+            print(
+                f"{mark} {name:<16} v{task.version}  {task.metric:<18} {task.summary}"
+                + _from(tasks.origin(name))
+            )
         print("* standard: run where --tasks names none; --tasks all runs all that a corpus serves")
         return 0
     if given.pop("list_corpora", False):
         for name in corpora:
-            print(f"{name:<12} {corpora.get(name).summary}")
+            print(f"{name:<12} {corpora.get(name).summary}" + _from(corpora.origin(name)))
         return 0
     config = validate(given)
     if config.offline:
@@ -136,5 +150,5 @@ def _main(arguments: list[str]) -> int:
     from probes.subject import Subject
 
     command = shlex.join(["python", "run_probes.py", *arguments])
-    run_models(config, source, [Subject(model, config) for model in sources], command)
-    return 0
+    results = run_models(config, source, [Subject(model, config) for model in sources], command)
+    return 1 if results.failed else 0

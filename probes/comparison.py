@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.identity import digests
 from probes.metrics import Floats, metrics
 from probes.records import Interval
 from probes.results import ALPHA, Result
@@ -131,6 +132,7 @@ def _unlike(result: Result, arrays: Arrays, first: Result, leading: Arrays) -> s
         ("corpus", result.corpus.fingerprint, first.corpus.fingerprint),
         ("task version", result.task.version, first.task.version),
         ("probe specification", result.probe, first.probe),
+        ("source of a plug-in", digests(result.plug_ins), digests(first.plug_ins)),
         ("projection", result.project, first.project),
         ("view", result.view, first.view),
     ):

@@ -15,9 +15,9 @@ from common.registry import did_you_mean
 from data.find import require_known
 from data.sources import CorpusRequest
 from data.splits import SplitBy
+from probes.plugins import discover, require_whole
 from tasks.builtin import TASK_GROUPS, tasks
 
-Family = Literal["linear", "mlp"]
 Pooling = Literal["mean", "first", "last"]
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 Overwrite = Literal["missing", "always", "never"]
@@ -35,7 +35,7 @@ class Frozen(BaseModel):
 class ProbeSpec(Frozen):
     """How probes of one family are fitted; part of every result's key."""
 
-    family: Family
+    family: str
     hidden: int = 0
     """Units of the hidden layer; 0 for a linear probe."""
     strengths: tuple[float, ...]
@@ -58,7 +58,7 @@ class ProbeSpec(Frozen):
     that is the end: a convex probe is fitted until it converges."""
 
 
-PROBES: dict[Family, ProbeSpec] = {
+PROBES: dict[str, ProbeSpec] = {
     "linear": ProbeSpec(
         family="linear",
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
@@ -83,6 +83,12 @@ PROBES: dict[Family, ProbeSpec] = {
         checks=12,
     ),
 }
+"""By name; `probes.families.family` adds those of plug-ins."""
+
+
+def _several(given: Any) -> Any:
+    """One name or path as a tuple of it; anything else as it is."""
+    return (given,) if isinstance(given, (str, Path)) else given
 
 
 class RunConfig(Frozen):
@@ -100,7 +106,9 @@ class RunConfig(Frozen):
     """spaCy pipeline that annotates raw text."""
     tasks: tuple[str, ...] = ()
     """Names; empty for all that the corpus serves."""
-    probes: tuple[Family, ...] = Field(default=("linear", "mlp"), min_length=1)
+    include: tuple[Path, ...] = ()
+    """Python files with tasks, corpora, probe families or metrics."""
+    probes: tuple[str, ...] = Field(default=("linear", "mlp"), min_length=1)
     layers: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """Layer numbers; empty for all."""
     seeds: int = Field(default=3, ge=1)
@@ -131,10 +139,19 @@ class RunConfig(Frozen):
     offline: bool = False
     trust_remote_code: bool = False
 
-    @field_validator("corpus", mode="before")
+    @field_validator("corpus", "include", mode="before")
     @classmethod
-    def _one_or_several(cls, corpus: object) -> object:
-        return (corpus,) if isinstance(corpus, str) else corpus
+    def _one_or_several(cls, given: object) -> object:
+        return _several(given)
+
+    @field_validator("probes")
+    @classmethod
+    def _known(cls, probes: tuple[str, ...]) -> tuple[str, ...]:
+        for name in probes:
+            if name not in PROBES:
+                hint = did_you_mean(name, PROBES)
+                raise UserError(f"--probes {name}: no such probe family. {hint}")
+        return probes
 
     @property
     def corpus_request(self) -> dict[str, Any]:
@@ -153,8 +170,11 @@ def validate(given: Mapping[str, object]) -> RunConfig:
     """Check everything that can be checked before anything is read or downloaded.
 
     Raises:
-        UserError: a value that cannot be used, with its flag.
+        UserError: a value that cannot be used, with its flag, or a plug-in that cannot be loaded.
     """
+    discover(_several(given.get("include", ())))
+    for field in ("tasks", "probes", "corpus"):
+        require_whole(_several(given.get(field, ())))
     if given.get("quick"):
         given = {"seeds": 1, "twins": 0, **given}
     try:
@@ -166,9 +186,6 @@ def validate(given: Mapping[str, object]) -> RunConfig:
         if field not in RunConfig.model_fields:
             known = RunConfig.model_fields
             raise UserError(f"unknown setting {field!r}. {did_you_mean(field, known)}") from error
-        if field == "probes" and isinstance(value, str):
-            hint = did_you_mean(value, PROBES)
-            raise UserError(f"{flag} {value}: no such probe family. {hint}") from error
         raise UserError(f"{flag} {value}: {first['msg'].lower()}.") from error
     require_known(config.corpus, config.task_from)
     for name in config.task_from:

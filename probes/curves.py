@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from probes.groups import Unit
-from probes.metrics import PERCENT
+from probes.metrics import is_percent
 from probes.records import Interval, LayerResult
 from probes.results import Result
 from probes.tables import METRIC_NAMES
@@ -45,7 +45,7 @@ class Curves:
     @property
     def scale(self) -> int:
         """What numbers are multiplied by when drawn: shares are percentages."""
-        return 100 if self.metric in PERCENT else 1
+        return 100 if is_percent(self.metric) else 1
 
 
 def all_curves(unit: Unit) -> list[Curves]:
@@ -172,4 +172,4 @@ def _regression(result: Result) -> str:
 
 
 def _axis(metric: str) -> str:
-    return METRIC_NAMES.get(metric, metric) + ", %" * (metric in PERCENT)
+    return METRIC_NAMES.get(metric, metric) + ", %" * is_percent(metric)

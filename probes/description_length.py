@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from probes.cells import Batches, blocks
-from probes.config import Family, ProbeSpec
+from probes.config import ProbeSpec
+from probes.families import head_of
 from probes.heads import Parameters
 from probes.records import CodeRecord, LayerResult
-from probes.training import fit_given, head_of, log_loss
+from probes.training import fit_given, log_loss
 
 SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
 """Where blocks end, in percent of the examples (Voita & Titov 2020, section 3.2)."""
@@ -28,13 +29,14 @@ SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
 MIN_BLOCK = 20
 """Examples that a block has at least; smaller ones are merged."""
 
-LOGIT_VARIANCES: dict[Family, tuple[float, ...]] = {
+LOGIT_VARIANCES: dict[str, tuple[float, ...]] = {
     "linear": (0.04, 0.4, 4.0, 40.0),
     "mlp": (0.4, 4.0, 40.0),
 }
-"""Gaussian priors on the weights, as the variance that they give a sum over all features."""
+"""Gaussian priors on the weights, as the variance that they give a sum over all features; a
+plug-in's family has those of the MLP."""
 
-SCHEDULES: dict[Family, dict[str, float]] = {
+SCHEDULES: dict[str, dict[str, float]] = {
     "linear": {"passes": 4, "min_steps": 300, "step": 0.02},
     "mlp": {"passes": 3, "min_steps": 150, "step": 0.01},
 }
@@ -129,14 +131,16 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     """
     ends = block_ends(train.sentences)
     n_layers, _, n_features = train.features.shape
-    variances = torch.tensor(LOGIT_VARIANCES[spec.family], device=train.features.device)
+    variances = torch.tensor(
+        LOGIT_VARIANCES.get(spec.family, LOGIT_VARIANCES["mlp"]), device=train.features.device
+    )
     n_priors = len(variances)
     sent = replace(
         train,
         labels=train.labels[:1].expand(n_priors, -1),
         weights=torch.ones_like(train.weights[:1]).expand(n_priors, -1),
     )
-    spec = spec.model_copy(update=SCHEDULES[spec.family])
+    spec = spec.model_copy(update=SCHEDULES.get(spec.family, SCHEDULES["mlp"]))
     sent_first, outcomes = decisions(train.labels[0, : ends[0]], n_classes, train.sets)
     first = len(sent_first) * uniform_bits(ends[0], outcomes)
     lengths = [torch.full((n_layers,), first, dtype=torch.float64)]

@@ -176,7 +176,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
 
     Raises:
         NotServedError: a split has no examples, or train has a single label.
-        UserError: the task's examples do not fit what it says of itself.
+        TaskError: its rule failed, or its examples do not fit what the task says of itself.
     """
     splits = {}
     view: ViewName = "plain"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from probes.identity import in_words
 from probes.models import pretrained_name
 from probes.plan import is_current
 from probes.results import Result
@@ -90,12 +91,15 @@ def group(found: Mapping[Path, Result]) -> tuple[list[Group], list[str]]:
 def _fill(
     made: Group, found: Mapping[Path, Result], labels: Mapping[tuple[str, str, str], str]
 ) -> list[str]:
-    units: dict[tuple[str, int, str, str, bool, bool], dict[str, Result]] = defaultdict(dict)
+    units: dict[tuple[str, int, str, str, bool, str, bool], dict[str, Result]] = defaultdict(dict)
     left_out = []
     for path, result in sorted(found.items(), key=lambda x: model_order(labels[model_key(x[1])])):
         label, task = labels[model_key(result)], result.task
         old = not is_current(result)
-        unit = units[(task.name, task.version, result.view, task.metric, result.silver, old)]
+        source = in_words(result.plug_ins)
+        unit = units[
+            (task.name, task.version, result.view, task.metric, result.silver, source, old)
+        ]
         if label in unit:
             left_out.append(f"{path.name}: a second result of {label} on {task.name}")
             continue
@@ -106,7 +110,9 @@ def _fill(
     order = [*known, *sorted(set(names) - set(known))]
     for key in sorted(units, key=lambda key: (order.index(key[0]), key[1:])):
         first = next(iter(units[key].values()))
-        marks = f", version {key[1]}" * (names.count(key[0]) > 1) + ", outdated" * key[-1]
+        several = names.count(key[0]) > 1
+        marks = f", version {key[1]}" * several + f", {key[-2]}" * (several and bool(key[-2]))
+        marks += ", outdated" * key[-1]
         results = {label: units[key][label] for label in sorted(units[key], key=model_order)}
         made.units.append(Unit(key[0], f"{key[0]} ({metric_name(first)}{marks})", results))
     return left_out

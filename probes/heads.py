@@ -24,7 +24,8 @@ import torch
 from torch import Tensor
 
 Parameters = list[Tensor]
-"""Alternating weights and biases, each with leading dimensions (L, K)."""
+"""Alternating weights and biases, each with leading dimensions (L, K). Weights are penalised; the
+first is (L, K, out, H), and the last bias is that of the outputs, (L, K, C)."""
 
 
 class Head(ABC):
@@ -61,7 +62,7 @@ class Head(ABC):
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> tuple[Parameters, Tensor]:
         dtype = features.dtype
-        gradient, errors = self._backward(
+        gradient, errors = self.backward(
             [p.to(dtype) for p in parameters],
             features,
             lambda outputs: errors_of(outputs.float()).to(dtype),
@@ -69,10 +70,10 @@ class Head(ABC):
         return [g.float() for g in gradient], errors
 
     @abstractmethod
-    def _backward(
+    def backward(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> tuple[Parameters, Tensor]:
-        """The gradient, and the derivative by the outputs of the first product."""
+        """The gradient, and the derivative by the outputs of the product with the first weight."""
 
 
 class Linear(Head):
@@ -88,14 +89,14 @@ class Linear(Head):
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """See `Head`."""
         weight, bias = parameters
-        return _shared_input(features, weight, bias)
+        return shared_input(features, weight, bias)
 
-    def _backward(
+    def backward(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> tuple[Parameters, Tensor]:
         """See `Head`."""
         errors = errors_of(self.outputs(parameters, features))
-        return [_shared_input_gradient(features, errors), errors.sum(-1)], errors
+        return [shared_input_gradient(features, errors), errors.sum(-1)], errors
 
 
 class MLP(Head):
@@ -132,7 +133,7 @@ class MLP(Head):
         """See `Head`."""
         return self._top(parameters, self._hidden(parameters, features))
 
-    def _backward(
+    def backward(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> tuple[Parameters, Tensor]:
         """See `Head`."""
@@ -141,18 +142,18 @@ class MLP(Head):
         top = [torch.matmul(errors, hidden.transpose(-1, -2)), errors.sum(-1)]
         by_hidden = torch.matmul(parameters[2].transpose(-1, -2), errors)
         hidden_errors = torch.ops.aten.threshold_backward(by_hidden, hidden, 0)
-        bottom = [_shared_input_gradient(features, hidden_errors), hidden_errors.sum(-1)]
+        bottom = [shared_input_gradient(features, hidden_errors), hidden_errors.sum(-1)]
         return [*bottom, *top], hidden_errors
 
     def _hidden(self, parameters: Parameters, features: Tensor) -> Tensor:
-        return _shared_input(features, *parameters[:2]).relu_()
+        return shared_input(features, *parameters[:2]).relu_()
 
     def _top(self, parameters: Parameters, hidden: Tensor) -> Tensor:
         _, _, weight, bias = parameters
         return torch.matmul(weight, hidden).add_(bias[..., None])
 
 
-def _shared_input(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def shared_input(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """(L, N, H), (L, K, C, H) and (L, K, C) → (L, K, C, N), as one tall product per layer."""
     n_layers, n_cells, n_outputs, n_features = weight.shape
     tall = weight.reshape(n_layers, n_cells * n_outputs, n_features)
@@ -160,15 +161,15 @@ def _shared_input(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return out.view(n_layers, n_cells, n_outputs, -1)
 
 
-def _shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
-    """(L, N, H) and (L, K, C, N) → (L, K, C, H): the gradient of `_shared_input`'s weight."""
+def shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
+    """(L, N, H) and (L, K, C, N) → (L, K, C, H): the gradient of `shared_input`'s weight."""
     n_layers, n_cells, n_outputs, n_examples = errors.shape
     tall = errors.reshape(n_layers, n_cells * n_outputs, n_examples)
     return torch.bmm(tall, features).view(n_layers, n_cells, n_outputs, -1)
 
 
 def _gradient_by_input(errors: Tensor, weight: Tensor) -> Tensor:
-    """(L, K, C, N) and (L, K, C, H) → (L, N, H): the gradient of `_shared_input`'s features."""
+    """(L, K, C, N) and (L, K, C, H) → (L, N, H): the gradient of `shared_input`'s features."""
     return torch.bmm(errors.flatten(1, 2).transpose(1, 2), weight.flatten(1, 2))
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from common.files import published
 from probes.config import ProbeSpec
 from probes.csv_text import csv_line
+from probes.identity import in_words
 from probes.records import Estimate, Interval, LayerResult
 from probes.results import Result, uncollected
 from probes.unique import unique_results
@@ -33,6 +34,7 @@ COLUMNS = (
     "corpus_fingerprint",
     "task",
     "task_version",
+    "plug_ins",
     "probe",
     "probe_spec",
     "probe_hidden",
@@ -118,6 +120,7 @@ def _of_result(result: Result) -> dict[str, Any]:
         "corpus_fingerprint": _short(corpus.fingerprint, 16),
         "task": task.name,
         "task_version": task.version,
+        "plug_ins": in_words(result.plug_ins),
         "probe": result.probe.family,
         "probe_spec": spec_digest(result.probe),
         "probe_hidden": result.probe.hidden,

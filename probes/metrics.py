@@ -2,9 +2,9 @@
 
 A metric has two parts: what each sentence contributes to it, and the value of the sums of these
 contributions. A score is the value over all sentences; over resampled ones it is a bootstrap
-replicate (see probes/statistics.py). Higher is better, except for `mae`. Class labels are
-indices into `Gold.classes`; a gold label of -1 was not in train, and no prediction equals it.
-Multi-label gold labels are rows of `Gold.sets`; a prediction is the set itself, one bit per class.
+replicate (see probes/statistics.py). Class labels are indices into `Gold.classes`; a gold label of
+-1 was not in train, and no prediction equals it. Multi-label gold labels are rows of `Gold.sets`; a
+prediction is the set itself, one bit per class.
 """
 
 from __future__ import annotations
@@ -131,11 +131,15 @@ class Metric:
             Shape (sentences, k).
         value: the metric of sums of shape (…, k). Shape (…,); NaN where it is undefined.
         kinds: of tasks that it scores.
+        percent: whether tables show it times 100.
+        lower_is_better: whether it is an error, by which no best layer can be chosen.
     """
 
     parts: Callable[[Gold, Predictions], csr_array]
     value: Callable[[Gold, Floats], Floats]
     kinds: tuple[Kind, ...] = ("classification",)
+    percent: bool = False
+    lower_is_better: bool = False
 
     def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
         """The score of every row of `predicted` (cells, n). Shape (cells,)."""
@@ -144,20 +148,16 @@ class Metric:
 
 metrics: Registry[Metric] = Registry("metric")
 
-HIGHER_IS_WORSE = frozenset({"mae"})
-PERCENT = frozenset(
-    {
-        "accuracy",
-        "balanced_accuracy",
-        "macro_f1",
-        "macro_f1_20",
-        "micro_f1",
-        "exact_match",
-        "span_f1",
-        "root_accuracy",
-    }
-)
-"""Metrics that tables show times 100."""
+
+def is_percent(name: str) -> bool:
+    """Whether tables show the metric times 100; one that is not registered is shown as it is."""
+    return name in metrics and metrics.get(name).percent
+
+
+def lower_is_better(name: str) -> bool:
+    """Whether the metric is an error; one that is not registered is taken not to be."""
+    return name in metrics and metrics.get(name).lower_is_better
+
 
 NSPR_LENGTHS = range(5, 51)
 
@@ -171,33 +171,39 @@ def _ratio(numerator: NDArray[Any], denominator: NDArray[Any], otherwise: float 
     return out
 
 
-def _mean_of(gold: Gold, values: Floats) -> csr_array:
-    """Parts of a mean over examples: their sum and their number."""
+def mean_parts(gold: Gold, values: Floats) -> csr_array:
+    """Parts of a mean over examples, `values` (n,): their sum and their number."""
     sums = np.add.reduceat(values, gold.bounds[:-1])
     return csr_array(np.stack([sums, np.diff(gold.bounds)], axis=1))
 
 
-def _mean(gold: Gold, sums: Floats) -> Floats:
+def mean_value(gold: Gold, sums: Floats) -> Floats:
+    """The value of a mean whose parts are `mean_parts`."""
     return _ratio(sums[..., 0], sums[..., 1])
 
 
 metrics.add(
     "accuracy",
     # Share of examples predicted right.
-    Metric(lambda gold, given: _mean_of(gold, gold.right(given).astype(float)), _mean),
+    Metric(
+        lambda gold, given: mean_parts(gold, gold.right(given).astype(float)),
+        mean_value,
+        percent=True,
+    ),
 )
 metrics.add(
     "exact_match",
     # Share of examples with every label predicted right and no other: subset accuracy.
-    Metric(metrics.get("accuracy").parts, _mean, ("multi-label",)),
+    Metric(metrics.get("accuracy").parts, mean_value, ("multi-label",), percent=True),
 )
 metrics.add(
     "mae",
     # Mean absolute error, in the label's unit.
     Metric(
-        lambda gold, given: _mean_of(gold, np.abs(given - gold.labels).astype(float)),
-        _mean,
+        lambda gold, given: mean_parts(gold, np.abs(given - gold.labels).astype(float)),
+        mean_value,
         NUMBERS,
+        lower_is_better=True,
     ),
 )
 
@@ -242,10 +248,10 @@ def _micro_f1(gold: Gold, sums: Floats) -> Floats:
     return _ratio(2 * right, count + given, otherwise=0.0)
 
 
-metrics.add("balanced_accuracy", Metric(class_parts, _balanced_accuracy))
-metrics.add("macro_f1", Metric(class_parts, partial(_macro_f1, 1), CLASSES))
-metrics.add("macro_f1_20", Metric(class_parts, partial(_macro_f1, 20), CLASSES))
-metrics.add("micro_f1", Metric(class_parts, _micro_f1, CLASSES))
+metrics.add("balanced_accuracy", Metric(class_parts, _balanced_accuracy, percent=True))
+metrics.add("macro_f1", Metric(class_parts, partial(_macro_f1, 1), CLASSES, percent=True))
+metrics.add("macro_f1_20", Metric(class_parts, partial(_macro_f1, 20), CLASSES, percent=True))
+metrics.add("micro_f1", Metric(class_parts, _micro_f1, CLASSES, percent=True))
 
 
 def gold_and_given_spans(gold: Gold, given: Predictions) -> tuple[Spans, Spans]:
@@ -277,7 +283,7 @@ def _span_f1(gold: Gold, sums: Floats) -> Floats:
     return _ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2], otherwise=0.0)
 
 
-metrics.add("span_f1", Metric(_span_parts, _span_f1))
+metrics.add("span_f1", Metric(_span_parts, _span_f1, percent=True))
 
 
 def chunk_spans(tags: NDArray[Any], first: NDArray[np.bool_]) -> Spans:
@@ -360,7 +366,7 @@ def _spearman_parts(gold: Gold, given: Predictions) -> csr_array:
 
 metrics.add("nspr", Metric(_nspr_parts, _nspr, NUMBERS))
 # Spearman within sentences, averaged over sentences. NaN if none has two gold values.
-metrics.add("spearman", Metric(_spearman_parts, _mean, NUMBERS))
+metrics.add("spearman", Metric(_spearman_parts, mean_value, NUMBERS))
 
 
 def _moment_parts(gold: Gold, given: Predictions) -> csr_array:
@@ -396,4 +402,6 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
 
 # Share of sentences whose least deep word, punctuation passed over, is the root, as Hewitt &
 # Manning 2019. A sentence of nothing but punctuation is searched whole.
-metrics.add("root_accuracy", Metric(_root_parts, _mean, NUMBERS))
+metrics.add("root_accuracy", Metric(_root_parts, mean_value, NUMBERS, percent=True))
+
+metrics.ship()

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from common.errors import UserError
-from tasks.task import Example, Kind, Task
-
-_LABELS: Mapping[Kind, str] = {
-    "classification": "one class",
-    "multi-label": "a tuple of strings",
-    "regression": "a number",
-}
+from tasks.checked import TaskError
+from tasks.task import Example, Task
 
 
 def require_consistent(task: Task, examples: Sequence[Example]) -> None:
     """Refuse examples that do not fit what the task says of itself.
 
     Raises:
-        UserError: second spans missing or not wanted, hidden words that are not the span, words
-            of its own in some examples alone, or labels of another kind.
+        TaskError: second spans missing or not wanted, hidden words that are not the span, or
+            words of its own in some examples alone.
     """
     pairs = task.shape in ("pair", "span pair")
     hides, brings = examples[0].hide is not None, examples[0].words is not None
@@ -31,9 +25,7 @@ def require_consistent(task: Task, examples: Sequence[Example]) -> None:
             what = "a hidden word in some examples and none in others; make it two tasks"
         elif (example.words is not None) != brings:
             what = "words of its own in some examples and none in others; make it two tasks"
-        elif isinstance(example.label, tuple) != (task.kind == "multi-label"):
-            what = f"as a label in a task of kind {task.kind!r}, where it is {_LABELS[task.kind]}"
         elif hides and (pairs or example.span != (example.hide, (example.hide or 0) + 1)):
             what = "a hidden word that is not its only span"
         if what:
-            raise UserError(f"Task {task.name!r} gave {example.label!r} {what}. Mend the task.")
+            raise TaskError(f"Task {task.name!r} gave {example.label!r} {what}. Mend the task.")

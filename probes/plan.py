@@ -8,7 +8,8 @@ from pathlib import Path
 
 from common.errors import UserError
 from data.sources import Source
-from probes.config import PROBES, WINDOW_RULE, Family, ProbeSpec, RunConfig
+from probes.config import PROBES, WINDOW_RULE, ProbeSpec, RunConfig
+from probes.identity import as_loaded, digests, plug_ins_of
 from probes.models import ModelSource
 from probes.results import FitKey, Result, covers, read_result, result_name
 from tasks.builtin import tasks
@@ -86,7 +87,7 @@ def make_plan(
 
 
 def _unit(
-    config: RunConfig, model: ModelSource, corpus: Source, task: Task, family: Family, folder: Path
+    config: RunConfig, model: ModelSource, corpus: Source, task: Task, family: str, folder: Path
 ) -> FitUnit:
     key = FitKey(
         model=model.digest,
@@ -98,6 +99,7 @@ def _unit(
         dtype=config.dtype,
         project=config.project,
         windows=WINDOW_RULE,
+        plug_ins=digests(plug_ins_of(task, family)),
     ).digest
     path = folder / result_name(task.name, family, key)
     return FitUnit(task, PROBES[family], config.layers, config.seeds, config.quick, key, path)
@@ -115,6 +117,7 @@ def of_this_numerics(result: Result) -> bool:
         dtype=result.dtype,
         project=result.project,
         windows=WINDOW_RULE,
+        plug_ins=digests(result.plug_ins),
     )
     return key.digest == result.key
 
@@ -122,12 +125,15 @@ def of_this_numerics(result: Result) -> bool:
 def is_current(result: Result) -> bool:
     """Whether a result is what this version would compute for the same inputs.
 
-    A task that is not registered, being a column of the user's data, is taken at its word.
+    What is not registered, being a column of the user's data or a plug-in that is not loaded, is
+    taken at its word.
     """
     name = result.task.name
     version = tasks.get(name).version if name in tasks else result.task.version
-    same = (result.task.version, result.probe) == (version, PROBES[result.probe.family])
-    return same and of_this_numerics(result)
+    probe = PROBES.get(result.probe.family, result.probe)
+    same = (result.task.version, result.probe) == (version, probe)
+    loaded = as_loaded(result.task, result.probe.family, result.plug_ins)
+    return same and loaded and of_this_numerics(result)
 
 
 def _extended(unit: FitUnit, result: Result) -> FitUnit:

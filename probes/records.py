@@ -32,6 +32,20 @@ class CorpusRecord(Frozen):
     """Whether the limit left sentences out."""
 
 
+class PlugIn(Frozen):
+    """Something that decided the scores and does not ship: known by its source code."""
+
+    kind: str
+    """"task", "metric" or "probe family"."""
+    name: str
+    source: str
+    """The file as the user named it, or the module."""
+    distribution: str
+    """Name and version of the package; empty for a file."""
+    sha256: str
+    """Of the file, or of the package's Python files."""
+
+
 class TaskRecord(Frozen):
     """What was asked."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from common.errors import UserError
 from common.files import folder_name, published
@@ -27,6 +27,7 @@ from probes.records import (
     Interval,
     LayerResult,
     Localisation,
+    PlugIn,
     Scores,
     TaskRecord,
 )
@@ -52,6 +53,8 @@ class Result(Frozen):
     pooling: str
     dtype: str
     probe: ProbeSpec
+    plug_ins: tuple[PlugIn, ...] = ()
+    """What of task, metrics and probe family does not ship."""
     project: int | None
     """Dimensions of the random projection of each span's vector; None for none."""
     probe_parameters: int
@@ -148,11 +151,16 @@ class FitKey(Frozen):
     dtype: str
     project: int | None
     windows: str
+    plug_ins: dict[str, str] = Field(default_factory=dict)
+    """SHA-256 of the sources that do not ship; see `probes.identity.digests`."""
 
     @property
     def digest(self) -> str:
         """SHA-256 of the key and the version of the numerics."""
         content = {**self.model_dump(mode="json"), "numerics": NUMERICS_VERSION}
+        if not self.plug_ins:
+            # Keys are older than plug-ins.
+            del content["plug_ins"]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

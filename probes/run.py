@@ -22,8 +22,10 @@ from probes.folder import write_tables
 from probes.leaderboard import tidy, write_leaderboard
 from probes.models import ModelSource, find_models
 from probes.plan import Plan, make_plan
+from probes.plugins import included_tasks
 from probes.printing import print_comparisons, print_tables
 from probes.results import Result
+from probes.scoring import require_metrics
 from probes.stored import read_arrays
 from probes.subject import LazyCorpus, Subject
 from probes.tables import comparable, layer_table, with_twins
@@ -39,10 +41,12 @@ class Results:
     Attributes:
         results: one record per model, corpus, task and probe family.
         skipped: tasks that the corpus does not serve, and why.
+        failed: what is missing since a task or a plug-in failed, and why.
     """
 
     results: tuple[Result, ...]
     skipped: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)
@@ -126,10 +130,10 @@ def run_models(
     Torch is imported, and the corpus parsed, only if something remains to be computed.
     """
     corpus = LazyCorpus(source)
-    chosen, skipped = _choose_tasks(config, corpus)
+    chosen, skipped, failed = _choose_tasks(config, corpus)
     plans = [make_plan(config, subject.source, source, chosen) for subject in subjects]
     if any(plan.todo for plan in plans):
-        _prepare(config, chosen)
+        _prepare(config)
         require_writable(config.cache_dir)
     require_writable(config.output)
     found = [list(plan.done) for plan in plans]
@@ -140,7 +144,7 @@ def run_models(
             if plan.todo:
                 from probes.session import Session
 
-                session = Session(config, subject, corpus, plan, command, skipped)
+                session = Session(config, subject, corpus, plan, command, skipped, failed)
                 for result in session.work_off():
                     results.append(result)
     finally:
@@ -148,7 +152,9 @@ def run_models(
         _report(subjects, plans, found)
         if config.output.exists():
             progress.say(f"wrote   {write_leaderboard(config.output)}")
-    return Results(tuple(result for results in found for result in results), skipped)
+        for what, why in failed.items():
+            progress.insist(f"missing {what}: {why}")
+    return Results(tuple(result for results in found for result in results), skipped, failed)
 
 
 def _report(
@@ -180,36 +186,43 @@ def _report(
     )
 
 
-def _prepare(config: RunConfig, chosen: Sequence[Task]) -> None:
+def _prepare(config: RunConfig) -> None:
     """What can be checked and set before anything is computed.
 
     Raises:
-        UserError: there is no such device, or a task names an unknown metric.
+        UserError: there is no such device.
     """
     import torch
 
     from probes.loading import MAP, pick_device
-    from probes.scoring import require_metrics
 
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     if config.device != MAP:
         pick_device(config.device)
-    for task in chosen:
-        require_metrics(task)
 
 
-def _choose_tasks(config: RunConfig, corpus: LazyCorpus) -> tuple[list[Task], dict[str, str]]:
-    """The tasks to run, and those left out since the corpus lacks what they need, with the why.
+def _choose_tasks(
+    config: RunConfig, corpus: LazyCorpus
+) -> tuple[list[Task], dict[str, str], dict[str, str]]:
+    """The tasks to run; those that the corpus does not serve, and those that cannot be scored.
 
     Raises:
-        UserError: a task asked for by name cannot be served, or none can.
+        UserError: a task asked for by name cannot be served or scored, or none can.
     """
     own = {name: task_of(column) for name, column in corpus.source.columns.items()}
-    names = expanded(config.tasks or (*own, "standard"), own)
+    default = (*own, "standard", *included_tasks(config.include))
+    names = expanded(config.tasks or default, own)
     wanted = [own[name] if name in own else tasks.get(name) for name in names]
-    chosen, skipped = [], {}
+    chosen, skipped, failed = [], {}, {}
     for task in wanted:
+        try:
+            require_metrics(task)
+        except UserError as error:
+            if task.name in config.tasks:
+                raise
+            failed[task.name] = str(error)
+            continue
         if lacking := task.missing(corpus.layers):
             skipped[task.name] = f"{corpus.source.name} has no {' or '.join(lacking)}"
         else:
@@ -222,6 +235,6 @@ def _choose_tasks(config: RunConfig, corpus: LazyCorpus) -> tuple[list[Task], di
         if not own:
             progress.say(f"skipped {name}: {why}")
     if not chosen:
-        why = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
+        why = "; ".join(f"{name}: {reason}" for name, reason in {**skipped, **failed}.items())
         raise UserError(f"--corpus {corpus.source.name} serves no task ({why}).")
-    return chosen, skipped
+    return chosen, skipped, failed

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import UserError
+from common.registry import did_you_mean
 from probes.breakdowns import by_label
 from probes.examples import Examples
-from probes.metrics import HIGHER_IS_WORSE, Gold, metrics, nspr_sentences
+from probes.metrics import Gold, lower_is_better, metrics, nspr_sentences
 from probes.records import ExampleCounts, LabelScore, Scores
 from tasks.task import PUNCTUATION, Kind, Task
 
@@ -144,17 +145,23 @@ def number(value: float) -> float | None:
 
 
 def require_metrics(task: Task) -> None:
-    """Check that every metric a task names exists, and scores tasks of its kind.
+    """Check that every metric a task names exists and scores tasks of its kind.
 
     Raises:
-        UserError: one does not, or it is one by which a best layer cannot be chosen.
+        UserError: one does not, or a best layer cannot be chosen by the headline metric.
     """
     for name in (task.metric, *task.also):
+        if name not in metrics:
+            hint = did_you_mean(name, metrics)
+            raise UserError(f"Task {task.name!r}: unknown metric {name!r}. {hint}")
         if task.kind not in metrics.get(name).kinds:
             fitting = ", ".join(x for x in metrics if task.kind in metrics.get(x).kinds)
             raise UserError(
                 f"Task {task.name!r}: the metric {name!r} does not score {task.kind} tasks, as "
                 f"this one is. There is: {fitting}."
             )
-    if task.metric in HIGHER_IS_WORSE:
-        raise UserError(f"{task.metric!r} cannot be a headline metric: lower is better.")
+    if lower_is_better(task.metric):
+        raise UserError(
+            f"Task {task.name!r}: {task.metric!r} cannot be its headline metric, since lower is "
+            "better; name it under also=, and another one first."
+        )

@@ -14,6 +14,7 @@ from probes.breakdowns import marked_by_pieces
 from probes.config import RunConfig
 from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
+from probes.identity import blame, plug_ins_of
 from probes.plan import FitUnit, Plan
 from probes.probing import encoding_record, probe
 from probes.provenance import provenance
@@ -22,6 +23,7 @@ from probes.results import SCHEMA_VERSION, Result, write_result
 from probes.store import StoreKey, Vectors
 from probes.subject import LazyCorpus, Subject, corpus_counts, per_split
 from probes.views import View, ViewName
+from tasks.checked import TaskError
 from tasks.task import Task
 
 
@@ -50,6 +52,8 @@ class Session:
     command: str
     skipped: dict[str, str]
     """Tasks that turn out not to be served, and why; added to."""
+    failed: dict[str, str]
+    """What is missing since a task or a plug-in failed, and why; added to."""
 
     def work_off(self) -> Iterator[Result]:
         """Compute the plan's units, writing each result the moment it is done.
@@ -74,12 +78,28 @@ class Session:
                 self.skipped[task.name] = str(error)
                 progress.say(f"skipped {task.name}: {error}")
                 continue
+            except TaskError as error:
+                self._fail(task.name, str(error))
+                continue
             if examples.view == "plain":
                 encoded = plain = plain or self._vectors(examples)
             else:
                 encoded = self._vectors(examples)
             for unit in units:
-                yield self._fit(unit, examples, *encoded)
+                try:
+                    result = self._fit(unit, examples, *encoded)
+                except Exception as error:
+                    why = blame(error, unit.task, unit.probe.family)
+                    if not why:
+                        raise
+                    self._fail(f"{unit.task.name} · {unit.probe.family}", why)
+                    continue
+                yield result
+
+    def _fail(self, what: str, why: str) -> None:
+        """Note what will be missing; the run goes on, since nothing else depends on it."""
+        self.failed[f"{self.subject.source.name} · {what}"] = why
+        progress.insist(f"failed  {what}: {why}")
 
     def _examples(self, task: Task) -> Examples:
         has_mask = self.subject.encoder.words.mask_id is not None
@@ -173,6 +193,7 @@ class Session:
             pooling=self.config.pooling,
             dtype=self.config.dtype,
             probe=unit.probe,
+            plug_ins=plug_ins_of(task, unit.probe.family),
             project=self.config.project,
             probe_parameters=outcome.probe_parameters,
             quick=unit.quick,

@@ -74,12 +74,13 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | 
         path: the result's JSON; its predictions lie beside it.
 
     Returns:
-        None if the predictions are not there, or cover too few sentences.
+        None if the predictions are not there, or cover too few sentences, or if the metric is a
+        plug-in's that is not loaded.
 
     Raises:
         UserError: they are not readable, or do not give the scores that are recorded.
     """
-    if not path.with_suffix(".npz").exists():
+    if not path.with_suffix(".npz").exists() or result.task.metric not in metrics:
         return None
     arrays = read_arrays(path)
     stored = arrays["layers"].tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from probes.metrics import PERCENT
+from probes.metrics import is_percent
 from probes.plan import is_current
 from probes.results import Result, read_results
 from tasks.builtin import tasks
@@ -49,10 +50,12 @@ def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
     """Results of this run, and those in `folder` that may stand in one table with them.
 
     That is: of the same weights, text, pooling and precision, of a task and probe that this run
-    has not got itself, and not made by an older version of either.
+    has not got itself, and not made by an older version of either. Of a plug-in that is not loaded
+    and has results of several sources, none can be said to be the one.
     """
     table = {(r.task.name, r.probe.family): r for r in results}
     first = results[0]
+    stored: dict[tuple[str, str], list[Result]] = defaultdict(list)
     for other in read_results(folder):
         alike = all(
             getattr(other, name) == getattr(first, name) for name in ("pooling", "dtype", "project")
@@ -61,7 +64,10 @@ def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
             first.corpus.digest,
         )
         if alike and is_current(other):
-            table.setdefault((other.task.name, other.probe.family), other)
+            stored[other.task.name, other.probe.family].append(other)
+    for unit, others in stored.items():
+        if all(other.plug_ins == others[0].plug_ins for other in others):
+            table.setdefault(unit, others[0])
     known = list(tasks)
     order = [*known, *sorted({name for name, _ in table} - set(known))]
     return sorted(table.values(), key=lambda r: (r.probe.family, order.index(r.task.name)))
@@ -94,7 +100,7 @@ def shown(value: float | None, metric: str) -> str:
     """A score as tables print it: 94.7 for shares, .766 for correlations."""
     if value is None or np.isnan(value):
         return "–"
-    if metric in PERCENT:
+    if is_percent(metric):
         return f"{100 * value:.1f}"
     text = f"{value:.3f}"
     return text.replace("0.", ".", 1) if abs(value) < 1 else text

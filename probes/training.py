@@ -29,17 +29,9 @@ from probes.cells import (
     of_seeds,
 )
 from probes.config import ProbeSpec
+from probes.families import head_of
 from probes.features import Features
-from probes.heads import (
-    MLP,
-    CrossEntropy,
-    Head,
-    Linear,
-    LogLoss,
-    Loss,
-    Parameters,
-    SquaredError,
-)
+from probes.heads import CrossEntropy, Head, LogLoss, Loss, Parameters, SquaredError
 from probes.multi_label import BinaryCrossEntropy
 from probes.precision import fast_products
 from probes.ridge import ridge
@@ -151,11 +143,6 @@ def family(spec: ProbeSpec, n_outputs: int, sets: Tensor | None) -> tuple[Head, 
         sets: see `probes.cells.Batches`.
     """
     return head_of(spec), log_loss(sets) if n_outputs else SquaredError()
-
-
-def head_of(spec: ProbeSpec) -> Head:
-    """The formula of a probe."""
-    return Linear() if spec.family == "linear" else MLP(spec.hidden)
 
 
 def log_loss(sets: Tensor | None) -> LogLoss:

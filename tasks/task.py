@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from reprlib import repr as shortened
+from typing import Any, Literal, get_args
 
 from common.errors import UserError
-from common.registry import Registry
+from common.origin import described, place_in
+from common.registry import Registry, did_you_mean
 from data.sentence import LAYERS, Sentence, Span
+from tasks.checked import TaskError, fault, items_of
 
 Shape = Literal["word", "pair", "span", "span pair", "sentence"]
 Kind = Literal["classification", "multi-label", "regression"]
@@ -115,23 +119,55 @@ class Task:
         """The examples of `sentence`; none if it lacks a layer that the task needs.
 
         Raises:
-            UserError: the rule yielded a span outside the sentence, or outside the words that
-                it gave instead.
+            TaskError: the rule failed, or yielded what is no example of this task.
         """
         if not all(sentence.layer(layer) for layer in self.needs):
             return []
-        found = list(self.rule(sentence))
+        found = self._yielded(sentence)
         for example in found:
             if isinstance(example, Example):
                 words = sentence.words if example.words is None else example.words
                 for start, end in filter(None, (example.span, example.span2)):
                     if not 0 <= start < end <= len(words):
-                        raise UserError(
+                        raise TaskError(
                             f"Task {self.name!r} gave the span ({start}, {end}) for sentence "
                             f"{sentence.id!r} of {len(words)} words; spans are [start, end) "
                             "and not empty. Mend the task."
                         )
         return found
+
+    def _yielded(self, sentence: Sentence) -> list[Example | Excluded]:
+        """What the rule yields, its fields checked."""
+        found: list[Example | Excluded] = []
+        where = f"Task {self.name!r}, sentence {sentence.id!r}"
+        try:
+            for item in items_of(self.rule(sentence)):
+                if not isinstance(item, (Example, Excluded)):
+                    what = f"{shortened(item)}, which is neither an Example nor Excluded"
+                elif isinstance(item, Excluded):
+                    what = "a reason that is no string" * (not isinstance(item.reason, str))
+                else:
+                    what = fault(item, self.kind)
+                if what:
+                    raise TaskError(f"{where}: the rule gave {what}. Mend {self._source()}.")
+                found.append(item)  # type: ignore[arg-type]
+        except UserError:
+            raise
+        except (Exception, SystemExit) as error:
+            origin = tasks.origin(self.name)
+            place = place_in(error, origin) if origin else ""
+            raise TaskError(
+                f"{where}: the rule raised {described(error)}. Mend {place or self._source()}."
+            ) from error
+        return found
+
+    def _source(self) -> str:
+        """Where its rule is written, as far as that is known."""
+        origin = tasks.origin(self.name)
+        code = getattr(getattr(self.rule, "func", self.rule), "__code__", None)
+        if origin is None or code is None:
+            return "the task"
+        return f"{origin.name}, line {code.co_firstlineno}"
 
 
 def _standing_in(
@@ -161,14 +197,24 @@ def task(
     The first line of the function's docstring is the summary that `--list-tasks` shows.
 
     Raises:
-        UserError: an unknown annotation layer, or a second task of this name.
+        UserError: a name that cannot stand in a list, an unknown annotation layer, shape or kind,
+            or a second task of this name.
     """
+    if not re.fullmatch(r"\w[\w.-]{0,59}", name):
+        raise UserError(f"Task {name!r}: use up to 60 letters, digits, _, - and . for its name.")
+    if isinstance(needs, str):
+        raise UserError(f"Task {name!r}: needs={needs!r} is one string; write [{needs!r}].")
+    if isinstance(also, str):
+        raise UserError(f"Task {name!r}: also={also!r} is one string; write [{also!r}].")
     needs = tuple(needs)
-    for layer in (*needs, *(stand_ins or {}).values()):
-        if layer not in LAYERS:
+    for what, given, known in (
+        *(("annotation layer", layer, LAYERS) for layer in (*needs, *(stand_ins or {}).values())),
+        ("shape", shape, get_args(Shape)),
+        ("kind", kind, get_args(Kind)),
+    ):
+        if given not in known:
             raise UserError(
-                f"Task {name!r} needs the unknown annotation layer {layer!r}. "
-                f"There is: {', '.join(LAYERS)}."
+                f"Task {name!r}: unknown {what} {given!r}. {did_you_mean(given, known)}"
             )
 
     def decorate(rule: Rule) -> Rule:

@@ -64,3 +64,19 @@ def hub_cache(tiny_bert, tmp_path, monkeypatch) -> Path:
     (repo / "refs" / "main").write_text(commit)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     return tmp_path / "hub"
+
+
+@pytest.fixture
+def plug_ins():
+    """What a test loads is taken back when it is over."""
+    from probes import plugins
+
+    def forget():
+        for loading in reversed(list(plugins._loaded.values())):
+            loading.take_back()
+        plugins._loaded.clear()
+        plugins.broken.clear()
+
+    forget()
+    yield
+    forget()

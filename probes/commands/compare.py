@@ -12,7 +12,6 @@ from common.registry import did_you_mean
 from probes.arguments import names
 from probes.boards import Candidate, make_boards, named
 from probes.commands.leaderboard import load
-from probes.config import PROBES
 from probes.side_by_side import grids
 
 SUMMARY = "Compare models: layer curves, differences with intervals, claims that change."
@@ -25,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
     add("--corpus", type=names, metavar="C,…", help="only these corpora")
     add("--task", type=names, metavar="T,…", help="only these tasks")
-    add("--probe", choices=tuple(PROBES), default="linear", help="probe family (default: linear)")
+    add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
     add("--format", choices=("terminal", "md"), default="terminal")
 
 

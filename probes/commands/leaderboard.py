@@ -14,7 +14,6 @@ from common.registry import did_you_mean
 from probes.arguments import names
 from probes.board_tables import CSV_HEADS, grids, records
 from probes.boards import Candidate, make_boards, named
-from probes.config import PROBES
 from probes.csv_text import csv_line
 from probes.pairs import replicates_of
 from probes.ranking import Ranking
@@ -30,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("results", nargs="*", type=Path, default=[Path("results")], help="folders of results")
     add("--corpus", type=names, metavar="C,…", help="only these corpora")
-    add("--probe", choices=tuple(PROBES), help="only this probe family")
+    add("--probe", type=names, metavar="P,…", help="only these probe families")
     add("--task", type=names, metavar="T,…", help="only these tasks")
     add("--max-parameters", type=number, metavar="N", help="only models so large: 110M, 1.5B")
     add("--together", action="store_true", help="rank causal encoders with bidirectional ones")
@@ -104,6 +103,7 @@ def chosen(found: Mapping[Path, Result], options: argparse.Namespace) -> dict[Pa
     for flag, asked, known in (
         ("--corpus", options.corpus, {r.corpus.name for r in found.values()}),
         ("--task", options.task, {r.task.name for r in found.values()}),
+        ("--probe", options.probe, {r.probe.family for r in found.values()}),
     ):
         for name in asked or ():
             if name not in known:
@@ -113,7 +113,7 @@ def chosen(found: Mapping[Path, Result], options: argparse.Namespace) -> dict[Pa
         for path, result in found.items()
         if (not options.corpus or result.corpus.name in options.corpus)
         and (not options.task or result.task.name in options.task)
-        and options.probe in (None, result.probe.family)
+        and (not options.probe or result.probe.family in options.probe)
         and (options.max_parameters is None or result.model.parameters <= options.max_parameters)
     }
     if not left:

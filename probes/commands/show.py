@@ -14,7 +14,7 @@ from rich.text import Text
 
 from common.errors import UserError
 from probes.measures import measures
-from probes.metrics import HIGHER_IS_WORSE
+from probes.metrics import lower_is_better
 from probes.records import LayerResult
 from probes.results import Result, find_results, read_result
 from probes.tables import METRIC_NAMES, shown
@@ -98,7 +98,7 @@ def _show_measure(console: Console, results: list[Result], name: str) -> None:
 def group_tables(result: Result, width: int) -> Iterator[Table]:
     """A row per layer, a column per group; as many tables as the width asks for."""
     metric = result.group_metric
-    unit = METRIC_NAMES.get(metric, metric) + ", lower is better" * (metric in HIGHER_IS_WORSE)
+    unit = METRIC_NAMES.get(metric, metric) + ", lower is better" * lower_is_better(metric)
     names = [name for name, n in result.examples.groups.items() if n]
     for part in _parts(names, (width - 8) // GROUP_WIDTH):
         table = Table(title=_title(result, f"{unit}, by group"), caption="★ best layer on dev")

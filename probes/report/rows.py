@@ -7,7 +7,7 @@ from typing import NamedTuple
 from probes.curves import Curves, Point, no_localisation
 from probes.groups import Group, Unit
 from probes.measures import estimate_text
-from probes.metrics import HIGHER_IS_WORSE
+from probes.metrics import lower_is_better
 from probes.records import Interval
 from probes.results import Result
 from probes.tables import METRIC_NAMES, layer_entries, shown
@@ -159,7 +159,7 @@ def breakdown(unit: Unit) -> Table:
 def breakdown_unit(unit: Unit) -> str:
     """What a breakdown's numbers are."""
     metric = unit.first.group_metric
-    return METRIC_NAMES.get(metric, metric) + ", lower is better" * (metric in HIGHER_IS_WORSE)
+    return METRIC_NAMES.get(metric, metric) + ", lower is better" * lower_is_better(metric)
 
 
 def _half(interval: Interval, metric: str) -> str:

@@ -16,6 +16,7 @@ def result(name, dev, task="pos", fingerprint="f", view="plain", layer=2):
         corpus=SimpleNamespace(fingerprint=fingerprint),
         task=SimpleNamespace(name=task, version=1, metric="accuracy"),
         probe=SimpleNamespace(family="linear"),
+        plug_ins=(),
         project=None,
         view=view,
         examples=SimpleNamespace(labels={"b": (5, 1, 0), "a": (9, 2, 400), "c": (0, 0, 0)}),

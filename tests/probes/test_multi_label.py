@@ -263,10 +263,16 @@ def test_one_set_throughout_is_nothing_to_tell_apart():
         of_hand([sentence("rain")] * 3)
 
 
-@pytest.mark.parametrize(("kind", "label"), [("multi-label", "ARG0"), ("classification", ("a",))])
-def test_a_label_of_another_kind_is_refused(kind, label):
+@pytest.mark.parametrize(
+    ("kind", "label", "wanted"),
+    [
+        ("multi-label", "ARG0", "a multi-label task takes a tuple of strings"),
+        ("classification", ("a",), "a class is a string"),
+    ],
+)
+def test_a_label_of_another_kind_is_refused(kind, label, wanted):
     task = Task("t", 1, (), "word", kind, "", (), lambda s: [Example(label, (0, 1))], "")
-    with pytest.raises(UserError, match=f"as a label in a task of kind '{kind}'"):
+    with pytest.raises(UserError, match=wanted):
         of_hand(task=task)
 
 
