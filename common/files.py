@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import hashlib
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from common.errors import UserError
+
+_TEMPORARY = ".part-"
+_STALE = 3600.0
+"""Seconds after which a temporary file that nobody wrote to is one of a run that was killed."""
 
 
 def sha256(path: Path) -> str:
@@ -65,6 +71,22 @@ def folder_name(name: str) -> str:
     return f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
+def below(folder: Path, *patterns: str) -> list[Path]:
+    """Files below `folder` whose names match one of `patterns`, sorted; links are followed."""
+    found: list[Path] = []
+    seen = {os.path.realpath(folder)}
+    for place, folders, names in os.walk(folder, followlinks=True):
+        # A link that leads back up would go round for ever.
+        folders[:] = [n for n in folders if os.path.realpath(Path(place, n)) not in seen]
+        seen.update(os.path.realpath(Path(place, n)) for n in folders)
+        found += [
+            Path(place, name)
+            for name in names
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+        ]
+    return sorted(path for path in found if path.is_file())
+
+
 @contextlib.contextmanager
 def published(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it is renamed to `path`.
@@ -76,8 +98,9 @@ def published(path: Path) -> Iterator[Path]:
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path.parent)
         handle, name = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name[:40]}.", suffix=path.suffix
+            dir=path.parent, prefix=f"{_TEMPORARY}{path.name[:40]}.", suffix=path.suffix
         )
         os.close(handle)
         temporary = Path(name)
@@ -89,6 +112,14 @@ def published(path: Path) -> Iterator[Path]:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Delete temporary files that a run which was killed left in `folder`."""
+    for path in folder.glob(f"{_TEMPORARY}*"):
+        with contextlib.suppress(OSError):  # another run was faster
+            if time.time() - path.stat().st_mtime > _STALE:
+                path.unlink()
 
 
 def require_writable(folder: Path) -> None:

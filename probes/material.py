@@ -36,6 +36,7 @@ class Material:
         control: as asked, and false for a task that gives its examples no types.
         labels: of train and dev, by cell. Each (K, n).
         width: H, features of an example.
+        n_layers: of the model, the embedding layer included.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Material:
         self.labels = {split: self._labels(split) for split in ("train", "dev")}
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
         self._vectors, self._project = vectors, project
+        self.n_layers = vectors.n_layers
         self._order = _training_order(examples)
         self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
         self._rows["train"] = [span[self._order] for span in self._rows["train"]]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from common.errors import UserError
+from common.locks import SUFFIX, BusyError, locked
 from common.terminal import progress
 from probes import __version__
 from probes.breakdowns import marked_by_pieces
 from probes.config import RunConfig
 from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
-from probes.plan import FitUnit, Plan
+from probes.plan import FitUnit, Plan, what_is_left
 from probes.probing import encoding_record, probe
 from probes.provenance import provenance
 from probes.records import CorpusRecord, TaskRecord
@@ -63,8 +64,17 @@ class Session:
         if asked > n_blocks:
             name = self.subject.source.name
             raise UserError(f"--layers {asked}: {name} has layers 0 to {n_blocks}.")
+        # What another run is computing comes last: by then it may be there.
+        busy = yield from self._round(self.plan.todo, wait=False)
+        yield from self._round(busy, wait=True)
+
+    def _round(
+        self, todo: Sequence[FitUnit], *, wait: bool
+    ) -> Generator[Result, None, list[FitUnit]]:
+        """Compute units; returns those that another run has in hand, if not to `wait` for it."""
+        busy: list[FitUnit] = []
         plain: tuple[View, Vectors] | None = None
-        for task, units in groupby(self.plan.todo, key=lambda unit: unit.task):
+        for task, units in groupby(todo, key=lambda unit: unit.task):
             try:
                 examples = self._examples(task)
             except NotServedError as error:
@@ -72,14 +82,37 @@ class Session:
                 if task.name in named or self.corpus.value.limited:
                     raise
                 self.skipped[task.name] = str(error)
-                progress.say(f"skipped {task.name}: {error}")
+                progress.say(f"skipped {task.name}: {error}", "skipped", task=task.name)
                 continue
             if examples.view == "plain":
                 encoded = plain = plain or self._vectors(examples)
             else:
                 encoded = self._vectors(examples)
             for unit in units:
-                yield self._fit(unit, examples, *encoded)
+                try:
+                    result = self._once(unit, wait, examples, *encoded)
+                except BusyError:
+                    busy.append(unit)
+                else:
+                    yield result
+        return busy
+
+    def _once(
+        self, unit: FitUnit, wait: bool, examples: Examples, view: View, vectors: Vectors
+    ) -> Result:
+        """The unit's result, computed here unless another run has meanwhile.
+
+        Raises:
+            BusyError: another run is computing it, and is not to be waited for.
+        """
+        what = f"{unit.task.name} · {unit.probe.family}"
+        lock = unit.path.with_suffix(SUFFIX)
+        with locked(lock, waiting=f"for another run to fit {what}", wait=wait):
+            left = what_is_left(unit, anew=self.config.overwrite == "always")
+            if isinstance(left, Result):
+                progress.say(f"read    {what} · another run has computed it", "read")
+                return left
+            return self._fit(left, examples, view, vectors)
 
     def _examples(self, task: Task) -> Examples:
         has_mask = self.subject.encoder.words.mask_id is not None
@@ -97,7 +130,7 @@ class Session:
         if excluded:
             reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(excluded.items()))
             message += f" · left out of test: {reasons}"
-        progress.say(message)
+        progress.say(message, "task", task=task.name, examples=counts, excluded=excluded)
         return found
 
     def _vectors(self, examples: Examples) -> tuple[View, Vectors]:
@@ -119,7 +152,11 @@ class Session:
             f"vectors {view.name} view · {vectors.manifest['rows']:,} words × "
             f"{vectors.n_layers} layers, {vectors.manifest['storage']} · "
             f"{vectors.manifest['unknown_words']} words without a subword · "
-            f"{time.perf_counter() - clock:.1f} s"
+            f"{time.perf_counter() - clock:.1f} s",
+            "vectors",
+            view=view.name,
+            rows=vectors.manifest["rows"],
+            seconds=time.perf_counter() - clock,
         )
         return view, vectors
 
@@ -193,6 +230,12 @@ class Session:
         covered = outcome.examples.covered_sentences
         progress.say(
             f"fitted  {what} · best layer {result.best_layer.layer} · {seconds} s"
-            + (f" · {task.metric} covers {covered:,} test sentences" if covered else "")
+            + (f" · {task.metric} covers {covered:,} test sentences" if covered else ""),
+            "fitted",
+            task=task.name,
+            probe=unit.probe.family,
+            best_layer=result.best_layer.layer,
+            seconds=outcome.seconds,
+            result=str(unit.path),
         )
         return result
