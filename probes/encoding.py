@@ -130,6 +130,16 @@ def _encode(
             "resumed",
         )
 
+    progress.detail(
+        f"encode  {len(view.texts):,} texts in {len(batches):,} batches of up to "
+        f"{journal.batch_tokens} tokens, {journal.batches} of them done",
+        "encode",
+        key=key.digest,
+        batches=len(batches),
+        done=journal.batches,
+        batch_tokens=journal.batch_tokens,
+    )
+
     def run(journal: Journal) -> list[int]:
         """Encode the batches that remain; the checksum of each layer's file."""
         item = np.dtype(journal.storage).itemsize

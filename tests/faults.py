@@ -6,7 +6,8 @@ each with one line. A task is a command line of `run_probes.py` and where it is 
 - ``{"run": [...]}``: not at all; the answer also counts what it wrote ("events"),
 - ``{"run": [...], "kill_at": 17}``: by SIGKILL at its 17th event,
 - ``{"run": [...], "kill_after": 0.8}``: by SIGKILL after so many seconds,
-- ``{"run": [...], "signal": 2, "kill_after": 0.8}``: by another signal.
+- ``{"run": [...], "signal": 2, "kill_after": 0.8}``: by another signal,
+- ``{"together": [{"run": [...]}, ...]}``: several at once, which gives a list of answers.
 
 Events are what changes a disk: every write to a file (half of it is written before the process
 dies), rename, deletion, new folder, and flush to disk.
@@ -15,6 +16,7 @@ dies), rename, deletion, new folder, and flush to disk.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import io
 import json
 import os
@@ -146,38 +148,47 @@ def serve():
     warm_up(sys.argv[1])
     for line in sys.stdin:
         task = json.loads(line)
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.close(read)
-            try:
-                child(task, write)
-            finally:
-                os._exit(99)
-        os.close(write)
-        if "kill_after" in task:
-            timer = threading.Timer(
-                task["kill_after"], kill, (pid, task.get("signal", signal.SIGKILL))
-            )
-            timer.start()
-        clock = time.perf_counter()
-        seen = b""
-        while part := os.read(read, 1 << 16):
-            seen += part
+        begun = [begin(one) for one in task.get("together", [task])]
+        answers = [end(*one) for one in begun]
+        print(json.dumps(answers if "together" in task else answers[0]), flush=True)
+
+
+def begin(task):
+    """Fork a process for a task."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
         os.close(read)
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        if "kill_after" in task:
-            timer.cancel()
-        found = {"status": status, "seconds": time.perf_counter() - clock}
-        print(json.dumps({**found, "events": json.loads(seen or b"[]")}), flush=True)
+        try:
+            child(task, write)
+        finally:
+            os._exit(99)
+    os.close(write)
+    timer = None
+    if "kill_after" in task:
+        number = task.get("signal", signal.SIGKILL)
+        timer = threading.Timer(task["kill_after"], kill, (pid, number))
+        timer.start()
+    return pid, read, timer, time.perf_counter()
+
+
+def end(pid, read, timer, clock):
+    """Wait for the process; what became of it."""
+    seen = b""
+    while part := os.read(read, 1 << 16):
+        seen += part
+    os.close(read)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if timer is not None:
+        timer.cancel()
+    seconds = time.perf_counter() - clock
+    return {"status": status, "seconds": seconds, "events": json.loads(seen or b"[]")}
 
 
 def kill(pid, number):
     """Send a signal to a process, if it still runs."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 if __name__ == "__main__":

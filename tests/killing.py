@@ -50,6 +50,12 @@ class Driver:
         self._process.stdin.write(json.dumps({"run": run, **task}) + "\n")
         self._process.stdin.flush()
 
+    def ask_together(self, tasks):
+        """Begin several runs at once and wait for all of them."""
+        self._process.stdin.write(json.dumps({"together": tasks}) + "\n")
+        self._process.stdin.flush()
+        return self.answer()
+
     def answer(self):
         """What became of it."""
         return json.loads(self._process.stdout.readline())
@@ -78,6 +84,16 @@ def event_kinds(events, folder):
         first.setdefault((what, name), number)
         last[what, name] = number
     return sorted({*first.values(), *last.values()})
+
+
+def logged(folder, event):
+    """The events of a kind in the logs of all runs."""
+    lines = [
+        json.loads(line)
+        for path in sorted((folder / "results" / "runs").iterdir())
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    return [line for line in lines if line["event"] == event]
 
 
 def age(folder):
