@@ -1,4 +1,8 @@
-"""The one exception that users are meant to see."""
+"""The one exception that users are meant to see, and how a lack of memory shows."""
+
+from __future__ import annotations
+
+import errno
 
 
 class UserError(Exception):
@@ -7,3 +11,23 @@ class UserError(Exception):
     The message is one line: what is wrong, where (file, line, value), and what to do.
     The command line prints it without a traceback and exits with status 2.
     """
+
+
+_NO_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "can't start new thread",
+    "failed to map segment",
+)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory could not be had, on a device or in main memory."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    # Torch has no error of its own for its allocator on the CPU, nor Python for threads and
+    # for libraries that it cannot map.
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError | ImportError) and any(part in said for part in _NO_MEMORY)
+    )

@@ -19,6 +19,9 @@ _STALE = 3600.0
 """Seconds after which a temporary file that nobody wrote to is one of a run that was killed."""
 
 
+_RESERVED = {"con", "prn", "aux", "nul", *(f"{p}{n}" for p in ("com", "lpt") for n in range(10))}
+
+
 def sha256(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
@@ -60,15 +63,18 @@ def decoded(content: bytes, place: str) -> str:
 
 
 def folder_name(name: str) -> str:
-    """A readable folder name that no two names share.
+    """A readable folder name that no two names share, on any file system.
 
-    ``org/model`` becomes ``org--model``; a name that has to be altered in any other way
-    gets a short digest of the original.
+    ``org/model`` becomes ``org--model``; a name that has to be altered in any other way, or
+    has capitals, which some file systems do not tell from small letters, gets a short digest of
+    the original. Names that Windows reserves for devices get an underscore before them.
     """
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace("/", "--")).strip(".-")[:100] or "_"
-    if slug.replace("--", "/") == name:
+    if slug.partition(".")[0].lower() in _RESERVED:
+        slug = f"_{slug}"
+    if slug.replace("--", "/") == name == name.lower():
         return slug
-    return f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{slug}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def below(folder: Path, *patterns: str) -> list[Path]:

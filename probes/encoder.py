@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from common.errors import UserError
+from common.errors import UserError, out_of_memory
 from common.terminal import progress
 from probes.alignment import (
     Ints,
@@ -35,7 +35,6 @@ from probes.loading import (
     place,
     usable_window,
 )
-from probes.memory import out_of_memory
 from probes.models import ModelRecord, ModelSource
 from probes.views import Text
 
@@ -285,9 +284,11 @@ def load_encoder(
 
     Raises:
         UserError: transformers cannot load it, its files lack weights that it needs, or it is
-            not a model whose word vectors can be taken (see `Encoder`).
+            not a model whose word vectors can be taken (see `Encoder`), or its files changed
+            since they were digested.
     """
     model, tokenizer = load_files(source, device, dtype, trust_remote_code)
+    source.require_unchanged()
     return Encoder(
         model,
         tokenizer,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from common.errors import UserError
+from common.errors import UserError, out_of_memory
 from probes.cells import BATCH, EVALUATION
 from probes.config import ProbeSpec
 
@@ -53,14 +53,6 @@ def _kilobytes(path: str, name: str) -> list[int]:
     return [1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:")]
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory could not be had, on a device or in main memory."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    # Of its allocator for the CPU, torch has no error of its own.
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
-
-
 @contextmanager
 def telling(what: str, advice: str) -> Iterator[None]:
     """Turn a lack of memory into an error that the user can do something about.
@@ -74,7 +66,7 @@ def telling(what: str, advice: str) -> Iterator[None]:
     """
     try:
         yield
-    except (MemoryError, RuntimeError) as error:
+    except (MemoryError, RuntimeError, OSError) as error:
         if not out_of_memory(error):
             raise
         raise UserError(

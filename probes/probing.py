@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from common.errors import out_of_memory
 from common.terminal import progress
 from probes.cells import Fit
 from probes.config import ProbeSpec
@@ -20,7 +21,7 @@ from probes.cumulative import localise
 from probes.description_length import block_ends, code_record, online_code, with_codelengths
 from probes.examples import Examples
 from probes.material import Material
-from probes.memory import available, block_bytes, out_of_memory, telling
+from probes.memory import available, block_bytes, telling
 from probes.records import (
     Cell,
     CodeRecord,

@@ -111,7 +111,7 @@ def written(folder):
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.is_dir() or "/runs/" in name:
+        if path.is_dir() or path.suffix == ".jsonl":
             continue
         if path.suffix == ".npz":
             with np.load(path) as arrays:
