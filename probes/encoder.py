@@ -33,6 +33,7 @@ from probes.loading import (
     load_files,
     part_that_reads,
     place,
+    runs_remote_code,
     usable_window,
 )
 from probes.models import ModelRecord, ModelSource
@@ -56,6 +57,7 @@ class Encoder:
         device: where its inputs go.
         capacity: subwords that fit into its window beside the special tokens.
         specials: special tokens around each window.
+        remote_code: whether code from the model's own folder runs in it.
 
     Raises:
         UserError: the tokenizer does not fit the model, or the model does not give one
@@ -75,6 +77,7 @@ class Encoder:
     ) -> None:
         self.model = part_that_reads(model).eval()
         self.device = place(model, self.model, device)
+        self.remote_code = runs_remote_code(model, tokenizer)
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
         causal = is_causal(self.model)

@@ -223,7 +223,10 @@ class Session:
             localisation=outcome.localisation,
             encoding=encoding_record(vectors.manifest),
             seconds=outcome.seconds,
-            provenance=provenance(self.command or "python", self.subject.encoder.device),
+            provenance={
+                **provenance(self.command or "python", self.subject.encoder.device),
+                **({"remote code": "ran"} if self.subject.encoder.remote_code else {}),
+            },
         )
         write_result(unit.path, result, outcome.arrays)
         seconds = " + ".join(f"{name} {value:.1f}" for name, value in outcome.seconds.items())

@@ -47,6 +47,12 @@ class Subject:
                 trust_remote_code=self.config.trust_remote_code,
             )
         info = encoder.info
+        if encoder.remote_code:
+            progress.insist(
+                f"--model {info.name} runs code from its own folder; its results say so",
+                "remote code",
+                folder=str(self.source.folder),
+            )
         progress.say(
             f"model   {info.name} · {info.architecture} · {info.n_layers} layers × "
             f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · window {info.window} "
