@@ -9,8 +9,12 @@ class UserError(Exception):
     """Something the user can put right.
 
     The message is one line: what is wrong, where (file, line, value), and what to do.
-    The command line prints it without a traceback and exits with status 2.
+    The command line prints it without a traceback and exits with status 2. What cannot be
+    printed, such as a line end in a name, is written as its escape.
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(c if c.isprintable() else ascii(c)[1:-1] for c in message))
 
 
 _NO_MEMORY = (

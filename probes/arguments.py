@@ -24,7 +24,8 @@ class Parser(argparse.ArgumentParser):
         """Raise instead of printing the usage."""
         prefix = "unrecognized arguments: "
         if message.startswith(prefix):
-            flag = message.removeprefix(prefix).split()[0]
+            rest = message.removeprefix(prefix)
+            flag = (rest.split() or [rest])[0]
             known = [o for action in self._actions for o in action.option_strings]
             message = f"unknown argument {flag!r}. {did_you_mean(flag, known)}"
         raise UserError(message)
