@@ -36,7 +36,7 @@ class Counts:
 
     def pytest_terminal_summary(self, terminalreporter: object, config: pytest.Config) -> None:
         """Take the counts over at the end."""
-        from conftest import TALLY
+        from tallying import TALLY
 
         self.tally = dict(config.stash[TALLY])
         stats: dict[str, list[object]] = terminalreporter.stats  # type: ignore[attr-defined]

@@ -104,7 +104,7 @@ def published(path: Path) -> Iterator[Path]:
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path.parent)
+        sweep_temporaries(path.parent)
         handle, name = tempfile.mkstemp(
             dir=path.parent, prefix=f"{_TEMPORARY}{path.name[:40]}.", suffix=path.suffix
         )
@@ -120,11 +120,15 @@ def published(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def _sweep(folder: Path) -> None:
-    """Delete temporary files that a run which was killed left in `folder`."""
+def sweep_temporaries(folder: Path, older_than: float = _STALE) -> None:
+    """Delete temporary files that a run which was killed left in `folder`.
+
+    Args:
+        older_than: seconds since they were written; 0 where nobody else can be writing.
+    """
     for path in folder.glob(f"{_TEMPORARY}*"):
         with contextlib.suppress(OSError):  # another run was faster
-            if time.time() - path.stat().st_mtime > _STALE:
+            if time.time() - path.stat().st_mtime >= older_than:
                 path.unlink()
 
 

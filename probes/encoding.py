@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from common.errors import UserError
-from common.files import published, require_writable, writing
+from common.files import published, require_writable, sweep_temporaries, writing
 from common.locks import SUFFIX, locked
 from common.terminal import progress
 from probes.allocator import kept_memory
@@ -83,6 +83,7 @@ def open_or_encode(
                     manifest = _encode(partial, view, encoder, key, batch_tokens)
                     write_manifest(partial, {**manifest, "corpus": corpus})
                 (partial / JOURNAL).unlink(missing_ok=True)
+                sweep_temporaries(partial, older_than=0)
                 partial.rename(folder)
         except NotFiniteError as error:
             shutil.rmtree(partial, ignore_errors=True)

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tallying import TALLY
 
 # Tiny models gain nothing from threads, and lose much where cores are shared.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -16,9 +17,6 @@ SENTENCES = [
     "she gave him some books and he read them",
     "birds sing when the sun is up .",
 ]
-
-
-TALLY = pytest.StashKey[Counter]()
 
 
 def pytest_configure(config):
