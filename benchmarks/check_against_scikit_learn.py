@@ -22,7 +22,7 @@ from data.find import find_corpus
 from probes.examples import collect_examples
 from probes.results import read_results
 from probes.scoring import Scorer
-from probes.store import StoreKey, Vectors, store_folder
+from probes.store import StoreKey, Vectors
 from probes.views import ViewName
 from tasks.builtin import tasks
 
@@ -47,7 +47,7 @@ def main() -> None:
         examples = collect_examples(tasks.get(result.task.name), corpus, hiding)
         view = examples.view_of(corpus)
         key = StoreKey(result.model.digest, view.digest, result.pooling, result.dtype)
-        vectors = Vectors(store_folder(options.cache_dir, key))
+        vectors = Vectors(options.cache_dir, key)
         rows = {split: examples.rows(split, view, vectors) for split in examples.splits}
         for number in options.layers:
             features = spans(vectors.layer(number), rows)

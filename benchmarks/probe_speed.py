@@ -36,7 +36,7 @@ from probes.config import PROBES, default_cache, default_data_dir
 from probes.examples import collect_examples
 from probes.precision import product_dtype
 from probes.probing import probe
-from probes.store import Vectors
+from probes.store import StoreKey, Vectors
 from tasks.builtin import tasks
 
 
@@ -95,7 +95,7 @@ def stored_vectors(cache: Path, model: str, view: str) -> Vectors:
     for path in sorted((cache / "vectors").glob("*/manifest.json")):
         manifest = json.loads(path.read_text())
         if manifest["model"]["name"] == model and manifest["key"]["view"] == view:
-            return Vectors(path.parent)
+            return Vectors(cache, StoreKey(**manifest["key"]))
     sys.exit(f"{cache}: no vectors of {model}; run run_probes.py with the same folders first.")
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import hashlib
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from common.errors import UserError
+
+_TEMPORARY = ".part-"
+_STALE = 3600.0
+"""Seconds after which a temporary file that nobody wrote to is one of a run that was killed."""
+
+
+_RESERVED = {"con", "prn", "aux", "nul", *(f"{p}{n}" for p in ("com", "lpt") for n in range(10))}
 
 
 def sha256(path: Path) -> str:
@@ -54,15 +63,34 @@ def decoded(content: bytes, place: str) -> str:
 
 
 def folder_name(name: str) -> str:
-    """A readable folder name that no two names share.
+    """A readable folder name that no two names share, on any file system.
 
-    ``org/model`` becomes ``org--model``; a name that has to be altered in any other way
-    gets a short digest of the original.
+    ``org/model`` becomes ``org--model``; a name that has to be altered in any other way, or
+    has capitals, which some file systems do not tell from small letters, gets a short digest of
+    the original. Names that Windows reserves for devices get an underscore before them.
     """
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace("/", "--")).strip(".-")[:100] or "_"
-    if slug.replace("--", "/") == name:
+    if slug.partition(".")[0].lower() in _RESERVED:
+        slug = f"_{slug}"
+    if slug.replace("--", "/") == name == name.lower():
         return slug
-    return f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{slug}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
+
+
+def below(folder: Path, *patterns: str) -> list[Path]:
+    """Files below `folder` whose names match one of `patterns`, sorted; links are followed."""
+    found: list[Path] = []
+    seen = {os.path.realpath(folder)}
+    for place, folders, names in os.walk(folder, followlinks=True):
+        # A link that leads back up would go round for ever.
+        folders[:] = [n for n in folders if os.path.realpath(Path(place, n)) not in seen]
+        seen.update(os.path.realpath(Path(place, n)) for n in folders)
+        found += [
+            Path(place, name)
+            for name in names
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+        ]
+    return sorted(path for path in found if path.is_file())
 
 
 @contextlib.contextmanager
@@ -76,8 +104,9 @@ def published(path: Path) -> Iterator[Path]:
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        sweep_temporaries(path.parent)
         handle, name = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name[:40]}.", suffix=path.suffix
+            dir=path.parent, prefix=f"{_TEMPORARY}{path.name[:40]}.", suffix=path.suffix
         )
         os.close(handle)
         temporary = Path(name)
@@ -89,6 +118,18 @@ def published(path: Path) -> Iterator[Path]:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def sweep_temporaries(folder: Path, older_than: float = _STALE) -> None:
+    """Delete temporary files that a run which was killed left in `folder`.
+
+    Args:
+        older_than: seconds since they were written; 0 where nobody else can be writing.
+    """
+    for path in folder.glob(f"{_TEMPORARY}*"):
+        with contextlib.suppress(OSError):  # another run was faster
+            if time.time() - path.stat().st_mtime >= older_than:
+                path.unlink()
 
 
 def require_writable(folder: Path) -> None:

@@ -12,6 +12,14 @@ _TIMEOUT = 5.0
 """Seconds to wait for the hub's first answer."""
 
 
+def cached(kind: Literal["model", "dataset"]) -> list[str]:
+    """Names of the repositories that the local hub cache holds."""
+    from huggingface_hub import constants
+
+    folders = sorted(Path(constants.HF_HUB_CACHE).glob(f"{kind}s--*"))
+    return [folder.name.removeprefix(f"{kind}s--").replace("--", "/") for folder in folders]
+
+
 def snapshot(
     name: str,
     *,

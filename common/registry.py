@@ -12,12 +12,18 @@ from common.origin import Origin, current
 T = TypeVar("T")
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The one of `known` that `name` may have been meant to be; None if none is near."""
+    lowered = {k.lower(): k for k in known}
+    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    return lowered[near[0]] if near else None
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for a near miss, else the list of what there is."""
     known = list(known)
-    lowered = {k.lower(): k for k in known}
-    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
-    return f"Did you mean {lowered[near[0]]!r}?" if near else f"There is: {', '.join(known)}."
+    near = nearest(name, known)
+    return f"There is: {', '.join(known)}." if near is None else f"Did you mean {near!r}?"
 
 
 class Registry(Generic[T]):

@@ -7,19 +7,17 @@ nothing that could be taken for the file.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from filelock import FileLock, Timeout
-
 from common.errors import UserError
-from common.files import published, sha256, writing
+from common.files import below, published, sha256, writing
+from common.locks import locked
 from common.terminal import progress
 
 RETRIES = 3
@@ -100,8 +98,7 @@ class Shelf:
             if not self.data_dir.is_dir():
                 raise UserError(f"--data-dir {self.data_dir}: there is no such folder.")
             names = [remote.name, *([remote.archive.pattern] if remote.archive else [])]
-            here = {path for name in names for path in self.data_dir.rglob(name) if path.is_file()}
-            candidates = [*sorted(here), *candidates]
+            candidates = [*below(self.data_dir, *names), *candidates]
         for path in candidates:
             why = _other(path, remote)
             if not why:
@@ -137,7 +134,7 @@ class Shelf:
         incoming = self.folder / _INCOMING
         with writing(incoming):
             incoming.mkdir(parents=True, exist_ok=True)
-        with _waiting(FileLock(self.folder / ".lock")):
+        with locked(self.folder / ".lock", waiting="for another run to download"):
             try:
                 for remote in missing:
                     path = self.folder / remote.name
@@ -217,20 +214,6 @@ def _other(path: Path, remote: Remote) -> str:
     except UserError as error:
         return str(error)
     return ""
-
-
-@contextlib.contextmanager
-def _waiting(lock: FileLock) -> Iterator[None]:
-    """Hold the lock, saying so if another run has it first."""
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        progress.say("another run is downloading; waiting for it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _unreachable(remote: Remote, url: str, error: Exception) -> str:

@@ -196,13 +196,16 @@ def _rows(
 
 
 def _json_lines(path: Path) -> Table:
-    """One object a line; a key that a row lacks is null there.
+    """One object a line, or an array of objects; a key that a row lacks is null there.
 
     Raises:
-        UserError: a line is not a JSON object.
+        UserError: a line, or an element, is not a JSON object.
     """
+    text = read_text(path)
+    if text.lstrip().startswith("["):
+        return _json_array(path, text)
     rows, numbers = [], []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 row = json.loads(line)
@@ -214,10 +217,27 @@ def _json_lines(path: Path) -> Table:
                 raise UserError(f"{path}, line {number}: no JSON object; one a line is expected.")
             rows.append(row)
             numbers.append(number)
+    return _by_column(path, rows), numbers
+
+
+def _json_array(path: Path, text: str) -> Table:
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{path}: not JSON ({error}); an array of objects, or one object a line is expected."
+        ) from error
+    odd = next((i for i, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
+    if odd is not None:
+        raise UserError(f"{path}, element {odd}: no JSON object; an array of them is expected.")
+    return _by_column(path, rows), []
+
+
+def _by_column(path: Path, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     if not rows:
         raise UserError(f"{path}: holds no row; is it the right file?")
     names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}, numbers
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _csv(path: Path) -> Table:

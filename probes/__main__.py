@@ -51,10 +51,10 @@ def _main(arguments: list[str]) -> int:
     parser = Parser(prog=f"python -m probes {name}", description=command.SUMMARY)
     command.add_arguments(parser)
     add_include(parser)
-    parser.add_argument("-v", "--verbose", action="store_true", help="show tracebacks of defects")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say more; show tracebacks")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     options = parser.parse_args(rest)
-    progress.quiet = options.quiet
+    progress.quiet, progress.verbose = options.quiet, options.verbose
     discover(options.include)
     status: int = command.run(options)
     return status

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from common.errors import UserError
+from common.errors import UserError, out_of_memory
 from common.places import default_cache, default_data_dir
 from common.registry import did_you_mean
 
@@ -24,7 +24,8 @@ class Parser(argparse.ArgumentParser):
         """Raise instead of printing the usage."""
         prefix = "unrecognized arguments: "
         if message.startswith(prefix):
-            flag = message.removeprefix(prefix).split()[0]
+            rest = message.removeprefix(prefix)
+            flag = (rest.split() or [rest])[0]
             known = [o for action in self._actions for o in action.option_strings]
             message = f"unknown argument {flag!r}. {did_you_mean(flag, known)}"
         raise UserError(message)
@@ -47,6 +48,13 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        if out_of_memory(error):
+            print(
+                f"error: out of memory ({' '.join(str(error).split())[:200]}); free some, or use "
+                "--limit; what was finished is kept, and the same command goes on from there",
+                file=sys.stderr,
+            )
+            return 2
         if not {"-v", "--verbose"} & set(arguments):
             what = " ".join(f"{type(error).__name__}: {error}".split())
             print(f"defect: {what} (-v shows where; please report it)", file=sys.stderr)

@@ -87,7 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--trust-remote-code", action="store_true", help="run code that a model's folder holds")
     add("--list-tasks", action="store_true", help="list the tasks and exit")
     add("--list-corpora", action="store_true", help="list the corpora and exit")
-    add("-v", "--verbose", action="store_true", help="show tracebacks of defects of ours")
+    add("-v", "--verbose", action="store_true", help="say more; show tracebacks")
     add("-q", "--quiet", action="store_true", help="say nothing but errors")
     return parser
 
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(arguments: list[str]) -> int:
     given = vars(build_parser().parse_args(arguments))
     models = given.pop("model", [])
-    given.pop("verbose", None)
+    progress.verbose = given.pop("verbose", False)
     progress.quiet = given.pop("quiet", False)
     discover(given.get("include", ()))
     if given.pop("list_tasks", False):

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from common.errors import UserError
+from common.errors import UserError, out_of_memory
+from common.terminal import progress
 from probes.alignment import (
     Ints,
     Pieces,
@@ -32,6 +33,7 @@ from probes.loading import (
     load_files,
     part_that_reads,
     place,
+    runs_remote_code,
     usable_window,
 )
 from probes.models import ModelRecord, ModelSource
@@ -55,6 +57,7 @@ class Encoder:
         device: where its inputs go.
         capacity: subwords that fit into its window beside the special tokens.
         specials: special tokens around each window.
+        remote_code: whether code from the model's own folder runs in it.
 
     Raises:
         UserError: the tokenizer does not fit the model, or the model does not give one
@@ -74,6 +77,7 @@ class Encoder:
     ) -> None:
         self.model = part_that_reads(model).eval()
         self.device = place(model, self.model, device)
+        self.remote_code = runs_remote_code(model, tokenizer)
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
         causal = is_causal(self.model)
@@ -169,6 +173,9 @@ class Encoder:
     ) -> Iterator[int]:
         """Run `batches` of texts through the model, handing what comes out to `collector`.
 
+        A batch for which there is not enough memory is read in smaller passes, and so are those
+        after it; which texts share a batch does not change.
+
         Args:
             texts, pieces: what to encode, and the same as subwords.
             batches: indices of the texts of each batch (see `batching.plan_batches`).
@@ -177,12 +184,41 @@ class Encoder:
 
         Yields:
             the number of texts of each batch when it is done.
+
+        Raises:
+            UserError: there is not enough memory for a single window.
         """
         for batch in batches:
-            kept = [texts[i].keep[1] - texts[i].keep[0] for i in batch]
-            collector.start(batch, sum(kept))
-            for rows in self._rows(texts, pieces, batch, pooling, batch_tokens):
-                collector.add(rows, self._forward(rows.ids, rows.mask, collector.model_arguments))
+            kept = sum(texts[i].keep[1] - texts[i].keep[0] for i in batch)
+            while True:
+                collector.start(batch, kept)
+                widest, n_rows = 0, 0
+                try:
+                    for rows in self._rows(texts, pieces, batch, pooling, batch_tokens):
+                        n_rows, widest = rows.ids.shape[0], rows.ids.numel()
+                        output = self._forward(rows.ids, rows.mask, collector.model_arguments)
+                        collector.add(rows, output)
+                        del output
+                    break
+                except (MemoryError, RuntimeError) as error:
+                    if not out_of_memory(error):
+                        raise
+                    if n_rows <= 1:
+                        raise UserError(
+                            f"--model {self.info.name}: not enough memory on {self.device} for "
+                            f"{widest} tokens at once; use --dtype bfloat16, another "
+                            "--device, or free some memory. What was encoded is kept, and the "
+                            "same command goes on from there."
+                        ) from error
+                # Outside the handler, where the error no longer holds on to tensors.
+                batch_tokens = widest // 2
+                if self.device.type == "cuda":
+                    torch.cuda.empty_cache()
+                progress.say(
+                    f"not enough memory for {widest} tokens at once; going on with {batch_tokens}",
+                    "smaller passes",
+                    tokens=batch_tokens,
+                )
             collector.finish()
             yield len(batch)
 
@@ -251,9 +287,11 @@ def load_encoder(
 
     Raises:
         UserError: transformers cannot load it, its files lack weights that it needs, or it is
-            not a model whose word vectors can be taken (see `Encoder`).
+            not a model whose word vectors can be taken (see `Encoder`), or its files changed
+            since they were digested.
     """
     model, tokenizer = load_files(source, device, dtype, trust_remote_code)
+    source.require_unchanged()
     return Encoder(
         model,
         tokenizer,

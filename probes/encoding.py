@@ -9,24 +9,42 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 
 from common.errors import UserError
-from common.files import writing
+from common.files import published, require_writable, sweep_temporaries, writing
+from common.locks import SUFFIX, locked
 from common.terminal import progress
 from probes.allocator import kept_memory
 from probes.batching import measured_batch_tokens, plan_batches
 from probes.collectors import WordVectors
 from probes.config import WINDOW_RULE
 from probes.encoder import Encoder
-from probes.layer_files import Journal, NotFiniteError, OutOfRangeError, layer_files, read_journal
-from probes.store import FORMAT, PARTIAL, StoreKey, Vectors, checksum, layer_name, store_folder
-from probes.views import View
+from probes.layer_files import (
+    JOURNAL,
+    Journal,
+    NotFiniteError,
+    OutOfRangeError,
+    layer_files,
+    read_journal,
+)
+from probes.store import (
+    FORMAT,
+    MANIFEST,
+    PARTIAL,
+    StoreKey,
+    Vectors,
+    checksum,
+    layer_name,
+    store_folder,
+    write_manifest,
+)
+from probes.views import Text, View
 
 
 def open_or_encode(
@@ -50,22 +68,42 @@ def open_or_encode(
             a damaged store.
     """
     folder = store_folder(cache, key)
-    with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
-        if not folder.exists():
-            partial = folder.with_suffix(PARTIAL)
-            try:
-                with kept_memory(), writing(partial):
+    # Without a lock, so that a cache which can only be read does.
+    if (found := _stored(cache, key)) is not None:
+        return found
+    require_writable(folder.parent)
+    with locked(folder.with_suffix(SUFFIX), waiting="for another run to encode the same text"):
+        # It may have been encoded meanwhile.
+        if (found := _stored(cache, key)) is not None:
+            return found
+        partial = folder.with_suffix(PARTIAL)
+        try:
+            with kept_memory(), writing(partial):
+                if not (partial / MANIFEST).exists():
                     manifest = _encode(partial, view, encoder, key, batch_tokens)
-                    manifest["corpus"] = corpus
-                    (partial / "journal.json").unlink()
-                    (partial / "manifest.json").write_text(json.dumps(manifest, indent=1))
-                    partial.rename(folder)
-            except NotFiniteError:
-                shutil.rmtree(partial, ignore_errors=True)
-                raise
-    return Vectors(folder)
+                    write_manifest(partial, {**manifest, "corpus": corpus})
+                (partial / JOURNAL).unlink(missing_ok=True)
+                sweep_temporaries(partial, older_than=0)
+                partial.rename(folder)
+        except NotFiniteError as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise UserError(f"--model {encoder.info.name}: {error}") from error
+        return Vectors(cache, key)
+
+
+def _stored(cache: Path, key: StoreKey) -> Vectors | None:
+    """What is stored for `key`; None if nothing is, or no longer.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    folder = store_folder(cache, key)
+    try:
+        return Vectors(cache, key) if folder.exists() else None
+    except UserError:
+        if folder.exists():
+            raise
+        return None  # another process has just pruned it
 
 
 def _encode(
@@ -86,10 +124,22 @@ def _encode(
         journal = Journal(batch_tokens=journal.batch_tokens, plan=plan)
 
     if journal.batches:
+        other = "" if batch_tokens in (None, journal.batch_tokens) else f", not {batch_tokens}"
         progress.say(
             f"encoding goes on after {journal.batches} batches that are there already, of "
-            f"{journal.batch_tokens} tokens each"
+            f"{journal.batch_tokens} tokens each{other}",
+            "resumed",
         )
+
+    progress.detail(
+        f"encode  {len(view.texts):,} texts in {len(batches):,} batches of up to "
+        f"{journal.batch_tokens} tokens, {journal.batches} of them done",
+        "encode",
+        key=key.digest,
+        batches=len(batches),
+        done=journal.batches,
+        batch_tokens=journal.batch_tokens,
+    )
 
     def run(journal: Journal) -> list[int]:
         """Encode the batches that remain; the checksum of each layer's file."""
@@ -106,10 +156,15 @@ def _encode(
             progress.bar(what, total=len(view.texts), unit="text") as bar,
         ):
             bar.update(sum(map(len, batches[: journal.batches])))
-            for n_texts in done:
-                files.append(collector.vectors)
-                bar.update(n_texts)
-            return files.finish()
+            try:
+                for n_texts in done:
+                    files.append(collector.vectors)
+                    bar.update(n_texts)
+                return files.finish()
+            except NotFiniteError as error:
+                texts = [view.texts[i] for i in batches[error.batch]]
+                error.word = word_of_row(texts, error.row)
+                raise
 
     try:
         crc32 = run(journal)
@@ -122,7 +177,8 @@ def _encode(
     order = np.concatenate([np.asarray(batch, dtype=np.int64) for batch in batches])
     starts = np.empty(len(kept), dtype=np.int64)
     starts[order] = np.cumsum(kept[order]) - kept[order]
-    np.save(partial / "starts.npy", starts, allow_pickle=False)
+    with published(partial / "starts.npy") as temporary:
+        np.save(temporary, starts, allow_pickle=False)
     checksums = {layer_name(layer): value for layer, value in enumerate(crc32)}
     checksums["starts.npy"] = checksum(partial / "starts.npy")
     return {
@@ -145,6 +201,18 @@ def _encode(
             for name, value in checksums.items()
         },
     }
+
+
+def word_of_row(texts: Sequence[Text], row: int) -> str:
+    """The word whose vector is the `row`-th of a batch of texts, and the text it stands in."""
+    for text in texts:
+        start, end = text.keep
+        if row < end - start:
+            place = start + row
+            around = " ".join(text.words[max(0, place - 5) : place + 6])
+            return f"{text.words[place]!r}, word {place + 1} of {len(text.words)} in '… {around} …'"
+        row -= end - start
+    raise AssertionError("the row is not of this batch")
 
 
 def _require_space(folder: Path, needed: int) -> None:

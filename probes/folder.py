@@ -28,7 +28,7 @@ def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
         found = transferability.csv_table(layer_tables(results))
         found.to_csv(temporary, float_format="%.6f", lineterminator="\n")
     text = markdown(results)
-    if paths[1].is_file() and paths[2].is_file() and paths[1].read_text("utf-8") == text:
+    if paths[1].is_file() and paths[2].is_file() and paths[1].read_bytes() == text.encode():
         return paths
     # The picture shows what the text says and takes a second; it is drawn first, so that the
     # text is never newer than the picture.

@@ -1,6 +1,6 @@
 """The files of an unfinished store, written in a thread while the next batch is computed.
 
-``journal.json`` beside them says what is safely on disk.
+``journal.json`` (`JOURNAL`) beside them says what is safely on disk.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from common.errors import UserError
 from common.files import published
 from probes.config import Frozen
 from probes.store import checksum, layer_name
+
+JOURNAL = "journal.json"
 
 _FP16_MAX = float(np.finfo(np.float16).max)
 _SYNC_BYTES = 64 << 20
@@ -44,8 +45,24 @@ class Journal(Frozen):
     """Of each layer's file up to there."""
 
 
-class NotFiniteError(UserError):
-    """A vector that is not finite: what was encoded so far is of no use either."""
+class NotFiniteError(Exception):
+    """A vector that is not finite: what was encoded so far is of no use either.
+
+    Attributes:
+        layer, batch, row: where; the row counts from the batch's first word.
+        word: which word it is, as text.
+    """
+
+    def __init__(self, layer: int, batch: int, row: int) -> None:
+        self.layer, self.batch, self.row = layer, batch, row
+        self.word = f"row {row} of batch {batch}"
+
+    def __str__(self) -> str:
+        return (
+            f"layer {self.layer} gives a vector that is not finite (NaN or infinite) for "
+            f"{self.word}, so that nothing can be learnt from it; the model is broken, or --dtype "
+            "is too narrow for it (try --dtype float32)."
+        )
 
 
 class OutOfRangeError(Exception):
@@ -59,18 +76,17 @@ class _Stored:
         low, high = torch.aminmax(vectors)
         self.largest, self.vectors = torch.maximum(-low, high), vectors.to(storage)
 
-    def content(self, layer: int) -> Any:
+    def content(self, layer: int, batch: int) -> Any:
         """The bytes, in host memory.
 
         Raises:
-            UserError: a value is not finite.
+            NotFiniteError: a value is not finite.
+            OutOfRangeError: one is too large for the storage type.
         """
         largest = float(self.largest)
         if not np.isfinite(largest):
-            raise NotFiniteError(
-                f"Layer {layer} gave a vector that is not finite; the model is broken, or --dtype "
-                "is too narrow for it (try --dtype float32)."
-            )
+            odd = self.vectors.isnan() if np.isnan(largest) else self.vectors.isinf()
+            raise NotFiniteError(layer, batch, int(odd.any(dim=1).nonzero()[0]))
         if self.vectors.dtype == torch.float16 and largest > _FP16_MAX:
             raise OutOfRangeError(f"layer {layer} reaches {largest:.0f}, beyond fp16's range")
         return self.vectors.cpu().numpy().reshape(-1).view(np.uint8)
@@ -90,7 +106,7 @@ class LayerFiles:
         """Hand a batch over, once the one before it is written.
 
         Raises:
-            UserError: a value of the batch before is not finite.
+            NotFiniteError: a value of the batch before is not finite.
             OutOfRangeError: one is too large for the storage type.
         """
         stored = [_Stored(vectors, self._storage) for vectors in layers]
@@ -114,7 +130,7 @@ class LayerFiles:
 
     def _write(self, layers: Sequence[_Stored]) -> None:
         for layer, stored in enumerate(layers):
-            content = stored.content(layer)
+            content = stored.content(layer, self._batches)
             self._crc32[layer] = zlib.crc32(content, self._crc32[layer])
             self._files[layer].write(content)
             self._unsynced += len(content)
@@ -128,7 +144,7 @@ class LayerFiles:
             os.fsync(file.fileno())
         done = {"batches": self._batches, "bytes": self._files[0].tell(), "crc32": self._crc32}
         journal = Journal.model_validate({**self._journal.model_dump(), **done})
-        with published(self._folder / "journal.json") as temporary:
+        with published(self._folder / JOURNAL) as temporary:
             temporary.write_text(journal.model_dump_json())
         self._unsynced = 0
 
@@ -172,7 +188,7 @@ def layer_files(
 def read_journal(partial: Path, n_layers: int) -> Journal | None:
     """The journal of an encoding that was stopped; None if there is none to go on with."""
     try:
-        journal = Journal.model_validate_json((partial / "journal.json").read_bytes())
+        journal = Journal.model_validate_json((partial / JOURNAL).read_bytes())
         if len(journal.crc32) != n_layers:
             raise ValueError("another number of layers")
         for layer, expected in enumerate(journal.crc32):

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from common.files import published
+from common.locks import SUFFIX, locked
 from probes.config import ProbeSpec
 from probes.csv_text import csv_line
 from probes.identity import in_words
@@ -180,11 +181,13 @@ def _bounds(prefix: str, interval: Interval) -> dict[str, float | None]:
 
 def write_leaderboard(output: Path) -> Path:
     """Rebuild `<output>/leaderboard.csv` from all results below `output`."""
-    with uncollected():
-        rows = [row for result in unique_results(output).values() for row in _rows(result)]
-    rows.sort(key=lambda row: tuple(row[name] for name in ORDER))
     path = output / "leaderboard.csv"
-    with published(path) as temporary:
-        lines = [csv_line(COLUMNS), *(csv_line(row[name] for name in COLUMNS) for row in rows)]
-        temporary.write_text("".join(lines), encoding="utf-8", newline="")
+    # Else of two runs that end at once the one that looked first might write last.
+    with locked(path.with_suffix(SUFFIX)):
+        with uncollected():
+            rows = [row for result in unique_results(output).values() for row in _rows(result)]
+        rows.sort(key=lambda row: tuple(row[name] for name in ORDER))
+        with published(path) as temporary:
+            lines = [csv_line(COLUMNS), *(csv_line(row[name] for name in COLUMNS) for row in rows)]
+            temporary.write_text("".join(lines), encoding="utf-8", newline="")
     return path

@@ -78,6 +78,11 @@ def load_files(
         if type(error) is not Exception and not isinstance(error, _UNREADABLE):
             raise
         first = str(error).strip().split("\n")[0]
+        if "trust_remote_code" in str(error):
+            raise UserError(
+                f"--model {source.name}: it needs code of its own, which would run here; read what "
+                f"{source.folder} holds, and if you trust it add --trust-remote-code."
+            ) from error
         raise UserError(f"--model {source.name}: transformers cannot load it: {first}") from error
     weights = dict(model.named_parameters(remove_duplicate=False))
     if getattr(model, "pooler", None) is not None:
@@ -123,6 +128,15 @@ def part_that_reads(model: Any) -> Any:
     # Not by the configuration: an encoder saved on its own says that it is no encoder–decoder.
     two_texts = "decoder_input_ids" in inspect.signature(model.forward).parameters
     return model.get_encoder() if two_texts else model
+
+
+def runs_remote_code(model: Any, tokenizer: Any) -> bool:
+    """Whether a class of either comes from a model's folder and not from transformers.
+
+    Into a package of this name transformers copies the code that a folder brings.
+    """
+    parts = (model, *model.modules(), tokenizer, model.config)
+    return any(type(part).__module__.split(".")[0] == "transformers_modules" for part in parts)
 
 
 def is_causal(model: Any) -> bool:

@@ -38,6 +38,7 @@ class Material:
         labels: of train and dev, by cell. Each (K, n).
         sets: for multi-label the labels of each set, see `probes.cells.Batches`.
         width: H, features of an example.
+        n_layers: of the model, the embedding layer included.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Material:
         self.labels = {split: self._labels(split) for split in ("train", "dev")}
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
         self._vectors, self._project = vectors, project
+        self.n_layers = vectors.n_layers
         self._order = _training_order(examples)
         self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
         self._rows["train"] = [span[self._order] for span in self._rows["train"]]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.files import folder_name, sha256
-from common.hub import snapshot
+from common.hub import cached, snapshot
+from common.registry import nearest
 from probes.config import Frozen, RunConfig
 
 RANDOM = "random:"
@@ -69,6 +70,7 @@ class ModelSource:
         seed: of the initialisation of a random twin; None for pretrained weights.
         digest: SHA-256 over everything that decides its vectors: configuration, tokenizer,
             and weights (for a random twin, the seed).
+        stamps: size and time of change of the files, from before they were digested.
     """
 
     name: str
@@ -77,6 +79,19 @@ class ModelSource:
     slug: str
     seed: int | None
     digest: str
+    stamps: tuple[tuple[str, int, int], ...] = ()
+
+    def require_unchanged(self) -> None:
+        """Check that the files are still those that were digested.
+
+        Raises:
+            UserError: they are not, so that the vectors would be kept under a wrong digest.
+        """
+        if self.stamps and _stamps(self.folder, self.seed) != self.stamps:
+            raise UserError(
+                f"--model {self.name}: the files in {self.folder} changed while they were read; "
+                "run again when nothing writes there."
+            )
 
     def is_twin_of(self, other: ModelSource) -> bool:
         """Whether this is `other`'s architecture with random weights."""
@@ -138,7 +153,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
             revision=revision,
             offline=offline,
             patterns=_SETTINGS if random else (*_SETTINGS, *_WEIGHTS),
-            ways_out=_WAYS_OUT,
+            ways_out=_meant(plain) + _WAYS_OUT,
         )
         revision = None
     if revision is not None:
@@ -152,6 +167,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         )
     if not random:
         _require_safetensors(name, folder)
+    stamps = _stamps(folder, seed)
     digest = _digest(folder, seed)
     label = ("" if seed is None else random_prefix(seed)) + plain
     return ModelSource(
@@ -161,6 +177,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
         seed=seed,
         digest=digest,
+        stamps=stamps,
     )
 
 
@@ -187,6 +204,12 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[ModelSource]:
     if not found:
         raise UserError("--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2.")
     return list(found.values())
+
+
+def _meant(name: str) -> str:
+    """A hint at the model here whose name is nearest; empty if none is near."""
+    near = nearest(name, [*PACKAGED, *cached("model")])
+    return f"Did you mean {near!r}? " if near is not None and near != name else ""
 
 
 def _as_path(name: str, plain: str) -> Path:
@@ -238,10 +261,20 @@ def pretrained_name(name: str) -> str:
     return match["model"] if match else name
 
 
-def _digest(folder: Path, seed: int | None) -> str:
+def _files(folder: Path, seed: int | None) -> list[Path]:
+    """The files that decide a model's vectors."""
     patterns = (*_SETTINGS, *_WEIGHTS) if seed is None else _SETTINGS
     files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
-    content = {path.name: sha256(path) for path in files if path.is_file()}
+    return [path for path in files if path.is_file()]
+
+
+def _stamps(folder: Path, seed: int | None) -> tuple[tuple[str, int, int], ...]:
+    found = [(path.name, path.stat()) for path in _files(folder, seed)]
+    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)
+
+
+def _digest(folder: Path, seed: int | None) -> str:
+    content = {path.name: sha256(path) for path in _files(folder, seed)}
     if seed is not None:
         content["random weights, seed"] = str(seed)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

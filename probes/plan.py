@@ -69,21 +69,37 @@ def make_plan(
         for family in dict.fromkeys(config.probes):
             unit = _unit(config, model, corpus, task, family, folder)
             paths[unit.key] = unit.path
-            if not (unit.path.exists() and unit.path.with_suffix(".npz").exists()):
-                todo.append(unit)
-                continue
-            if config.overwrite == "never":
+            if config.overwrite == "never" and _is_there(unit.path):
                 raise UserError(
                     f"{unit.path} is there already, and --overwrite is 'never'; "
                     "name another --output, or use --overwrite missing."
                 )
-            result = read_result(unit.path)
-            complete = covers(result, config.layers, config.seeds, config.quick)
-            if complete and config.overwrite != "always":
-                done.append(result)
+            left = what_is_left(unit, anew=config.overwrite == "always")
+            if isinstance(left, Result):
+                done.append(left)
             else:
-                todo.append(_extended(unit, result))
+                todo.append(left)
     return Plan(folder, paths, tuple(done), tuple(todo))
+
+
+def what_is_left(unit: FitUnit, *, anew: bool) -> Result | FitUnit:
+    """The unit's result if all of it is there; else the unit, with what there is of it.
+
+    Args:
+        anew: whether a result that is there is to be computed again.
+
+    Raises:
+        UserError: what is there cannot be read.
+    """
+    if not _is_there(unit.path):
+        return unit
+    result = read_result(unit.path)
+    complete = covers(result, unit.layers, unit.n_seeds, unit.quick)
+    return result if complete and not anew else _extended(unit, result)
+
+
+def _is_there(path: Path) -> bool:
+    return path.exists() and path.with_suffix(".npz").exists()
 
 
 def _unit(

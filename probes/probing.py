@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from common.errors import out_of_memory
+from common.terminal import progress
 from probes.cells import Fit
 from probes.config import ProbeSpec
 from probes.controls import ControlScorer, control_record
@@ -19,7 +21,7 @@ from probes.cumulative import localise
 from probes.description_length import block_ends, code_record, online_code, with_codelengths
 from probes.examples import Examples
 from probes.material import Material
-from probes.memory import available, block_bytes
+from probes.memory import available, block_bytes, telling
 from probes.records import (
     Cell,
     CodeRecord,
@@ -82,11 +84,40 @@ def probe(
         quick: leave out controls, description length and localisation.
         project: dimensions to project each span's vector to.
         on_layers: told how many layers each finished group had.
+
+    Raises:
+        UserError: there is not enough memory for a single layer.
     """
-    material = Material(
-        examples, view, vectors, device, n_seeds=n_seeds, control=not quick, project=project
-    )
-    memory = memory or available(device)
+    what = f"fitting {examples.task.name} with {spec.family} probes"
+    with telling(what, "use --limit, --project or --seeds 1, or free some memory."):
+        material = Material(
+            examples, view, vectors, device, n_seeds=n_seeds, control=not quick, project=project
+        )
+        memory = memory or available(device)
+        while True:
+            try:
+                return _outcome(material, spec, layers, memory, quick, on_layers)
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error) or material.group_layers(memory, spec) == (1, False):
+                    raise
+            # Outside the handler, where the error no longer holds on to tensors.
+            memory //= 2
+            progress.say(
+                f"not enough memory; {what} goes on within {memory / 1e6:,.0f} MB",
+                "fewer layers at once",
+                memory=memory,
+            )
+
+
+def _outcome(
+    material: Material,
+    spec: ProbeSpec,
+    layers: Sequence[int],
+    memory: int,
+    quick: bool,
+    on_layers: Callable[[int], None],
+) -> Outcome:
+    examples, n_seeds = material.examples, len(material.seeds)
     stopwatch = Stopwatch()
     found, predicted, n_parameters = _fit_layers(
         material, spec, layers, memory, stopwatch, on_layers
@@ -107,7 +138,7 @@ def probe(
     if n_outputs and not quick:
         with stopwatch("code"):
             found, code = _code(material, spec, found, memory)
-    if not quick and list(layers) == list(range(vectors.n_layers)):
+    if not quick and list(layers) == list(range(material.n_layers)):
         with stopwatch("mix"):
             localisation, by_mixes = _localise(material, spec, found, memory)
             arrays["predicted_cumulative"] = by_mixes.astype(_PREDICTED[examples.task.kind])

@@ -13,9 +13,11 @@ from rich.console import Console
 
 from common.errors import UserError
 from common.files import folder_name, require_writable
+from common.locks import SUFFIX, locked, sweep_locks
 from common.terminal import progress
 from data.find import find_corpus
 from data.sources import Source
+from probes import __version__
 from probes.comparison import compare
 from probes.config import RunConfig, validate
 from probes.folder import write_tables
@@ -32,6 +34,9 @@ from probes.tables import comparable, layer_table, with_twins
 from tasks.builtin import expanded, tasks
 from tasks.columns import task_of
 from tasks.task import Task
+
+RUNS = "runs"
+"""Folder beside the results that holds the logs of runs."""
 
 
 @dataclass(frozen=True)
@@ -129,18 +134,28 @@ def run_models(
 
     Torch is imported, and the corpus parsed, only if something remains to be computed.
     """
+    require_writable(config.output)
+    asked = config.model_dump(mode="json")
+    models = [subject.source.name for subject in subjects]
+    with progress.recorded(
+        config.output / RUNS, version=__version__, command=command, models=models, config=asked
+    ) as log:
+        progress.detail(f"log     {log}")
+        return _run(config, source, subjects, command)
+
+
+def _run(config: RunConfig, source: Source, subjects: Sequence[Subject], command: str) -> Results:
     corpus = LazyCorpus(source)
     chosen, skipped, failed = _choose_tasks(config, corpus)
     plans = [make_plan(config, subject.source, source, chosen) for subject in subjects]
     if any(plan.todo for plan in plans):
         _prepare(config)
-        require_writable(config.cache_dir)
-    require_writable(config.output)
     found = [list(plan.done) for plan in plans]
     try:
         for subject, plan, results in zip(subjects, plans, found, strict=True):
             if plan.done:
-                progress.say(f"{subject.source.name}: {len(plan.done)} results are there already")
+                name, n_done = subject.source.name, len(plan.done)
+                progress.say(f"{name}: {n_done} results are there already", "present", model=name)
             if plan.todo:
                 from probes.session import Session
 
@@ -151,7 +166,9 @@ def run_models(
         # Whatever stops a run, what it finished is on the table.
         _report(subjects, plans, found)
         if config.output.exists():
-            progress.say(f"wrote   {write_leaderboard(config.output)}")
+            progress.say(f"wrote   {write_leaderboard(config.output)}", "wrote")
+            for folder in (config.cache_dir / "vectors", *(plan.folder for plan in plans)):
+                sweep_locks(folder)
         for what, why in failed.items():
             progress.insist(f"missing {what}: {why}")
     return Results(tuple(result for results in found for result in results), skipped, failed)
@@ -171,11 +188,13 @@ def _report(
             if other.source.is_twin_of(subject.source)
             for twin in theirs
         ]
-        table = with_twins(comparable(plan.folder, results), twins)
-        paths = write_tables(plan.folder, table)
+        # Else of two runs that end at once the one that looked first might write last.
+        with locked(plan.folder / f"layers{SUFFIX}"):
+            table = with_twins(comparable(plan.folder, results), twins)
+            paths = write_tables(plan.folder, table)
         if not any(subject.source.is_twin_of(other.source) for other in subjects):
             print_tables(table, console)
-        progress.say("wrote   " + ", ".join(str(path) for path in paths))
+        progress.say("wrote   " + ", ".join(str(path) for path in paths), "wrote")
     paths_by_key = {key: path for plan in plans for key, path in plan.paths.items()}
     print_comparisons(
         compare(
@@ -233,7 +252,7 @@ def _choose_tasks(
                 f"--tasks {name}: {why}, which it needs; leave it out, or choose another --corpus."
             )
         if not own:
-            progress.say(f"skipped {name}: {why}")
+            progress.say(f"skipped {name}: {why}", "skipped", task=name)
     if not chosen:
         why = "; ".join(f"{name}: {reason}" for name, reason in {**skipped, **failed}.items())
         raise UserError(f"--corpus {corpus.source.name} serves no task ({why}).")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from common.errors import UserError
+from common.locks import SUFFIX, BusyError, locked
 from common.terminal import progress
 from probes import __version__
 from probes.breakdowns import marked_by_pieces
@@ -15,7 +16,7 @@ from probes.config import RunConfig
 from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
 from probes.identity import blame, plug_ins_of
-from probes.plan import FitUnit, Plan
+from probes.plan import FitUnit, Plan, what_is_left
 from probes.probing import encoding_record, probe
 from probes.provenance import provenance
 from probes.records import CorpusRecord, TaskRecord
@@ -67,8 +68,17 @@ class Session:
         if asked > n_blocks:
             name = self.subject.source.name
             raise UserError(f"--layers {asked}: {name} has layers 0 to {n_blocks}.")
+        # What another run is computing comes last: by then it may be there.
+        busy = yield from self._round(self.plan.todo, wait=False)
+        yield from self._round(busy, wait=True)
+
+    def _round(
+        self, todo: Sequence[FitUnit], *, wait: bool
+    ) -> Generator[Result, None, list[FitUnit]]:
+        """Compute units; returns those that another run has in hand, if not to `wait` for it."""
+        busy: list[FitUnit] = []
         plain: tuple[View, Vectors] | None = None
-        for task, units in groupby(self.plan.todo, key=lambda unit: unit.task):
+        for task, units in groupby(todo, key=lambda unit: unit.task):
             try:
                 examples = self._examples(task)
             except NotServedError as error:
@@ -76,7 +86,7 @@ class Session:
                 if task.name in named or self.corpus.value.limited:
                     raise
                 self.skipped[task.name] = str(error)
-                progress.say(f"skipped {task.name}: {error}")
+                progress.say(f"skipped {task.name}: {error}", "skipped", task=task.name)
                 continue
             except TaskError as error:
                 self._fail(task.name, str(error))
@@ -87,7 +97,10 @@ class Session:
                 encoded = self._vectors(examples)
             for unit in units:
                 try:
-                    result = self._fit(unit, examples, *encoded)
+                    result = self._once(unit, wait, examples, *encoded)
+                except BusyError:
+                    busy.append(unit)
+                    continue
                 except Exception as error:
                     why = blame(error, unit.task, unit.probe.family)
                     if not why:
@@ -95,11 +108,29 @@ class Session:
                     self._fail(f"{unit.task.name} · {unit.probe.family}", why)
                     continue
                 yield result
+        return busy
 
     def _fail(self, what: str, why: str) -> None:
         """Note what will be missing; the run goes on, since nothing else depends on it."""
         self.failed[f"{self.subject.source.name} · {what}"] = why
         progress.insist(f"failed  {what}: {why}")
+
+    def _once(
+        self, unit: FitUnit, wait: bool, examples: Examples, view: View, vectors: Vectors
+    ) -> Result:
+        """The unit's result, computed here unless another run has meanwhile.
+
+        Raises:
+            BusyError: another run is computing it, and is not to be waited for.
+        """
+        what = f"{unit.task.name} · {unit.probe.family}"
+        lock = unit.path.with_suffix(SUFFIX)
+        with locked(lock, waiting=f"for another run to fit {what}", wait=wait):
+            left = what_is_left(unit, anew=self.config.overwrite == "always")
+            if isinstance(left, Result):
+                progress.say(f"read    {what} · another run has computed it", "read")
+                return left
+            return self._fit(left, examples, view, vectors)
 
     def _examples(self, task: Task) -> Examples:
         has_mask = self.subject.encoder.words.mask_id is not None
@@ -117,7 +148,7 @@ class Session:
         if excluded:
             reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(excluded.items()))
             message += f" · left out of test: {reasons}"
-        progress.say(message)
+        progress.say(message, "task", task=task.name, examples=counts, excluded=excluded)
         return found
 
     def _vectors(self, examples: Examples) -> tuple[View, Vectors]:
@@ -139,7 +170,11 @@ class Session:
             f"vectors {view.name} view · {vectors.manifest['rows']:,} words × "
             f"{vectors.n_layers} layers, {vectors.manifest['storage']} · "
             f"{vectors.manifest['unknown_words']} words without a subword · "
-            f"{time.perf_counter() - clock:.1f} s"
+            f"{time.perf_counter() - clock:.1f} s",
+            "vectors",
+            view=view.name,
+            rows=vectors.manifest["rows"],
+            seconds=time.perf_counter() - clock,
         )
         return view, vectors
 
@@ -207,13 +242,22 @@ class Session:
             localisation=outcome.localisation,
             encoding=encoding_record(vectors.manifest),
             seconds=outcome.seconds,
-            provenance=provenance(self.command or "python", self.subject.encoder.device),
+            provenance={
+                **provenance(self.command or "python", self.subject.encoder.device),
+                **({"remote code": "ran"} if self.subject.encoder.remote_code else {}),
+            },
         )
         write_result(unit.path, result, outcome.arrays)
         seconds = " + ".join(f"{name} {value:.1f}" for name, value in outcome.seconds.items())
         covered = outcome.examples.covered_sentences
         progress.say(
             f"fitted  {what} · best layer {result.best_layer.layer} · {seconds} s"
-            + (f" · {task.metric} covers {covered:,} test sentences" if covered else "")
+            + (f" · {task.metric} covers {covered:,} test sentences" if covered else ""),
+            "fitted",
+            task=task.name,
+            probe=unit.probe.family,
+            best_layer=result.best_layer.layer,
+            seconds=outcome.seconds,
+            result=str(unit.path),
         )
         return result

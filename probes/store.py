@@ -4,13 +4,14 @@ A store is a folder `<cache>/vectors/<key>/` of
 
 - ``layer-00.npy`` …: one array (rows, hidden size) per layer,
 - ``starts.npy``: the first row of each text of the view; a text's kept words follow it,
-- ``manifest.json``: what it holds, and the size and CRC-32 of each file.
+- ``manifest.json``: what it holds, the size and CRC-32 of each file, and a CRC-32 of itself.
 
 Files are written with ordinary writes into a folder ``<key>.partial`` beside it, which is
 renamed when it is complete: a store exists whole or not at all. Mapping happens only after
 size and checksum have been verified, since a short file under a map kills the process with
 SIGBUS. The checksum is against damage, not malice; CRC-32 is three times faster than SHA-256.
-The folder's own time of change is the time of its last use.
+The folder's own time of change is the time of its last use. While a run reads a store it keeps
+the manifest locked, shared with other readers, so that nobody prunes the store meanwhile.
 """
 
 from __future__ import annotations
@@ -29,9 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import UserError
+from common.files import published
+from common.locks import mark_used
 from probes.config import WINDOW_RULE, Pooling
 
-FORMAT = 2
+FORMAT = 3
+MANIFEST = "manifest.json"
 PARTIAL = ".partial"
 """Ending of a folder that is being written."""
 
@@ -62,14 +66,25 @@ class StoreKey:
 class Vectors:
     """A published store.
 
+    Args:
+        cache: where stores lie.
+        key: of the vectors.
+
     Attributes:
         manifest: what it holds.
         starts: the first row of each text. Shape (texts,).
+
+    Raises:
+        UserError: it is damaged, or holds the vectors of another key.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, cache: Path, key: StoreKey) -> None:
+        self.folder = folder = store_folder(cache, key)
+        with suppress(OSError):  # then it cannot be read either
+            self._used = mark_used(folder / MANIFEST)
         self.manifest: dict[str, Any] = read_manifest(folder)
+        if self.manifest["key"] != asdict(key):
+            raise UserError(f"{folder}: holds the vectors of another key; {_remedy(folder)}")
         with suppress(OSError):  # a cache that can only be read
             os.utime(folder)
         self._verified: set[str] = set()
@@ -139,15 +154,25 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         UserError: it cannot be read, or is of another format.
     """
     try:
-        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest = json.loads((folder / MANIFEST).read_bytes())
         if manifest["format"] != FORMAT:
             raise ValueError(f"format {manifest['format']}, expected {FORMAT}")
-        names = {"starts.npy", *(layer_name(i) for i in range(manifest["layers"]))}
-        if set(manifest["files"]) != names:
-            raise ValueError("its list of files is not that of its layers")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        if manifest.pop("crc32") != _crc32(manifest):
+            raise ValueError("its manifest changed on disk")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{folder}: not a readable store ({error}); {_remedy(folder)}") from error
     return dict(manifest)
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write what a store holds, whole or not at all; it is the last of its files."""
+    with published(folder / MANIFEST) as temporary:
+        content = {**manifest, "crc32": _crc32(manifest)}
+        temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+
+def _crc32(manifest: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
 
 
 def _remedy(folder: Path) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +17,11 @@ from common.errors import UserError
 from probes.metrics import Floats, Gold, metrics
 from probes.results import Result
 from probes.statistics import MIN_SENTENCES, replicates, resample
+
+_UNREADABLE = (
+    OSError, ValueError, BadZipFile, EOFError, KeyError, RuntimeError, struct.error, zlib.error
+)  # fmt: skip
+"""What reading a damaged archive may raise; of an encrypted or unknown kind it is RuntimeError."""
 
 Arrays = Mapping[str, NDArray[Any]]
 """By name: `predicted` (layers, seeds, n), `layers`, and of the examples `gold`, `sentence`,
@@ -32,7 +39,7 @@ def read_arrays(path: Path) -> Arrays:
     try:
         with np.load(beside, allow_pickle=False) as stored:
             return dict(stored)
-    except (OSError, ValueError, BadZipFile, EOFError) as error:
+    except _UNREADABLE as error:
         raise UserError(f"{beside}: not readable ({error}); delete it and run again.") from error
 
 

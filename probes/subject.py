@@ -36,17 +36,29 @@ class Subject:
         from probes.encoder import load_encoder
 
         clock = time.perf_counter()
-        encoder = load_encoder(
-            self.source,
-            device=self.config.device,
-            dtype=self.config.dtype,
-            trust_remote_code=self.config.trust_remote_code,
-        )
+        from probes.memory import telling
+
+        advice = "use --dtype bfloat16, another --device, a smaller model, or free some memory."
+        with telling(f"loading {self.source.name}", advice):
+            encoder = load_encoder(
+                self.source,
+                device=self.config.device,
+                dtype=self.config.dtype,
+                trust_remote_code=self.config.trust_remote_code,
+            )
         info = encoder.info
+        if encoder.remote_code:
+            progress.insist(
+                f"--model {info.name} runs code from its own folder; its results say so",
+                "remote code",
+                folder=str(self.source.folder),
+            )
         progress.say(
             f"model   {info.name} · {info.architecture} · {info.n_layers} layers × "
             f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · window {info.window} "
-            f"· {encoder.device} · loaded in {time.perf_counter() - clock:.1f} s"
+            f"· {encoder.device} · loaded in {time.perf_counter() - clock:.1f} s",
+            "model",
+            **info.model_dump(),
         )
         return encoder
 
@@ -73,10 +85,16 @@ class LazyCorpus:
             f"corpus  {' '.join(filter(None, (corpus.name, corpus.version)))} "
             f"({corpus.licence or 'licence not stated'}) · "
             f"{per_split(sentences)} sentences, {per_split(words)} words · fingerprint "
-            f"{corpus.fingerprint[:16]} · read in {time.perf_counter() - clock:.1f} s"
+            f"{corpus.fingerprint[:16]} · read in {time.perf_counter() - clock:.1f} s",
+            "corpus",
+            name=corpus.name,
+            version=corpus.version,
+            sentences=sentences,
+            words=words,
+            fingerprint=corpus.fingerprint,
         )
         for what, count in corpus.notes.items():
-            progress.say(f"        {what}: {count:,}")
+            progress.say(f"        {what}: {count:,}", "corpus note", what=what, count=count)
         return corpus
 
 

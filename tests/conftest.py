@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from tallying import TALLY
 
 # Tiny models gain nothing from threads, and lose much where cores are shared.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -15,6 +17,21 @@ SENTENCES = [
     "she gave him some books and he read them",
     "birds sing when the sun is up .",
 ]
+
+
+def pytest_configure(config):
+    config.stash[TALLY] = Counter()
+
+
+@pytest.fixture
+def tally(request) -> Counter:
+    """What fault tests have put the suite through; printed at the end."""
+    return request.config.stash[TALLY]
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for what, count in sorted(config.stash[TALLY].items()):
+        terminalreporter.write_line(f"{what}: {count}")
 
 
 @pytest.fixture(scope="session")

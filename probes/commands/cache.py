@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from common.errors import UserError
+from common.locks import SUFFIX, BusyError, locked, unused
 from common.places import default_cache
-from probes.store import FORMAT, PARTIAL, damage_of, read_manifest
+from probes.store import FORMAT, MANIFEST, PARTIAL, damage_of, read_manifest
 
 SUMMARY = "List, verify and prune stored word vectors."
 
@@ -142,7 +142,7 @@ def _look_into(folder: Path, thorough: bool) -> tuple[dict[str, Any], str]:
 def _any_manifest(folder: Path) -> dict[str, Any]:
     """A manifest of whatever format; empty if it cannot be read."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest = json.loads((folder / MANIFEST).read_bytes())
         return manifest if isinstance(manifest["model"], dict) else {}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
@@ -155,13 +155,13 @@ def _chosen(entry: Entry, options: argparse.Namespace) -> bool:
 
 
 def _delete(entry: Entry, what: str) -> str:
-    """Delete a store, unless a run is writing it."""
-    lock = FileLock(entry.folder.with_suffix(".lock"))
+    """Delete a store, unless a run is writing or reading it."""
+    lock = entry.folder.with_suffix(SUFFIX)
     try:
-        with lock.acquire(timeout=0):
+        with locked(lock, wait=False), unused(entry.folder / MANIFEST):
             shutil.rmtree(entry.folder)
-    except Timeout:
-        return f"kept {what}: a run is writing it"
+    except BusyError:
+        return f"kept {what}: a run is using it"
     except OSError as error:
         raise UserError(f"{entry.folder}: cannot be deleted ({error.strerror}).") from error
     return f"deleted {what}"

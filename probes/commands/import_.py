@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 from pathlib import Path
 
 from common.files import writing
+from common.locks import SUFFIX, locked
 from common.terminal import progress
 from probes.bundles import unpack
 from probes.leaderboard import write_leaderboard
 from probes.merging import merge
+
+_STAGING = ".import-"
 
 SUMMARY = "Merge results that export packed; conflicting ones are reported, not overwritten."
 
@@ -29,12 +33,15 @@ def run(options: argparse.Namespace) -> int:
         UserError: the bundle is damaged, unsafe or of another schema; nothing was written then.
     """
     output: Path = options.output
-    with writing(output):
-        output.mkdir(parents=True, exist_ok=True)
-        staging = tempfile.TemporaryDirectory(dir=output, prefix=".import-")
-    with staging as name:
-        staged = Path(name)
-        found = merge(staged, unpack(options.file, staged), output)
+    with locked(output / f"import{SUFFIX}", waiting="for another import to end"):
+        # Of imports that were killed; nobody else is importing now.
+        for left in output.glob(f"{_STAGING}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        with writing(output):
+            staging = tempfile.TemporaryDirectory(dir=output, prefix=_STAGING)
+        with staging as name:
+            staged = Path(name)
+            found = merge(staged, unpack(options.file, staged), output)
     progress.say(f"added   {len(found.added)} results; {len(found.present)} were there already")
     for name, why in found.conflicts.items():
         progress.insist(f"not imported: {name}: {why}; to keep both, import with another --output")

@@ -187,7 +187,7 @@ def test_a_second_run_says_that_it_waits(tmp_path, capsys):
     with serving({"f.txt": CONTENT}) as (url, _):
         Shelf(None, tmp_path).get("c", remote(url), "terms")
     other.join()
-    assert "another run is downloading; waiting for it" in capsys.readouterr().err
+    assert "waiting for another run to download" in capsys.readouterr().err
 
 
 def test_only_the_wanted_part_of_an_archive_is_kept(tmp_path):

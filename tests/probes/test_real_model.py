@@ -7,7 +7,7 @@ import probes
 from data.find import find_corpus
 from probes.examples import collect_examples
 from probes.scoring import Scorer
-from probes.store import StoreKey, Vectors, store_folder
+from probes.store import StoreKey, Vectors
 from tasks.builtin import tasks
 
 
@@ -30,7 +30,7 @@ def test_linear_probes_on_a_slice_of_ewt_are_as_good_as_scikit_learns(real_data,
         examples = collect_examples(tasks.get(result.task.name), corpus, "masked")
         view = examples.view_of(corpus)
         key = StoreKey(result.model.digest, view.digest, result.pooling, result.dtype)
-        vectors = Vectors(store_folder(settings["cache_dir"], key))
+        vectors = Vectors(settings["cache_dir"], key)
         rows = {split: examples.rows(split, view, vectors) for split in examples.splits}
         for layer in result.layers:
             cell, features = layer.cells[0], spans(vectors.layer(layer.layer), rows)

@@ -14,6 +14,7 @@ import pytest
 
 import probes
 from common.errors import UserError
+from common.locks import locked
 from probes.commands import cache
 
 
@@ -100,10 +101,10 @@ def test_deleting_everything_has_to_be_said(vectors):
 
 def test_a_run_that_is_writing_is_left_alone(vectors, capsys):
     (entry,) = cache.find_entries(vectors)
-    with cache.FileLock(entry.folder.with_suffix(".lock")):
+    with locked(entry.folder.with_suffix(".lock")):
         call(vectors, "--prune", "all", "--older-than", "0")
     assert states(vectors) == ["whole"]
-    assert "a run is writing it" in capsys.readouterr().out
+    assert "a run is using it" in capsys.readouterr().out
 
 
 def test_it_needs_no_torch():

@@ -1,0 +1,132 @@
+"""Runs that are killed or stopped: the same command goes on and ends with the same numbers."""
+
+import random
+import signal
+
+import pytest
+from killing import Driver, age, command, event_kinds, small_corpus, written
+
+
+@pytest.fixture(scope="module")
+def drivers(tiny_bert):
+    """Two processes that run command lines."""
+    both = [Driver(tiny_bert) for _ in range(2)]
+    yield both
+    for driver in both:
+        driver.close()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return small_corpus(tmp_path_factory.mktemp("corpus") / "small")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(drivers, tiny_bert, corpus, tmp_path_factory):
+    """A run that nothing stops: what it wrote, its events, its seconds."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    done = drivers[0].ask(command(tiny_bert, corpus, folder), log=str(folder / "log"))
+    assert done["status"] == 0, (folder / "log").read_text()
+    (folder / "log").unlink()
+    found = written(folder)
+    assert sum(name.endswith(".npz") for name in found) == 2
+    assert sum(name.endswith("manifest.json") for name in found) == 2
+    return found, event_kinds(done["events"], folder), len(done["events"]), done["seconds"]
+
+
+def survives(drivers, model, corpus, folder, undisturbed, trials):
+    """Kill a run in each of the ways `trials`, run the command again, compare with the other.
+
+    Returns:
+        how many were killed before they were done.
+    """
+    killed = 0
+    for first in range(0, len(trials), len(drivers)):
+        jobs = list(zip(drivers, trials[first : first + len(drivers)], strict=False))
+        places = {index: folder / f"{first + index}" for index in range(len(jobs))}
+        for index, (driver, trial) in enumerate(jobs):
+            places[index].mkdir()
+            driver.start(command(model, corpus, places[index]), **trial)
+        for driver, trial in jobs:
+            status = driver.answer()["status"]
+            assert status in (0, -signal.SIGKILL), trial
+            assert status != 0 or "kill_at" not in trial
+            killed += status != 0
+        for index, (driver, _) in enumerate(jobs):
+            age(places[index])
+            log = str(folder / f"{first + index}.log")
+            driver.start(command(model, corpus, places[index]), log=log, watch=False)
+        for index, (driver, trial) in enumerate(jobs):
+            answer = driver.answer()
+            said = (folder / f"{first + index}.log").read_text()
+            assert answer["status"] == 0, (trial, said)
+            assert written(places[index]) == undisturbed, trial
+    return killed
+
+
+def test_killed_at_each_kind_of_write_and_rename(
+    drivers, tiny_bert, corpus, undisturbed, tmp_path, tally
+):
+    reference, kinds, _, _ = undisturbed
+    trials = [{"kill_at": number} for number in kinds]
+    killed = survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
+    assert killed == len(trials) > 30
+    tally["kills survived, at each kind of write"] += killed
+
+
+@pytest.mark.slow
+def test_killed_at_every_single_write_and_rename(
+    drivers, tiny_bert, corpus, undisturbed, tmp_path, tally
+):
+    reference, _, n_events, _ = undisturbed
+    trials = [{"kill_at": number} for number in range(1, n_events + 1)]
+    killed = survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
+    tally["kills survived, at every single write"] += killed
+
+
+def random_moments(n, seconds):
+    numbers = random.Random(0)
+    return [{"kill_after": numbers.uniform(0.02, seconds), "watch": False} for _ in range(n)]
+
+
+def test_killed_at_ten_random_moments(drivers, tiny_bert, corpus, undisturbed, tmp_path, tally):
+    reference, _, _, seconds = undisturbed
+    trials = random_moments(10, seconds)
+    killed = survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
+    assert killed >= 5
+    tally["kills survived, at random moments"] += killed
+
+
+@pytest.mark.slow
+def test_killed_at_fifty_random_moments(drivers, tiny_bert, corpus, undisturbed, tmp_path, tally):
+    reference, _, _, seconds = undisturbed
+    trials = random_moments(50, seconds)
+    killed = survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
+    assert killed >= 25
+    tally["kills survived, at random moments"] += killed
+
+
+def test_killed_again_and_again(drivers, tiny_bert, corpus, undisturbed, tmp_path, tally):
+    reference, _, n_events, _ = undisturbed
+    killed = 0
+    for number in range(n_events // 8, n_events, n_events // 8):
+        status = drivers[0].ask(command(tiny_bert, corpus, tmp_path), kill_at=number)["status"]
+        killed += status == -signal.SIGKILL
+        age(tmp_path)
+    assert killed >= 2
+    assert drivers[0].ask(command(tiny_bert, corpus, tmp_path), watch=False)["status"] == 0
+    assert written(tmp_path) == reference
+    tally["kills survived, one run again and again"] += killed
+
+
+def test_stopped_by_ctrl_c(drivers, tiny_bert, corpus, undisturbed, tmp_path):
+    reference, _, _, seconds = undisturbed
+    log = tmp_path.parent / f"{tmp_path.name}.log"
+    line = command(tiny_bert, corpus, tmp_path)
+    stop = {"kill_after": 0.3 * seconds, "signal": signal.SIGINT, "log": str(log)}
+    assert drivers[0].ask(line, watch=False, **stop)["status"] == 130
+    assert "stopped; what was finished is kept, the same command goes on" in log.read_text()
+    (run_log,) = (tmp_path / "results" / "runs").iterdir()
+    assert '"status": "stopped"' in run_log.read_text().splitlines()[-1]
+    assert drivers[0].ask(line, watch=False)["status"] == 0
+    assert written(tmp_path) == reference

@@ -1,0 +1,66 @@
+"""Several processes that share a cache and a folder of results."""
+
+import pytest
+from killing import Driver, age, command, logged, small_corpus, written
+
+PROCESSES = 4
+
+
+@pytest.fixture(scope="module")
+def driver(tiny_bert):
+    """A process that runs command lines."""
+    started = Driver(tiny_bert)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return small_corpus(tmp_path_factory.mktemp("corpus") / "small")
+
+
+def together(driver, lines, folder):
+    logs = [folder.parent / f"{folder.name}-{i}.log" for i in range(len(lines))]
+    tasks = [
+        {"run": line, "log": str(log), "watch": False}
+        for line, log in zip(lines, logs, strict=True)
+    ]
+    for answer, log in zip(driver.ask_together(tasks), logs, strict=True):
+        assert answer["status"] == 0, log.read_text()
+
+
+def test_of_one_model_encode_and_fit_everything_once(driver, tiny_bert, corpus, tmp_path, tally):
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    assert driver.ask(command(tiny_bert, corpus, alone), watch=False)["status"] == 0
+    together(driver, [command(tiny_bert, corpus, shared)] * PROCESSES, tmp_path)
+    assert written(shared) == written(alone)
+    assert len(logged(shared, "end")) == PROCESSES
+    assert len(logged(shared, "encode")) == 2
+    fitted = [(line["task"], line["probe"]) for line in logged(shared, "fitted")]
+    assert sorted(fitted) == [("agreement", "linear"), ("pos", "linear")]
+    tally["processes that shared a cache"] += PROCESSES
+
+
+def test_of_different_models_neither_mix_nor_repeat(driver, tiny_bert, corpus, tmp_path, tally):
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    models = [str(tiny_bert), *(f"random{n}:{tiny_bert}" for n in ("", "-1", "-2"))]
+    for model in models:
+        assert driver.ask(command(model, corpus, alone), watch=False)["status"] == 0
+    together(driver, [command(model, corpus, shared) for model in models], tmp_path)
+    assert written(shared) == written(alone)
+    assert len(logged(shared, "encode")) == len(logged(shared, "fitted")) == 2 * PROCESSES
+    tally["processes that shared a cache"] += PROCESSES
+
+
+def test_one_that_is_killed_does_not_stop_the_others(driver, tiny_bert, corpus, tmp_path, tally):
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    line = command(tiny_bert, corpus, shared)
+    assert driver.ask(command(tiny_bert, corpus, alone), watch=False)["status"] == 0
+    tasks = [{"run": line, "kill_at": 60}, {"run": line, "watch": False}]
+    statuses = [answer["status"] for answer in driver.ask_together(tasks)]
+    assert statuses[1] == 0
+    age(shared)
+    # What it left is swept by the next run.
+    assert driver.ask(line, watch=False)["status"] == 0
+    assert written(shared) == written(alone)
+    tally["kills survived, beside another run"] += statuses[0] != 0
