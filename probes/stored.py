@@ -23,6 +23,8 @@ _UNREADABLE = (
 )  # fmt: skip
 """What reading a damaged archive may raise; of an encrypted or unknown kind it is RuntimeError."""
 
+_NAMES = {"predicted", "layers", "gold", "sentence", "punctuation", "unseen"}
+
 Arrays = Mapping[str, NDArray[Any]]
 """By name: `predicted` (layers, seeds, n), `layers`, and of the examples `gold`, `sentence`,
 `punctuation` and `unseen`, the names of the labels that train lacks. Of multi-label tasks
@@ -38,7 +40,11 @@ def read_arrays(path: Path) -> Arrays:
     beside = path.with_suffix(".npz")
     try:
         with np.load(beside, allow_pickle=False) as stored:
-            return dict(stored)
+            arrays = dict(stored)
+        # A damaged table of contents may name fewer than there are.
+        if missing := _NAMES - arrays.keys():
+            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+        return arrays
     except _UNREADABLE as error:
         raise UserError(f"{beside}: not readable ({error}); delete it and run again.") from error
 
