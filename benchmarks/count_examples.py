@@ -1,4 +1,4 @@
-"""What each task makes of a corpus: examples, labels and exclusions, as Markdown.
+"""What each standard task makes of a corpus: examples, labels and exclusions, as Markdown.
 
 python benchmarks/count_examples.py --corpus ewt --data-dir DIR
 """
@@ -13,7 +13,7 @@ from common.places import default_data_dir
 from data.find import find_corpus
 from data.sentence import SPLITS, Corpus
 from probes.examples import collect_examples
-from tasks.builtin import tasks
+from tasks.builtin import STANDARD, tasks
 
 
 def card_tables(corpus: Corpus) -> Iterator[str]:
@@ -22,7 +22,7 @@ def card_tables(corpus: Corpus) -> Iterator[str]:
     yield "| --- | ---: | ---: | ---: |"
     yield _row("sentences", [len(corpus.splits[split]) for split in SPLITS])
     yield _row("words", [sum(map(len, corpus.splits[split])) for split in SPLITS])
-    for name in tasks:
+    for name in STANDARD:
         task = tasks.get(name).on(corpus.layers)
         if task.missing(corpus.layers):
             continue

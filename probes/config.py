@@ -147,6 +147,7 @@ class RunConfig(Frozen):
     @field_validator("probes")
     @classmethod
     def _known(cls, probes: tuple[str, ...]) -> tuple[str, ...]:
+        require_whole(probes)
         for name in probes:
             if name not in PROBES:
                 hint = did_you_mean(name, PROBES)
@@ -172,9 +173,10 @@ def validate(given: Mapping[str, object]) -> RunConfig:
     Raises:
         UserError: a value that cannot be used, with its flag, or a plug-in that cannot be loaded.
     """
-    discover(_several(given.get("include", ())))
-    for field in ("tasks", "probes", "corpus"):
-        require_whole(_several(given.get(field, ())))
+    include = _several(given.get("include", ()))
+    known = isinstance(include, (tuple, list)) and all(isinstance(x, (str, Path)) for x in include)
+    # What is no path is refused with the other values below.
+    discover(include if known else ())
     if given.get("quick"):
         given = {"seeds": 1, "twins": 0, **given}
     try:
@@ -184,9 +186,10 @@ def validate(given: Mapping[str, object]) -> RunConfig:
         field = str(first["loc"][0])
         flag, value = f"--{field.replace('_', '-')}", first["input"]
         if field not in RunConfig.model_fields:
-            known = RunConfig.model_fields
-            raise UserError(f"unknown setting {field!r}. {did_you_mean(field, known)}") from error
+            hint = did_you_mean(field, RunConfig.model_fields)
+            raise UserError(f"unknown setting {field!r}. {hint}") from error
         raise UserError(f"{flag} {value}: {first['msg'].lower()}.") from error
+    require_whole((*config.tasks, *config.corpus))
     require_known(config.corpus, config.task_from)
     for name in config.task_from:
         if not name.isprintable():

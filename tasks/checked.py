@@ -46,7 +46,7 @@ def fault(example: Example, kind: Kind) -> str:
 def _label_fault(label: object, kind: Kind) -> str:
     """What a label of this kind is, if this is none; else empty."""
     if kind == "classification":
-        sound, wanted = _are_texts((label,)), "a class is a string"
+        sound, wanted = _is_place(label) or _are_texts((label,)), "a class is a string"
     elif kind == "multi-label":
         sound, wanted = _are_texts(label), "a multi-label task takes a tuple of strings"
     else:
@@ -57,6 +57,7 @@ def _label_fault(label: object, kind: Kind) -> str:
 
 
 def _is_place(value: object) -> bool:
+    """Whether it is an integer; that stands for a word, or is a class by its numeral."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -126,7 +126,7 @@ def test_breakdowns_are_shown(folder, by, capsys, monkeypatch):
     [
         (["claims", "/nowhere"], "/nowhere: there is no such folder."),
         (["show", "/nowhere.json"], "/nowhere.json: not a readable result"),
-        (["claims", ".", "--probe", "mpl"], "invalid choice"),
+        (["claims", ".", "--probe", "mpl"], ".: no results of mpl probes; run them first."),
     ],
 )
 def test_bad_input_is_one_line(arguments, message, capsys):

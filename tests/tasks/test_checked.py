@@ -20,7 +20,7 @@ def task_of(rule, kind="classification"):
         (("NOUN", (0, 1)), "classification", "('NOUN', (0, 1)), which is neither an Example nor"),
         (None, "classification", "None, which is neither"),
         (Excluded(3), "classification", "a reason that is no string"),
-        (Example(1, (0, 1)), "classification", "the label 1 (int); a class is a string"),
+        (Example(1.5, (0, 1)), "classification", "the label 1.5 (float); a class is a string"),
         (Example(True, (0, 1)), "classification", "the label True (bool); a class is a string"),
         (Example("\ud800", (0, 1)), "classification", "a class is a string"),
         (Example("x", 0), "classification", "the span 0; a span is a pair of numbers"),
@@ -55,6 +55,7 @@ def test_nonsense_is_named_with_the_sentence(item, kind, message):
     [
         (Example("x", (0, 3), type="a", groups=("g",), hide=None), "classification"),
         (Example(3, (0, 1)), "regression"),
+        (Example(3, (0, 1)), "classification"),
         (Example((), (0, 1)), "multi-label"),
         (Example(("a", "b"), (2, 3)), "multi-label"),
         (Excluded("why"), "classification"),
