@@ -196,13 +196,13 @@ def _rows(
 
 
 def _json_lines(path: Path) -> Table:
-    """One object a line, or an array of objects; a key that a row lacks is null there.
+    """One object a line, or in a .json file an array of them; a key that a row lacks is null there.
 
     Raises:
         UserError: a line, or an element, is not a JSON object.
     """
     text = read_text(path)
-    if text.lstrip().startswith("["):
+    if path.suffix.lower() == ".json" and text.lstrip().startswith("["):
         return _json_array(path, text)
     rows, numbers = [], []
     for number, line in enumerate(text.split("\n"), start=1):
