@@ -190,7 +190,7 @@ def test_odd_rows_are_counted(tmp_path):
     [
         ("", "holds no row"),
         ('{"tokens": ["a"], "ner_tags": ["O"]}\n{"tokens": [\n', "my.jsonl, line 2: not JSON"),
-        ('\n["a"]\n', "element 1: no JSON object"),
+        ('\n["a"]\n', "line 2: no JSON object"),
         (
             '{"words": ["a"], "ner_tags": ["O"]}\n',
             "no column for tokens; there is: words, ner_tags.",
