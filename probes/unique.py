@@ -36,7 +36,7 @@ def unique_results(*folders: Path) -> dict[Path, Result]:
     found: dict[Path, Result] = {}
     for path, result in _all(folders):
         before = chosen.get(identity(result))
-        if before is None or _fullness(result) > _fullness(found[before]):
+        if before is None or _fullness(path, result) > _fullness(before, found[before]):
             kept, dropped = path, before
             chosen[identity(result)], found[path] = path, result
         else:
@@ -58,5 +58,7 @@ def _all(folders: tuple[Path, ...]) -> Iterator[tuple[Path, Result]]:
                 yield path, result
 
 
-def _fullness(result: Result) -> tuple[bool, int, int]:
-    return not result.quick, len(result.layers), len(result.layers[0].cells)
+def _fullness(path: Path, result: Result) -> tuple[bool, int, int, bool]:
+    # Only with its predictions beside it can a result be compared with another.
+    predictions = path.with_suffix(".npz").exists()
+    return not result.quick, len(result.layers), len(result.layers[0].cells), predictions
