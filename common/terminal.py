@@ -19,6 +19,7 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 from common.errors import UserError
+from common.files import writing
 
 
 class Progress:
@@ -86,11 +87,15 @@ class Progress:
 
         It begins with an event "start", which has `fields`, and ends with one "end"; the log of a
         run that was killed has no end.
+
+        Raises:
+            UserError: it cannot be written.
         """
-        folder.mkdir(parents=True, exist_ok=True)
         start = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         path = folder / f"{start}-{os.getpid()}.jsonl"
-        self._log = path.open("a", encoding="utf-8")
+        with writing(path):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._log = path.open("a", encoding="utf-8")
         try:
             self.record("info", "start", pid=os.getpid(), **fields)
             yield path

@@ -10,6 +10,7 @@ from typing import Any
 
 from data.sentence import LAYERS, SPLITS, Corpus, Sentence
 from probes.examples import Examples, collect_examples
+from probes.identity import blame
 from probes.leaks import Leaks, find_leaks
 from probes.records import Scores
 from probes.scoring import Scorer, baselines, require_metrics
@@ -51,16 +52,18 @@ class Report:
 
     @property
     def majority(self) -> float | None:
-        """Share of the most frequent label in train; None for regression."""
+        """Share of train that has the most frequent label; None for regression."""
         counts = [train for train, *_ in self.examples.label_counts.values()]
-        return max(counts) / sum(counts) if self.examples.classes else None
+        n_train = len(self.examples.splits["train"].examples)
+        return max(counts) / n_train if self.examples.classes else None
 
 
 def check_task(task: Task, corpus: Corpus) -> Report:
     """Apply the task to every sentence, several times, and look at what it gives.
 
     Raises:
-        UserError: it names a metric that does not fit, its rule fails, or a split has no example.
+        UserError: it names a metric that does not fit, its rule or a metric fails, or a split has
+            no example.
     """
     require_metrics(task)
     read = layers_read(task, corpus)
@@ -85,11 +88,26 @@ def check_task(task: Task, corpus: Corpus) -> Report:
         read=read,
         seconds=seconds,
         leaks=find_leaks(examples, corpus),
-        baselines=baselines(examples, examples.targets("train"), Scorer(examples, "test")),
+        baselines=_baselines(examples),
         errors=(),
         warnings=(),
     )
     return replace(report, errors=tuple(_errors(report)), warnings=tuple(_warnings(report)))
+
+
+def _baselines(examples: Examples) -> dict[str, Scores]:
+    """See `probes.scoring.baselines`.
+
+    Raises:
+        TaskError: a metric of a plug-in failed.
+    """
+    try:
+        return baselines(examples, examples.targets("train"), Scorer(examples, "test"))
+    except Exception as error:
+        why = blame(error, examples.task, "")
+        if not why:
+            raise
+        raise TaskError(f"Task {examples.task.name!r}: {why}") from error
 
 
 def layers_read(task: Task, corpus: Corpus) -> frozenset[str]:
@@ -141,9 +159,15 @@ def _warnings(report: Report) -> Iterator[str]:
             n = len(examples.unseen(split))
             yield f"{n} {split} examples have labels that train lacks: {names}; each is an error"
     if leaks.in_train and leaks.in_train / leaks.n_test >= LEAKED:
+        # Of sentences that differ, a task may show the encoder the same words.
+        advice = (
+            "its group of unseen types says what is left without them"
+            if examples.view == "own"
+            else "--drop-overlap leaves such training sentences out"
+        )
         yield (
             f"{leaks.in_train} of {leaks.n_test} test examples stand word for word in train; "
-            "--drop-overlap leaves such training sentences out"
+            f"{advice}"
         )
     if leaks.repeated:
         yield f"{leaks.repeated} examples are given more than once for one sentence"

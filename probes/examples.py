@@ -190,7 +190,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                 if isinstance(item, Excluded):
                     excluded[item.reason] += 1
                 elif hiding == "cut" and cut_away(item):
-                    excluded["subject or text cut away with the verb"] += 1
+                    excluded["cue or all text cut away with the hidden word"] += 1
                 else:
                     found.append(item)
                     texts.append(text_of(sentence, item, hiding))

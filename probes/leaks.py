@@ -8,6 +8,8 @@ from typing import Any
 
 from data.sentence import Corpus
 from probes.examples import Examples
+from probes.label_sets import label_set
+from tasks.task import Example
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,8 @@ class Leaks:
 
     Attributes:
         n_test: test examples.
-        in_train: of these, the ones that stand in train: same words, same places, same label.
+        in_train: of these, the ones that stand in train: same words as the encoder reads them, same
+            places, same label.
         types: different types in train.
         seen: share of test examples whose type train has; None where examples have no types.
         by_type: share of those that get the most frequent training label of their type; None where
@@ -43,23 +46,24 @@ def find_leaks(examples: Examples, corpus: Corpus) -> Leaks:
         inputs[split] = []
         given: dict[Any, set[Any]] = defaultdict(set)
         for example, number in zip(part.examples, part.sentence.tolist(), strict=True):
-            place = (example.span, example.span2, example.hide)
-            labels = given[number, place]
-            repeated += example.label in labels
-            contradictory += bool(labels) and example.label not in labels
-            labels.add(example.label)
-            inputs[split].append(((sentences[number].words, place), example.label))
+            words = sentences[number].words if example.words is None else example.words
+            shown = (words, example.span, example.span2, example.hide)
+            label, labels = _label(example), given[number, shown]
+            repeated += label in labels
+            contradictory += bool(labels) and label not in labels
+            labels.add(label)
+            inputs[split].append((shown, label))
     train, test = examples.splits["train"].examples, examples.splits["test"].examples
     known = set(inputs["train"])
     by_type: dict[str, Counter[Any]] = defaultdict(Counter)
     for example in train:
         if example.type:
-            by_type[example.type][example.label] += 1
+            by_type[example.type][_label(example)] += 1
     seen = [e for e in test if e.type in by_type]
     decided = None
     if seen and examples.task.kind != "regression":
         said = {name: counts.most_common(1)[0][0] for name, counts in by_type.items()}
-        decided = sum(said[e.type] == e.label for e in seen) / len(seen)
+        decided = sum(said[e.type] == _label(e) for e in seen) / len(seen)
     return Leaks(
         n_test=len(test),
         in_train=sum(pair in known for pair in inputs["test"]),
@@ -69,3 +73,8 @@ def find_leaks(examples: Examples, corpus: Corpus) -> Leaks:
         repeated=repeated,
         contradictory=contradictory,
     )
+
+
+def _label(example: Example) -> Any:
+    """What is compared; of several labels the order says nothing."""
+    return label_set(example.label) if isinstance(example.label, tuple) else example.label

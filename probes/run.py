@@ -31,7 +31,7 @@ from probes.scoring import require_metrics
 from probes.stored import read_arrays
 from probes.subject import LazyCorpus, Subject
 from probes.tables import comparable, layer_table, with_twins
-from tasks.builtin import expanded, tasks
+from tasks.builtin import STANDARD, expanded, tasks
 from tasks.columns import task_of
 from tasks.task import Task
 
@@ -251,7 +251,8 @@ def _choose_tasks(
             raise UserError(
                 f"--tasks {name}: {why}, which it needs; leave it out, or choose another --corpus."
             )
-        if not own:
+        # Of the user's own data nobody expects what the standard tasks read.
+        if not own or name not in STANDARD:
             progress.say(f"skipped {name}: {why}", "skipped", task=name)
     if not chosen:
         why = "; ".join(f"{name}: {reason}" for name, reason in {**skipped, **failed}.items())

@@ -55,6 +55,22 @@ STARTS = {
     Example(0.0, (3, 4), type="."),
 """,
     ),
+    ("word", "multi-label"): Start(
+        "The morphological features of a word.",
+        ("feats",),
+        """\
+    for i, feats in enumerate(sentence.feats):
+        label = tuple(f"{name}={value}" for name, value in feats.items())  # any number, or none
+        # The words [i, i + 1) are what the probe sees; `type` is what a control label hangs on.
+        yield Example(label, (i, i + 1), type=sentence.words[i])
+""",
+        """\
+    Example(("Definite=Def",), (0, 1), type="The"),
+    Example(("Number=Plur",), (1, 2), type="dogs"),
+    Example(("Tense=Pres", "VerbForm=Fin"), (2, 3), type="bark"),
+    Example((), (3, 4), type="."),
+""",
+    ),
     ("pair", "classification"): Start(
         "The dependency relation of a word to its head, both given.",
         ("heads", "deprels"),
@@ -162,10 +178,22 @@ STARTS = {
         """\
     label = "adverb" if "ADV" in sentence.upos else "none"
     # The probe sees the mean of all words.
-    yield Example(label, (0, len(sentence)), type=" ".join(sentence.words))
+    yield Example(label, (0, len(sentence)), type=sentence.words[0])
 """,
         """\
-    Example("none", (0, 4), type="The dogs bark ."),
+    Example("none", (0, 4), type="The"),
+""",
+    ),
+    ("sentence", "multi-label"): Start(
+        "Which of noun, verb and adverb a sentence holds.",
+        ("upos",),
+        """\
+    label = tuple(tag for tag in ("NOUN", "VERB", "ADV") if tag in sentence.upos)
+    # The probe sees the mean of all words.
+    yield Example(label, (0, len(sentence)), type=sentence.words[0])
+""",
+        """\
+    Example(("NOUN", "VERB"), (0, 4), type="The"),
 """,
     ),
     ("sentence", "regression"): Start(
@@ -173,14 +201,21 @@ STARTS = {
         (),
         """\
     # The probe sees the mean of all words.
-    yield Example(float(len(sentence)), (0, len(sentence)), type=" ".join(sentence.words))
+    yield Example(float(len(sentence)), (0, len(sentence)), type=sentence.words[0])
 """,
         """\
-    Example(4.0, (0, 4), type="The dogs bark ."),
+    Example(4.0, (0, 4), type="The"),
 """,
     ),
 }
 """By shape and kind."""
+
+METRICS = {
+    "classification": ("accuracy", "macro_f1"),
+    "multi-label": ("micro_f1", "exact_match"),
+    "regression": ("corpus_spearman", "mae"),
+}
+"""By kind, the headline metric and one beside it."""
 
 TASK = Template('''"""$asks"""
 
@@ -225,6 +260,12 @@ SENTENCE = Sentence(
     language="en",
     words=("The", "dogs", "bark", "."),
     upos=("DET", "NOUN", "VERB", "PUNCT"),
+    feats=(
+        {"Definite": "Def"},
+        {"Number": "Plur"},
+        {"Tense": "Pres", "VerbForm": "Fin"},
+        {},
+    ),
     heads=(1, 2, ROOT, 2),
     deprels=("det", "nsubj", "root", "punct"),
     chunks=("B-NP", "I-NP", "B-VP", "O"),
@@ -244,15 +285,15 @@ def files(name: str, shape: str, kind: str) -> dict[str, str]:
     """The content of a task's file and of its test, by file name."""
     start = STARTS[shape, kind]
     excluded = "Excluded" in start.rule
-    regression = kind == "regression"
+    metric, also = METRICS[kind]
     words = {
         "name": name,
         "shape": shape,
         "kind": kind,
         "asks": start.asks,
         "needs": "[" + ", ".join(f'"{layer}"' for layer in start.needs) + "]",
-        "metric": "corpus_spearman" if regression else "accuracy",
-        "also": "mae" if regression else "macro_f1",
+        "metric": metric,
+        "also": also,
         "rule": start.rule,
         "gives": start.gives,
         "excluded": "Excluded, " * excluded,

@@ -33,12 +33,14 @@ def _printable(label: str) -> str:
 
 
 def _distribution(examples: Examples, shown: int = 10) -> str:
-    """The most frequent labels with their share of train: ``NOUN 17.0 %, PUNCT 11.5 %``."""
+    """The most frequent labels with the share of train that has them: ``NOUN 17.0%, …``."""
     counts = [(label, count[0]) for label, count in examples.label_counts.items()]
-    total = sum(count for _, count in counts)
+    total = len(examples.splits["train"].examples)
     parts = [f"{_printable(label)} {count / total:.1%}" for label, count in counts[:shown]]
     if rest := sum(count for _, count in counts[shown:]):
-        parts.append(f"{len(counts) - shown} more {rest / total:.1%}")
+        # Of several labels at once, shares do not add up.
+        share = "" if examples.label_sets else f" {rest / total:.1%}"
+        parts.append(f"{len(counts) - shown} more{share}")
     return ", ".join(parts)
 
 

@@ -127,13 +127,15 @@ def _labels(report: Report) -> Table:
     for head in (*SPLITS, "share of train"):
         table.add_column(head, justify="right")
     counts = examples.label_counts
-    total = sum(count[0] for count in counts.values())
+    total = len(examples.splits["train"].examples)
     for label, count in list(counts.items())[:SHOWN]:
         name = Text(label if label.isprintable() else ascii(label))
         table.add_row(name, *(f"{n:,}" for n in count), f"{count[0] / total:.1%}")
     if rest := list(counts.values())[SHOWN:]:
         sums = [sum(count) for count in zip(*rest, strict=True)]
-        table.add_row(f"{len(rest)} more", *(f"{n:,}" for n in sums), f"{sums[0] / total:.1%}")
+        # Of several labels at once, shares do not add up.
+        share = "" if examples.label_sets else f"{sums[0] / total:.1%}"
+        table.add_row(f"{len(rest)} more", *(f"{n:,}" for n in sums), share)
     return table
 
 

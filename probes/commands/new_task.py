@@ -32,11 +32,18 @@ def run(options: argparse.Namespace) -> int:
     """Write both files and say what to do with them.
 
     Raises:
-        UserError: the name cannot be used, or a file is there already.
+        UserError: the name cannot be used, no start fits, or a file is there already.
     """
     name, folder = options.name, options.folder
     _require_usable(name)
-    written = files(name, options.shape.replace("-", " "), options.kind)
+    shape = options.shape.replace("-", " ")
+    if (shape, options.kind) not in STARTS:
+        fitting = ", ".join(one for one, kind in STARTS if kind == options.kind)
+        raise UserError(
+            f"new-task {name}: there is no {options.kind} start of shape {options.shape}; start "
+            f"with one of {fitting}, and change it."
+        )
+    written = files(name, shape, options.kind)
     paths = {folder / file: text for file, text in written.items()}
     for path in paths:
         if path.exists():

@@ -73,6 +73,34 @@ def test_examples_given_twice_and_against_each_other_are_counted():
     assert (leaks.repeated, leaks.contradictory) == (5, 5)
 
 
+def test_leaks_of_a_task_that_brings_its_own_words_are_those_of_its_words():
+    def alone(s):
+        return [Example(t, (0, 1), words=(w,)) for w, t in zip(s.words, s.upos, strict=True)]
+
+    report = check_task(task_of(alone), CORPUS)
+    # "the" stands twice in sentence 1; "saw" does too, as V and as N.
+    assert (report.leaks.repeated, report.leaks.contradictory) == (1, 1)
+    # Of test, all but "ran" and "off" stand alone in train, with these tags.
+    assert report.leaks.in_train == 4
+    (said,) = (text for text in report.warnings if "word for word" in text)
+    assert "4 of 6" in said
+    assert "--drop-overlap" not in said
+
+
+def test_the_share_of_a_label_is_of_examples_and_its_order_says_nothing():
+    def rule(s):
+        for i, tag in enumerate(s.upos):
+            both = (tag, "any") if s.id in ("1", "3") else ("any", tag)
+            yield Example(both if tag == "N" else (tag,), (i, i + 1), type=s.words[i])
+
+    report = check_task(task_of(rule, kind="multi-label", metric="micro_f1"), CORPUS)
+    assert report.examples.label_counts["N"] == (3, 1, 2)
+    assert report.majority == pytest.approx(3 / 7)
+    assert report.leaks.in_train == 2
+    # Of dogs, bark, the, saw: the last is V and N once each in train, V first; test has N.
+    assert report.leaks.by_type == pytest.approx(3 / 4)
+
+
 def test_a_layer_that_is_read_and_not_declared_is_an_error():
     def rule(s):
         return [

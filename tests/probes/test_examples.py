@@ -53,7 +53,8 @@ def test_the_cut_view_leaves_out_what_it_cuts_away_and_counts_it():
     found = collect(before, after, first, other, hiding="cut")
     assert found.view == "cut"
     assert [e.hide for e in found.splits["test"].examples] == [2, 2, 2, 2]
-    assert sum(found.splits["test"].excluded.values()) == 4
+    reason = "cue or all text cut away with the hidden word"
+    assert found.splits["test"].excluded == {reason: 4}
     assert found.splits["test"].texts[0].words == ("a", "b")
     assert found.splits["test"].texts[0].keep == (1, 2)
     masked = collect(before, after, first, other, hiding="masked")

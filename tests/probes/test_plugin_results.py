@@ -423,3 +423,26 @@ def test_the_reader_is_part_of_a_corpus_digest(write):
         digests.add(source.digest)
     assert len(digests) == 2
     assert [s.words for s in source.load().splits["dev"]] == [("a", "b")] * 3
+
+
+def test_a_plug_in_that_the_users_own_data_does_not_serve_is_named(tmp_path, capsys, monkeypatch):
+    from common.terminal import progress
+    from data.find import find_corpus
+    from probes.config import validate
+    from probes.run import _choose_tasks
+    from probes.subject import LazyCorpus
+
+    monkeypatch.setattr(progress, "quiet", False)
+    (tmp_path / "mine.py").write_text(TASK)
+    load_file(tmp_path / "mine.py")
+    rows = [f'{{"tokens": ["dogs", "bark", "{n}"], "y": ["a", "b", "{n % 2}"]}}' for n in range(40)]
+    (tmp_path / "own.jsonl").write_text("\n".join(rows))
+    corpus = LazyCorpus(find_corpus(str(tmp_path / "own.jsonl"), task_from=("y",)))
+    config = validate({"include": [str(tmp_path / "mine.py")], "task_from": ("y",)})
+    chosen, skipped, failed = _choose_tasks(config, corpus)
+    assert [task.name for task in chosen] == ["y"]
+    assert "mine" in skipped
+    assert not failed
+    said = capsys.readouterr().err
+    assert "skipped mine: own has no upos" in said
+    assert "skipped pos" not in said

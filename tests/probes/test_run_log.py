@@ -44,6 +44,15 @@ def events(folder):
     return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
+def test_a_log_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "runs").write_text("a file")
+    with (
+        pytest.raises(UserError, match=r"runs/.*jsonl: cannot be written \("),
+        progress.recorded(tmp_path / "runs"),
+    ):
+        pass
+
+
 def test_the_log_has_every_event_also_of_a_quiet_run(tiny_bert, tmp_path, capsys):
     assert main(flags(tiny_bert, tmp_path, "-q")) == 0
     assert capsys.readouterr().err == ""

@@ -32,6 +32,49 @@ def test_what_has_to_be_mended_is_status_2(tmp_path, capsys):
     assert "[red]No markup[/red]." in out
 
 
+FAILING_METRIC = """\
+from probes.metrics import Metric, class_parts, metrics
+from tasks.task import Example, task
+
+def half(gold, sums):
+    return sums / [][0]
+
+metrics.add("half", Metric(class_parts, half))
+
+@task("halved", version=1, needs=["upos"], metric="half")
+def halved(sentence):
+    for i, tag in enumerate(sentence.upos):
+        yield Example(tag, (i, i + 1))
+"""
+
+
+def test_a_metric_that_fails_is_named_with_its_line(tmp_path, capsys):
+    path = tmp_path / "halved.py"
+    path.write_text(FAILING_METRIC)
+    assert main(["check", str(path), "--limit", "50"]) == 2
+    *_, line = capsys.readouterr().err.strip().splitlines()
+    assert "Task 'halved': the metric 'half' raised IndexError" in line
+    assert f"{path}, line 5." in line
+
+
+def test_labels_that_occur_together_have_shares_of_the_examples(capsys):
+    assert main(["check", "roles", "--limit", "300"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    n_train = int(next(line for line in lines if line[:1] == ["train"])[3].replace(",", ""))
+    shares = {line[0]: line[1:] for line in lines if line and line[0] in ("ARG0", "ARG1")}
+    for count, _, _, share in shares.values():
+        assert share == f"{int(count.replace(',', '')) / n_train:.1%}"
+    # More than one role per predicate: as shares of labels these could not be.
+    assert sum(float(values[-1][:-1]) for values in shares.values()) > 100
+
+
+def test_a_kind_without_a_start_of_that_shape_is_refused(tmp_path, capsys):
+    flags = ["--shape", "span-pair", "--kind", "multi-label", "--folder", str(tmp_path)]
+    assert main(["new-task", "fresh", *flags]) == 2
+    assert "start with one of word, sentence" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_shipped_task_is_checked_by_its_name(capsys):
     assert main(["check", "depth", "--limit", "30"]) == 0
     out = capsys.readouterr().out
