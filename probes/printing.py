@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import matplotlib
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,35 +20,39 @@ def print_tables(results: Sequence[Result], console: Console) -> None:
 
     A family is one table, or as many as it takes for every column to have its room.
     """
-    # A table is measured as if there were all the room: else it says that it fits any width.
-    free = console.options.update(max_width=10_000)
     for family in dict.fromkeys(result.probe.family for result in results):
         rest = [result for result in results if result.probe.family == family]
         while rest:
             n = len(rest)
-            while n > 1 and console.measure(_table(rest[:n]), options=free).minimum > console.width:
+            while n > 1 and _width(_table(rest[:n])) > console.width:
                 n -= 1
             console.print(_table(rest[:n]))
             rest = rest[n:]
 
 
+def _width(table: Table) -> int:
+    """Of a table whose columns have fixed widths, with padding and rules."""
+    return sum((column.width or 0) + 3 for column in table.columns) - 1
+
+
 def _table(results: Sequence[Result]) -> Table:
+    """Scores by layer; heads may be broken between words, scores may not."""
     first = results[0]
     family = first.probe.family
     table = Table(
         title=Text(f"{first.model.name} · {first.corpus.name} · {family} probe · test"),
         caption="★ best layer on dev · ☆ not separable from it (.05) · ± half a 95 % interval",
+        pad_edge=False,  # so that five tasks have room in 80 columns
     )
-    rows = table_rows(results)
-    table.add_column("layer", justify="right", min_width=max(map(len, rows)))
-    for result in results:
-        table.add_column(Text(f"{result.task.name}\n{metric_name(result)}"), justify="right")
-    for name, entries in rows.items():
-        table.add_row(
-            name,
-            *(_text(entry) for entry in entries),
-            end_section=name == str(first.layers[-1].layer),
-        )
+    heads = ["layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)]
+    rows = {
+        name: [Text(name), *map(_text, entries)] for name, entries in table_rows(results).items()
+    }
+    for head, cells in zip(heads, zip(*rows.values(), strict=True), strict=True):
+        longest = max(map(cell_len, (*head.split(), *(text.plain for text in cells))))
+        table.add_column(Text(head), justify="right", width=longest)
+    for name, texts in rows.items():
+        table.add_row(*texts, end_section=name == str(first.layers[-1].layer))
     return table
 
 

@@ -19,3 +19,12 @@ def test_many_tasks_are_several_tables_in_which_nothing_is_cut(width, tables):
     assert text.count("m · c · linear probe") == tables
     assert [text.count(name) for name in names] == [1] * 9
     assert text.count("45.6★") == 9
+
+
+def test_no_table_is_wider_than_the_terminal():
+    names = ("pos", "a-longer-name", "dep")
+    for width in range(40, 90):
+        console = Console(width=width, record=True, file=io.StringIO())
+        print_tables([make_result(name, (0.123, 0.456)) for name in names], console)
+        rules = [line for line in console.export_text().splitlines() if line.startswith("┏")]
+        assert all(rule.endswith("┓") for rule in rules)
