@@ -52,9 +52,19 @@ def scale(figure: Figure, image: Any, panels: list[Any], size: float = 8, **wher
     bar.outline.set_visible(False)
 
 
-def panel(axes: Any, results: Sequence[Result], size: float = 10) -> Any:
-    """One family's scores: a row per layer, a column per task; `size` is of text, in points."""
-    rows = layer_entries(results)
+def panel(
+    axes: Any,
+    results: Sequence[Result],
+    size: float = 10,
+    among: Sequence[Sequence[Result]] = (),
+) -> Any:
+    """One family's scores: a row per layer, a column per task.
+
+    Args:
+        size: of text, in points.
+        among: whose scores the colours of each column span, see `probes.tables.layer_entries`.
+    """
+    rows = layer_entries(results, among)
     places = [[entry.place for entry in entries] for entries in rows.values()]
     image = axes.imshow(places, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     for y, entries in enumerate(rows.values()):

@@ -119,7 +119,8 @@ class Entry(NamedTuple):
         half: half the length of its 95 % interval, as text; empty if it has none.
         best: whether its layer is the best on dev.
         tied: whether the data cannot separate its layer from the best.
-        place: 0 for the worst layer's test score of the task, 1 for the best; -1 for none.
+        place: 0 for the worst layer's test score of the task, 1 for the best, of one model or of
+            several that are shown together; -1 for none.
     """
 
     text: str
@@ -129,16 +130,22 @@ class Entry(NamedTuple):
     place: float = -1.0
 
 
-def layer_entries(results: Sequence[Result]) -> dict[int, list[Entry]]:
-    """For each layer one entry per result."""
+def layer_entries(
+    results: Sequence[Result], among: Sequence[Sequence[Result]] = ()
+) -> dict[int, list[Entry]]:
+    """For each layer one entry per result.
+
+    Args:
+        among: for each result those, itself among them, whose layers its places are among.
+    """
     layers = sorted({layer.layer for result in results for layer in result.layers})
     rows: dict[int, list[Entry]] = {}
     for number in layers:
         rows[number] = []
-        for result in results:
-            values = {layer.layer: result.score(layer) for layer in result.layers}
-            known = [v for v in values.values() if v is not None]
-            value = values.get(number)
+        for result, others in zip(results, among or [[r] for r in results], strict=True):
+            scores = [other.score(layer) for other in others for layer in other.layers]
+            known = [score for score in scores if score is not None]
+            value = {layer.layer: result.score(layer) for layer in result.layers}.get(number)
             low, high = (min(known), max(known)) if known else (0.0, 1.0)
             place = 0.0 if value is None or high == low else (value - low) / (high - low)
             best = number == result.best_layer.layer

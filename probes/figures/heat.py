@@ -10,7 +10,7 @@ from probes.heatmap import panel, scale
 
 
 def draw(path: Path, group: Group, width: float) -> None:
-    """Draw the heat maps of all models of a group."""
+    """Draw the heat maps of all models of a group; a task's colours span all of them."""
     models = group.models
     n_columns = min(len(models), 1 if width == COLUMN else 2)
     n_rows = -(-len(models) // n_columns)
@@ -18,8 +18,9 @@ def draw(path: Path, group: Group, width: float) -> None:
     with saved(path, width, 0.4 + n_rows * (0.65 + 0.17 * n_layers)) as figure:
         panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
         for axes, model in zip(panels, models, strict=False):
-            chosen = [unit.results[model] for unit in group.units if model in unit.results]
-            image = panel(axes, chosen, size=6.2)
+            units = [unit for unit in group.units if model in unit.results]
+            among = [list(unit.results.values()) for unit in units]
+            image = panel(axes, [unit.results[model] for unit in units], 6.2, among)
             axes.set_title(model)
             axes.set_ylabel("layer")
         for axes in panels[len(models) :]:

@@ -75,7 +75,8 @@ def _best(result: Result | None) -> Cell:
 def heat_map(group: Group, model: str) -> Table:
     """Test scores, a row per layer and a column per task."""
     units = [unit for unit in group.units if model in unit.results]
-    found = layer_entries([unit.results[model] for unit in units])
+    among = [list(unit.results.values()) for unit in units]
+    found = layer_entries([unit.results[model] for unit in units], among)
     rows = []
     for layer, entries in found.items():
         cells = [

@@ -12,7 +12,7 @@ from probes.curves import all_curves
 from probes.groups import group, model_labels
 from probes.models import pretrained_name
 from probes.report.page import page
-from probes.tables import shown
+from probes.tables import layer_entries, shown
 
 
 @pytest.fixture(autouse=True)
@@ -147,6 +147,14 @@ def test_figures_have_a_columns_width_and_embedded_fonts(folder, kind):
         pdf = path.with_name(path.name + ".pdf").read_bytes()
         assert b"/FontFile2" in pdf
         assert b"/Type3" not in pdf
+
+
+def test_colours_span_the_models_that_are_shown_together():
+    low, high = make_result("pos", (0.2, 0.4)), make_result("pos", (0.4, 0.7))
+    (alone,) = zip(*layer_entries([low]).values(), strict=True)
+    assert [entry.place for entry in alone] == [0, 1]
+    (beside,) = zip(*layer_entries([low], [[low, high]]).values(), strict=True)
+    assert [entry.place for entry in beside] == pytest.approx([0, 0.4])
 
 
 def test_a_figure_is_of_one_setting(folder, capsys):
