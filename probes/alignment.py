@@ -235,13 +235,19 @@ def window_of_pieces(bounds: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
 
 def _farthest_from_edge(first: Ints, end: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
     """For each range of pieces the window that keeps it farthest from an edge; -1 if none."""
+    starts, ends = np.array(spans).T
     best = np.full(len(first), -1, dtype=np.int64)
     margin = np.full(len(first), -1, dtype=np.int64)
-    for index, (window_start, window_end) in enumerate(spans):
-        here = np.minimum(first - window_start, window_end - end)
-        better = here > margin
-        best[better], margin[better] = index, here[better]
-    return best
+    # Only a few windows before the last that starts early enough reach as far as the range.
+    window = np.searchsorted(starts, first, side="right") - 1
+    while True:
+        here = np.minimum(first - starts[window], ends[window] - end)
+        here[window < 0] = -1
+        if (here < 0).all():
+            return best
+        better = (here >= 0) & (here >= margin)
+        best[better], margin[better] = window[better], here[better]
+        window = np.maximum(window - 1, -1)
 
 
 def pooled_pieces(bounds: Ints, keep: tuple[int, int], pooling: Pooling) -> tuple[Ints, Ints]:

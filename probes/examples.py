@@ -23,6 +23,7 @@ from probes.views import (
     View,
     ViewName,
     cut_away,
+    plain_text,
     plain_view,
     shared,
     text_of,
@@ -157,7 +158,10 @@ class Examples:
     def rows(self, split: str, view: View, vectors: Vectors) -> list[Ints]:
         """First and end row of each example's span, then of its second span. Each (n, 2)."""
         part = self.splits[split]
-        start = vectors.starts[[view.index[text] for text in part.texts]]
+        # A long text takes long to look up; the examples of a sentence share theirs.
+        distinct = {id(text): text for text in part.texts}
+        place = {key: view.index[text] for key, text in distinct.items()}
+        start = vectors.starts[[place[id(text)] for text in part.texts]]
         if self.view in ("masked", "cut"):
             # The one word that is kept is the one that the example is read from.
             return [np.stack([start, start + 1], axis=1)]
@@ -186,6 +190,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         numbers: list[int] = []
         excluded: Counter[str] = Counter()
         for number, sentence in enumerate(corpus.splits[name]):
+            whole = plain_text(sentence)
             for item in task.examples(sentence):
                 if isinstance(item, Excluded):
                     excluded[item.reason] += 1
@@ -193,7 +198,8 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                     excluded["cue or all text cut away with the hidden word"] += 1
                 else:
                     found.append(item)
-                    texts.append(text_of(sentence, item, hiding))
+                    text = text_of(sentence, item, hiding)
+                    texts.append(whole if text == whole else text)
                     numbers.append(number)
                     view = view_name(item, hiding)
         if not found:
