@@ -34,6 +34,7 @@ def unique_results(*folders: Path) -> dict[Path, Result]:
     """
     chosen: dict[Identity, Path] = {}
     found: dict[Path, Result] = {}
+    differing: list[str] = []
     for path, result in _all(folders):
         before = chosen.get(identity(result))
         if before is None or _fullness(path, result) > _fullness(before, found[before]):
@@ -45,7 +46,10 @@ def unique_results(*folders: Path) -> dict[Path, Result]:
         if dropped is not None:
             left_out = found.pop(dropped)
             if scores_of(left_out) != scores_of(found[kept]):
-                progress.say(f"left out {dropped}: {kept} is of the same key, with other content")
+                differing.append(f"{dropped}: {kept} is of the same key, with other content")
+    if differing:
+        more = f" (and {len(differing) - 1} more such)" if len(differing) > 1 else ""
+        progress.say(f"left out {differing[0]}{more}")
     return found
 
 
