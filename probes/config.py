@@ -105,7 +105,7 @@ class RunConfig(Frozen):
     annotate: str = ""
     """spaCy pipeline that annotates raw text."""
     tasks: tuple[str, ...] = ()
-    """Names; empty for all that the corpus serves."""
+    """Names and groups of them; empty for the standard ones, those of `include` and own columns."""
     include: tuple[Path, ...] = ()
     """Python files with tasks, corpora, probe families or metrics."""
     probes: tuple[str, ...] = Field(default=("linear", "mlp"), min_length=1)

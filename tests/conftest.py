@@ -84,6 +84,16 @@ def hub_cache(tiny_bert, tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
+def short_schedule(monkeypatch):
+    """Probes that stop early, for tests of everything around the fit."""
+    from probes.config import PROBES
+
+    for family, spec in PROBES.items():
+        short = spec.model_copy(update={"passes": 1, "min_steps": 24, "hidden": spec.hidden // 16})
+        monkeypatch.setitem(PROBES, family, short)
+
+
+@pytest.fixture
 def plug_ins():
     """What a test loads is taken back when it is over."""
     from probes import plugins

@@ -22,14 +22,7 @@ ROOT = Path(__file__).parents[2]
 TASKS = ("pos", "chunking", "depth", "agreement", "srl")
 
 
-@pytest.fixture(autouse=True)
-def short_schedule(monkeypatch):
-    """Probes that stop early: these tests are about everything around the fit."""
-    from probes.config import PROBES
-
-    for family, spec in PROBES.items():
-        short = spec.model_copy(update={"passes": 1, "min_steps": 24, "hidden": spec.hidden // 16})
-        monkeypatch.setitem(PROBES, family, short)
+pytestmark = pytest.mark.usefixtures("short_schedule")
 
 
 def run(model, tmp_path, **settings):
