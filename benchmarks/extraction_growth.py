@@ -71,7 +71,7 @@ def measure(options: argparse.Namespace, share: float, layers: int) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    texts = plain_view(find_corpus("ewt", options.data_dir).load()).texts
+    texts = plain_view(find_corpus("ewt", data_dir=options.data_dir).load()).texts
     view = View("plain", slice_of(texts, round(share * len(texts))))
     del texts
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import torch
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
-from data.sources import find_corpus
+from data.find import find_corpus
 from probes.allocator import kept_memory
 from probes.batching import measured_batch_tokens
 from probes.config import default_data_dir
@@ -65,7 +65,7 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
     model = bert_base(scratch) if options.bert_base else options.model
     source = find_model(str(model), offline=True)
     encoder = load_encoder(source, device="cpu")
-    texts = plain_view(find_corpus(options.corpus, options.data_dir).load()).texts
+    texts = plain_view(find_corpus(options.corpus, data_dir=options.data_dir).load()).texts
     every = encoder.split(texts)
     view = View("plain", slice_of(texts, options.sentences))
     pieces = encoder.split(view.texts)

@@ -8,6 +8,7 @@ cell r · S + s has set r and seed s; there are K = R · S.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from probes.features import Features, Part
 from probes.heads import Head, Loss, Parameters
+from probes.precision import fast_products
 
 BATCH = 512
 """Examples per step, give or take a sentence."""
@@ -126,6 +128,16 @@ def best_per_seed(fitted: Fit, n_seeds: int, keep: int) -> Fit:
     )
 
 
+def side_by_side(left: Fit, right: Fit) -> Fit:
+    """Cells of the same layers (L, K) and (L, K') as one (L, K + K')."""
+    return Fit(
+        [torch.cat(pair, 1) for pair in zip(left.parameters, right.parameters, strict=True)],
+        torch.cat([left.strength, right.strength], 1),
+        torch.cat([left.stopped, right.stopped], 1),
+        torch.cat([left.dev_loss, right.dev_loss], 1),
+    )
+
+
 def of_seeds(fits: Sequence[Fit]) -> Fit:
     """The fits of S seeds, each of a cell per label set (L, R), as one (L, R · S)."""
 
@@ -140,12 +152,22 @@ def of_seeds(fits: Sequence[Fit]) -> Fit:
     )
 
 
-def mean_loss(head: Head, loss: Loss, parameters: Parameters, data: Batches) -> Tensor:
-    """Weighted mean loss of every cell. Shape (L, K)."""
-    total = torch.zeros(parameters[0].shape[:2], device=data.features.device)
-    for part in blocks(data.features.shape[1]):
-        outputs = head.outputs(parameters, data.features.block(part))
-        total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
+def mean_loss(
+    head: Head, loss: Loss, parameters: Parameters, data: Batches, *, rounded: bool = False
+) -> Tensor:
+    """Weighted mean loss of every cell. Shape (L, K).
+
+    Args:
+        rounded: whether products are as rough as those of a training step.
+    """
+    features = data.features
+    total = torch.zeros(parameters[0].shape[:2], device=features.device)
+    with fast_products() if rounded else nullcontext():
+        for part in blocks(features.shape[1]):
+            x = features.rounded(part) if rounded else features.block(part)
+            parameters = [p.to(x.dtype) for p in parameters]  # a copy at the first block alone
+            outputs = head.outputs(parameters, x).float()
+            total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
     return total / data.weights.sum(1)
 
 

@@ -55,6 +55,25 @@ class Split:
     sentence: Ints
     excluded: Mapping[str, int]
 
+    @cached_property
+    def spans(self) -> Ints:
+        """First and end word of each example's span in its sentence. Shape (n, 2)."""
+        return np.array([example.span for example in self.examples], dtype=np.int64)
+
+    @cached_property
+    def second_spans(self) -> Ints:
+        """The same of the second span, which examples of pairs have. Shape (n, 2)."""
+        return np.array([example.span2 for example in self.examples], dtype=np.int64)
+
+    @cached_property
+    def text_numbers(self) -> tuple[list[Text], Ints]:
+        """The distinct texts, and which of them each example is read in. Shape (n,)."""
+        # A long text takes long to compare; the examples of a sentence share theirs.
+        place = {id(text): text for text in self.texts}
+        number = {key: i for i, key in enumerate(place)}
+        numbers = np.array([number[id(text)] for text in self.texts], dtype=np.int64)
+        return list(place.values()), numbers
+
     def group(self, name: str) -> NDArray[np.bool_]:
         """Which examples fall in the breakdown called `name`. Shape (n,)."""
         return np.array([name in example.groups for example in self.examples], dtype=bool)
@@ -81,7 +100,14 @@ class Examples:
 
         For multi-label, indices into `label_sets`.
         """
-        labels = [example.label for example in self.splits[split].examples]
+        return self._targets[split]
+
+    @cached_property
+    def _targets(self) -> dict[str, NDArray[Any]]:
+        return {split: self._targets_of(part) for split, part in self.splits.items()}
+
+    def _targets_of(self, part: Split) -> NDArray[Any]:
+        labels = [example.label for example in part.examples]
         if self.task.kind == "multi-label":
             code = {labels: code for code, labels in enumerate(self.label_sets)}
             return np.array([code[label_set(label)] for label in labels], dtype=np.int64)
@@ -158,17 +184,15 @@ class Examples:
     def rows(self, split: str, view: View, vectors: Vectors) -> list[Ints]:
         """First and end row of each example's span, then of its second span. Each (n, 2)."""
         part = self.splits[split]
-        # A long text takes long to look up; the examples of a sentence share theirs.
-        distinct = {id(text): text for text in part.texts}
-        place = {key: view.index[text] for key, text in distinct.items()}
-        start = vectors.starts[[place[id(text)] for text in part.texts]]
+        texts, number = part.text_numbers
+        start = vectors.starts[[view.index[text] for text in texts]][number]
         if self.view in ("masked", "cut"):
             # The one word that is kept is the one that the example is read from.
             return [np.stack([start, start + 1], axis=1)]
-        start -= np.array([text.keep[0] for text in part.texts], dtype=np.int64)
-        spans = [np.array([e.span for e in part.examples], dtype=np.int64)]
+        start -= np.array([text.keep[0] for text in texts], dtype=np.int64)[number]
+        spans = [part.spans]
         if self.task.shape in ("pair", "span pair"):
-            spans.append(np.array([e.span2 for e in part.examples], dtype=np.int64))
+            spans.append(part.second_spans)
         return [span + start[:, None] for span in spans]
 
 

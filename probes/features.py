@@ -18,7 +18,7 @@ from torch import Tensor
 from probes.alignment import Ints
 from probes.precision import product_dtype
 
-_CACHED_ROWS = 1 << 10
+_CACHED_ROWS = 1 << 11
 """Rows that are read, averaged and standardised while they are in the processor's cache."""
 
 
@@ -117,15 +117,24 @@ class Streamed(Features):
 
     def block(self, part: slice) -> Tensor:
         """See `Features`."""
+        return self._made(part, torch.float32)
+
+    def rounded(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self._made(part, product_dtype(self.device))
+
+    def _made(self, part: slice, dtype: torch.dtype) -> Tensor:
         n_layers, n_examples, n_features = self.shape
         start, stop, _ = part.indices(n_examples)
-        out = torch.empty(n_layers, stop - start, n_features)
+        out = torch.empty(n_layers, stop - start, n_features, dtype=dtype)
+        rows = torch.empty(min(stop - start, _CACHED_ROWS), n_features)
         for layer, vectors in enumerate(self._layers):
             for first in range(start, stop, _CACHED_ROWS):
                 last = min(first + _CACHED_ROWS, stop)
-                rows = out[layer, first - start : last - start]
-                gather(vectors, [span[first:last] for span in self._spans], rows)
-                rows.sub_(self._mean[layer]).mul_(self._scale[layer])
+                here = rows[: last - first]
+                gather(vectors, [span[first:last] for span in self._spans], here)
+                here.sub_(self._mean[layer]).mul_(self._scale[layer])
+                out[layer, first - start : last - start] = here
         return out.to(self.device)
 
 

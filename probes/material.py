@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,6 +78,23 @@ class Material:
 
     def features(self, layers: Sequence[int], hold: bool = False) -> dict[str, Features]:
         """Standardised features of some layers, by split; train in the order of training."""
+        if hold:
+            found = self._standardised(layers)
+            return {split: Held(features.block(slice(None))) for split, features in found.items()}
+        key = hashlib.sha256(repr((list(layers), self._project, self.device)).encode())
+        for spans in map(np.stack, self._rows.values()):
+            key.update(repr(spans.shape).encode() + spans.tobytes())
+        return self._vectors.derived(key.hexdigest(), lambda: self._streamed(layers))
+
+    def _streamed(self, layers: Sequence[int]) -> dict[str, Features]:
+        found = self._standardised(layers)
+        means = any((np.diff(span) > 1).any() for span in self._rows["train"])
+        # The vector of a single word is made anew about as fast as it is read.
+        if self.device.type == "cpu" and means:
+            found["train"] = Scratch(found["train"], self._vectors.folder.parent)
+        return found
+
+    def _standardised(self, layers: Sequence[int]) -> dict[str, Features]:
         mapped = [self._vectors.layer(layer) for layer in layers]
         tensors = [mapped_tensor(array) for array in mapped]
         resolution = float(np.finfo(mapped[0].dtype).eps) / 2
@@ -86,13 +104,9 @@ class Material:
             split: Streamed(tensors, spans, mean, scale, self.device)
             for split, spans in self._rows.items()
         }
-        if self._project is not None:
-            found = projected(found, self._project, len(self._rows["train"]))
-        if hold:
-            return {split: Held(features.block(slice(None))) for split, features in found.items()}
-        if self.device.type == "cpu":
-            found["train"] = Scratch(found["train"], self._vectors.folder.parent)
-        return found
+        if self._project is None:
+            return found
+        return projected(found, self._project, len(self._rows["train"]))
 
     def batches(self, split: str, features: Features) -> Batches:
         """Train or dev for every cell; an example whose label train lacks weighs nothing."""

@@ -20,18 +20,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from probes.adam import Adam
 from probes.allocator import kept_memory
 from probes.cells import Batches, blocks, bootstrap_weights, mean_loss
 from probes.config import ProbeSpec
 from probes.features import Features
 from probes.heads import Head, Parameters
 from probes.precision import fast_products
-from probes.training import BETAS, family, shuffled_batches
+from probes.training import family, shuffled_batches
 
 _PASSES = 2
 _MIN_STEPS = 600
@@ -133,8 +133,7 @@ def learn_mixes(
     counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
     weights = (counts.to(device) * train.weights)[:, None]
     weights = weights / (weights.sum(-1, keepdim=True) / n_batches)
-    groups: list[dict[str, Any]] = [{"params": parameters}, {"params": [logits]}]
-    adam = torch.optim.Adam(groups, betas=BETAS, fused=True)
+    of_probes, of_mixes = Adam(parameters), Adam([logits.detach()])
     n_steps = max(_PASSES * n_batches, _MIN_STEPS)
     check_at = {math.ceil(n_steps * i / spec.checks) for i in range(1, spec.checks + 1)}
     best = logits.detach().softmax(1)
@@ -143,15 +142,12 @@ def learn_mixes(
         x = train.features.rounded(part)
         here = weights[..., part] * meant
         errors = partial(loss.errors, labels=train.labels[:, part], weights=here)
-        *gradients, logits.grad = _gradients(head, parameters, logits, overlap, x, errors)
-        for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
-            if index % 2 == 0:
-                gradient.addcmul_(parameter, penalty)
-            parameter.grad = gradient
+        *gradients, by_logits = _gradients(head, parameters, logits, overlap, x, errors)
+        for weight, gradient in zip(parameters[::2], gradients[::2], strict=True):
+            gradient.addcmul_(weight, penalty)
         fall = (1 - step / n_steps) ** 2
-        for group, size in zip(adam.param_groups, (spec.step, _STEP), strict=True):
-            group["lr"] = size * fall
-        adam.step()
+        of_probes.step(gradients, spec.step * fall)
+        of_mixes.step([by_logits], _STEP * fall)
         if step in check_at:
             now = logits.detach().softmax(1)
             mixed = Mixed(dev.features, mix_scales(now, overlap))

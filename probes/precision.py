@@ -1,7 +1,7 @@
 """How exactly matrix products are computed while probes train.
 
 Factors are rounded where the processor gains by it; sums stay float32, and so do the parameters
-themselves. That is bf16 on a CPU with matrix units for it, TF32 on a GPU. It is far below the noise
+themselves. That is bf16 on a CPU with instructions for it, TF32 on a GPU. It is far below the noise
 of a batch, and used for the steps of training alone: losses and predictions are computed in full.
 """
 
@@ -16,8 +16,7 @@ import torch
 
 def product_dtype(device: torch.device) -> torch.dtype:
     """What the factors of a training step's products are rounded to."""
-    rounds = device.type == "cpu" and _has_matrix_units()
-    return torch.bfloat16 if rounds else torch.float32
+    return torch.bfloat16 if device.type == "cpu" and _multiplies_bf16() else torch.float32
 
 
 @contextmanager
@@ -32,6 +31,7 @@ def fast_products() -> Iterator[None]:
 
 
 @cache
-def _has_matrix_units() -> bool:
-    """Whether the CPU multiplies bf16 matrices natively; without, rounding costs time."""
-    return bool(torch.cpu.get_capabilities().get("amx_bf16", False))
+def _multiplies_bf16() -> bool:
+    """Whether the CPU has instructions for products of bf16; without, rounding costs time."""
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name, False) for name in ("amx_bf16", "avx512_bf16"))

@@ -109,7 +109,8 @@ def _typical(examples: Examples, labels: Array, group: Array) -> Array:
         np.add.at(count, group, examples.members[labels, : len(examples.classes)])
         typical = np.packbits(2 * count > size[:, None], axis=1)
     elif examples.classes:
-        (group, labels), counts = np.unique([group, labels], axis=1, return_counts=True)
+        pairs, counts = np.unique(group * len(examples.classes) + labels, return_counts=True)
+        group, labels = np.divmod(pairs, len(examples.classes))
         order = np.lexsort((labels, -counts, group))
         _, first = np.unique(group[order], return_index=True)
         typical = labels[order][first]

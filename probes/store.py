@@ -20,11 +20,11 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ from common.errors import UserError
 from common.files import published
 from common.locks import mark_used
 from probes.config import WINDOW_RULE, Pooling
+
+T = TypeVar("T")
 
 FORMAT = 3
 MANIFEST = "manifest.json"
@@ -88,6 +90,7 @@ class Vectors:
         with suppress(OSError):  # a cache that can only be read
             os.utime(folder)
         self._verified: set[str] = set()
+        self._derived: tuple[str, Any] | None = None
         self.starts: NDArray[np.int64] = np.load(self._verify("starts.npy"), allow_pickle=False)
 
     @property
@@ -104,6 +107,20 @@ class Vectors:
         path = self._verify(layer_name(index))
         array: NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
+
+    def derived(self, key: str, make: Callable[[], T]) -> T:
+        """What was last derived from these vectors if it has the same key, or else is made now.
+
+        Probes of several kinds, and most tasks, read the same features one after the other.
+
+        Args:
+            key: names everything that the result depends on, besides the vectors.
+        """
+        if self._derived is None or self._derived[0] != key:
+            self._derived = None  # lets go of the room that the last one takes
+            self._derived = (key, make())
+        found: T = self._derived[1]
+        return found
 
     def _verify(self, name: str) -> Path:
         path = self.folder / name

@@ -18,6 +18,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from probes.adam import Adam
 from probes.allocator import kept_memory
 from probes.cells import (
     Batches,
@@ -27,6 +28,7 @@ from probes.cells import (
     bootstrap_weights,
     mean_loss,
     of_seeds,
+    side_by_side,
 )
 from probes.config import ProbeSpec
 from probes.families import head_of
@@ -35,8 +37,6 @@ from probes.heads import CrossEntropy, Head, LogLoss, Loss, Parameters, SquaredE
 from probes.multi_label import BinaryCrossEntropy
 from probes.precision import fast_products
 from probes.ridge import ridge
-
-BETAS = (0.9, 0.99)
 
 
 @kept_memory()
@@ -61,18 +61,15 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
         closed_form = torch.tensor(every, dtype=torch.float64).expand(n_layers, -1)
         return ridge(train, dev, closed_form, len(seeds))
     head, loss = family(spec, n_outputs, train.sets)
-    grid = torch.tensor(spec.strengths, device=device)
     first = slice(0, 1)
     trainer = _Trainer(train.of_cells(first), dev.of_cells(first), head, loss, spec)
-    start = head.initial(n_layers, seeds[:1] * len(grid), n_features, max(1, n_outputs))
-    schedule = _Schedule(spec.step, share=spec.search)
-    search = trainer.run(start, grid.expand(n_layers, -1), schedule)
-    coarse = best_per_seed(search, 1, len(grid))
+    search = trainer.search(head.initial(n_layers, seeds[:1], n_features, max(1, n_outputs)))
+    coarse = best_per_seed(search, 1, search.strength.shape[1])
     if spec.family == "linear":
         start = head.initial(n_layers, seeds * n_sets, n_features, n_outputs)
         for all_cells, best in zip(start, coarse.parameters, strict=True):
             all_cells[:, : len(seeds)] = best
-        strengths = _between(grid, search.dev_loss)[:, None].expand(-1, len(train.labels))
+        strengths = _between(search)[:, None].expand(-1, len(train.labels))
         trainer = _Trainer(train, dev, head, loss, spec)
         return trainer.run(start, strengths.contiguous(), _near_the_end(spec))
     fits = []
@@ -150,16 +147,16 @@ def log_loss(sets: Tensor | None) -> LogLoss:
     return CrossEntropy() if sets is None else BinaryCrossEntropy(sets)
 
 
-def _between(grid: Tensor, losses: Tensor) -> Tensor:
+def _between(search: Fit) -> Tensor:
     """The strength at which a parabola through the least loss and its neighbours is least.
 
     Args:
-        grid: strengths, each the same multiple of the one before, three or more. Shape (G,).
-        losses: shape (L, G).
+        search: cells of three or more strengths, each the same multiple of the one before.
 
     Returns:
         within the range of the three points; shape (L,).
     """
+    grid, losses = search.strength[0], search.dev_loss
     middle = losses.argmin(1, keepdim=True).clamp(1, len(grid) - 2)
     low, mid, high = (losses.gather(1, middle + i) for i in (-1, 0, 1))
     bend = low - 2 * mid + high
@@ -202,19 +199,44 @@ class _Trainer:
     ) -> None:
         self.train, self.dev, self.head, self.loss, self.spec = train, dev, head, loss, spec
 
+    def search(self, start: Parameters) -> Fit:
+        """A short fit for each strength, from the weakest up while dev loss falls at any layer.
+
+        Dev loss has one valley along the strengths, up to chance: what is past it is not tried.
+
+        Args:
+            start: of one cell. Leading dimensions (L, 1).
+
+        Returns:
+            the fits of K strengths, the least dev loss among them.
+        """
+        spec, schedule = self.spec, _Schedule(self.spec.step, share=self.spec.search)
+        grid = torch.tensor(sorted(spec.strengths), device=self.train.features.device)
+        # A parabola takes three points.
+        at_first = 3 if spec.family == "linear" else 2
+        found = self.run(start, grid[:at_first].expand(len(start[0]), -1), schedule)
+        for strength in grid[at_first:]:
+            if not (found.dev_loss[:, -1] < found.dev_loss[:, -2]).any():
+                break
+            more = self.run(start, strength.expand(len(start[0]), 1), schedule)
+            found = side_by_side(found, more)
+        return found
+
     def run(self, start: Parameters, strengths: Tensor, schedule: _Schedule, order: int = 0) -> Fit:
         """One schedule for cells (layer, k).
 
         Of each cell the parameters with the least dev loss are returned; without dev, the last.
 
         Args:
-            start: starting parameters. Leading dimensions (L, K).
+            start: starting parameters. Leading dimensions (L, K), or (L, 1) for all alike.
             strengths: shape (L, K).
             order: seed of the order of batches.
         """
         train, device = self.train.joined(schedule.join), self.train.features.device
-        parameters = [p.to(device, copy=True).contiguous() for p in start]
-        adam = torch.optim.Adam(parameters, betas=BETAS, fused=True)
+        n_cells = strengths.shape[1]
+        wide = (p.expand(-1, n_cells, *p.shape[2:]) for p in start)
+        parameters = [p.to(device, copy=True).contiguous() for p in wide]
+        adam = Adam(parameters)
         n_batches = len(train.bounds) - 1
         # By the mean batch, not by this one: examples of a small batch weigh no more.
         weights = train.weights / (train.weights.sum(1, keepdim=True) / n_batches)
@@ -236,22 +258,21 @@ class _Trainer:
             errors = partial(self.loss.errors, labels=labels, weights=here)
             with fast_products():
                 gradients = self.head.gradient(parameters, x, errors)
-            for index, gradient in enumerate(gradients):
-                parameter = parameters[index]
-                if index % 2 == 0:
-                    gradient.addcmul_(parameter, penalty)
-                parameter.grad = gradient
-            size = schedule.step * (1 - step / n_steps) ** schedule.decay
-            adam.param_groups[0]["lr"] = size
-            adam.step()
+            for weight, gradient in zip(parameters[::2], gradients[::2], strict=True):
+                gradient.addcmul_(weight, penalty)
+            adam.step(gradients, schedule.step * (1 - step / n_steps) ** schedule.decay)
             if step in check_at:
-                best = self._keep_best(best, parameters, strengths, step / n_steps)
-        return best
+                best = self._keep_best(best, parameters, step / n_steps, rounded=checks > 1)
+        if self.dev is None or checks == 1:
+            return best
+        return replace(best, dev_loss=mean_loss(self.head, self.loss, best.parameters, self.dev))
 
-    def _keep_best(self, best: Fit, parameters: Parameters, strengths: Tensor, at: float) -> Fit:
+    def _keep_best(self, best: Fit, parameters: Parameters, at: float, *, rounded: bool) -> Fit:
+        """The better of two, by losses that may be rounded where many are looked at."""
+        strengths = best.strength
         if self.dev is None:
             return Fit(parameters, strengths, best.stopped, best.dev_loss)
-        dev_loss = mean_loss(self.head, self.loss, parameters, self.dev)
+        dev_loss = mean_loss(self.head, self.loss, parameters, self.dev, rounded=rounded)
         better = dev_loss < best.dev_loss
         kept = [
             torch.where(better.view(*better.shape, *[1] * (p.dim() - 2)), p, old)

@@ -15,6 +15,7 @@ import probes
 from common.errors import UserError
 from probes import layer_files
 from probes.config import PROBES, validate
+from probes.features import standard_scale
 from probes.leaderboard import COLUMNS
 from probes.results import SCHEMA_VERSION, read_result
 
@@ -116,6 +117,20 @@ def test_vectors_are_reused_without_a_forward_pass(tiny_bert, tmp_path, monkeypa
     monkeypatch.setattr("probes.encoder.Encoder.encode", None)
     again = run(tiny_bert, tmp_path, probes=("linear",), overwrite="always")
     assert scores(first) == scores(again)
+
+
+def test_features_are_standardised_once_for_all_that_reads_them(tiny_bert, tmp_path, monkeypatch):
+    standardised, scale = [], standard_scale
+
+    def counted(*given):
+        standardised.append(given)
+        return scale(*given)
+
+    monkeypatch.setattr("probes.material.standard_scale", counted)
+    run(tiny_bert, tmp_path, tasks=("pos", "depth"))
+    assert len(standardised) == 3  # layers; the words of both tasks and families are the same
+    run(tiny_bert, tmp_path, tasks=("pos", "srl"), probes=("linear",), overwrite="always")
+    assert len(standardised) == 3 + 2 * 3
 
 
 @pytest.mark.parametrize("batch_tokens", [16, 4096])

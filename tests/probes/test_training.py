@@ -8,12 +8,13 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from probes.cells import Batches, batch_bounds, bootstrap_weights, mean_loss
+from probes.adam import Adam
+from probes.cells import Batches, Fit, batch_bounds, bootstrap_weights, mean_loss
 from probes.config import PROBES
 from probes.features import Held
 from probes.heads import MLP, CrossEntropy, Linear, SquaredError
 from probes.memory import group_layers
-from probes.training import _between, fit, fit_given, predict, shuffled_batches
+from probes.training import _between, _Trainer, fit, fit_given, predict, shuffled_batches
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 
@@ -297,8 +298,53 @@ def test_the_strength_is_where_a_parabola_through_the_three_best_is_least():
     place = torch.log10(grid)
     losses = torch.stack([(place - x) ** 2 for x in (-2.6, -3.4, -9, 5)])
     expected = torch.tensor([10**-2.6, 10**-3.4, 1e-4, 1e-1])
-    torch.testing.assert_close(_between(grid, losses), expected, rtol=1e-3, atol=0)
-    assert 1e-4 <= _between(grid, torch.ones(1, 4)) <= 1e-1
+
+    def search(losses):
+        return Fit([], grid.expand(len(losses), -1), torch.ones_like(losses), losses)
+
+    torch.testing.assert_close(_between(search(losses)), expected, rtol=1e-3, atol=0)
+    assert 1e-4 <= _between(search(torch.ones(1, 4))) <= 1e-1
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_stronger_penalties_are_tried_while_dev_loss_falls_at_any_layer(family, monkeypatch):
+    spec = PROBES[family].model_copy(update={"strengths": (1e-1, 1e-5, 1e-4, 1e-3, 1e-2)})
+    data = Batches(Held(torch.zeros(2, 4, 3)), *torch.zeros(3, 1, 4), [0, 4])
+    trainer = _Trainer(data, data, Linear(), CrossEntropy(), spec)
+    best = torch.tensor([1e-4, 1e-3])[:, None]
+    tried = []
+
+    def run(start, strengths, schedule):
+        assert schedule.share == spec.search
+        tried.extend(strengths[0].tolist())
+        losses = (strengths.log10() - best.log10()) ** 2
+        wide = [p.expand(-1, strengths.shape[1], -1, -1) for p in start]
+        return Fit(wide, strengths, losses, losses)
+
+    monkeypatch.setattr(trainer, "run", run)
+    found = trainer.search([torch.zeros(2, 1, 2, 3), torch.zeros(2, 1, 2, 1)])
+    assert tried == pytest.approx([1e-5, 1e-4, 1e-3, 1e-2])
+    assert found.strength.shape == (2, 4) == found.parameters[0].shape[:2]
+    chosen = found.strength.gather(1, found.dev_loss.argmin(1, keepdim=True))
+    torch.testing.assert_close(chosen, best)
+
+
+def test_steps_are_those_of_torch_s_adam():
+    start = [torch.randn(2, 3, 4), torch.randn(2, 3)]
+    ours = [p.clone() for p in start]
+    theirs = [p.clone().requires_grad_() for p in start]
+    adam = Adam(ours)
+    reference = torch.optim.Adam(theirs, betas=(0.9, 0.99))
+    for step in range(1, 6):
+        gradients = [torch.randn_like(p) for p in start]
+        adam.step(gradients, 0.1 / step)
+        for parameter, gradient in zip(theirs, gradients, strict=True):
+            parameter.grad = gradient
+        reference.param_groups[0]["lr"] = 0.1 / step
+        reference.step()
+    for a, b, before in zip(ours, theirs, start, strict=True):
+        torch.testing.assert_close(a, b.detach())
+        assert (a - before).abs().min() > 1e-4
 
 
 def test_more_memory_never_means_fewer_layers_at_once():
@@ -353,3 +399,17 @@ def twice(batches):
     return replace(
         batches, labels=batches.labels.expand(2, -1), weights=batches.weights.expand(2, -1)
     )
+
+
+def test_losses_that_choose_the_stopping_point_may_be_rounded_and_the_reported_one_is_not(
+    data, monkeypatch
+):
+    monkeypatch.setattr("probes.features.product_dtype", lambda device: torch.bfloat16)
+    train, dev = data
+    fitted = fit(train, dev, N_CLASSES, PROBES["mlp"], [0])
+    head, loss = MLP(PROBES["mlp"].hidden), CrossEntropy()
+    exact = mean_loss(head, loss, fitted.parameters, dev)
+    rounded = mean_loss(head, loss, fitted.parameters, dev, rounded=True)
+    torch.testing.assert_close(fitted.dev_loss, exact, rtol=1e-6, atol=0)
+    assert (rounded != exact).all()
+    torch.testing.assert_close(rounded, exact, rtol=5e-3, atol=0)

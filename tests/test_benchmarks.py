@@ -1,0 +1,22 @@
+"""That the benchmarks still fit the suite; what they measure is not tested."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = sorted((Path(__file__).parents[1] / "benchmarks").glob("*.py"))
+
+
+def test_there_are_benchmarks():
+    assert len(SCRIPTS) > 8
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_benchmark_says_what_it_takes(script):
+    done = subprocess.run(
+        [sys.executable, str(script), "--help"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "usage:" in done.stdout
