@@ -20,9 +20,9 @@ _DYNAMIC_LIMIT = 32 << 20
 @contextmanager
 def kept_memory() -> Iterator[None]:
     """Keep freed blocks for reuse inside; give them back to the system at the end."""
-    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if libc is None or not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim"):
-        yield  # another C library, with an allocator of its own
+    libc = _glibc()
+    if libc is None:
+        yield
         return
     libc.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
     libc.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
@@ -31,4 +31,21 @@ def kept_memory() -> Iterator[None]:
     finally:
         libc.mallopt(_M_MMAP_THRESHOLD, _DYNAMIC_LIMIT)
         libc.mallopt(_M_TRIM_THRESHOLD, 2 * _DYNAMIC_LIMIT)
+        give_back()
+
+
+def give_back() -> None:
+    """Give freed blocks back to the system.
+
+    Blocks of many sizes leave gaps between them that fit no later one. Done now and then, what is
+    kept does not grow with the work.
+    """
+    if (libc := _glibc()) is not None:
         libc.malloc_trim(ctypes.c_size_t(0))
+
+
+def _glibc() -> ctypes.CDLL | None:
+    """The C library; None for another one, with an allocator of its own."""
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    known = libc is not None and hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim")
+    return libc if known else None

@@ -20,7 +20,7 @@ from common.errors import UserError
 from common.files import published, require_writable, sweep_temporaries, writing
 from common.locks import SUFFIX, locked
 from common.terminal import progress
-from probes.allocator import kept_memory
+from probes.allocator import give_back, kept_memory
 from probes.batching import measured_batch_tokens, plan_batches
 from probes.collectors import WordVectors
 from probes.config import WINDOW_RULE
@@ -45,6 +45,9 @@ from probes.store import (
     write_manifest,
 )
 from probes.views import Text, View
+
+_KEEP_FOR = 32
+"""Batches after which freed memory goes back to the system."""
 
 
 def open_or_encode(
@@ -157,9 +160,11 @@ def _encode(
         ):
             bar.update(sum(map(len, batches[: journal.batches])))
             try:
-                for n_texts in done:
+                for n_done, n_texts in enumerate(done, 1):
                     files.append(collector.vectors)
                     bar.update(n_texts)
+                    if n_done % _KEEP_FOR == 0:
+                        give_back()
                 return files.finish()
             except NotFiniteError as error:
                 texts = [view.texts[i] for i in batches[error.batch]]
