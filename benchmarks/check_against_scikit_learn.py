@@ -11,20 +11,29 @@ strength is chosen on dev loss. Prints a Markdown table, one row per task and la
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 from common.places import default_cache, default_data_dir
 from data.find import find_corpus
-from probes.examples import collect_examples
+from probes.alignment import Ints
+from probes.config import Pooling
+from probes.examples import Examples, collect_examples
+from probes.metrics import Predictions
 from probes.results import read_results
 from probes.scoring import Scorer
 from probes.store import StoreKey, Vectors
 from probes.views import ViewName
 from tasks.builtin import tasks
+
+Features = dict[str, NDArray[np.float32]]
+"""Split → one vector per example."""
 
 FACTORS = (3.0, 1.0, 0.3)
 """Multiples of our strength that scikit-learn chooses from, strongest first (warm starts)."""
@@ -46,7 +55,9 @@ def main() -> None:
         hiding: ViewName = "cut" if result.view == "cut" else "masked"
         examples = collect_examples(tasks.get(result.task.name), corpus, hiding)
         view = examples.view_of(corpus)
-        key = StoreKey(result.model.digest, view.digest, result.pooling, result.dtype)
+        key = StoreKey(
+            result.model.digest, view.digest, cast(Pooling, result.pooling), result.dtype
+        )
         vectors = Vectors(options.cache_dir, key)
         rows = {split: examples.rows(split, view, vectors) for split in examples.splits}
         for number in options.layers:
@@ -56,6 +67,8 @@ def main() -> None:
             dev_loss, predicted = best_model(examples, features, cell.strength)
             (scores,) = Scorer(examples, "test").scores(predicted[None])
             ours, theirs = cell.test[result.task.metric], scores[result.task.metric]
+            assert ours is not None  # an undefined score cannot be compared
+            assert theirs is not None
             n = result.examples.n["test"]
             print(
                 f"| {result.task.name} | {number} | {100 * ours:.2f} | {100 * theirs:.2f} | "
@@ -65,7 +78,7 @@ def main() -> None:
             )
 
 
-def spans(layer, rows):
+def spans(layer: NDArray[np.floating[Any]], rows: Mapping[str, Sequence[Ints]]) -> Features:
     """Standardised span means by split, with plain numpy and scikit-learn."""
     features = {}
     for split, parts in rows.items():
@@ -79,10 +92,12 @@ def spans(layer, rows):
     return {split: scaler.transform(x).astype(np.float32) for split, x in features.items()}
 
 
-def best_model(examples, features, strength):
+def best_model(
+    examples: Examples, features: Features, strength: float
+) -> tuple[float, Predictions]:
     """Dev loss and test predictions of the strength with the least dev loss."""
     train, dev = examples.targets("train"), examples.targets("dev")
-    outcomes = []
+    outcomes: list[tuple[float, Predictions]] = []
     if not examples.classes:
         for factor in FACTORS:
             model = Ridge(alpha=factor * strength * len(train)).fit(features["train"], train)

@@ -6,7 +6,7 @@ python benchmarks/count_examples.py --corpus ewt --data-dir DIR
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from common.places import default_data_dir
@@ -33,11 +33,11 @@ def card_tables(corpus: Corpus) -> Iterator[str]:
             counts = [found.splits[split].excluded.get(reason, 0) for split in SPLITS]
             yield _row(f"{name}: left out, {reason}", counts)
         if found.classes:
-            for label, counts in found.label_counts.items():
-                yield _row(f"{name}: `{label}`", counts)
+            for label, by_split in found.label_counts.items():
+                yield _row(f"{name}: `{label}`", by_split)
 
 
-def _row(name: str, counts: list[int] | tuple[int, ...]) -> str:
+def _row(name: str, counts: Sequence[int]) -> str:
     return f"| {name} | " + " | ".join(f"{count:,}" for count in counts) + " |"
 
 

@@ -25,16 +25,18 @@ import venv
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
+from common.places import default_data_dir
 from data.find import find_corpus
 from probes.allocator import kept_memory
 from probes.batching import measured_batch_tokens
-from probes.config import default_data_dir
 from probes.encoder import Encoder, load_encoder
 from probes.encoding import open_or_encode
 from probes.models import find_model
@@ -174,12 +176,14 @@ def extraction(
     """Seconds from words to a published store, the products between batches not counted."""
     key = StoreKey(encoder.info.digest, view.digest, "mean", "float32")
     encode = encoder.encode
-    if products is not None:
-        encoder.encode = lambda *given: products.between(encode(*given))
-    clock = time.perf_counter()
-    open_or_encode(scratch / "cache", key, view, encoder, batch_tokens)
-    seconds = time.perf_counter() - clock
-    encoder.encode = encode
+
+    def paced(*given: Any) -> Iterator[int]:
+        return encode(*given) if products is None else products.between(encode(*given))
+
+    with patch.object(encoder, "encode", paced):
+        clock = time.perf_counter()
+        open_or_encode(scratch / "cache", key, view, encoder, batch_tokens)
+        seconds = time.perf_counter() - clock
     shutil.rmtree(scratch / "cache")
     return seconds - (sum(product for _, product in products.stretches) if products else 0)
 

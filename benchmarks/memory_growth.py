@@ -21,8 +21,9 @@ import numpy as np
 import torch
 from probe_speed import stored_vectors
 
+from common.places import default_cache, default_data_dir
 from data.find import find_corpus
-from probes.config import PROBES, default_cache, default_data_dir
+from probes.config import PROBES
 from probes.examples import Examples, collect_examples
 from probes.probing import probe
 from tasks.builtin import tasks

@@ -23,21 +23,28 @@ import statistics
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from torch.utils.data import DataLoader, TensorDataset
 
+from common.places import default_cache, default_data_dir
 from data.find import find_corpus
-from probes.config import PROBES, default_cache, default_data_dir
+from probes.alignment import Ints
+from probes.config import PROBES, ProbeSpec
 from probes.examples import collect_examples
 from probes.precision import product_dtype
 from probes.probing import probe
 from probes.store import StoreKey, Vectors
 from tasks.builtin import tasks
+
+Layer = NDArray[np.floating[Any]]
 
 
 def main() -> None:
@@ -99,7 +106,7 @@ def stored_vectors(cache: Path, model: str, view: str) -> Vectors:
     sys.exit(f"{cache}: no vectors of {model}; run run_probes.py with the same folders first.")
 
 
-def standardised(layer, rows):
+def standardised(layer: Layer, rows: Mapping[str, Ints]) -> dict[str, NDArray[np.float32]]:
     """Standardised fp32 features by split."""
     train = layer[rows["train"]].astype(np.float32)
     scaler = StandardScaler().fit(train)
@@ -108,8 +115,10 @@ def standardised(layer, rows):
     }
 
 
-def scikit_learn(layer, rows, labels, spec):
-    """Test accuracy × 100."""
+def scikit_learn(
+    layer: Layer, rows: Mapping[str, Ints], labels: Mapping[str, Ints], spec: ProbeSpec
+) -> float:
+    """Test accuracy × 100 of a logistic regression."""
     features = standardised(layer, rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # It says that 100 iterations do not converge.
@@ -117,8 +126,10 @@ def scikit_learn(layer, rows, labels, spec):
     return 100 * float((model.predict(features["test"]) == labels["test"]).mean())
 
 
-def loader_loop(layer, rows, labels, spec):
-    """Test accuracy × 100."""
+def loader_loop(
+    layer: Layer, rows: Mapping[str, Ints], labels: Mapping[str, Ints], spec: ProbeSpec
+) -> float:
+    """Test accuracy × 100 of an MLP of `spec`'s size."""
     torch.manual_seed(0)
     features = {split: torch.from_numpy(x) for split, x in standardised(layer, rows).items()}
     n_classes = int(labels["train"].max()) + 1

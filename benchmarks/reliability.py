@@ -34,12 +34,14 @@ class Counts:
         self.tally: dict[str, int] = {}
         self.ends: dict[str, int] = {}
 
-    def pytest_terminal_summary(self, terminalreporter: object, config: pytest.Config) -> None:
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    ) -> None:
         """Take the counts over at the end."""
         from tallying import TALLY
 
-        self.tally = dict(config.stash[TALLY])
-        stats: dict[str, list[object]] = terminalreporter.stats  # type: ignore[attr-defined]
+        self.tally = config.stash[TALLY].copy()
+        stats = terminalreporter.stats
         self.ends = {end: len(stats.get(end, ())) for end in ("passed", "failed", "skipped")}
 
 

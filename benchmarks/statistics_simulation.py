@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ def simulate(
     difficulty = np.repeat(rng.normal(0, 0.7, n_sentences), lengths)
     rows = []
     if metric in ("nspr", "spearman", "root_accuracy", "mae", "corpus_spearman"):
-        labels: NDArray[np.generic] = rng.integers(0, 6, n).astype(np.float32)
+        labels: NDArray[Any] = rng.integers(0, 6, n).astype(np.float32)
         first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         labels[first] = 0
         for _ in range(n_systems):

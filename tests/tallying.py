@@ -4,4 +4,4 @@ from collections import Counter
 
 import pytest
 
-TALLY = pytest.StashKey[Counter]()
+TALLY = pytest.StashKey[Counter[str]]()
