@@ -200,9 +200,10 @@ class _Trainer:
         self.train, self.dev, self.head, self.loss, self.spec = train, dev, head, loss, spec
 
     def search(self, start: Parameters) -> Fit:
-        """A short fit for each strength, from the weakest up while dev loss falls at any layer.
+        """A short fit for each strength, of MLPs from the weakest up while dev loss falls anywhere.
 
-        Dev loss has one valley along the strengths, up to chance: what is past it is not tried.
+        Dev loss has one valley along the strengths, up to chance: what is past it at all layers
+        is not tried.
 
         Args:
             start: of one cell. Leading dimensions (L, 1).
@@ -212,8 +213,8 @@ class _Trainer:
         """
         spec, schedule = self.spec, _Schedule(self.spec.step, share=self.spec.search)
         grid = torch.tensor(sorted(spec.strengths), device=self.train.features.device)
-        # A parabola takes three points.
-        at_first = 3 if spec.family == "linear" else 2
+        # Linear cells cost little beside reading what they are trained on.
+        at_first = len(grid) if spec.family == "linear" else 2
         found = self.run(start, grid[:at_first].expand(len(start[0]), -1), schedule)
         for strength in grid[at_first:]:
             if not (found.dev_loss[:, -1] < found.dev_loss[:, -2]).any():
@@ -286,21 +287,27 @@ class _Trainer:
         )
 
 
+_WIDTHS = 32
+"""Batches are read in multiples of so many examples."""
+
+
 def shuffled_batches(train: Batches, order: int = 0) -> Iterator[tuple[slice, Tensor]]:
     """Batches without end, shuffled anew for each pass.
 
-    All are read as wide as the widest, since products are compiled for each shape anew.
+    Some are read a little wider than they are, since products are compiled anew for each shape.
 
     Yields:
         which examples to read, and which of those are meant (n,).
     """
     bounds = torch.tensor(train.bounds)
-    width = int(bounds.diff().max())
-    starts = bounds[:-1].clamp_max(int(bounds[-1]) - width)
-    places = starts[:, None] + torch.arange(width)
-    meant = (places >= bounds[:-1, None]) & (places < bounds[1:, None])
-    parts = [slice(start, start + width) for start in starts.tolist()]
-    meant = meant.to(train.features.device)
+    first, last, n_examples = bounds[:-1], bounds[1:], int(bounds[-1])
+    widths = ((last - first + _WIDTHS - 1) // _WIDTHS * _WIDTHS).clamp_max(n_examples)
+    starts = first.clamp_max(n_examples - widths)
+    parts = [slice(a, a + n) for a, n in zip(starts.tolist(), widths.tolist(), strict=True)]
+    meant = []
+    for part, low, high in zip(parts, first, last, strict=True):
+        places = torch.arange(part.start, part.stop)
+        meant.append(((places >= low) & (places < high)).to(train.features.device))
     generator = torch.Generator().manual_seed(order)
     while True:
         for batch in torch.randperm(len(parts), generator=generator).tolist():
