@@ -25,6 +25,9 @@ from probes.views import View
 
 Array = NDArray[Any]
 
+_FEW = 1 << 15
+"""Training examples below which schedules, which have a least number of steps, take many passes."""
+
 
 class Material:
     """What the cells of one task read: features, labels, weights.
@@ -88,9 +91,11 @@ class Material:
 
     def _streamed(self, layers: Sequence[int]) -> dict[str, Features]:
         found = self._standardised(layers)
+        # The vector of a single word is made anew nearly as fast as it is read; the mean of several
+        # is not, and few examples are read dozens of times.
         means = any((np.diff(span) > 1).any() for span in self._rows["train"])
-        # The vector of a single word is made anew about as fast as it is read.
-        if self.device.type == "cpu" and means:
+        few = len(self._order) < _FEW
+        if self.device.type == "cpu" and (means or few):
             found["train"] = Scratch(found["train"], self._vectors.folder.parent)
         return found
 

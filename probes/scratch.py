@@ -1,7 +1,7 @@
 """Features of a training set, made once and then read in every pass of training.
 
-Gathering, averaging and standardising a block takes longer than the products on it. What a pass
-reads is therefore written, rounded as products round it, to a file without a name beside the
+Where spans are averaged, or passes are many, gathering and standardising blocks takes longer than
+the products on them. What a pass reads is then written, rounded as products round it, to a file without a name beside the
 store, which is mapped and goes with the process. Main memory does not grow by it.
 """
 
