@@ -1,8 +1,9 @@
 """Features of a training set, made once and then read in every pass of training.
 
 Where spans are averaged, or passes are many, gathering and standardising blocks takes longer than
-the products on them. What a pass reads is then written, rounded as products round it, to a file without a name beside the
-store, which is mapped and goes with the process. Main memory does not grow by it.
+the products on them. What a pass reads is then written, rounded as products round it, to a file
+without a name beside the store, which is mapped and goes with the process. Main memory does not
+grow by it.
 """
 
 from __future__ import annotations
