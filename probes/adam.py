@@ -16,7 +16,7 @@ class Adam:
     """Adam (Kingma and Ba 2015, algorithm 1), updating parameters in place.
 
     Args:
-        parameters: float32, on one device.
+        parameters: float32, contiguous, on one device.
     """
 
     _BETAS = (0.9, 0.99)
@@ -29,11 +29,21 @@ class Adam:
         self._steps = [torch.zeros((), device=p.device) for p in parameters]
 
     def step(self, gradients: Sequence[Tensor], size: float) -> None:
-        """One step of a size (α of the paper) against `gradients`."""
+        """One step of a size (α of the paper) against `gradients`.
+
+        Raises:
+            ValueError: a gradient is not of its parameters' shape; the kernel would not notice.
+        """
+        for of, gradient in zip(self._parameters, gradients, strict=True):
+            if (gradient.shape, gradient.dtype) != (of.shape, of.dtype):
+                raise ValueError(
+                    f"a gradient of shape {tuple(gradient.shape)}, {gradient.dtype}, for "
+                    f"parameters of shape {tuple(of.shape)}, {of.dtype}"
+                )
         torch._foreach_add_(self._steps, 1)
         torch._fused_adam_(
             self._parameters,
-            list(gradients),
+            [gradient.contiguous() for gradient in gradients],
             self._means,
             self._squares,
             [],

@@ -400,6 +400,23 @@ def twice(batches):
     )
 
 
+@pytest.mark.parametrize(
+    "gradient", [torch.ones(2, 1), torch.ones(6), torch.ones(2, 3, dtype=torch.float64)]
+)
+def test_a_gradient_of_another_shape_or_kind_is_refused(gradient):
+    with pytest.raises(ValueError, match="for parameters of shape"):
+        Adam([torch.zeros(2, 3)]).step([gradient], 0.1)
+
+
+def test_gradients_may_be_laid_out_in_any_way():
+    gradient = torch.arange(6.0).view(3, 2)
+    one, other = torch.zeros(2, 3), torch.zeros(2, 3)
+    Adam([one]).step([gradient.T], 0.1)
+    Adam([other]).step([gradient.T.contiguous()], 0.1)
+    assert torch.equal(one, other)
+    assert one[0, 0] == 0 > one[0, 1]
+
+
 def test_losses_that_choose_the_stopping_point_may_be_rounded_and_the_reported_one_is_not(
     data, monkeypatch
 ):
