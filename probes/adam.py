@@ -1,7 +1,7 @@
 """Adam on torch's fused kernel.
 
 `torch.optim.Adam` calls the same kernel, but making one imports torch's compiler, which takes
-longer than many a fit.
+more than a second.
 """
 
 from __future__ import annotations

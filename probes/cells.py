@@ -7,7 +7,7 @@ cell r · S + s has set r and seed s; there are K = R · S.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -128,27 +128,22 @@ def best_per_seed(fitted: Fit, n_seeds: int, keep: int) -> Fit:
     )
 
 
-def side_by_side(left: Fit, right: Fit) -> Fit:
-    """Cells of the same layers (L, K) and (L, K') as one (L, K + K')."""
-    return Fit(
-        [torch.cat(pair, 1) for pair in zip(left.parameters, right.parameters, strict=True)],
-        torch.cat([left.strength, right.strength], 1),
-        torch.cat([left.stopped, right.stopped], 1),
-        torch.cat([left.dev_loss, right.dev_loss], 1),
-    )
+def side_by_side(fits: Sequence[Fit]) -> Fit:
+    """Cells of the same layers, (L, K) and (L, K') and so on, as one (L, K + K' + …)."""
+    return _together(fits, lambda parts: torch.cat(parts, 1))
 
 
 def of_seeds(fits: Sequence[Fit]) -> Fit:
     """The fits of S seeds, each of a cell per label set (L, R), as one (L, R · S)."""
+    return _together(fits, lambda parts: torch.stack(parts, 2).flatten(1, 2))
 
-    def together(parts: Sequence[Tensor]) -> Tensor:
-        return torch.stack(list(parts), 2).flatten(1, 2)
 
+def _together(fits: Sequence[Fit], join: Callable[[list[Tensor]], Tensor]) -> Fit:
     return Fit(
-        [together(parts) for parts in zip(*(f.parameters for f in fits), strict=True)],
-        together([f.strength for f in fits]),
-        together([f.stopped for f in fits]),
-        together([f.dev_loss for f in fits]),
+        [join(list(parts)) for parts in zip(*(f.parameters for f in fits), strict=True)],
+        join([f.strength for f in fits]),
+        join([f.stopped for f in fits]),
+        join([f.dev_loss for f in fits]),
     )
 
 

@@ -91,11 +91,11 @@ class Material:
 
     def _streamed(self, layers: Sequence[int]) -> dict[str, Features]:
         found = self._standardised(layers)
-        # The vector of a single word is made anew nearly as fast as it is read; the mean of several
-        # is not, and few examples are read dozens of times.
+        # The vector of a single word is made anew nearly as fast as it is read; means and
+        # projections are not, and few examples are read dozens of times.
         means = any((np.diff(span) > 1).any() for span in self._rows["train"])
-        few = len(self._order) < _FEW
-        if self.device.type == "cpu" and (means or few):
+        costly = means or self._project is not None or len(self._order) < _FEW
+        if self.device.type == "cpu" and costly:
             found["train"] = Scratch(found["train"], self._vectors.folder.parent)
         return found
 

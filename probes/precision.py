@@ -2,7 +2,8 @@
 
 Factors are rounded where the processor gains by it; sums stay float32, and so do the parameters
 themselves. That is bf16 on a CPU with instructions for it, TF32 on a GPU. It is far below the noise
-of a batch, and used for the steps of training alone: losses and predictions are computed in full.
+of a batch, and used for the steps of training and the looks at dev that choose where an MLP stops:
+the losses that are reported and predictions are computed in full.
 """
 
 from __future__ import annotations

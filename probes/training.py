@@ -220,7 +220,7 @@ class _Trainer:
             if not (found.dev_loss[:, -1] < found.dev_loss[:, -2]).any():
                 break
             more = self.run(start, strength.expand(len(start[0]), 1), schedule)
-            found = side_by_side(found, more)
+            found = side_by_side([found, more])
         return found
 
     def run(self, start: Parameters, strengths: Tensor, schedule: _Schedule, order: int = 0) -> Fit:
