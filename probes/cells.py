@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from probes.features import Features, Part
+from probes.features import Chosen, Features, Part
 from probes.heads import Head, Loss, Parameters
 from probes.precision import fast_products
 
@@ -49,6 +49,21 @@ class Batches:
     def of_cells(self, cells: slice) -> Batches:
         """The same examples with the labels and weights of some cells."""
         return replace(self, labels=self.labels[cells], weights=self.weights[cells])
+
+    def drawn(self) -> Batches:
+        """The same batches without the examples that weigh nothing in any cell."""
+        weighs = (self.weights != 0).any(0)
+        if weighs.all():
+            return self
+        before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.cumsum(0)])
+        return Batches(
+            Chosen(self.features, weighs.nonzero().flatten()),
+            self.labels[:, weighs],
+            self.weights[:, weighs],
+            self.sentences[weighs],
+            before[self.bounds].tolist(),
+            self.sets,
+        )
 
     def joined(self, n: int) -> Batches:
         """The same examples, `n` batches made one."""

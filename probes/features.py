@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,38 @@ class Part(Features):
     def _of_whole(self, part: slice) -> slice:
         start, stop, _ = part.indices(self._stop - self._start)
         return slice(self._start + start, self._start + stop)
+
+
+class Chosen(Features):
+    """Some examples of other features.
+
+    Args:
+        index: which ones, ascending. Shape (n,).
+    """
+
+    def __init__(self, whole: Features, index: Tensor) -> None:
+        self._whole, self.device = whole, whole.device
+        # Where a block starts and ends is asked for on the CPU, so that no device is waited for.
+        self._places, self._index = index.cpu(), index.to(self.device)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        n_layers, _, n_features = self._whole.shape
+        return n_layers, len(self._index), n_features
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self._read(part, self._whole.block)
+
+    def rounded(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self._read(part, self._whole.rounded)
+
+    def _read(self, part: slice, read: Callable[[slice], Tensor]) -> Tensor:
+        places = self._places[part]
+        first, last = int(places[0]), int(places[-1])
+        return read(slice(first, last + 1)).index_select(1, self._index[part] - first)
 
 
 class Streamed(Features):

@@ -9,13 +9,14 @@ from typing import Any
 
 import pandas as pd
 
+from common.collection import seldom_collected
 from common.files import published
 from common.locks import SUFFIX, locked
 from probes.config import ProbeSpec
 from probes.csv_text import csv_line
 from probes.identity import in_words
 from probes.records import Estimate, Interval, LayerResult
-from probes.results import Result, uncollected
+from probes.results import Result
 from probes.unique import unique_results
 
 INTEGERS = ("random_seed", "project")
@@ -184,7 +185,7 @@ def write_leaderboard(output: Path) -> Path:
     path = output / "leaderboard.csv"
     # Else of two runs that end at once the one that looked first might write last.
     with locked(path.with_suffix(SUFFIX)):
-        with uncollected():
+        with seldom_collected():
             rows = [row for result in unique_results(output).values() for row in _rows(result)]
         rows.sort(key=lambda row: tuple(row[name] for name in ORDER))
         with published(path) as temporary:

@@ -25,8 +25,9 @@ from probes.views import View
 
 Array = NDArray[Any]
 
-_FEW = 1 << 15
-"""Training examples below which schedules, which have a least number of steps, take many passes."""
+_PATIENCE = 10
+"""Passes over single words that take about as long as writing them to a file may; a linear fit
+alone makes fewer."""
 
 
 class Material:
@@ -91,13 +92,14 @@ class Material:
 
     def _streamed(self, layers: Sequence[int]) -> dict[str, Features]:
         found = self._standardised(layers)
-        # The vector of a single word is made anew nearly as fast as it is read; means and
-        # projections are not, and few examples are read dozens of times.
+        if self.device.type != "cpu":
+            return found
+        # The vector of a single word is made anew faster than means and projections.
         means = any((np.diff(span) > 1).any() for span in self._rows["train"])
-        costly = means or self._project is not None or len(self._order) < _FEW
-        if self.device.type == "cpu" and costly:
-            found["train"] = Scratch(found["train"], self._vectors.folder.parent)
-        return found
+        passes = 0 if means or self._project is not None else _PATIENCE
+        folder = self._vectors.folder.parent
+        train, dev = (Scratch(found[split], folder, passes) for split in ("train", "dev"))
+        return {**found, "train": train, "dev": dev}
 
     def _standardised(self, layers: Sequence[int]) -> dict[str, Features]:
         mapped = [self._vectors.layer(layer) for layer in layers]

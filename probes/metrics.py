@@ -89,6 +89,21 @@ class Gold:
         codes[codes < 0] = [len(self.classes) + names.index(name) for name in self.unseen]
         return codes
 
+    @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """What `codes` count where labels are BIO tags; the last is that of no chunk."""
+        return (*self.classes, *sorted(set(self.unseen)), "O")
+
+    @cached_property
+    def first(self) -> NDArray[np.bool_]:
+        """Which examples begin a sentence. Shape (n,)."""
+        return np.diff(self.sentence, prepend=np.nan) != 0
+
+    @cached_property
+    def chunks(self) -> Spans:
+        """The chunks that labels make where they are BIO tags."""
+        return chunk_spans(self.tags, self.codes, self.first)
+
     def indicators(self, given: Predictions) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Gold sets, and predicted ones (n, bytes), unseen labels last. Each (n, labels)."""
         assert self.sets is not None
@@ -256,12 +271,9 @@ metrics.add("micro_f1", Metric(class_parts, _micro_f1, CLASSES, percent=True))
 
 def gold_and_given_spans(gold: Gold, given: Predictions) -> tuple[Spans, Spans]:
     """The chunks that there are, and those that predictions (n,) of BIO tags make."""
-    names = np.array([*gold.classes, *sorted(set(gold.unseen)), "O"], dtype=object)
-    first = np.zeros(len(gold.labels), dtype=bool)
-    first[gold.bounds[:-1]] = True
-    wanted = chunk_spans(names[gold.codes], first)
-    found = chunk_spans(names[np.where(given < 0, len(names) - 1, given)], first)
-    return wanted, found
+    outside = len(gold.tags) - 1
+    found = chunk_spans(gold.tags, np.where(given < 0, outside, given), gold.first)
+    return gold.chunks, found
 
 
 def _span_parts(gold: Gold, given: Predictions) -> csr_array:
@@ -286,23 +298,26 @@ def _span_f1(gold: Gold, sums: Floats) -> Floats:
 metrics.add("span_f1", Metric(_span_parts, _span_f1, percent=True))
 
 
-def chunk_spans(tags: NDArray[Any], first: NDArray[np.bool_]) -> Spans:
+def chunk_spans(names: Sequence[str], tags: Ints, first: NDArray[np.bool_]) -> Spans:
     """The chunks (start, end, type) of BIO tags that run over sentences.
 
     Args:
-        tags: strings. Shape (n,).
+        names: of the tags.
+        tags: indices of names. Shape (n,).
         first: where sentences begin. Shape (n,).
     """
-    kinds = np.array([tag[2:] if tag != "O" else "" for tag in tags], dtype=object)
-    begins = np.array([tag.startswith("B-") for tag in tags], dtype=bool)
-    inside = kinds != ""
+    types = ["", *sorted({name[2:] for name in names if name != "O"})]
+    kinds = np.array([types.index("" if name == "O" else name[2:]) for name in names])[tags]
+    begins = np.array([name.startswith("B-") for name in names])[tags]
+    inside = kinds != 0
     changed = np.ones(len(tags), dtype=bool)
     changed[1:] = kinds[1:] != kinds[:-1]
     starts = inside & (begins | changed | first)
     stops = np.flatnonzero(np.append(starts | ~inside | first, True))
     where = np.flatnonzero(starts)
     ends = stops[np.searchsorted(stops, where, side="right")]
-    return set(zip(where.tolist(), ends.tolist(), kinds[where].tolist(), strict=True))
+    which = np.array(types, dtype=object)[kinds[where]]
+    return set(zip(where.tolist(), ends.tolist(), which.tolist(), strict=True))
 
 
 def _centred_ranks(values: NDArray[Any]) -> Floats:

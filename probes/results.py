@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic import Field, ValidationError
 
+from common.collection import seldom_collected
 from common.errors import UserError
 from common.files import folder_name, published
 from common.terminal import progress
@@ -220,25 +219,13 @@ def find_results(folder: Path) -> dict[Path, Result]:
     One that cannot be read is named and left out: it must not take others with it.
     """
     results = {}
-    with uncollected():
+    with seldom_collected():
         for path in sorted(folder.rglob("*-*-????????.json")):
             try:
                 results[path] = read_result(path)
             except UserError as error:
                 progress.say(f"left out {error}")
     return results
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Without garbage collection: with many records alive it takes most of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def covers(result: Result, layers: Iterable[int], n_seeds: int, quick: bool) -> bool:

@@ -24,7 +24,7 @@ def ridge(train: Batches, dev: Batches, grid: Tensor, n_seeds: int) -> Fit:
     fits = []
     for seed in range(n_seeds):
         cells = slice(seed, None, n_seeds)
-        path = _Path(train.of_cells(cells))
+        path = _Path(train.of_cells(cells).drawn())
         first = path.at(grid, slice(0, 1))
         best = mean_loss(head, loss, first, dev.of_cells(cells).of_cells(slice(0, 1))).argmin(1)
         strengths = grid.gather(1, best.cpu()[:, None])

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
+from common.collection import seldom_collected
 from common.errors import UserError
 from common.files import folder_name, require_writable
 from common.locks import SUFFIX, locked, sweep_locks
@@ -137,9 +138,10 @@ def run_models(
     require_writable(config.output)
     asked = config.model_dump(mode="json")
     models = [subject.source.name for subject in subjects]
-    with progress.recorded(
+    recorded = progress.recorded(
         config.output / RUNS, version=__version__, command=command, models=models, config=asked
-    ) as log:
+    )
+    with recorded as log, seldom_collected():
         progress.detail(f"log     {log}")
         return _run(config, source, subjects, command)
 

@@ -77,7 +77,9 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
     for place, seed in enumerate(seeds):
         # Where an MLP ends depends on the order of its batches too: each seed has its own.
         cells = slice(place, None, len(seeds))
-        trainer = _Trainer(train.of_cells(cells), dev.of_cells(cells), head, loss, spec)
+        # A bootstrap sample lacks more than a third of the sentences.
+        sample = train.of_cells(cells).drawn()
+        trainer = _Trainer(sample, dev.of_cells(cells), head, loss, spec)
         start = head.initial(n_layers, [seed] * n_sets, n_features, max(1, n_outputs))
         fits.append(trainer.run(start, strengths, _Schedule(spec.step, checks=spec.checks), seed))
     return of_seeds(fits)
@@ -301,7 +303,9 @@ def shuffled_batches(train: Batches, order: int = 0) -> Iterator[tuple[slice, Te
     """
     bounds = torch.tensor(train.bounds)
     first, last, n_examples = bounds[:-1], bounds[1:], int(bounds[-1])
-    widths = ((last - first + _WIDTHS - 1) // _WIDTHS * _WIDTHS).clamp_max(n_examples)
+    # A batch of which a bootstrap sample has nothing is read as well, and none of it meant.
+    widths = ((last - first).clamp_min(1) + _WIDTHS - 1) // _WIDTHS * _WIDTHS
+    widths.clamp_max_(n_examples)
     starts = first.clamp_max(n_examples - widths)
     parts = [slice(a, a + n) for a, n in zip(starts.tolist(), widths.tolist(), strict=True)]
     meant = []

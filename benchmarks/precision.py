@@ -1,0 +1,88 @@
+"""Do probe scores move when a model computes in a narrower type, and is it faster?
+
+    python benchmarks/precision.py --dtype bfloat16 --corpus ewt --data-dir DIR --cache-dir CACHE
+
+Fits linear probes to the vectors of both, those in float32 first. A score counts as moved if it
+differs by more than 0.1 point and the number of test examples that are right by more than two.
+Prints a table; the seconds of encoding are those of views that the cache did not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from common.places import default_cache, default_data_dir
+from probes import run_probes
+from probes.results import Result, find_results
+from probes.stored import read_arrays
+
+POINTS, EXAMPLES = 0.1, 2
+
+Found = dict[str, tuple[Result, np.ndarray]]
+"""By task: a result, and which predictions of seed 0 are right, (layers, n)."""
+
+
+def found(options: argparse.Namespace, dtype: str, output: Path) -> Found:
+    """Results in one precision."""
+    run_probes(
+        options.model,
+        corpus=options.corpus,
+        tasks=options.tasks,
+        probes="linear",
+        quick=True,
+        dtype=dtype,
+        device=options.device,
+        limit=options.limit,
+        data_dir=options.data_dir,
+        cache_dir=options.cache_dir,
+        output=output,
+        offline=options.offline,
+    )
+    results: Found = {}
+    for path, result in find_results(output).items():
+        arrays = read_arrays(path)
+        results[result.task.name] = result, arrays["predicted"][:, 0] == arrays["gold"]
+    return results
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--corpus", default="ewt")
+    parser.add_argument("--tasks", type=lambda text: tuple(text.split(",")), default=())
+    parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float16"))
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--data-dir", type=Path, default=default_data_dir())
+    parser.add_argument("--cache-dir", type=Path, default=default_cache())
+    parser.add_argument("--offline", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        wide = found(options, "float32", Path(folder) / "float32")
+        narrow = found(options, options.dtype, Path(folder) / options.dtype)
+    print(f"{options.model}, {options.corpus}, linear, {options.dtype} less float32, by layer")
+    print("| task | test examples | points | examples right | layers moved |")
+    print("| --- | ---: | --- | --- | ---: |")
+    for task, (result, right) in wide.items():
+        other, right_there = narrow[task]
+        pairs = zip(result.layers, other.layers, strict=True)
+        points = [100 * (other.score(b) - result.score(a)) for a, b in pairs]
+        counts = (right_there.sum(1) - right.sum(1)).tolist()
+        if result.task.kind == "regression":
+            counts = [np.inf] * len(points)
+        moved = sum(
+            abs(p) > POINTS and abs(n) > EXAMPLES for p, n in zip(points, counts, strict=True)
+        )
+        print(
+            f"| {task} | {right.shape[1]:,} | {' '.join(f'{p:+.2f}' for p in points)} "
+            f"| {' '.join(f'{n:+}' for n in counts)} | {moved} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
