@@ -14,15 +14,17 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.places import default_cache, default_data_dir
 from probes import run_probes
+from probes.records import LayerResult
 from probes.results import Result, find_results
 from probes.stored import read_arrays
 
 POINTS, EXAMPLES = 0.1, 2
 
-Found = dict[str, tuple[Result, np.ndarray]]
+Found = dict[str, tuple[Result, NDArray[np.bool_]]]
 """By task: a result, and which predictions of seed 0 are right, (layers, n)."""
 
 
@@ -32,7 +34,7 @@ def found(options: argparse.Namespace, dtype: str, output: Path) -> Found:
         options.model,
         corpus=options.corpus,
         tasks=options.tasks,
-        probes="linear",
+        probes=("linear",),
         quick=True,
         dtype=dtype,
         device=options.device,
@@ -47,6 +49,12 @@ def found(options: argparse.Namespace, dtype: str, output: Path) -> Found:
         arrays = read_arrays(path)
         results[result.task.name] = result, arrays["predicted"][:, 0] == arrays["gold"]
     return results
+
+
+def headline(result: Result, layer: LayerResult) -> float:
+    """A score; not a number where it is undefined."""
+    score = result.score(layer)
+    return float("nan") if score is None else score
 
 
 def main() -> None:
@@ -71,16 +79,17 @@ def main() -> None:
     for task, (result, right) in wide.items():
         other, right_there = narrow[task]
         pairs = zip(result.layers, other.layers, strict=True)
-        points = [100 * (other.score(b) - result.score(a)) for a, b in pairs]
-        counts = (right_there.sum(1) - right.sum(1)).tolist()
+        points = [100 * (headline(other, b) - headline(result, a)) for a, b in pairs]
+        counts = (right_there.sum(1) - right.sum(1)).astype(float)
+        shown = " ".join(f"{n:+.0f}" for n in counts)
         if result.task.kind == "regression":
-            counts = [np.inf] * len(points)
+            counts[:], shown = np.inf, ""
         moved = sum(
             abs(p) > POINTS and abs(n) > EXAMPLES for p, n in zip(points, counts, strict=True)
         )
         print(
             f"| {task} | {right.shape[1]:,} | {' '.join(f'{p:+.2f}' for p in points)} "
-            f"| {' '.join(f'{n:+}' for n in counts)} | {moved} |"
+            f"| {shown} | {moved} |"
         )
 
 

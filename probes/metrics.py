@@ -9,7 +9,7 @@ prediction is the set itself, one bit per class.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -97,7 +97,7 @@ class Gold:
     @cached_property
     def first(self) -> NDArray[np.bool_]:
         """Which examples begin a sentence. Shape (n,)."""
-        return np.diff(self.sentence, prepend=np.nan) != 0
+        return np.asarray(np.diff(self.sentence, prepend=np.nan) != 0)
 
     @cached_property
     def chunks(self) -> Spans:

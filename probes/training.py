@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from probes.adam import Adam
-from probes.allocator import kept_memory
+from probes.allocator import give_back, kept_memory
 from probes.cells import (
     Batches,
     Fit,
@@ -266,6 +266,7 @@ class _Trainer:
             adam.step(gradients, schedule.step * (1 - step / n_steps) ** schedule.decay)
             if step in check_at:
                 best = self._keep_best(best, parameters, step / n_steps, rounded=checks > 1)
+                give_back()
         if self.dev is None or checks == 1:
             return best
         return replace(best, dev_loss=mean_loss(self.head, self.loss, best.parameters, self.dev))

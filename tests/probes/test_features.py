@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.preprocessing import StandardScaler
 
-from probes.features import Streamed, gather, mapped_tensor, standard_scale
+from probes.features import Chosen, Held, Streamed, gather, mapped_tensor, standard_scale
 
 
 def gathered(vectors, spans):
@@ -51,6 +51,16 @@ def test_blocks_do_not_change_what_is_read(vectors, monkeypatch):
     n = parts.shape[1]
     blocks = [parts.block(slice(i, i + 13)) for i in range(0, n, 13)]
     torch.testing.assert_close(torch.cat(blocks, 1), whole)
+
+
+def test_chosen_examples_are_those_of_the_whole():
+    whole = Held(torch.randn(2, 30, 3))
+    index = torch.tensor([0, 1, 4, 9, 10, 11, 29])
+    chosen = Chosen(whole, index)
+    assert chosen.shape == (2, 7, 3)
+    for part in (slice(0, 2), slice(2, 7), slice(None)):
+        assert torch.equal(chosen.block(part), whole.values[:, index[part]])
+        assert torch.equal(chosen.rounded(part), whole.rounded(slice(None))[:, index[part]])
 
 
 def test_standardised_features_are_scikit_learns(monkeypatch):

@@ -14,7 +14,7 @@ from probes.config import PROBES
 from probes.features import Held
 from probes.heads import MLP, CrossEntropy, Linear, SquaredError
 from probes.memory import group_layers
-from probes.training import _between, _Trainer, fit, fit_given, predict, shuffled_batches
+from probes.training import _between, _Schedule, _Trainer, fit, fit_given, predict, shuffled_batches
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 
@@ -392,6 +392,43 @@ def test_seeds_of_an_mlp_have_orders_of_their_own_and_do_not_meet(data):
     for one, two in zip(alone.parameters, both.parameters, strict=True):
         torch.testing.assert_close(one[:, 0], two[:, 0])
         assert not torch.allclose(two[:, 0], two[:, 1], atol=1e-3)
+
+
+def test_what_a_sample_lacks_is_not_read_and_makes_no_difference(data, monkeypatch):
+    train, dev = twice(data[0]), twice(data[1])
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
+    lean = fit(train, dev, N_CLASSES, spec, [0, 3])
+    counts = bootstrap_weights(train.sentences, 3)
+    sample = replace(data[0], weights=counts[None]).drawn()
+    assert 0.55 < sample.features.shape[1] / len(counts) < 0.7
+    assert torch.equal(sample.features.block(slice(None)), train.features.values[:, counts > 0])
+    assert torch.equal(sample.sentences, train.sentences[counts > 0])
+    ends = [int((counts[:bound] > 0).sum()) for bound in train.bounds]
+    assert sample.bounds == ends
+    monkeypatch.setattr(Batches, "drawn", lambda self: self)
+    whole = fit(train, dev, N_CLASSES, spec, [0, 3])
+    for one, two in zip(lean.parameters, whole.parameters, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)
+
+
+def test_a_batch_of_which_a_sample_has_nothing_changes_nothing():
+    train, dev = make(100, 1), make(50, 2)
+    weights = torch.cat([torch.zeros(50), torch.ones(50)])[None]
+    train = replace(train, weights=weights, bounds=[0, 50, 100])
+    assert train.drawn().bounds == [0, 0, 50]
+    parts = list(islice(shuffled_batches(train.drawn()), 2))
+    assert sorted(int(meant.sum()) for _, meant in parts) == [0, 50]
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
+    head, loss = MLP(8), CrossEntropy()
+    start = head.initial(N_LAYERS, [0], N_FEATURES, N_CLASSES)
+    lean, whole = (
+        _Trainer(batches, dev, head, loss, spec).run(
+            start, torch.full((N_LAYERS, 1), 1e-3), _Schedule(spec.step)
+        )
+        for batches in (train.drawn(), train)
+    )
+    for one, two in zip(lean.parameters, whole.parameters, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)
 
 
 def twice(batches):
