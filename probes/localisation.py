@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from probes.metrics import Floats, Gold, metrics
 from probes.records import Estimate, Localisation, MixResult
@@ -90,7 +90,7 @@ def over_seeds(values: Floats, most: float) -> Estimate:
     if not n_others:
         return Estimate(value=value, interval=None, missing=ONE_SEED)
     error = np.sqrt(((values[1:] - value) ** 2).mean())
-    half = float(student.ppf((1 + LEVEL) / 2, n_others) * error)
+    half = float(stdtrit(n_others, (1 + LEVEL) / 2) * error)
     return Estimate(value=value, interval=(max(0.0, value - half), min(most, value + half)))
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
-from scipy.stats import rankdata
 
 from common.registry import Registry
 from probes.alignment import Ints
@@ -321,6 +320,9 @@ def chunk_spans(names: Sequence[str], tags: Ints, first: NDArray[np.bool_]) -> S
 
 
 def _centred_ranks(values: NDArray[Any]) -> Floats:
+    # Imported only here: it takes half a second, which a run that computes nothing has no use for.
+    from scipy.stats import rankdata
+
     ranks: Floats = np.asarray(rankdata(values, axis=-1), dtype=np.float64)
     ranks -= ranks.mean(-1, keepdims=True)
     return ranks

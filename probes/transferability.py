@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from probes.metrics import Floats
 
@@ -32,6 +31,8 @@ class Agreement(NamedTuple):
 
 def layer_ranks(scores: Floats) -> Floats:
     """Ranks over the last axis, 1 for the highest score; ties share their mean rank."""
+    from scipy.stats import rankdata  # slow to import, and most runs rank nothing
+
     ranks: Floats = np.asarray(rankdata(-scores, axis=-1), dtype=np.float64)
     return ranks
 
@@ -54,7 +55,7 @@ def ranks(table: pd.DataFrame) -> pd.DataFrame:
     tasks, _ = complete(table)
     if not tasks:
         return table[[]]
-    found = pd.DataFrame({t: layer_ranks(table[t].to_numpy()) for t in tasks}, index=table.index)
+    found = table[tasks].rank(ascending=False)
     return found.assign(**{"mean rank": found.mean(axis=1)})
 
 
@@ -63,7 +64,7 @@ def agreements(table: pd.DataFrame) -> list[Agreement]:
     found = []
     for task, other in combinations(table.columns, 2):
         both = table[[task, other]].dropna()
-        x, y = (layer_ranks(both[name].to_numpy()) for name in both)
+        x, y = both.rank().to_numpy().T
         varied = len(both) > 1 and x.std() > 0 and y.std() > 0
         rho = float(np.corrcoef(x, y)[0, 1]) if varied else None
         found.append(Agreement(str(task), str(other), rho, len(both)))
