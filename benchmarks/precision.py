@@ -20,7 +20,7 @@ from common.places import default_cache, default_data_dir
 from probes import run_probes
 from probes.records import LayerResult
 from probes.results import Result, find_results
-from probes.stored import read_arrays
+from probes.stored import gold_of, read_arrays
 
 POINTS, EXAMPLES = 0.1, 2
 
@@ -47,7 +47,9 @@ def found(options: argparse.Namespace, dtype: str, output: Path) -> Found:
     results: Found = {}
     for path, result in find_results(output).items():
         arrays = read_arrays(path)
-        results[result.task.name] = result, arrays["predicted"][:, 0] == arrays["gold"]
+        gold = gold_of(result, arrays)
+        right = np.stack([gold.right(layer[0]) for layer in arrays["predicted"]])
+        results[result.task.name] = result, right
     return results
 
 

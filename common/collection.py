@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_THRESHOLDS = (100_000, 50, 100)
+_THRESHOLDS = (100_000, 10, 10)
 
 
 @contextmanager
@@ -14,7 +14,7 @@ def seldom_collected() -> Iterator[None]:
     """Collect garbage rarely inside.
 
     With a corpus or many records alive, looking for cycles after every 700 new objects takes a
-    quarter of the time and more. Cycles are still found, so that a model is let go of.
+    quarter of the time and more. Cycles are still found, if later.
     """
     before = gc.get_threshold()
     gc.set_threshold(*_THRESHOLDS)

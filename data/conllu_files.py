@@ -97,10 +97,7 @@ def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
             empty = [bool(column.strip()) for column in columns].index(False) + 1
             raise UserError(f"{path}, line {first + i}: column {empty} is empty; write _ for none.")
     try:
-        # The parser takes two spaces for a tab.
-        text = re.sub(" {2,}", " ", "\n".join(lines))
-        (tokens,) = conllu.parse(text, field_parsers=_AS_THEY_ARE)
-        return tokens
+        return _tokens("\n".join(lines))
     except _BROKEN as error:
         number = next((first + i for i, line in enumerate(lines) if not _sound(line)), first)
         why = " ".join(str(error).split())
@@ -109,10 +106,16 @@ def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
         )
 
 
+def _tokens(text: str) -> conllu.TokenList:
+    # The parser takes two spaces for a tab.
+    (tokens,) = conllu.parse(re.sub(" {2,}", " ", text), field_parsers=_AS_THEY_ARE)
+    return tokens
+
+
 def _sound(line: str) -> bool:
     """Whether a line can be parsed when it stands alone."""
     try:
-        conllu.parse(line)
+        _tokens(line)
     except _BROKEN:
         return False
     return True

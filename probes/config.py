@@ -125,7 +125,7 @@ class RunConfig(Frozen):
     cache_dir: Path = Field(default_factory=default_cache)
     device: str = "auto"
     dtype: DType = "float32"
-    """Of the forward pass; "auto" is float32, until something else has been shown to be as good."""
+    """Of the forward pass; "auto" is float32: narrower types move scores (docs/performance.md)."""
     batch_tokens: int | None = Field(default=None, ge=1)
     """None for what a short measurement finds fastest."""
     limit: int | None = Field(default=None, ge=1)

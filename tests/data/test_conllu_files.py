@@ -111,6 +111,16 @@ def test_spaces_are_no_tabs_and_comments_at_the_end_no_sentence(tmp_path):
     assert sentence.upos[5] == "NOUN"
 
 
+def test_enhanced_dependencies_are_not_read_nor_blamed_for_another_line(tmp_path):
+    odd = SOUND.replace("\tnsubj\t_", "\tnsubj\t5-3:x")
+    assert odd != SOUND
+    assert list(read_conllu(write(tmp_path, odd), "en")) == list(
+        read_conllu(write(tmp_path, SOUND), "en")
+    )
+    with pytest.raises(UserError, match="line 7: not valid CoNLL-U"):
+        list(read_conllu(write(tmp_path, odd.replace("\t0\troot", "\tnone\troot")), "en"))
+
+
 def test_documents_begin_where_the_file_says(tmp_path):
     second, third = (SOUND.replace("a-1", name) for name in ("b-1", "b-2"))
     text = "# newdoc id = d\n" + SOUND + "# newdoc\n" + second + third

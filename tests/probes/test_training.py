@@ -405,8 +405,10 @@ def test_what_a_sample_lacks_is_not_read_and_makes_no_difference(data, monkeypat
     assert torch.equal(sample.sentences, train.sentences[counts > 0])
     ends = [int((counts[:bound] > 0).sum()) for bound in train.bounds]
     assert sample.bounds == ends
-    monkeypatch.setattr(Batches, "drawn", lambda self: self)
+    asked = []
+    monkeypatch.setattr(Batches, "drawn", lambda self: asked.append(self.weights) or self)
     whole = fit(train, dev, N_CLASSES, spec, [0, 3])
+    assert torch.equal(torch.cat(asked), torch.stack([torch.ones_like(counts), counts]))
     for one, two in zip(lean.parameters, whole.parameters, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)
 
