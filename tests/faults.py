@@ -122,6 +122,8 @@ def child(task, answer):
         resource.setrlimit(resource.RLIMIT_AS, (int(used) * 1024 + task["more_memory"],) * 2)
     from probes.cli import main
 
+    # A shell without job control starts what it puts in the background with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     events = Events(task.get("kill_at"))
     if task.get("watch", True):
         events.watch()
