@@ -28,7 +28,7 @@ _COLUMNS = 10
 _BROKEN = (ParseException, ValueError, KeyError, TypeError, IndexError, AttributeError)
 """What the parser raises on text that is not CoNLL-U."""
 _AS_THEY_ARE: dict[str, Any] = {"deps": lambda columns, i: columns[i]}
-"""Columns that nothing here reads; the parser would take a sixth of its time for them."""
+"""Columns that nothing here reads, left as they stand."""
 
 
 def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
