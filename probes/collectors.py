@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Protocol
 
 import torch
 
+from probes.transfers import to_device
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -78,19 +80,19 @@ class WordVectors:
 
         Each layer stays on the device where it was computed.
         """
+        plan = (rows.position, rows.offset, rows.weight, rows.word)
+        plans: dict[torch.device, list[torch.Tensor]] = {}
         for layer, hidden in enumerate(layer_states(output)):
             flat = hidden.reshape(-1, hidden.shape[-1]).float()
-            device = flat.device
+            if flat.device not in plans:
+                plans[flat.device] = [to_device(part, flat.device) for part in plan]
+            position, offset, weight, word = plans[flat.device]
             pooled = torch.nn.functional.embedding_bag(
-                rows.position.to(device),
-                flat,
-                rows.offset.to(device),
-                mode="sum",
-                per_sample_weights=rows.weight.to(device),
+                position, flat, offset, mode="sum", per_sample_weights=weight
             )
             if layer == len(self.vectors):
                 self.vectors.append(flat.new_zeros(self._n_words, flat.shape[-1]))
-            self.vectors[layer].index_add_(0, rows.word.to(device), pooled)
+            self.vectors[layer].index_add_(0, word, pooled)
 
     def finish(self) -> None:
         """See `Collector`."""

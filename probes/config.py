@@ -47,8 +47,8 @@ class ProbeSpec(Frozen):
     search: float
     """Length of the search, as a share of the full fit."""
     step: float
-    """Adam's step at the start; it falls to 0 quadratically. A linear probe's full fit starts from
-    the best of the search with half the step, which falls linearly."""
+    """Adam's step at the start; it falls to 0 linearly. A linear probe's full fit starts from the
+    best of the search with half the step."""
     passes: int
     """Passes over the training set in a full fit."""
     min_steps: int
@@ -64,7 +64,7 @@ PROBES: dict[str, ProbeSpec] = {
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
         # On small corpora a shorter search finds weak penalties best.
-        search=0.5,
+        search=1 / 3,
         step=0.02,
         passes=6,
         min_steps=2400,
@@ -77,9 +77,9 @@ PROBES: dict[str, ProbeSpec] = {
         refinement=(1.0,),
         # A shorter search finds strong penalties best, which they are not in the full fit.
         search=0.5,
-        step=0.002,
-        passes=6,
-        min_steps=600,
+        step=0.0025,
+        passes=4,
+        min_steps=400,
         checks=12,
     ),
 }

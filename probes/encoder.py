@@ -37,6 +37,7 @@ from probes.loading import (
     usable_window,
 )
 from probes.models import ModelRecord, ModelSource
+from probes.transfers import to_device
 from probes.views import Text
 
 
@@ -144,8 +145,8 @@ class Encoder:
         # Segment ids are left out: every model that has them takes 0 throughout.
         with torch.inference_mode():
             return self.model(
-                input_ids=ids.to(self.device),
-                attention_mask=mask.to(self.device),
+                input_ids=to_device(ids, self.device),
+                attention_mask=to_device(mask, self.device),
                 **self._arguments,
                 **arguments,
             )

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from probes.alignment import Ints
 from probes.precision import product_dtype
+from probes.transfers import host_empty, to_device
 
 _CACHED_ROWS = 1 << 11
 """Rows that are read, averaged and standardised while they are in the processor's cache."""
@@ -158,7 +159,7 @@ class Streamed(Features):
     def _made(self, part: slice, dtype: torch.dtype) -> Tensor:
         n_layers, n_examples, n_features = self.shape
         start, stop, _ = part.indices(n_examples)
-        out = torch.empty(n_layers, stop - start, n_features, dtype=dtype)
+        out = host_empty(n_layers, stop - start, n_features, dtype=dtype, device=self.device)
         rows = torch.empty(min(stop - start, _CACHED_ROWS), n_features)
         for layer, vectors in enumerate(self._layers):
             for first in range(start, stop, _CACHED_ROWS):
@@ -167,7 +168,7 @@ class Streamed(Features):
                 gather(vectors, [span[first:last] for span in self._spans], here)
                 here.sub_(self._mean[layer]).mul_(self._scale[layer])
                 out[layer, first - start : last - start] = here
-        return out.to(self.device)
+        return to_device(out, self.device)
 
 
 def mapped_tensor(vectors: NDArray[np.floating[Any]]) -> Tensor:

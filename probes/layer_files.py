@@ -21,6 +21,7 @@ import torch
 from common.files import published
 from probes.config import Frozen
 from probes.store import checksum, layer_name
+from probes.transfers import ToHost
 
 JOURNAL = "journal.json"
 
@@ -74,7 +75,7 @@ class _Stored:
 
     def __init__(self, vectors: torch.Tensor, storage: torch.dtype) -> None:
         low, high = torch.aminmax(vectors)
-        self.largest, self.vectors = torch.maximum(-low, high), vectors.to(storage)
+        self._sent = ToHost(torch.maximum(-low, high), vectors.to(storage))
 
     def content(self, layer: int, batch: int) -> Any:
         """The bytes, in host memory.
@@ -83,13 +84,14 @@ class _Stored:
             NotFiniteError: a value is not finite.
             OutOfRangeError: one is too large for the storage type.
         """
-        largest = float(self.largest)
+        peak, vectors = self._sent.wait()
+        largest = float(peak)
         if not np.isfinite(largest):
-            odd = self.vectors.isnan() if np.isnan(largest) else self.vectors.isinf()
+            odd = vectors.isnan() if np.isnan(largest) else vectors.isinf()
             raise NotFiniteError(layer, batch, int(odd.any(dim=1).nonzero()[0]))
-        if self.vectors.dtype == torch.float16 and largest > _FP16_MAX:
+        if vectors.dtype == torch.float16 and largest > _FP16_MAX:
             raise OutOfRangeError(f"layer {layer} reaches {largest:.0f}, beyond fp16's range")
-        return self.vectors.cpu().numpy().reshape(-1).view(np.uint8)
+        return vectors.numpy().reshape(-1).view(np.uint8)
 
 
 class LayerFiles:

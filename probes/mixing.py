@@ -38,7 +38,7 @@ _MIN_STEPS = 600
 """Length of the schedule: mixes settle long before the probes on them do."""
 
 _STEP = 0.06
-"""Adam's step for a at the start; it falls to 0 quadratically, as the probe's does."""
+"""Adam's step for a at the start; it falls to 0 quadratically, and so does the probe's here."""
 
 
 class Mixed(Features):

@@ -32,7 +32,7 @@ from probes.records import (
 )
 
 SCHEMA_VERSION = 4
-NUMERICS_VERSION = 5
+NUMERICS_VERSION = 6
 """Part of every key: raise it when the same inputs would give other scores."""
 
 ALPHA = 0.05

@@ -103,7 +103,8 @@ def fit_given(
     start = head.initial(n_layers, seeds * n_sets, n_features, n_outputs)
     # A short schedule is not to spend its steps on how frequent the labels are.
     start[-1] = loss.prior(train.labels, train.weights, n_outputs).expand(n_layers, -1, -1)
-    schedule = _Schedule(spec.step)
+    # Without dev to stop by, the end is to be quiet.
+    schedule = _Schedule(spec.step, decay=2)
     return _Trainer(train, None, head, loss, spec).run(start, strengths, schedule).parameters
 
 
@@ -182,7 +183,7 @@ class _Schedule:
     """
 
     step: float
-    decay: int = 2
+    decay: int = 1
     share: float = 1.0
     checks: int = 1
     join: int = 1
@@ -190,7 +191,7 @@ class _Schedule:
 
 def _near_the_end(spec: ProbeSpec) -> _Schedule:
     """For a convex fit that starts near the end: steps that do not leave it again."""
-    return _Schedule(spec.step / 2, decay=1, join=2)
+    return _Schedule(spec.step / 2, join=2)
 
 
 class _Trainer:
