@@ -55,7 +55,7 @@ class Batches:
         weighs = (self.weights != 0).any(0)
         if weighs.all():
             return self
-        before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.cumsum(0)])
+        before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.cumsum(0)]).cpu()
         return Batches(
             Chosen(self.features, weighs.nonzero().flatten()),
             self.labels[:, weighs],
