@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	$(BIN)/python run_probes.py --model all-MiniLM-L6-v2 --offline
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

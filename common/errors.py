@@ -22,6 +22,8 @@ _NO_MEMORY = (
     "can't allocate memory",
     "can't start new thread",
     "failed to map segment",
+    "invalid buffer size",  # Metal's
+    "_status_alloc_failed",  # cuBLAS'
 )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
+from common.errors import out_of_memory
 from probes.alignment import Pieces
 from probes.encoder import Encoder
 
@@ -73,7 +73,9 @@ def measured_batch_tokens(encoder: Encoder, pieces: Sequence[Pieces]) -> int:
                 if kind != "cpu" and attempt == 0:
                     encoder.seconds(max(1, size // longest), longest)
                 found = encoder.seconds(rows, typical) / (rows * typical)
-            except torch.OutOfMemoryError:
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
                 break
             seconds[size] = min(found, seconds.get(size, found))
     return min(seconds, key=seconds.__getitem__, default=UNMEASURED.get(kind, 4096))

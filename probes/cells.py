@@ -172,12 +172,12 @@ def mean_loss(
     """
     features = data.features
     total = torch.zeros(parameters[0].shape[:2], device=features.device)
-    with fast_products() if rounded else nullcontext():
-        for part in blocks(features.shape[1]):
-            x = features.rounded(part) if rounded else features.block(part)
-            parameters = [p.to(x.dtype) for p in parameters]  # a copy at the first block alone
+    for part in blocks(features.shape[1]):
+        x = features.rounded(part) if rounded else features.block(part)
+        parameters = [p.to(x.dtype) for p in parameters]  # a copy at the first block alone
+        with fast_products() if rounded else nullcontext():
             outputs = head.outputs(parameters, x).float()
-            total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
+        total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
     return total / data.weights.sum(1)
 
 

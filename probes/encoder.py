@@ -193,13 +193,13 @@ class Encoder:
             kept = sum(texts[i].keep[1] - texts[i].keep[0] for i in batch)
             while True:
                 collector.start(batch, kept)
-                widest, n_rows = 0, 0
+                widest, n_rows, output = 0, 0, None
                 try:
                     for rows in self._rows(texts, pieces, batch, pooling, batch_tokens):
                         n_rows, widest = rows.ids.shape[0], rows.ids.numel()
                         output = self._forward(rows.ids, rows.mask, collector.model_arguments)
                         collector.add(rows, output)
-                        del output
+                        output = None
                     break
                 except (MemoryError, RuntimeError) as error:
                     if not out_of_memory(error):
@@ -212,7 +212,7 @@ class Encoder:
                             "same command goes on from there."
                         ) from error
                 # Outside the handler, where the error no longer holds on to tensors.
-                batch_tokens = widest // 2
+                batch_tokens, output = widest // 2, None
                 if self.device.type == "cuda":
                     torch.cuda.empty_cache()
                 progress.say(

@@ -33,6 +33,7 @@ from probes.layer_files import (
     layer_files,
     read_journal,
 )
+from probes.precision import exact_products
 from probes.store import (
     FORMAT,
     MANIFEST,
@@ -50,6 +51,7 @@ _KEEP_FOR = 32
 """Batches after which freed memory goes back to the system."""
 
 
+@exact_products()
 def open_or_encode(
     cache: Path,
     key: StoreKey,

@@ -64,6 +64,15 @@ class Held(Features):
         return self.values[:, part]
 
 
+def held(features: Features) -> Held:
+    """All examples in the device's memory, brought there block by block."""
+    values = torch.empty(features.shape, device=features.device)
+    for first in range(0, features.shape[1], _CACHED_ROWS):
+        part = slice(first, first + _CACHED_ROWS)
+        values[:, part] = features.block(part)
+    return Held(values)
+
+
 class Part(Features):
     """Consecutive examples of other features."""
 

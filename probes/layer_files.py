@@ -111,8 +111,9 @@ class LayerFiles:
             NotFiniteError: a value of the batch before is not finite.
             OutOfRangeError: one is too large for the storage type.
         """
-        stored = [_Stored(vectors, self._storage) for vectors in layers]
         self.wait()
+        # Not sooner: two batches would be in memory.
+        stored = [_Stored(vectors, self._storage) for vectors in layers]
         self._pending = self._thread.submit(self._write, stored)
 
     def wait(self) -> None:

@@ -15,7 +15,7 @@ from probes.cells import Batches, batch_bounds
 from probes.config import ProbeSpec
 from probes.controls import control_labels, has_types
 from probes.examples import Examples
-from probes.features import Features, Held, Streamed, mapped_tensor, standard_scale
+from probes.features import Features, Streamed, held, mapped_tensor, standard_scale
 from probes.memory import group_layers
 from probes.projection import projected
 from probes.scoring import Scorer
@@ -84,7 +84,7 @@ class Material:
         """Standardised features of some layers, by split; train in the order of training."""
         if hold:
             found = self._standardised(layers)
-            return {split: Held(features.block(slice(None))) for split, features in found.items()}
+            return {split: held(features) for split, features in found.items()}
         key = hashlib.sha256(repr((list(layers), self._project, self.device)).encode())
         for spans in map(np.stack, self._rows.values()):
             key.update(repr(spans.shape).encode() + spans.tobytes())

@@ -17,6 +17,9 @@ from probes.config import ProbeSpec
 _SHARE = 0.25
 """Of what is free, if no budget is given."""
 
+_METAL = 1 << 32
+"""Bytes that no tensor may reach for Metal's kernels."""
+
 _READ = 2 * BATCH + EVALUATION
 """Examples that lie in memory at once: of the largest step, and of an evaluation."""
 
@@ -24,7 +27,9 @@ _READ = 2 * BATCH + EVALUATION
 def available(device: torch.device) -> int:
     """Bytes that training may take on `device` unless it is told: a share of what is free."""
     if device.type == "cuda":
-        return int(_SHARE * torch.cuda.mem_get_info(device)[0])
+        # What torch keeps for reuse is free too.
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(_SHARE * (torch.cuda.mem_get_info(device)[0] + kept))
     return int(_SHARE * free_memory())
 
 
@@ -110,4 +115,7 @@ def group_layers(
     working = 4 * (6 * parameters + 2 * _READ * n_features + 3 * cells * units * _READ)
     holding = 4 * n_features * n_examples
     hold = device.type != "cpu" and working + holding <= memory
+    if device.type == "mps" and hold:
+        hold = holding < _METAL
+        memory = min(memory, _METAL // holding * (working + holding)) if hold else memory
     return max(1, memory // (working + hold * holding)), hold

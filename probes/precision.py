@@ -23,8 +23,26 @@ def product_dtype(device: torch.device) -> torch.dtype:
 @contextmanager
 def fast_products() -> Iterator[None]:
     """Let float32 products be TF32 on a GPU."""
+    with _products("high"):
+        yield
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Compute float32 products in full, whatever the process or its environment has set."""
+    convolutions = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        with _products("highest"):
+            yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = convolutions
+
+
+@contextmanager
+def _products(precision: str) -> Iterator[None]:
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
+    torch.set_float32_matmul_precision(precision)
     try:
         yield
     finally:

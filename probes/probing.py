@@ -22,6 +22,7 @@ from probes.description_length import block_ends, code_record, online_code, with
 from probes.examples import Examples
 from probes.material import Material
 from probes.memory import available, block_bytes, telling
+from probes.precision import exact_products
 from probes.records import (
     Cell,
     CodeRecord,
@@ -62,6 +63,7 @@ class Outcome:
     seconds: dict[str, float]
 
 
+@exact_products()
 def probe(
     examples: Examples,
     view: View,
@@ -77,7 +79,7 @@ def probe(
 ) -> Outcome:
     """Fit and score one task with one probe family at `layers`.
 
-    Layers are taken in groups that fit in memory; no number depends on the grouping.
+    Layers are taken in groups that fit in memory; beyond rounding no number depends on them.
 
     Args:
         memory: bytes to stay below; a share of what is free if not given.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -62,19 +64,23 @@ class _Path:
 def _moments(train: Batches) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Weighted means of x (L, H) and y (R,), and sums of xxᵀ (L, H, H) and yx (L, R, H).
 
-    In float64 on the CPU; each block is summed in float32 where the features lie.
+    In float64; each block is summed in float32 where the features lie.
     """
     n_layers, n_examples, n_features = train.features.shape
     sample, labels = train.weights[0], train.labels
-    sum_x = torch.zeros(n_layers, n_features, dtype=torch.float64)
-    cross = torch.zeros(n_layers, len(labels), n_features, dtype=torch.float64)
-    gram = torch.zeros(n_layers, n_features, n_features, dtype=torch.float64)
+    device = train.features.device
+    # Sums are as large as a model's weights: they leave only devices that have no float64.
+    where = device if device.type == "cuda" else torch.device("cpu")
+    zeros = partial(torch.zeros, dtype=torch.float64, device=where)
+    sum_x = zeros(n_layers, n_features)
+    cross = zeros(n_layers, len(labels), n_features)
+    gram = zeros(n_layers, n_features, n_features)
     for part in blocks(n_examples):
         x, weight = train.features.block(part), sample[part]
         weighted = x * weight[:, None]
-        sum_x += weighted.sum(1).cpu()
-        cross += (labels[:, part] @ weighted).cpu()
-        gram += (weighted.transpose(1, 2) @ x).cpu()
+        sum_x += weighted.sum(1).to(where)
+        cross += (labels[:, part] @ weighted).to(where)
+        gram += (weighted.transpose(1, 2) @ x).to(where)
     total = sample.cpu().double().sum()
     mean_y = (sample * labels).cpu().double().sum(1) / total
-    return sum_x / total, mean_y, gram, cross
+    return sum_x.cpu() / total, mean_y, gram.cpu(), cross.cpu()

@@ -16,6 +16,7 @@ from probes.config import RunConfig
 from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
 from probes.identity import blame, plug_ins_of
+from probes.memory import telling
 from probes.plan import FitUnit, Plan, what_is_left
 from probes.probing import encoding_record, probe
 from probes.provenance import provenance
@@ -160,14 +161,16 @@ class Session:
             self.subject.source.digest, view.digest, self.config.pooling, self.config.dtype
         )
         clock = time.perf_counter()
-        vectors = open_or_encode(
-            self.config.cache_dir,
-            key,
-            view,
-            encoder,
-            self.config.batch_tokens,
-            self.corpus.source.name,
-        )
+        advice = "use --dtype bfloat16, another --device, or free some memory."
+        with telling(f"encoding {encoder.info.name}", advice):
+            vectors = open_or_encode(
+                self.config.cache_dir,
+                key,
+                view,
+                encoder,
+                self.config.batch_tokens,
+                self.corpus.source.name,
+            )
         progress.say(
             f"vectors {view.name} view · {vectors.manifest['rows']:,} words × "
             f"{vectors.n_layers} layers, {vectors.manifest['storage']} · "

@@ -126,7 +126,7 @@ def fit_at(
         strengths: shape (L, 1).
     """
     if spec.family == "linear" and n_outputs == 0:
-        return ridge(train, dev, strengths.double().cpu(), 1)
+        return ridge(train, dev, strengths.cpu().double(), 1)
     head, loss = family(spec, n_outputs, train.sets)
     trainer = _Trainer(train, dev, head, loss, spec)
     if spec.family == "linear":

@@ -40,12 +40,15 @@ class ToHost:
             for tensor in tensors:
                 # Its memory is not to be given to anyone else before it was read.
                 tensor.record_stream(stream)
+        elif device.type != "cpu":
+            # Metal is not to be called from the thread that waits.
+            self._tensors = tuple(tensor.cpu() for tensor in tensors)
 
-    def wait(self) -> list[Tensor]:
+    def wait(self) -> tuple[Tensor, ...]:
         """The tensors in host memory, once they are there."""
         if self._arrived is not None:
             self._arrived.synchronize()
-        return [tensor.cpu() for tensor in self._tensors]
+        return self._tensors
 
 
 def _to_pinned(tensor: Tensor) -> Tensor:

@@ -29,6 +29,16 @@ def tally(request) -> Counter:
     return request.config.stash[TALLY]
 
 
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["tally"] = dict(session.config.stash[TALLY])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    node.config.stash[TALLY].update(getattr(node, "workeroutput", {}).get("tally", {}))
+
+
 def pytest_terminal_summary(terminalreporter, config):
     for what, count in sorted(config.stash[TALLY].items()):
         terminalreporter.write_line(f"{what}: {count}")

@@ -1,9 +1,8 @@
 """A device called "elsewhere", simulated on the CPU: what it holds cannot be mixed with the rest.
 
 Tensors on it hold one on the CPU, where every operation is run. An operation with operands on both
-sides is an error, as on a GPU, and so is reading its memory from numpy. What crosses from one side
-to the other, and so makes the host wait on a GPU, is counted.
-
+sides is an error, as on a GPU, and so are reading its memory from numpy and float64, which Apple's
+GPUs lack. What crosses from one side to the other, and so makes the host wait on a GPU, is counted.
 """
 
 import torch
@@ -78,6 +77,8 @@ def run(function, args, kwargs):
     found = function(*tree_map(_unwrapped, args), **tree_map(_unwrapped, kwargs))
 
     def outside(x):
+        if wrapped and isinstance(x, torch.Tensor) and x.dtype == torch.float64:
+            raise TypeError(f"{function}: float64 does not exist here")
         if id(x) in known:  # An operation in place returns its operand.
             return known[id(x)]
         return Elsewhere(x) if wrapped and isinstance(x, torch.Tensor) else x

@@ -1,0 +1,69 @@
+import pytest
+import torch
+
+import probes
+from probes import probing
+from probes.config import PROBES
+from probes.encoder import Encoder
+from probes.memory import group_layers
+from probes.precision import exact_products, fast_products
+
+
+@pytest.fixture
+def rough():
+    """A process in which products were made rough, as some containers do."""
+    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
+    yield
+    assert torch.get_float32_matmul_precision() == "high"
+    assert torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision(before[0])
+    torch.backends.cudnn.allow_tf32 = before[1]
+
+
+def test_products_are_rough_only_inside(rough) -> None:
+    with exact_products():
+        assert torch.get_float32_matmul_precision() == "highest"
+        assert not torch.backends.cudnn.allow_tf32
+        with fast_products():
+            assert torch.get_float32_matmul_precision() == "high"
+        assert torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.usefixtures("short_schedule")
+def test_vectors_and_predictions_are_exact_whatever_the_process_has_set(
+    rough, tiny_bert, tmp_path, monkeypatch
+) -> None:
+    found = {}
+
+    def recorded(owner, name):
+        function = getattr(owner, name)
+
+        def record(*args, **kwargs):
+            found.setdefault(name, set()).add(torch.get_float32_matmul_precision())
+            return function(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, record)
+
+    recorded(Encoder, "encode")
+    recorded(probing, "predict")
+    probes.run_probes(
+        str(tiny_bert),
+        limit=20,
+        tasks=("pos",),
+        quick=True,
+        device="cpu",
+        cache_dir=tmp_path / "cache",
+        output=tmp_path / "results",
+    )
+    assert found == {"encode": {"highest"}, "predict": {"highest"}}
+
+
+def test_no_tensor_on_a_mac_holds_four_gigabytes() -> None:
+    metal, spec = torch.device("mps"), PROBES["linear"]
+    layers, hold = group_layers(1 << 40, metal, spec, 768, 200_000, 17, 3)
+    assert hold
+    assert 4 * 768 * 200_000 * layers < 1 << 32 <= 4 * 768 * 200_000 * (layers + 1)
+    assert not group_layers(1 << 40, metal, spec, 768, 2_000_000, 17, 3)[1]
+    assert group_layers(1 << 40, torch.device("cuda"), spec, 768, 200_000, 17, 3)[0] > layers
