@@ -13,6 +13,11 @@ The vectors of `--model` must be in the cache already (run `run_probes.py` once)
 All times go from mapped vectors to test scores. In each of `--rounds`, ours (all layers) and the
 peer's at each of `--layers` are timed in turn; the peer's time for all layers is its mean
 over those timed, times their number. Prints medians and the median of the rounds' ratios.
+
+Beside ours stands the least time that its work could take at this machine's rates, measured
+before each round: every pass reads each stored vector once, at the rate of copies of 512 MB, and
+multiplies it with each cell's weights forwards and back, at the rate of products of 2,048³ in the
+type that training multiplies in.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from machine import Machine
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -37,6 +43,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from common.places import default_cache, default_data_dir
 from data.find import find_corpus
 from probes.alignment import Ints
+from probes.cells import BATCH
 from probes.config import PROBES, ProbeSpec
 from probes.examples import collect_examples
 from probes.precision import product_dtype
@@ -69,11 +76,13 @@ def main() -> None:
         if family not in options.probes:
             continue
         spec, ours, theirs = PROBES[family], [], []
+        machine = Machine(precision)
         if family == "mlp":
             spec = spec.model_copy(update={"strengths": (1e-4,), "search": 1e-9})
         for _ in range(options.rounds):
             vectors = verified(options, view)  # afresh: nothing derived is left from the last round
             layers = list(range(vectors.n_layers))
+            machine.measure()
             clock = time.perf_counter()
             outcome = probe(
                 examples, view, vectors, spec, layers, 1, torch.device("cpu"), quick=True
@@ -88,6 +97,14 @@ def main() -> None:
             f"{family}: ours {statistics.median(ours):.1f} s, "
             f"peer {statistics.median(theirs):.1f} s, ratio {ratio:.1f}"
         )
+        read, products = least_work(spec, len(labels["train"]), vectors, len(examples.classes))
+        took = statistics.median(ours)
+        print(
+            f"least: {read / 1e9:.1f} GB read at {machine.bytes_per_second / 1e9:.1f} GB/s, "
+            f"{read / machine.bytes_per_second / took:.0%} of our time · "
+            f"{products / 1e9:,.0f} GFLOP at {machine.flops / 1e9:,.0f} GFLOP/s, "
+            f"{products / machine.flops / took:.0%}"
+        )
         print("| layer | test, ours | peer | difference |\n| ---: | ---: | ---: | ---: |")
         for n, theirs_at in scores.items():
             ours_at = 100 * outcome.layers[n].cells[0].test["accuracy"]
@@ -95,6 +112,22 @@ def main() -> None:
                 f"| {n} | {ours_at:.2f} | {theirs_at:.2f} | {ours_at - theirs_at:+.2f} |",
                 flush=True,
             )
+
+
+def least_work(
+    spec: ProbeSpec, n_examples: int, vectors: Vectors, n_classes: int
+) -> tuple[float, float]:
+    """Bytes that the passes over the training set read, and operations of their products."""
+    full = max(spec.passes, spec.min_steps * BATCH / n_examples)
+    # The linear search takes all strengths in one pass.
+    passes = full * (1 + spec.search)
+    cell_passes = full * (1 + spec.search * len(spec.strengths))
+    layers = [vectors.layer(n) for n in range(vectors.n_layers)]
+    read = sum(n_examples * layer[0].nbytes for layer in layers)
+    n_features = layers[0].shape[1]
+    # Forwards, the gradient of weights, and through the upper weights of an MLP.
+    per_example = 4 * n_features * (spec.hidden or n_classes) + 6 * spec.hidden * n_classes
+    return passes * read, cell_passes * n_examples * len(layers) * per_example
 
 
 def verified(options: argparse.Namespace, view: View) -> Vectors:
