@@ -47,8 +47,8 @@ class ProbeSpec(Frozen):
     search: float
     """Length of the search, as a share of the full fit."""
     step: float
-    """Adam's step at the start; it falls to 0 linearly. A linear probe's full fit starts from the
-    best of the search with half the step."""
+    """Adam's step at the start; it falls to 0 linearly, in codes and mixes quadratically. A linear
+    probe's full fit starts from the best of the search with half the step."""
     passes: int
     """Passes over the training set in a full fit."""
     min_steps: int
@@ -63,7 +63,7 @@ PROBES: dict[str, ProbeSpec] = {
         family="linear",
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
-        # On small corpora a shorter search finds weak penalties best.
+        # On small corpora a still shorter search finds weak penalties best.
         search=1 / 3,
         step=0.02,
         passes=6,

@@ -117,5 +117,5 @@ def group_layers(
     hold = device.type != "cpu" and working + holding <= memory
     if device.type == "mps" and hold:
         hold = holding < _METAL
-        memory = min(memory, _METAL // holding * (working + holding)) if hold else memory
+        memory = min(memory, (_METAL - 1) // holding * (working + holding)) if hold else memory
     return max(1, memory // (working + hold * holding)), hold

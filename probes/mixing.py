@@ -35,7 +35,7 @@ from probes.training import family, shuffled_batches
 
 _PASSES = 2
 _MIN_STEPS = 600
-"""Length of the schedule: mixes settle long before the probes on them do."""
+"""Length of the schedule: on many examples mixes settle long before the probes on them do."""
 
 _STEP = 0.06
 """Adam's step for a at the start; it falls to 0 quadratically, and so does the probe's here."""

@@ -14,6 +14,8 @@ from functools import cache
 
 import torch
 
+from common.errors import UserError
+
 
 def product_dtype(device: torch.device) -> torch.dtype:
     """What the factors of a training step's products are rounded to."""
@@ -29,8 +31,19 @@ def fast_products() -> Iterator[None]:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """Compute float32 products in full, whatever the process or its environment has set."""
-    convolutions = torch.backends.cudnn.allow_tf32
+    """Compute float32 products in full, whatever the process or its environment has set.
+
+    Raises:
+        UserError: it was set by both of torch's switches, which torch then refuses to read.
+    """
+    try:
+        torch.get_float32_matmul_precision()
+        convolutions = torch.backends.cudnn.allow_tf32
+    except RuntimeError as error:
+        raise UserError(
+            "The precision of products was set by torch's fp32_precision, which the switches used "
+            "here cannot be mixed with; use torch.set_float32_matmul_precision instead."
+        ) from error
     torch.backends.cudnn.allow_tf32 = False
     try:
         with _products("highest"):

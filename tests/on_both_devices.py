@@ -58,6 +58,7 @@ def suite(
     settings = {
         "tasks": TASKS,
         "limit": 20,
+        "batch_tokens": 1024,
         "seeds": 2,
         "twins": 0,
         "device": device,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from board_by_hand import put
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.csv_text import escaped, unescaped
@@ -54,6 +54,7 @@ def test_hostile_names_come_back_from_pandas(tmp_path):
     assert set(frame.revision.map(unescaped)) == {f"{i:04d}" for i in range(len(HOSTILE))}
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_what_is_escaped_comes_back(text):
     assert not escaped(text).startswith(("=", "+", "-", "@", "\t", "\r", "\n"))

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 import probes
+from common.errors import UserError
 from probes import probing
 from probes.config import PROBES
 from probes.encoder import Encoder
@@ -16,10 +17,10 @@ def rough():
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True
     yield
-    assert torch.get_float32_matmul_precision() == "high"
-    assert torch.backends.cudnn.allow_tf32
+    after = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     torch.set_float32_matmul_precision(before[0])
     torch.backends.cudnn.allow_tf32 = before[1]
+    assert after == ("high", True)
 
 
 def test_products_are_rough_only_inside(rough) -> None:
@@ -28,6 +29,18 @@ def test_products_are_rough_only_inside(rough) -> None:
         assert not torch.backends.cudnn.allow_tf32
         with fast_products():
             assert torch.get_float32_matmul_precision() == "high"
+        assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_switches_of_both_kinds_are_refused_with_the_remedy() -> None:
+    before = torch.backends.cuda.matmul.fp32_precision
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    try:
+        with pytest.raises(UserError, match=r"use torch\.set_float32_matmul_precision instead"):
+            exact_products().__enter__()
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
+    with exact_products():
         assert torch.get_float32_matmul_precision() == "highest"
 
 

@@ -344,7 +344,7 @@ def test_without_network_and_cache_one_line_names_the_ways_out(tmp_path, offline
         HF_HUB_CACHE=str(tmp_path),
         HF_ENDPOINT="http://127.0.0.1:9",
     )
-    assert time.monotonic() - clock < 15
+    assert time.monotonic() - clock < 60
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert "--model a local folder, or the packaged model all-MiniLM-L6-v2" in line
@@ -475,7 +475,8 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
             assert ours.strength == pytest.approx(theirs.strength, rel=5e-2)
             score = theirs.test[one.task.metric]
             assert ours.test[one.task.metric] == pytest.approx(score, abs=0.021)
-        assert a.kl.value == pytest.approx(b.kl.value, abs=0.02)
+        # Weights that are .02 away may move it by several times that.
+        assert a.kl.value == pytest.approx(b.kl.value, abs=0.02 if convex else 0.06)
 
 
 def test_localisation_is_written_where_all_layers_are_fitted(tiny_bert, tmp_path, monkeypatch):

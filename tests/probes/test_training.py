@@ -1,7 +1,10 @@
 """Batched probes against scikit-learn and closed forms on the same numbers."""
 
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import islice
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -11,9 +14,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from probes.adam import Adam
 from probes.cells import Batches, Fit, batch_bounds, bootstrap_weights, mean_loss
 from probes.config import PROBES
-from probes.features import Held
+from probes.features import Held, Streamed, mapped_tensor
 from probes.heads import MLP, CrossEntropy, Linear, SquaredError
 from probes.memory import group_layers
+from probes.scratch import Scratch
 from probes.training import _between, _Schedule, _Trainer, fit, fit_given, predict, shuffled_batches
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
@@ -359,6 +363,25 @@ def test_same_inputs_give_the_same_numbers(data):
     first, second = (fit(train, dev, N_CLASSES, PROBES["linear"], [0, 1]) for _ in range(2))
     assert torch.equal(first.dev_loss, second.dev_loss)
     assert torch.equal(first.parameters[0], second.parameters[0])
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_a_group_of_cells_can_be_fitted_in_another_process(data, family, tmp_path):
+    spec = PROBES[family].model_copy(update={"min_steps": 40, "hidden": 8})
+    parts = []
+    for name, part in zip(("train", "dev"), data, strict=True):
+        np.save(tmp_path / f"{name}.npy", part.features.values.numpy())
+        mapped = [mapped_tensor(x) for x in np.load(tmp_path / f"{name}.npy", mmap_mode="r")]
+        first = np.arange(len(part.sentences))
+        spans = [np.stack([first, first + 1], 1)]
+        mean, scale = torch.zeros(N_LAYERS, N_FEATURES), torch.ones(N_LAYERS, N_FEATURES)
+        streamed = Streamed(mapped, spans, mean, scale, torch.device("cpu"))
+        parts.append(replace(cells(part, 2), features=Scratch(streamed, tmp_path, passes=1)))
+    work = partial(fit, *parts, N_CLASSES, spec, [0, 1])
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        elsewhere = pool.submit(work).result()
+    torch.testing.assert_close(work().dev_loss, elsewhere.dev_loss, rtol=1e-2, atol=0)
+    assert torch.isfinite(elsewhere.dev_loss).all()
 
 
 def test_a_constant_feature_set_gives_the_majority():
