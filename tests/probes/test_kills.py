@@ -93,7 +93,7 @@ def test_killed_at_ten_random_moments(drivers, tiny_bert, corpus, undisturbed, t
     reference, _, _, seconds = undisturbed
     trials = random_moments(10, seconds)
     killed = survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
-    assert killed >= 1
+    assert killed >= 5
     tally["kills survived, at random moments"] += killed
 
 

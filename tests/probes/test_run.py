@@ -344,7 +344,7 @@ def test_without_network_and_cache_one_line_names_the_ways_out(tmp_path, offline
         HF_HUB_CACHE=str(tmp_path),
         HF_ENDPOINT="http://127.0.0.1:9",
     )
-    assert time.monotonic() - clock < 60
+    assert time.monotonic() - clock < 15
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert "--model a local folder, or the packaged model all-MiniLM-L6-v2" in line
