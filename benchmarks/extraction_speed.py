@@ -31,6 +31,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
+from machine import SIDE, Products
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from common.places import default_data_dir
@@ -101,9 +102,9 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
             seconds[way].append(run())
             if way == "extraction":
                 paired.append(products.in_products(seconds[way][-1]))
-    peak = 2 * 2048**3 / statistics.median(products.seconds)
+    peak = products.flops
     ours = statistics.median(seconds["extraction"])
-    share = 2 * weights * tokens / (2 * 2048**3) / statistics.median(paired)
+    share = 2 * weights * tokens / (2 * SIDE**3) / statistics.median(paired)
     print(f"peak {peak / 1e9:.0f} GFLOP/s, median of {len(products.seconds)}\n")
     print("| way | seconds | words per second | share of peak | paired | extraction is faster by |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
@@ -124,46 +125,6 @@ def slice_of(texts: Sequence[Text], n: int | None) -> tuple[Text, ...]:
     return tuple(
         texts[i] for i in sorted(by_length[int((k + 0.5) * len(texts) / n)] for k in range(n))
     )
-
-
-class Products:
-    """fp32 products of 2,048³ between stretches of work.
-
-    Attributes:
-        seconds: of every product.
-        stretches: of the last extraction: its seconds, and those of the product after it.
-    """
-
-    def __init__(self) -> None:
-        self._one, self._other = torch.rand(2048, 2048), torch.rand(2048, 2048)
-        self.seconds: list[float] = []
-        self.stretches: list[tuple[float, float]] = []
-        self.take()
-        self.seconds.clear()  # the first one finds cold caches
-
-    def take(self) -> float:
-        """Seconds of one product."""
-        clock = time.perf_counter()
-        torch.mm(self._one, self._other)
-        self.seconds.append(time.perf_counter() - clock)
-        return self.seconds[-1]
-
-    def between(self, steps: Iterator[int]) -> Iterator[int]:
-        """Pass steps on, with a product after every 0.3 s."""
-        self.stretches.clear()
-        clock = time.perf_counter()
-        for step in steps:
-            yield step
-            stretch = time.perf_counter() - clock
-            if stretch > 0.3:
-                self.stretches.append((stretch, self.take()))
-                clock = time.perf_counter()
-
-    def in_products(self, seconds: float) -> float:
-        """The last extraction's time as a number of products at the rate of the moment."""
-        rest = seconds - sum(stretch for stretch, _ in self.stretches)
-        usual = statistics.median(self.seconds)
-        return sum(stretch / product for stretch, product in self.stretches) + rest / usual
 
 
 def extraction(

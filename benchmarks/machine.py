@@ -11,14 +11,14 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import torch
 
 _COPIED = 512 << 20
 """Bytes of a copy; far more than caches hold."""
 
-_SIDE = 2048
+SIDE = 2048
 """Rows and columns of a product."""
 
 
@@ -35,6 +35,54 @@ def main() -> None:
         )
 
 
+class Products:
+    """Products of 2,048³ between stretches of work.
+
+    Args:
+        dtype: what is multiplied.
+
+    Attributes:
+        seconds: of every product.
+        stretches: of the last extraction: its seconds, and those of the product after it.
+    """
+
+    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
+        self._one, self._other = torch.rand(2, SIDE, SIDE).to(dtype)
+        self.seconds: list[float] = []
+        self.stretches: list[tuple[float, float]] = []
+        self.take()
+        self.seconds.clear()  # the first one finds cold caches
+
+    def take(self) -> float:
+        """Seconds of one product."""
+        clock = time.perf_counter()
+        torch.mm(self._one, self._other)
+        self.seconds.append(time.perf_counter() - clock)
+        return self.seconds[-1]
+
+    @property
+    def flops(self) -> float:
+        """Operations per second, at the median."""
+        return 2 * SIDE**3 / statistics.median(self.seconds)
+
+    def between(self, steps: Iterator[int]) -> Iterator[int]:
+        """Pass steps on, with a product after every 0.3 s."""
+        self.stretches.clear()
+        clock = time.perf_counter()
+        for step in steps:
+            yield step
+            stretch = time.perf_counter() - clock
+            if stretch > 0.3:
+                self.stretches.append((stretch, self.take()))
+                clock = time.perf_counter()
+
+    def in_products(self, seconds: float) -> float:
+        """The last extraction's time as a number of products at the rate of the moment."""
+        rest = seconds - sum(stretch for stretch, _ in self.stretches)
+        usual = statistics.median(self.seconds)
+        return sum(stretch / product for stretch, product in self.stretches) + rest / usual
+
+
 class Machine:
     """Rates of memory and matrix products, medians of what was measured in between.
 
@@ -45,14 +93,17 @@ class Machine:
     def __init__(self, dtype: torch.dtype) -> None:
         self._source = torch.ones(_COPIED, dtype=torch.uint8)
         self._target = torch.empty_like(self._source)
-        self._factor = torch.ones(_SIDE, _SIDE, dtype=dtype)
         self._copies: list[float] = []
-        self._products: list[float] = []
+        self._products = Products(dtype)
 
     def measure(self) -> None:
-        """Three copies and three products, after one of each to warm up."""
-        self._copies += _seconds(lambda: self._target.copy_(self._source))
-        self._products += _seconds(lambda: self._factor @ self._factor)
+        """Three copies and three products."""
+        self._target.copy_(self._source)
+        for _ in range(3):
+            clock = time.perf_counter()
+            self._target.copy_(self._source)
+            self._copies.append(time.perf_counter() - clock)
+            self._products.take()
 
     @property
     def bytes_per_second(self) -> float:
@@ -62,17 +113,7 @@ class Machine:
     @property
     def flops(self) -> float:
         """Of matrix products, per second."""
-        return 2 * _SIDE**3 / statistics.median(self._products)
-
-
-def _seconds(run: Callable[[], object]) -> list[float]:
-    run()
-    found = []
-    for _ in range(3):
-        clock = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - clock)
-    return found
+        return self._products.flops
 
 
 if __name__ == "__main__":

@@ -193,13 +193,14 @@ class Encoder:
             kept = sum(texts[i].keep[1] - texts[i].keep[0] for i in batch)
             while True:
                 collector.start(batch, kept)
-                widest, n_rows, output = 0, 0, None
+                widest, n_rows = 0, 0
                 try:
                     for rows in self._rows(texts, pieces, batch, pooling, batch_tokens):
                         n_rows, widest = rows.ids.shape[0], rows.ids.numel()
-                        output = self._forward(rows.ids, rows.mask, collector.model_arguments)
-                        collector.add(rows, output)
-                        output = None
+                        # Without a name, so that nothing holds on to it when memory runs out.
+                        collector.add(
+                            rows, self._forward(rows.ids, rows.mask, collector.model_arguments)
+                        )
                     break
                 except (MemoryError, RuntimeError) as error:
                     if not out_of_memory(error):
@@ -212,7 +213,7 @@ class Encoder:
                             "same command goes on from there."
                         ) from error
                 # Outside the handler, where the error no longer holds on to tensors.
-                batch_tokens, output = widest // 2, None
+                batch_tokens = widest // 2
                 if self.device.type == "cuda":
                     torch.cuda.empty_cache()
                 progress.say(

@@ -114,8 +114,8 @@ def group_layers(
     # last one; outputs of a batch and of an evaluation block with what is derived from them.
     working = 4 * (6 * parameters + 2 * _READ * n_features + 3 * cells * units * _READ)
     holding = 4 * n_features * n_examples
-    hold = device.type != "cpu" and working + holding <= memory
-    if device.type == "mps" and hold:
-        hold = holding < _METAL
-        memory = min(memory, (_METAL - 1) // holding * (working + holding)) if hold else memory
-    return max(1, memory // (working + hold * holding)), hold
+    # What is held of a group is one tensor.
+    largest = _METAL - 1 if device.type == "mps" else memory
+    hold = device.type != "cpu" and working + holding <= memory and holding <= largest
+    n_layers = memory // (working + hold * holding)
+    return max(1, min(n_layers, largest // holding) if hold else n_layers), hold

@@ -25,8 +25,12 @@ def product_dtype(device: torch.device) -> torch.dtype:
 @contextmanager
 def fast_products() -> Iterator[None]:
     """Let float32 products be TF32 on a GPU."""
-    with _products("high"):
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
         yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @contextmanager
@@ -37,29 +41,20 @@ def exact_products() -> Iterator[None]:
         UserError: it was set by both of torch's switches, which torch then refuses to read.
     """
     try:
-        torch.get_float32_matmul_precision()
+        products = torch.get_float32_matmul_precision()
         convolutions = torch.backends.cudnn.allow_tf32
     except RuntimeError as error:
         raise UserError(
             "The precision of products was set by torch's fp32_precision, which the switches used "
             "here cannot be mixed with; use torch.set_float32_matmul_precision instead."
         ) from error
+    torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
-    try:
-        with _products("highest"):
-            yield
-    finally:
-        torch.backends.cudnn.allow_tf32 = convolutions
-
-
-@contextmanager
-def _products(precision: str) -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(precision)
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        torch.set_float32_matmul_precision(products)
+        torch.backends.cudnn.allow_tf32 = convolutions
 
 
 @cache

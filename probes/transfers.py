@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 def host_empty(*shape: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Host memory that is to be filled and sent to `device`."""
+    """Host memory for what goes to `device`, or comes from it."""
     return torch.empty(*shape, dtype=dtype, pin_memory=device.type == "cuda")
 
 
@@ -35,7 +35,10 @@ class ToHost:
             stream = _side_stream(device)
             stream.wait_stream(torch.cuda.current_stream(device))
             with torch.cuda.stream(stream):
-                self._tensors = tuple(map(_to_pinned, tensors))
+                self._tensors = tuple(
+                    host_empty(*t.shape, dtype=t.dtype, device=device).copy_(t, non_blocking=True)
+                    for t in tensors
+                )
                 self._arrived = stream.record_event()
             for tensor in tensors:
                 # Its memory is not to be given to anyone else before it was read.
@@ -49,11 +52,6 @@ class ToHost:
         if self._arrived is not None:
             self._arrived.synchronize()
         return self._tensors
-
-
-def _to_pinned(tensor: Tensor) -> Tensor:
-    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-    return host.copy_(tensor, non_blocking=True)
 
 
 @cache
