@@ -63,11 +63,11 @@ PROBES: dict[str, ProbeSpec] = {
         family="linear",
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
-        # On small corpora a still shorter search finds weak penalties best.
-        search=1 / 3,
-        step=0.02,
-        passes=6,
-        min_steps=2400,
+        # A still shorter search finds strong penalties best.
+        search=0.375,
+        step=0.03,
+        passes=4,
+        min_steps=1600,
         checks=1,
     ),
     "mlp": ProbeSpec(

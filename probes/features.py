@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -170,13 +171,13 @@ class Streamed(Features):
         start, stop, _ = part.indices(n_examples)
         out = host_empty(n_layers, stop - start, n_features, dtype=dtype, device=self.device)
         rows = torch.empty(min(stop - start, _CACHED_ROWS), n_features)
-        for layer, vectors in enumerate(self._layers):
-            for first in range(start, stop, _CACHED_ROWS):
-                last = min(first + _CACHED_ROWS, stop)
-                here = rows[: last - first]
-                gather(vectors, [span[first:last] for span in self._spans], here)
-                here.sub_(self._mean[layer]).mul_(self._scale[layer])
-                out[layer, first - start : last - start] = here
+        for first in range(start, stop, _CACHED_ROWS):
+            last = min(first + _CACHED_ROWS, stop)
+            here, there = rows[: last - first], out[:, first - start : last - start]
+            wanted = [SpanRows.of(span[first:last]) for span in self._spans]
+            for layer, vectors in enumerate(self._layers):
+                gather(vectors, wanted, here)
+                there[layer] = here.sub_(self._mean[layer]).mul_(self._scale[layer])
         return to_device(out, self.device)
 
 
@@ -187,30 +188,47 @@ def mapped_tensor(vectors: NDArray[np.floating[Any]]) -> Tensor:
         return torch.from_numpy(vectors)
 
 
-def gather(vectors: Tensor, spans: Sequence[Ints], out: Tensor) -> None:
+@dataclass(frozen=True)
+class SpanRows:
+    """Which rows the means of some spans are taken over, whatever the layer.
+
+    Attributes:
+        rows: those of each span, span after span.
+        offsets: where each span's begin; None if every span is a single row.
+    """
+
+    rows: Tensor
+    offsets: Tensor | None
+
+    @classmethod
+    def of(cls, span: Ints) -> SpanRows:
+        """Those of spans given by first and end row. Shape (n, 2)."""
+        lengths = span[:, 1] - span[:, 0]
+        if (lengths == 1).all():
+            return cls(torch.from_numpy(np.ascontiguousarray(span[:, 0])), None)
+        offsets = np.cumsum(lengths) - lengths
+        rows = np.repeat(span[:, 0] - offsets, lengths) + np.arange(lengths.sum())
+        return cls(torch.from_numpy(rows), torch.from_numpy(offsets))
+
+    def means(self, vectors: Tensor) -> Tensor:
+        """The mean of each span of `vectors` (rows, hidden size). Shape (n, hidden size)."""
+        values = vectors.index_select(0, self.rows)
+        if self.offsets is None:
+            return values
+        each = torch.arange(len(values))
+        return torch.nn.functional.embedding_bag(each, values.float(), self.offsets, mode="mean")
+
+
+def gather(vectors: Tensor, spans: Sequence[SpanRows], out: Tensor) -> None:
     """Features of examples at one layer: the mean of each span, spans side by side.
 
     Args:
         vectors: shape (rows, hidden size).
-        spans: first and end row of each example's span, once per span. Each (n, 2).
         out: where the features go, float32. Shape (n, hidden size × spans).
     """
     hidden = vectors.shape[1]
     for index, span in enumerate(spans):
-        out[:, index * hidden : (index + 1) * hidden] = _means(vectors, span)
-
-
-def _means(vectors: Tensor, span: Ints) -> Tensor:
-    """The mean of each span of rows. Shape (n, hidden size)."""
-    lengths = span[:, 1] - span[:, 0]
-    if (lengths == 1).all():
-        return vectors.index_select(0, torch.from_numpy(np.ascontiguousarray(span[:, 0])))
-    offsets = np.cumsum(lengths) - lengths
-    rows = np.repeat(span[:, 0] - offsets, lengths) + np.arange(lengths.sum())
-    values = vectors.index_select(0, torch.from_numpy(rows)).float()
-    return torch.nn.functional.embedding_bag(
-        torch.arange(len(rows)), values, torch.from_numpy(offsets), mode="mean"
-    )
+        out[:, index * hidden : (index + 1) * hidden] = span.means(vectors)
 
 
 def standard_scale(
@@ -223,16 +241,17 @@ def standard_scale(
     must not be blown up to variance 1.
 
     Args:
-        vectors, spans: as in `gather`.
+        vectors: shape (rows, hidden size).
+        spans: first and end row of each example's span, once per span. Each (n, 2).
         resolution: half the machine epsilon of the storage format.
     """
     n_examples, n_features = len(spans[0]), vectors.shape[1] * len(spans)
     total = torch.zeros(2, n_features, dtype=torch.float64)
     pivot = torch.zeros(0)
     for first in range(0, n_examples, _CACHED_ROWS):
-        part = [span[first : first + _CACHED_ROWS] for span in spans]
-        block = torch.empty(len(part[0]), n_features)
-        gather(vectors, part, block)
+        part = slice(first, min(first + _CACHED_ROWS, n_examples))
+        block = torch.empty(part.stop - part.start, n_features)
+        gather(vectors, [SpanRows.of(span[part]) for span in spans], block)
         if not len(pivot):
             # Sums of squares are taken about a value near the mean: none is lost to rounding.
             pivot = block.mean(0)

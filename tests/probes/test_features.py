@@ -5,12 +5,20 @@ import pytest
 import torch
 from sklearn.preprocessing import StandardScaler
 
-from probes.features import Chosen, Held, Streamed, gather, mapped_tensor, standard_scale
+from probes.features import (
+    Chosen,
+    Held,
+    SpanRows,
+    Streamed,
+    gather,
+    mapped_tensor,
+    standard_scale,
+)
 
 
 def gathered(vectors, spans):
     out = torch.full((len(spans[0]), vectors.shape[1] * len(spans)), torch.nan)
-    gather(mapped_tensor(vectors), spans, out)
+    gather(mapped_tensor(vectors), [SpanRows.of(span) for span in spans], out)
     return out
 
 

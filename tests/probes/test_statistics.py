@@ -27,8 +27,11 @@ def repeated(gold, predicted, draw):
     )
 
 
+@pytest.mark.parametrize("dense", [0, 2], ids=["plain products", "sparse products"])
 @pytest.mark.parametrize("name", sorted({*METRICS, "mae", "spearman", "root_accuracy"}))
-def test_a_replicate_is_the_metric_of_the_resampled_sentences(name):
+def test_a_replicate_is_the_metric_of_the_resampled_sentences(name, dense, monkeypatch):
+    monkeypatch.setattr("probes.statistics._DENSE", dense)
+    monkeypatch.setattr("probes.statistics._ROWS", 3)
     gold, predicted = simulate(name, 60, np.random.default_rng(3))
     predicted = np.stack([predicted, predicted[::-1]])
     draws = resample(gold.n_sentences, 8)

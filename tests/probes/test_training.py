@@ -491,3 +491,8 @@ def test_losses_that_choose_the_stopping_point_may_be_rounded_and_the_reported_o
     torch.testing.assert_close(fitted.dev_loss, exact, rtol=1e-6, atol=0)
     assert (rounded != exact).all()
     torch.testing.assert_close(rounded, exact, rtol=5e-3, atol=0)
+
+
+def test_of_equal_logits_the_first_class_is_predicted():
+    logits = torch.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0], [0.0, 1.0, 5.0]]).T[None, None]
+    assert CrossEntropy().decide(logits).tolist() == [[[1, 0, 2]]]
