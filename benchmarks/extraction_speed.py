@@ -69,7 +69,6 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
     source = find_model(str(model), offline=True)
     encoder = load_encoder(source, device="cpu")
     texts = plain_view(find_corpus(options.corpus, data_dir=options.data_dir).load()).texts
-    every = encoder.split(texts)
     view = View("plain", slice_of(texts, options.sentences))
     pieces = encoder.split(view.texts)
     words = sum(len(text.words) for text in view.texts)
@@ -77,7 +76,7 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
     weights = sum(w.numel() for w in encoder.model.encoder.parameters() if w.dim() == 2)
     clock = time.perf_counter()
     with kept_memory():
-        batch_tokens = options.batch_tokens or measured_batch_tokens(encoder, every)
+        batch_tokens = options.batch_tokens or measured_batch_tokens(encoder, texts)
     print(
         f"{source.name}, {encoder.info.n_layers} layers × {encoder.info.hidden_size}, "
         f"{weights / 1e6:.1f} M encoder weights · {len(view.texts):,} sentences, {words:,} words, "

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from common.errors import out_of_memory
 from probes.alignment import Pieces
-from probes.encoder import Encoder
+from probes.views import Text
+
+if TYPE_CHECKING:
+    from probes.encoder import Encoder
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 CANDIDATES = {
     "cpu": (512, 1024, 2048),
@@ -26,6 +37,78 @@ _SHARE = 0.03
 
 _ATTEMPTS = 2
 """How often each size is tried: the first pass of all finds cold caches, and machines waver."""
+
+_SAMPLE = 1024
+"""Texts of all lengths by which the measurement knows how long they are."""
+
+_STRETCH, _STRETCH_BATCHES = 1 << 16, 16
+"""Words, and batches if those are more, that are tokenised at once. Padding grows as it shrinks."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts that share a forward pass.
+
+    Attributes:
+        index: which texts they are of those to encode.
+        pieces: the same as subwords.
+    """
+
+    index: list[int]
+    texts: list[Text]
+    pieces: list[Pieces]
+
+
+def in_batches(
+    encoder: Encoder, texts: Sequence[Text], batch_tokens: int
+) -> Generator[Batch, None, None]:
+    """Batches of near-equal length, longest first, tokenised while those before are encoded.
+
+    Texts are taken in stretches by their number of words, and those of a stretch grouped by their
+    tokens: memory does not grow with their number. Which texts share a batch follows from the
+    texts, the tokenizer and `batch_tokens`.
+    """
+
+    def split(stretch: list[int]) -> tuple[list[int], list[Pieces]]:
+        return stretch, encoder.split([texts[i] for i in stretch])
+
+    least = max(_STRETCH, _STRETCH_BATCHES * batch_tokens)
+    for stretch, pieces in one_ahead(split, stretches(texts, least)):
+        for batch in plan_batches(pieces, encoder.capacity, encoder.specials, batch_tokens):
+            index = [stretch[i] for i in batch]
+            yield Batch(index, [texts[i] for i in index], [pieces[i] for i in batch])
+
+
+def one_ahead(function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    """`function` of each item, that of the next computed in a thread meanwhile."""
+    with ThreadPoolExecutor(1) as thread:
+        pending: deque[Future[B]] = deque()
+        for item in items:
+            pending.append(thread.submit(function, item))
+            if len(pending) > 1:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def stretches(texts: Sequence[Text], least: int) -> list[list[int]]:
+    """Indices of the texts, longest first, in parts of at least so many words; ascending in each.
+
+    The last part may have fewer.
+    """
+    found: list[list[int]] = []
+    missing = 0
+    for i in _by_words(texts):
+        if missing <= 0:
+            found.append([])
+            missing = least
+        found[-1].append(i)
+        missing -= len(texts[i].words)
+    return [sorted(part) for part in found]
+
+
+def _by_words(texts: Sequence[Text]) -> list[int]:
+    return sorted(range(len(texts)), key=lambda i: (-len(texts[i].words), i))
 
 
 def plan_batches(
@@ -54,7 +137,7 @@ def plan_batches(
     return batches
 
 
-def measured_batch_tokens(encoder: Encoder, pieces: Sequence[Pieces]) -> int:
+def measured_batch_tokens(encoder: Encoder, texts: Sequence[Text]) -> int:
     """The number of tokens per forward pass at which this model runs fastest here.
 
     Sizes are tried from the smallest up, on windows of the length that the median token
@@ -62,12 +145,15 @@ def measured_batch_tokens(encoder: Encoder, pieces: Sequence[Pieces]) -> int:
     spend more than a small share of the whole work.
     """
     kind = encoder.device.type
+    sample = [texts[i] for i in _by_words(texts)[:: math.ceil(len(texts) / _SAMPLE)]]
+    pieces = encoder.split(sample)
     lengths = np.sort([min(len(p.ids), encoder.capacity) + encoder.specials for p in pieces])
     tokens = np.cumsum(lengths)
+    in_all = int(tokens[-1] * len(texts) / len(sample))
     typical, longest = int(lengths[np.searchsorted(tokens, tokens[-1] / 2)]), int(lengths[-1])
     seconds: dict[int, float] = {}  # per token, the better of two
     for attempt in range(_ATTEMPTS):
-        for size in _affordable(kind, int(tokens[-1])):
+        for size in _affordable(kind, in_all):
             rows = max(1, size // typical)
             try:
                 if kind != "cpu" and attempt == 0:

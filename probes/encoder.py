@@ -8,7 +8,7 @@ architectures that have one. docs/architectures.md has the table.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from probes.alignment import (
     window_of_pieces,
     windows,
 )
+from probes.batching import Batch
 from probes.collectors import Collector, Rows, WordVectors, layer_states
 from probes.config import DType, Pooling
 from probes.loading import (
@@ -165,9 +166,7 @@ class Encoder:
 
     def encode(
         self,
-        texts: Sequence[Text],
-        pieces: Sequence[Pieces],
-        batches: Sequence[Sequence[int]],
+        batches: Iterable[Batch],
         pooling: Pooling,
         batch_tokens: int,
         collector: Collector,
@@ -178,8 +177,7 @@ class Encoder:
         after it; which texts share a batch does not change.
 
         Args:
-            texts, pieces: what to encode, and the same as subwords.
-            batches: indices of the texts of each batch (see `batching.plan_batches`).
+            batches: what to encode (see `batching.in_batches`).
             pooling: which pieces make a word's vector.
             batch_tokens: bound on a forward pass; a longer text takes several.
 
@@ -190,12 +188,12 @@ class Encoder:
             UserError: there is not enough memory for a single window.
         """
         for batch in batches:
-            kept = sum(texts[i].keep[1] - texts[i].keep[0] for i in batch)
+            kept = sum(text.keep[1] - text.keep[0] for text in batch.texts)
             while True:
-                collector.start(batch, kept)
+                collector.start(batch.index, kept)
                 widest, n_rows = 0, 0
                 try:
-                    for rows in self._rows(texts, pieces, batch, pooling, batch_tokens):
+                    for rows in self._rows(batch, pooling, batch_tokens):
                         n_rows, widest = rows.ids.shape[0], rows.ids.numel()
                         # Without a name, so that nothing holds on to it when memory runs out.
                         collector.add(
@@ -222,21 +220,13 @@ class Encoder:
                     tokens=batch_tokens,
                 )
             collector.finish()
-            yield len(batch)
+            yield len(batch.texts)
 
-    def _rows(
-        self,
-        texts: Sequence[Text],
-        pieces: Sequence[Pieces],
-        batch: Sequence[int],
-        pooling: Pooling,
-        batch_tokens: int,
-    ) -> Iterator[Rows]:
+    def _rows(self, batch: Batch, pooling: Pooling, batch_tokens: int) -> Iterator[Rows]:
         """Lay the windows of a batch out in rows, as many at a time as fit."""
         parts: list[tuple[Ints, Ints, Ints, Ints]] = []
         word_base = 0
-        for i in batch:
-            text, split = texts[i], pieces[i]
+        for text, split in zip(batch.texts, batch.pieces, strict=True):
             spans = windows(len(split.ids), self.capacity)
             window = window_of_pieces(split.bounds, spans)
             used, owner = pooled_pieces(split.bounds, text.keep, pooling)

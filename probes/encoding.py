@@ -6,11 +6,11 @@ from there, with the same batches, whatever batch size this machine would choose
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from common.files import published, require_writable, sweep_temporaries, writing
 from common.locks import SUFFIX, locked
 from common.terminal import progress
 from probes.allocator import give_back, kept_memory
-from probes.batching import measured_batch_tokens, plan_batches
+from probes.batching import Batch, in_batches, measured_batch_tokens
 from probes.collectors import WordVectors
 from probes.config import WINDOW_RULE
 from probes.encoder import Encoder
@@ -31,6 +31,7 @@ from probes.layer_files import (
     NotFiniteError,
     OutOfRangeError,
     layer_files,
+    order_checksum,
     read_journal,
 )
 from probes.precision import exact_products
@@ -115,73 +116,23 @@ def _encode(
     partial: Path, view: View, encoder: Encoder, key: StoreKey, batch_tokens: int | None
 ) -> dict[str, Any]:
     """Run the encoder over what `partial` lacks of `view`, and return the manifest."""
-    pieces = encoder.split(view.texts)
     kept = np.array([text.keep[1] - text.keep[0] for text in view.texts], dtype=np.int64)
     n_layers, shape = encoder.info.n_layers + 1, (int(kept.sum()), encoder.info.hidden_size)
     journal = read_journal(partial, n_layers)
     if journal is None:
-        journal = Journal(batch_tokens=batch_tokens or measured_batch_tokens(encoder, pieces))
-    batches = plan_batches(pieces, encoder.capacity, encoder.specials, journal.batch_tokens)
-    plan = hashlib.sha256(json.dumps(batches).encode()).hexdigest()
-    if journal.plan != plan:
-        # Begun by another version or tokenizer: nothing on disk is where this plan has it.
-        shutil.rmtree(partial, ignore_errors=True)
-        journal = Journal(batch_tokens=journal.batch_tokens, plan=plan)
-
-    if journal.batches:
-        other = "" if batch_tokens in (None, journal.batch_tokens) else f", not {batch_tokens}"
-        progress.say(
-            f"encoding goes on after {journal.batches} batches that are there already, of "
-            f"{journal.batch_tokens} tokens each{other}",
-            "resumed",
-        )
-
-    progress.detail(
-        f"encode  {len(view.texts):,} texts in {len(batches):,} batches of up to "
-        f"{journal.batch_tokens} tokens, {journal.batches} of them done",
-        "encode",
-        key=key.digest,
-        batches=len(batches),
-        done=journal.batches,
-        batch_tokens=journal.batch_tokens,
-    )
-
-    def run(journal: Journal) -> list[int]:
-        """Encode the batches that remain; the checksum of each layer's file."""
-        item = np.dtype(journal.storage).itemsize
-        _require_space(partial.parent, n_layers * (shape[0] * shape[1] * item - journal.bytes))
-        collector = WordVectors()
-        left = batches[journal.batches :]
-        done = encoder.encode(
-            view.texts, pieces, left, key.pooling, journal.batch_tokens, collector
-        )
-        what = f"encoding {encoder.info.name} · {view.name}"
-        with (
-            layer_files(partial, n_layers, shape, journal) as files,
-            progress.bar(what, total=len(view.texts), unit="text") as bar,
-        ):
-            bar.update(sum(map(len, batches[: journal.batches])))
-            try:
-                for n_done, n_texts in enumerate(done, 1):
-                    files.append(collector.vectors)
-                    bar.update(n_texts)
-                    if n_done % _KEEP_FOR == 0:
-                        give_back()
-                return files.finish()
-            except NotFiniteError as error:
-                texts = [view.texts[i] for i in batches[error.batch]]
-                error.word = word_of_row(texts, error.row)
-                raise
-
+        tokens = batch_tokens or measured_batch_tokens(encoder, view.texts)
+        journal = Journal(batch_tokens=tokens)
+    work = _Work(partial, view, encoder, key, shape, batch_tokens)
     try:
-        crc32 = run(journal)
-    except OutOfRangeError as error:
-        progress.say(f"{error}: stored in fp32")
+        read, crc32 = work.done(journal)
+    except (OutOfRangeError, OtherOrderError) as error:
+        storage = "float32" if isinstance(error, OutOfRangeError) else journal.storage
+        progress.say(str(error))
         shutil.rmtree(partial)
-        journal = Journal(batch_tokens=journal.batch_tokens, plan=plan, storage="float32")
-        crc32 = run(journal)
+        journal = Journal(batch_tokens=journal.batch_tokens, storage=storage)
+        read, crc32 = work.done(journal)
 
-    order = np.concatenate([np.asarray(batch, dtype=np.int64) for batch in batches])
+    order = np.concatenate([np.asarray(batch, dtype=np.int64) for batch in read.batches])
     starts = np.empty(len(kept), dtype=np.int64)
     starts[order] = np.cumsum(kept[order]) - kept[order]
     with published(partial / "starts.npy") as temporary:
@@ -199,15 +150,111 @@ def _encode(
         "layers": n_layers,
         "storage": journal.storage,
         "batch_tokens": journal.batch_tokens,
-        "batches": len(batches),
-        "subwords": sum(len(p.ids) for p in pieces),
-        "unknown_words": sum(p.unknown for p in pieces),
-        "texts_in_several_windows": sum(len(p.ids) > encoder.capacity for p in pieces),
+        "batches": len(read.batches),
+        "subwords": read.subwords,
+        "unknown_words": read.unknown,
+        "texts_in_several_windows": read.in_windows,
         "files": {
             name: {"bytes": (partial / name).stat().st_size, "crc32": value}
             for name, value in checksums.items()
         },
     }
+
+
+class OtherOrderError(Exception):
+    """What is on disk was begun by another version, or tokenizer: nothing is where it should be."""
+
+
+@dataclass
+class _Read:
+    """What a view's batches turned out to be.
+
+    Attributes:
+        batches: the texts of each.
+        in_windows: texts that did not fit into one window.
+    """
+
+    batches: list[list[int]] = field(default_factory=list)
+    subwords: int = 0
+    unknown: int = 0
+    in_windows: int = 0
+
+    def noting(self, batches: Iterable[Batch], capacity: int) -> Iterator[Batch]:
+        """The same batches, which are noted as they pass."""
+        for batch in batches:
+            self.batches.append(batch.index)
+            self.subwords += sum(len(p.ids) for p in batch.pieces)
+            self.unknown += sum(p.unknown for p in batch.pieces)
+            self.in_windows += sum(len(p.ids) > capacity for p in batch.pieces)
+            yield batch
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The encoding of a view into `partial`.
+
+    Attributes:
+        shape: of each layer.
+        batch_tokens: asked for; what a journal says is kept to.
+    """
+
+    partial: Path
+    view: View
+    encoder: Encoder
+    key: StoreKey
+    shape: tuple[int, int]
+    batch_tokens: int | None
+
+    def done(self, journal: Journal) -> tuple[_Read, list[int]]:
+        """Encode what remains: what was read, and the checksum of each layer's file."""
+        encoder, texts = self.encoder, self.view.texts
+        read, collector = _Read(), WordVectors()
+        with closing(in_batches(encoder, texts, journal.batch_tokens)) as planned:
+            batches = read.noting(planned, encoder.capacity)
+            order = 0
+            for batch in islice(batches, journal.batches):
+                order = order_checksum(batch.index, order)
+            if order != journal.order:
+                raise OtherOrderError("encoding starts anew: it was begun with other batches")
+            if journal.batches:
+                self._say_resumed(journal)
+            n_layers, item = encoder.info.n_layers + 1, np.dtype(journal.storage).itemsize
+            needed = n_layers * (self.shape[0] * self.shape[1] * item - journal.bytes)
+            _require_space(self.partial.parent, needed)
+            progress.detail(
+                f"encode  {len(texts):,} texts in batches of up to {journal.batch_tokens} tokens, "
+                f"{journal.batches} batches of them done",
+                "encode",
+                key=self.key.digest,
+                done=journal.batches,
+                batch_tokens=journal.batch_tokens,
+            )
+            passes = encoder.encode(batches, self.key.pooling, journal.batch_tokens, collector)
+            what = f"encoding {encoder.info.name} · {self.view.name}"
+            with (
+                layer_files(self.partial, n_layers, self.shape, journal) as files,
+                progress.bar(what, total=len(texts), unit="text") as bar,
+            ):
+                bar.update(sum(map(len, read.batches)))
+                try:
+                    for n_done, n_texts in enumerate(passes, 1):
+                        files.append(collector.vectors, read.batches[-1])
+                        bar.update(n_texts)
+                        if n_done % _KEEP_FOR == 0:
+                            give_back()
+                    return read, files.finish()
+                except NotFiniteError as error:
+                    here = [texts[i] for i in read.batches[error.batch]]
+                    error.word = word_of_row(here, error.row)
+                    raise
+
+    def _say_resumed(self, journal: Journal) -> None:
+        usual = self.batch_tokens in (None, journal.batch_tokens)
+        progress.say(
+            f"encoding goes on after {journal.batches} batches that are there already, of "
+            f"{journal.batch_tokens} tokens each{'' if usual else f', not {self.batch_tokens}'}",
+            "resumed",
+        )
 
 
 def word_of_row(texts: Sequence[Text], row: int) -> str:

@@ -34,16 +34,21 @@ class Journal(Frozen):
     """How far an encoding has come."""
 
     batch_tokens: int
-    """Of the batch plan; kept when the encoding goes on."""
-    plan: str = ""
-    """SHA-256 of the batch plan, without which what is on disk has no order."""
+    """Tokens of a batch; kept when the encoding goes on."""
     storage: Literal["float16", "float32"] = "float16"
     batches: int = 0
-    """Batches of the plan that are on disk."""
+    """Batches that are on disk."""
+    order: int = 0
+    """CRC-32 of which texts they hold (`order_checksum`), without which they have no order."""
     bytes: int = 0
     """Length of each layer's file with them."""
     crc32: tuple[int, ...] = ()
     """Of each layer's file up to there."""
+
+
+def order_checksum(texts: Sequence[int], before: int = 0) -> int:
+    """CRC-32 of which texts a batch holds, going on from that of the batches before."""
+    return zlib.crc32(np.asarray(texts, dtype="<i8").tobytes(), before)
 
 
 class NotFiniteError(Exception):
@@ -90,7 +95,9 @@ class _Stored:
             odd = vectors.isnan() if np.isnan(largest) else vectors.isinf()
             raise NotFiniteError(layer, batch, int(odd.any(dim=1).nonzero()[0]))
         if vectors.dtype == torch.float16 and largest > _FP16_MAX:
-            raise OutOfRangeError(f"layer {layer} reaches {largest:.0f}, beyond fp16's range")
+            raise OutOfRangeError(
+                f"layer {layer} reaches {largest:.0f}, beyond fp16's range: stored in fp32"
+            )
         return vectors.numpy().reshape(-1).view(np.uint8)
 
 
@@ -101,11 +108,15 @@ class LayerFiles:
         self._storage: torch.dtype = getattr(torch, journal.storage)
         self._folder, self._files, self._journal = folder, files, journal
         self._crc32, self._batches, self._unsynced = list(journal.crc32), journal.batches, 0
+        self._order = journal.order
         self._thread = ThreadPoolExecutor(1)
         self._pending: Future[None] | None = None
 
-    def append(self, layers: Sequence[torch.Tensor]) -> None:
+    def append(self, layers: Sequence[torch.Tensor], texts: Sequence[int]) -> None:
         """Hand a batch over, once the one before it is written.
+
+        Args:
+            texts: which ones it holds.
 
         Raises:
             NotFiniteError: a value of the batch before is not finite.
@@ -114,7 +125,7 @@ class LayerFiles:
         self.wait()
         # Not sooner: two batches would be in memory.
         stored = [_Stored(vectors, self._storage) for vectors in layers]
-        self._pending = self._thread.submit(self._write, stored)
+        self._pending = self._thread.submit(self._write, stored, texts)
 
     def wait(self) -> None:
         """Wait until what was handed over is written."""
@@ -131,13 +142,14 @@ class LayerFiles:
         """End the thread."""
         self._thread.shutdown()
 
-    def _write(self, layers: Sequence[_Stored]) -> None:
+    def _write(self, layers: Sequence[_Stored], texts: Sequence[int]) -> None:
         for layer, stored in enumerate(layers):
             content = stored.content(layer, self._batches)
             self._crc32[layer] = zlib.crc32(content, self._crc32[layer])
             self._files[layer].write(content)
             self._unsynced += len(content)
         self._batches += 1
+        self._order = order_checksum(texts, self._order)
         if self._unsynced >= _SYNC_BYTES:
             self._sync()
 
@@ -145,7 +157,12 @@ class LayerFiles:
         for file in self._files:
             file.flush()
             os.fsync(file.fileno())
-        done = {"batches": self._batches, "bytes": self._files[0].tell(), "crc32": self._crc32}
+        done = {
+            "batches": self._batches,
+            "order": self._order,
+            "bytes": self._files[0].tell(),
+            "crc32": self._crc32,
+        }
         journal = Journal.model_validate({**self._journal.model_dump(), **done})
         with published(self._folder / JOURNAL) as temporary:
             temporary.write_text(journal.model_dump_json())

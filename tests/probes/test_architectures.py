@@ -16,7 +16,7 @@ from tiny_models import FAMILIES
 from tiny_tokenizers import Tiny
 from transformers import AutoModel
 
-from probes.batching import plan_batches
+from probes.batching import in_batches
 from probes.encoder import Encoder, WordVectors, load_encoder
 from probes.models import find_model
 from probes.views import Text
@@ -107,14 +107,13 @@ class Case:
         self, texts: list[Text], pooling: Any, batch_tokens: int
     ) -> dict[Text, list[torch.Tensor]]:
         """The same from the encoder, by text."""
-        pieces = self.encoder.split(texts)
-        batches = plan_batches(pieces, self.encoder.capacity, self.encoder.specials, batch_tokens)
+        batches = list(in_batches(self.encoder, texts, batch_tokens))
         collector = WordVectors()
         found: dict[Text, list[torch.Tensor]] = {}
-        done = self.encoder.encode(texts, pieces, batches, pooling, batch_tokens, collector)
+        done = self.encoder.encode(batches, pooling, batch_tokens, collector)
         for batch, _ in zip(batches, done, strict=True):
             row = 0
-            for i in batch:
+            for i in batch.index:
                 n_words = texts[i].keep[1] - texts[i].keep[0]
                 found[texts[i]] = [layer[row : row + n_words] for layer in collector.vectors]
                 row += n_words

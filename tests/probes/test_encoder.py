@@ -17,7 +17,7 @@ from tiny_models import FAMILIES, save, save_tokenizer
 from transformers import AutoModel, AutoTokenizer
 
 from common.errors import UserError
-from probes.batching import plan_batches
+from probes.batching import in_batches
 from probes.collectors import Rows, WordVectors
 from probes.encoder import Encoder, load_encoder
 from probes.models import find_model
@@ -45,9 +45,8 @@ def vectors(encoder: Encoder, texts: list[Text] = TEXTS) -> list[torch.Tensor]:
     """All layers of `texts`, in their order."""
     found: list[list[torch.Tensor]] = []
     collector = WordVectors()
-    pieces = encoder.split(texts)
-    for i in range(len(texts)):
-        for _ in encoder.encode(texts, pieces, [[i]], "mean", 512, collector):
+    for text in texts:
+        for _ in encoder.encode(in_batches(encoder, [text], 512), "mean", 512, collector):
             found.append(collector.vectors)
     return [torch.cat(layer) for layer in zip(*found, strict=True)]
 
@@ -171,11 +170,10 @@ def test_a_special_token_without_embedding_that_no_text_yields_is_harmless(tmp_p
 def test_without_a_padding_token_any_filler_does(tmp_path: Path, pad: int | None) -> None:
     save("llama-3", tmp_path, pad_token_id=pad)
     encoder = load(tmp_path)
-    pieces = encoder.split(TEXTS)
-    batches = plan_batches(pieces, encoder.capacity, encoder.specials, 512)
-    assert batches == [[0, 1, 2]]
+    batches = list(in_batches(encoder, TEXTS, 512))
+    assert [batch.index for batch in batches] == [[0, 1, 2]]
     collector = WordVectors()
-    for _ in encoder.encode(TEXTS, pieces, batches, "mean", 512, collector):
+    for _ in encoder.encode(batches, "mean", 512, collector):
         assert_same(collector.vectors, vectors(encoder))
 
 

@@ -219,18 +219,23 @@ def test_a_flipped_byte_in_the_store_is_an_error(tiny_bert, tmp_path):
         run(tiny_bert, tmp_path, overwrite="always", **settings)
 
 
-def test_a_stopped_encoding_goes_on_with_the_same_batches(tiny_bert, tmp_path, monkeypatch):
+@pytest.mark.parametrize("stretch", [1 << 16, 100], ids=["one stretch", "several"])
+def test_a_stopped_encoding_goes_on_with_the_same_batches(
+    stretch, tiny_bert, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("probes.batching._STRETCH", stretch)
+    monkeypatch.setattr("probes.batching._STRETCH_BATCHES", 1)
     settings = {"tasks": ("pos",), "probes": ("linear",)}
     whole = run(tiny_bert, tmp_path / "whole", batch_tokens=64, **settings)
     monkeypatch.setattr("probes.layer_files._SYNC_BYTES", 1)
     encoded = []
     write = layer_files.LayerFiles._write
 
-    def third_fails(self, layers):
+    def third_fails(self, layers, texts):
         encoded.append(layers)
         if len(encoded) == 3:
             raise KeyboardInterrupt
-        write(self, layers)
+        write(self, layers, texts)
 
     with monkeypatch.context() as patch:
         patch.setattr(layer_files.LayerFiles, "_write", third_fails)
@@ -247,6 +252,27 @@ def test_a_stopped_encoding_goes_on_with_the_same_batches(tiny_bert, tmp_path, m
         (other,) = (tmp_path / "cache").rglob(name)
         assert one.read_bytes() == other.read_bytes()
     assert resumed.table().equals(whole.table())
+
+
+def test_an_encoding_begun_with_other_batches_starts_anew(tiny_bert, tmp_path, capsys, monkeypatch):
+    settings = {"tasks": ("pos",), "probes": ("linear",), "batch_tokens": 64}
+    whole = run(tiny_bert, tmp_path / "whole", **settings)
+    monkeypatch.setattr("probes.layer_files._SYNC_BYTES", 1)
+
+    def stop():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("probes.encoding._KEEP_FOR", 2)
+        patch.setattr("probes.encoding.give_back", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(tiny_bert, tmp_path, **settings)
+    (journal,) = (tmp_path / "cache").rglob("journal.json")
+    begun = json.loads(journal.read_text())
+    assert begun["batches"] > 0
+    journal.write_text(json.dumps({**begun, "order": begun["order"] ^ 1}))
+    assert run(tiny_bert, tmp_path, **settings).table().equals(whole.table())
+    assert "starts anew: it was begun with other batches" in capsys.readouterr().err
 
 
 def test_a_damaged_unfinished_store_is_begun_anew(tiny_bert, tmp_path):

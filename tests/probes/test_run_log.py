@@ -159,11 +159,11 @@ def test_a_batch_size_that_comes_too_late_is_said_to(tiny_bert, tmp_path, capsys
     monkeypatch.setattr(layer_files, "_SYNC_BYTES", 1)
     write, written = layer_files.LayerFiles._write, []
 
-    def third_stops(self, layers):
+    def third_stops(self, layers, texts):
         written.append(layers)
         if len(written) == 3:
             raise KeyboardInterrupt
-        write(self, layers)
+        write(self, layers, texts)
 
     settings = {"tasks": ("pos",), "probes": ("linear",), "limit": 30, "quick": True}
     settings |= {"cache_dir": tmp_path / "c", "output": tmp_path / "r", "device": "cpu"}

@@ -1,0 +1,88 @@
+"""Which texts share a batch, and that texts are tokenised ahead."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probes.batching import in_batches, one_ahead, plan_batches, stretches
+from probes.encoder import Encoder, load_encoder
+from probes.models import find_model
+from probes.views import Text
+
+WORDS = ("light", "she", "counts", "the", "boats", "lightkeepers")
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_bert: Path) -> Encoder:
+    return load_encoder(find_model(str(tiny_bert)), device="cpu")
+
+
+def texts(n: int) -> list[Text]:
+    """Of 1 to 20 words, every word of 1 to several pieces."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 21, n)
+    return [Text(tuple(rng.choice(WORDS, k)), (0, int(k))) for k in lengths]
+
+
+def test_stretches_hold_every_text_once_longest_first() -> None:
+    given = texts(300)
+    found = stretches(given, 400)
+    assert sorted(i for part in found for i in part) == list(range(300))
+    for part in found:
+        assert part == sorted(part)
+    sizes = [sum(len(given[i].words) for i in part) for part in found]
+    assert all(400 <= size < 420 for size in sizes[:-1])
+    shortest = [min(len(given[i].words) for i in part) for part in found]
+    longest = [max(len(given[i].words) for i in part) for part in found]
+    assert all(a >= b for a, b in zip(shortest[:-1], longest[1:], strict=True))
+    assert stretches([], 400) == []
+
+
+def test_batches_hold_each_text_with_its_own_pieces_and_stay_within_bounds(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("probes.batching._STRETCH", 500)
+    monkeypatch.setattr("probes.batching._STRETCH_BATCHES", 1)
+    given = texts(300)
+    batches = list(in_batches(encoder, given, 128))
+    assert sorted(i for batch in batches for i in batch.index) == list(range(300))
+    for batch in batches:
+        assert batch.texts == [given[i] for i in batch.index]
+        for text, pieces in zip(batch.texts, batch.pieces, strict=True):
+            (alone,) = encoder.split([text])
+            assert pieces.ids.tolist() == alone.ids.tolist()
+        widest = max(len(p.ids) for p in batch.pieces) + encoder.specials
+        assert len(batch.index) == 1 or widest * len(batch.index) <= 128
+
+
+def test_one_stretch_is_the_plan_of_all_texts(encoder: Encoder) -> None:
+    given = texts(200)
+    plan = plan_batches(encoder.split(given), encoder.capacity, encoder.specials, 128)
+    assert [batch.index for batch in in_batches(encoder, given, 128)] == plan
+
+
+def test_the_next_item_is_computed_while_one_is_used() -> None:
+    begun = [threading.Event() for _ in range(4)]
+
+    def square(i: int) -> int:
+        begun[i].set()
+        return i * i
+
+    found = []
+    for i, value in enumerate(one_ahead(square, range(4))):
+        if i < 3:
+            assert begun[i + 1].wait(30)
+        found.append(value)
+        assert not any(event.is_set() for event in begun[i + 2 :])
+    assert found == [0, 1, 4, 9]
+
+
+def test_an_error_ahead_is_raised_where_it_belongs() -> None:
+    values = one_ahead(lambda i: 6 // i, [3, 0, 2])
+    assert next(values) == 2
+    with pytest.raises(ZeroDivisionError):
+        next(values)
