@@ -22,6 +22,7 @@ _NO_MEMORY = (
     "can't allocate memory",
     "can't start new thread",
     "failed to map segment",
+    "could not create a primitive",  # oneDNN's
     "invalid buffer size",  # Metal's
     "_status_alloc_failed",  # cuBLAS'
 )

@@ -94,6 +94,19 @@ class WordTokenizer:
             found += [self._pieces(t, e) for t, e in zip(part, encodings, strict=True)]
         return found
 
+    def require_pieces(self, texts: Sequence[Text]) -> None:
+        """Look at every distinct word before any text is encoded.
+
+        Raises:
+            UserError: one yields no subword, and the tokenizer has no unknown token.
+        """
+        if self._unk_id is None:
+            words = sorted(
+                {word for text in texts for i, word in enumerate(text.words) if i != text.mask}
+            )
+            for first in range(0, len(words), _TEXTS_AT_ONCE):
+                self([Text((word,), (0, 1)) for word in words[first : first + _TEXTS_AT_ONCE]])
+
     def _pieces(self, text: Text, encoding: Any) -> Pieces:
         ids = np.asarray(encoding.ids, dtype=np.int64)
         owner = word_of_pieces(encoding.word_ids, text.words)

@@ -41,7 +41,7 @@ _ATTEMPTS = 2
 _SAMPLE = 1024
 """Texts of all lengths by which the measurement knows how long they are."""
 
-_STRETCH, _STRETCH_BATCHES = 1 << 16, 16
+_STRETCH, _STRETCH_BATCHES = 1 << 17, 16
 """Words, and batches if those are more, that are tokenised at once. Padding grows as it shrinks."""
 
 
@@ -62,10 +62,10 @@ class Batch:
 def in_batches(
     encoder: Encoder, texts: Sequence[Text], batch_tokens: int
 ) -> Generator[Batch, None, None]:
-    """Batches of near-equal length, longest first, tokenised while those before are encoded.
+    """Batches of near-equal length, tokenised while those before are encoded.
 
-    Texts are taken in stretches by their number of words, and those of a stretch grouped by their
-    tokens: memory does not grow with their number. Which texts share a batch follows from the
+    Texts are taken in stretches, those of most words first, and those of a stretch grouped by their
+    tokens: only two stretches are in memory as subwords. Which texts share a batch follows from the
     texts, the tokenizer and `batch_tokens`.
     """
 
@@ -81,18 +81,22 @@ def in_batches(
 
 def one_ahead(function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     """`function` of each item, that of the next computed in a thread meanwhile."""
-    with ThreadPoolExecutor(1) as thread:
-        pending: deque[Future[B]] = deque()
+    thread = ThreadPoolExecutor(1)
+    pending: deque[Future[B]] = deque()
+    try:
         for item in items:
             pending.append(thread.submit(function, item))
             if len(pending) > 1:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    finally:
+        # Whoever stops in between waits for what has begun, not for what has not.
+        thread.shutdown(cancel_futures=True)
 
 
 def stretches(texts: Sequence[Text], least: int) -> list[list[int]]:
-    """Indices of the texts, longest first, in parts of at least so many words; ascending in each.
+    """Indices of the texts, most words first, in parts of at least so many; ascending in each.
 
     The last part may have fewer.
     """
@@ -120,7 +124,7 @@ def plan_batches(
         capacity: subwords that fit into the model's window.
         specials: special tokens around each window.
 
-    Longest first, so that what does not fit in memory shows at once. A text that is longer
+    Longest first, so that what does not fit in memory shows early. A text that is longer
     than `batch_tokens` stands alone.
     """
     lengths = [len(p.ids) for p in pieces]

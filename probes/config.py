@@ -48,7 +48,7 @@ class ProbeSpec(Frozen):
     """Length of the search, as a share of the full fit."""
     step: float
     """Adam's step at the start; it falls to 0 linearly, in codes and mixes quadratically. A linear
-    probe's full fit starts from the best of the search with half the step."""
+    probe's full fit starts from the best of the search with three quarters of the step."""
     passes: int
     """Passes over the training set in a full fit."""
     min_steps: int
@@ -63,9 +63,9 @@ PROBES: dict[str, ProbeSpec] = {
         family="linear",
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
-        # A still shorter search finds strong penalties best.
-        search=0.375,
-        step=0.03,
+        # A shorter search finds strong penalties best.
+        search=0.5,
+        step=0.02,
         passes=4,
         min_steps=1600,
         checks=1,

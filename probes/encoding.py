@@ -122,15 +122,18 @@ def _encode(
     if journal is None:
         tokens = batch_tokens or measured_batch_tokens(encoder, view.texts)
         journal = Journal(batch_tokens=tokens)
+    encoder.words.require_pieces(view.texts)
     work = _Work(partial, view, encoder, key, shape, batch_tokens)
-    try:
-        read, crc32 = work.done(journal)
-    except (OutOfRangeError, OtherOrderError) as error:
-        storage = "float32" if isinstance(error, OutOfRangeError) else journal.storage
-        progress.say(str(error))
-        shutil.rmtree(partial)
+    while True:
+        try:
+            read, crc32 = work.done(journal)
+            break
+        except (OutOfRangeError, OtherOrderError) as error:
+            storage = "float32" if isinstance(error, OutOfRangeError) else journal.storage
+            progress.say(str(error))
+            shutil.rmtree(partial)
+        # Outside the handler, where the error no longer holds on to tensors.
         journal = Journal(batch_tokens=journal.batch_tokens, storage=storage)
-        read, crc32 = work.done(journal)
 
     order = np.concatenate([np.asarray(batch, dtype=np.int64) for batch in read.batches])
     starts = np.empty(len(kept), dtype=np.int64)
@@ -162,7 +165,7 @@ def _encode(
 
 
 class OtherOrderError(Exception):
-    """What is on disk was begun by another version, or tokenizer: nothing is where it should be."""
+    """What is on disk was begun by another version, or tokenizer: it holds other texts."""
 
 
 @dataclass

@@ -54,12 +54,13 @@ def replicates(
 
 def _sums(parts: csr_array, draws: NDArray[np.float32]) -> Floats:
     """Parts (sentences, k) summed over the sentences of every resample. Shape (n, k)."""
+    parts = csr_array(parts, dtype=np.float64)
     if parts.nnz < _DENSE * math.prod(parts.shape):
         sums: Floats = (parts.T @ draws.T).T
         return sums
     dense = parts.toarray()
     blocks = (draws[first : first + _ROWS] for first in range(0, len(draws), _ROWS))
-    return np.concatenate([block.astype(dense.dtype) @ dense for block in blocks])
+    return np.concatenate([block.astype(np.float64) @ dense for block in blocks])
 
 
 def interval(values: Floats, level: float = LEVEL) -> Floats:

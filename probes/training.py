@@ -191,7 +191,7 @@ class _Schedule:
 
 def _near_the_end(spec: ProbeSpec) -> _Schedule:
     """For a convex fit that starts near the end: steps that do not leave it again."""
-    return _Schedule(spec.step / 2, join=2)
+    return _Schedule(0.75 * spec.step, join=2)
 
 
 class _Trainer:

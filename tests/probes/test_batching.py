@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from probes.batching import in_batches, one_ahead, plan_batches, stretches
+from common.errors import UserError
+from probes.batching import (
+    CANDIDATES,
+    in_batches,
+    measured_batch_tokens,
+    one_ahead,
+    plan_batches,
+    stretches,
+)
 from probes.encoder import Encoder, load_encoder
+from probes.encoding import open_or_encode
 from probes.models import find_model
-from probes.views import Text
+from probes.store import StoreKey
+from probes.views import Text, View
 
 WORDS = ("light", "she", "counts", "the", "boats", "lightkeepers")
 
@@ -65,6 +76,48 @@ def test_one_stretch_is_the_plan_of_all_texts(encoder: Encoder) -> None:
     assert [batch.index for batch in in_batches(encoder, given, 128)] == plan
 
 
+@pytest.mark.parametrize("n_texts", [200, 4000])
+def test_sizes_are_tried_on_the_typical_length_within_a_share_of_the_whole(
+    n_texts: int, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = texts(n_texts)
+    pieces = [min(len(p.ids), encoder.capacity) for p in encoder.split(given)]
+    lengths = np.sort(pieces) + encoder.specials
+    tokens = lengths.cumsum()
+    median = lengths[np.searchsorted(tokens, tokens[-1] / 2)]
+    tried: list[tuple[int, int]] = []
+
+    def seconds(rows: int, length: int) -> float:
+        tried.append((rows, length))
+        return 1.0 if rows * length > 16 else 100.0
+
+    monkeypatch.setattr(encoder, "seconds", seconds)
+    # At .03 of the tokens, the three smallest sizes are tried twice each.
+    sizes = [int(share * tokens[-1]) for share in (0.001, 0.002, 0.01, 0.5)]
+    monkeypatch.setitem(CANDIDATES, "cpu", tuple(sizes))
+    split, asked = encoder.split, []
+    monkeypatch.setattr(encoder, "split", lambda part: asked.append(len(part)) or split(part))
+    assert measured_batch_tokens(encoder, given) in sizes[:3]
+    assert len(tried) == 6
+    assert all(abs(length - median) <= 1 for _, length in tried)
+    assert sum(asked) <= 1024
+
+
+def test_a_word_without_pieces_is_named_before_anything_is_encoded(
+    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder.words, "_unk_id", None)
+    odd = Text(("she", "\u200b", "counts"), (0, 3))
+    view = View("plain", (*texts(50), odd))
+    key = StoreKey(encoder.info.digest, view.digest, "mean", "float32")
+    monkeypatch.setattr(encoder, "encode", None)
+    with pytest.raises(UserError, match="yields no subword"):
+        open_or_encode(tmp_path, key, view, encoder, 64)
+    assert not list(tmp_path.rglob("*.npy"))
+    # Where it is the word that is hidden, it is not read.
+    encoder.words.require_pieces([replace(odd, mask=1)])
+
+
 def test_the_next_item_is_computed_while_one_is_used() -> None:
     begun = [threading.Event() for _ in range(4)]
 
@@ -79,6 +132,24 @@ def test_the_next_item_is_computed_while_one_is_used() -> None:
         found.append(value)
         assert not any(event.is_set() for event in begun[i + 2 :])
     assert found == [0, 1, 4, 9]
+
+
+def test_who_stops_early_waits_for_no_item_that_has_not_begun() -> None:
+    asked: list[int] = []
+    held = threading.Event()
+
+    def slow(i: int) -> int:
+        asked.append(i)
+        if i == 1:
+            held.wait(30)
+        return i
+
+    values = one_ahead(slow, range(9))
+    assert next(values) == 0
+    threading.Timer(0.2, held.set).start()
+    values.close()
+    assert asked == [0, 1]
+    assert not any("ThreadPool" in thread.name for thread in threading.enumerate())
 
 
 def test_an_error_ahead_is_raised_where_it_belongs() -> None:

@@ -233,16 +233,17 @@ def test_a_stopped_encoding_goes_on_with_the_same_batches(
 
     def third_fails(self, layers, texts):
         encoded.append(layers)
-        if len(encoded) == 3:
+        if len(encoded) % 3 == 0:
             raise KeyboardInterrupt
         write(self, layers, texts)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(layer_files.LayerFiles, "_write", third_fails)
-        with pytest.raises(KeyboardInterrupt):
-            run(tiny_bert, tmp_path, batch_tokens=64, **settings)
-    (partial,) = (tmp_path / "cache" / "vectors").glob("*.partial")
-    assert json.loads((partial / "journal.json").read_text())["batches"] == 2
+    for stop in (1, 2):
+        with monkeypatch.context() as patch:
+            patch.setattr(layer_files.LayerFiles, "_write", third_fails)
+            with pytest.raises(KeyboardInterrupt):
+                run(tiny_bert, tmp_path, batch_tokens=64, **settings)
+        (partial,) = (tmp_path / "cache" / "vectors").glob("*.partial")
+        assert json.loads((partial / "journal.json").read_text())["batches"] == 2 * stop
     with (partial / "layer-01.npy").open("ab") as file:
         file.write(b"half a batch")
     resumed = run(tiny_bert, tmp_path, batch_tokens=4096, **settings)
@@ -254,7 +255,10 @@ def test_a_stopped_encoding_goes_on_with_the_same_batches(
     assert resumed.table().equals(whole.table())
 
 
-def test_an_encoding_begun_with_other_batches_starts_anew(tiny_bert, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("loud", [False, True], ids=["fp16", "beyond fp16"])
+def test_an_encoding_begun_with_other_batches_starts_anew(
+    loud, tiny_bert, tmp_path, capsys, monkeypatch
+):
     settings = {"tasks": ("pos",), "probes": ("linear",), "batch_tokens": 64}
     whole = run(tiny_bert, tmp_path / "whole", **settings)
     monkeypatch.setattr("probes.layer_files._SYNC_BYTES", 1)
@@ -267,12 +271,19 @@ def test_an_encoding_begun_with_other_batches_starts_anew(tiny_bert, tmp_path, c
         patch.setattr("probes.encoding.give_back", stop)
         with pytest.raises(KeyboardInterrupt):
             run(tiny_bert, tmp_path, **settings)
-    (journal,) = (tmp_path / "cache").rglob("journal.json")
-    begun = json.loads(journal.read_text())
+    (path,) = (tmp_path / "cache").rglob("journal.json")
+    begun = json.loads(path.read_text())
     assert begun["batches"] > 0
-    journal.write_text(json.dumps({**begun, "order": begun["order"] ^ 1}))
-    assert run(tiny_bert, tmp_path, **settings).table().equals(whole.table())
-    assert "starts anew: it was begun with other batches" in capsys.readouterr().err
+    path.write_text(json.dumps({**begun, "order": begun["order"] ^ 1}))
+    if loud:
+        monkeypatch.setattr("probes.layer_files._FP16_MAX", 0.1)
+    found = run(tiny_bert, tmp_path, **settings)
+    said = capsys.readouterr().err
+    assert "starts anew: it was begun with other batches" in said
+    assert ("stored in fp32" in said) == loud
+    (manifest,) = (tmp_path / "cache").rglob("manifest.json")
+    assert json.loads(manifest.read_text())["storage"] == ("float32" if loud else "float16")
+    assert loud or found.table().equals(whole.table())
 
 
 def test_a_damaged_unfinished_store_is_begun_anew(tiny_bert, tmp_path):

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import norm
 from statistics_simulation import METRICS, coverage, false_rejections, simulate
 
-from probes.metrics import Gold, metrics
+from probes.metrics import Gold, Metric, metrics
 from probes.statistics import holm, interval, paired_p, replicates, resample
 
 
@@ -42,6 +43,20 @@ def test_a_replicate_is_the_metric_of_the_resampled_sentences(name, dense, monke
         assert found[:, i] == pytest.approx(
             expected, abs=5e-3 if name == "corpus_spearman" else 1e-9
         )
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float64])
+def test_parts_of_any_type_are_summed_as_numbers(dtype):
+    n = 700
+    right = np.arange(n) % 2 == 0
+    gold = Gold(right.astype(np.int64), np.arange(n), ("a", "b"), np.zeros(n, dtype=bool))
+    metric = Metric(
+        lambda gold, given: csr_array((given == 1)[:, None].astype(dtype)),
+        lambda gold, sums: sums[..., 0] / n,
+    )
+    draws = resample(n, 20)
+    expected = draws[:, right].sum(1) / n
+    assert replicates(metric, gold, gold.labels[None], draws)[0] == pytest.approx(expected)
 
 
 def test_resamples_are_as_large_as_the_sample_and_always_the_same():
