@@ -7,9 +7,10 @@
 Extraction is timed from words to a published store: tokenisation, batches, forward passes,
 pooling, writing, checksums. Useful work is 2 × encoder weights (embeddings left out) × unpadded
 tokens. The peak is the median of 2,048³ fp32 products, one after every 0.3 s of extraction and
-not counted in its time, and five before each other way; "paired" sets every stretch against the
-product that follows it, since machines that are shared waver. Prints a Markdown table of
-medians; ratios are of one run. Leave the machine idle meanwhile.
+not counted in its time, and five before each way; "paired" sets every stretch against the
+product that follows it, since machines that are shared waver. These products are `torch.mm`'s;
+where models run with packed weights, products of those are measured before each way too. Prints a
+Markdown table of medians; ratios are of one run. Leave the machine idle meanwhile.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from probes.batching import measured_batch_tokens
 from probes.encoder import Encoder, load_encoder
 from probes.encoding import open_or_encode
 from probes.models import find_model
+from probes.packing import packs
 from probes.store import StoreKey
 from probes.views import Text, View, plain_view
 
@@ -86,6 +88,7 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
         f"(found in {time.perf_counter() - clock:.1f} s) · tokenising alone {tokenising:.2f} s\n"
     )
     products = Products()
+    packed = Products(packed=True) if packs() else None
     ways: dict[str, Callable[[], float]] = {
         "extraction": lambda: extraction(view, encoder, scratch, batch_tokens, products)
     }
@@ -100,13 +103,22 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
         for way, run in ways.items():
             for _ in range(5):
                 products.take()
+                if packed is not None:
+                    packed.take()
             seconds[way].append(run())
             if way == "extraction":
                 paired.append(products.in_products(seconds[way][-1]))
     peak = products.flops
     ours = statistics.median(seconds["extraction"])
     share = 2 * weights * tokens / (2 * SIDE**3) / statistics.median(paired)
-    print(f"peak {peak / 1e9:.0f} GFLOP/s, median of {len(products.seconds)}\n")
+    print(f"peak {peak / 1e9:.0f} GFLOP/s, median of {len(products.seconds)}")
+    if packed is not None:
+        share_of_packed = 2 * weights * tokens / ours / packed.flops
+        print(
+            f"with packed weights {packed.flops / 1e9:.0f} GFLOP/s, median of "
+            f"{len(packed.seconds)}; extraction reaches {share_of_packed:.2f} of that"
+        )
+    print()
     print("| way | seconds | words per second | share of peak | paired | extraction is faster by |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for way, values in seconds.items():

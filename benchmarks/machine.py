@@ -3,17 +3,24 @@
     python benchmarks/machine.py
 
 Prints the rates of memory (copies of 512 MB, bytes read and written) and of matrix products of
-2,048³ in float32 and bfloat16, medians of nine.
+2,048³ in float32 and bfloat16 by `torch.mm`, and in float32 with packed weights; medians of nine.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
+
+from probes.packing import PackedLinear, pack, packs
 
 _COPIED = 512 << 20
 """Bytes of a copy; far more than caches hold."""
@@ -33,6 +40,11 @@ def main() -> None:
             f"{torch.get_num_threads()} threads · memory {machine.bytes_per_second / 1e9:.1f} GB/s "
             f"· {dtype} products {machine.flops / 1e9:,.0f} GFLOP/s"
         )
+    if packs():
+        products = Products(packed=True)
+        for _ in range(9):
+            products.take()
+        print(f"float32 products with packed weights {products.flops / 1e9:,.0f} GFLOP/s")
 
 
 class Products:
@@ -40,14 +52,18 @@ class Products:
 
     Args:
         dtype: what is multiplied.
+        packed: by the library, and with the layout of one factor, that models run with
+            (`probes.packing`), instead of `torch.mm`.
 
     Attributes:
         seconds: of every product.
         stretches: of the last extraction: its seconds, and those of the product after it.
     """
 
-    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
-        self._one, self._other = torch.rand(2, SIDE, SIDE).to(dtype)
+    def __init__(self, dtype: torch.dtype = torch.float32, packed: bool = False) -> None:
+        one, other = torch.rand(2, SIDE, SIDE).to(dtype)
+        layer = PackedLinear(pack(other), None) if packed else None
+        self._multiply = partial(torch.mm, one, other) if layer is None else partial(layer, one)
         self.seconds: list[float] = []
         self.stretches: list[tuple[float, float]] = []
         self.take()
@@ -56,7 +72,8 @@ class Products:
     def take(self) -> float:
         """Seconds of one product."""
         clock = time.perf_counter()
-        torch.mm(self._one, self._other)
+        with torch.inference_mode():
+            self._multiply()
         self.seconds.append(time.perf_counter() - clock)
         return self.seconds[-1]
 

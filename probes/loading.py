@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from common.errors import UserError
 from probes.config import DType
 from probes.models import RANDOM, ModelSource
+from probes.packing import pack_linears
 
 MAP = "map"
 """The device that means: spread the layers over all devices there are."""
@@ -84,29 +85,23 @@ def load_files(
                 f"{source.folder} holds, and if you trust it add --trust-remote-code."
             ) from error
         raise UserError(f"--model {source.name}: transformers cannot load it: {first}") from error
-    weights = dict(model.named_parameters(remove_duplicate=False))
+    weights = {key: id(w) for key, w in model.named_parameters(remove_duplicate=False)}
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # it is computed at every pass and gives no word vector
     _require_weights(source.name, absent, weights, part_that_reads(model))
     if device == "cpu" or (device == "auto" and pick_device(device).type == "cpu"):
-        _lay_out_for_cpu(model)
+        pack_linears(part_that_reads(model))
     return model, tokenizer
 
 
-def _lay_out_for_cpu(model: Any) -> None:
-    """Store the weights of linear layers column by column, in place; shapes stay.
+def _require_weights(name: str, absent: list[str], weights: dict[str, int], part: Any) -> None:
+    """Refuse a model of which `part` needs weights that its files lack.
 
-    A product of few rows is up to a fifth faster when no operand has to be transposed.
+    Args:
+        weights: Python's id of each parameter of the model, which are not to be held on to.
     """
-    for module in model.modules():
-        if isinstance(module, torch.nn.Linear):
-            module.weight.data = module.weight.data.t().contiguous().t()
-
-
-def _require_weights(name: str, absent: list[str], weights: dict[str, Any], part: Any) -> None:
-    """Refuse a model of which `part` needs weights that its files lack."""
     used = {id(weight) for weight in part.parameters()}
-    missing = sorted(key for key in absent if key not in weights or id(weights[key]) in used)
+    missing = sorted(key for key in absent if key not in weights or weights[key] in used)
     if missing:
         raise UserError(
             f"--model {name}: {len(missing)} weights are not in its files and would be drawn at "

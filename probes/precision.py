@@ -19,7 +19,7 @@ from common.errors import UserError
 
 def product_dtype(device: torch.device) -> torch.dtype:
     """What the factors of a training step's products are rounded to."""
-    return torch.bfloat16 if device.type == "cpu" and _multiplies_bf16() else torch.float32
+    return torch.bfloat16 if device.type == "cpu" and multiplies_bf16() else torch.float32
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def exact_products() -> Iterator[None]:
 
 
 @cache
-def _multiplies_bf16() -> bool:
+def multiplies_bf16() -> bool:
     """Whether the CPU has instructions for products of bf16; without, rounding costs time."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name, False) for name in ("amx_bf16", "avx512_bf16"))

@@ -136,16 +136,18 @@ def test_the_next_item_is_computed_while_one_is_used() -> None:
 
 def test_who_stops_early_waits_for_no_item_that_has_not_begun() -> None:
     asked: list[int] = []
-    held = threading.Event()
+    begun, held = threading.Event(), threading.Event()
 
     def slow(i: int) -> int:
         asked.append(i)
         if i == 1:
+            begun.set()
             held.wait(30)
         return i
 
     values = one_ahead(slow, range(9))
     assert next(values) == 0
+    assert begun.wait(30)
     threading.Timer(0.2, held.set).start()
     values.close()
     assert asked == [0, 1]

@@ -1,0 +1,144 @@
+"""Products with packed weights, against the same in float64."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_models
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel
+from transformers.pytorch_utils import Conv1D
+
+from probes import packing
+from probes.encoder import load_encoder
+from probes.loading import part_that_reads
+from probes.models import find_model
+from probes.packing import PackedLinear, pack, pack_linears, packs
+from probes.precision import multiplies_bf16
+
+pytestmark = pytest.mark.skipif(not packs(), reason="needs oneDNN on an x86 processor")
+
+
+class ReadsItself(nn.Module):
+    """Reads its layer's weight, as DeBERTa's first version does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(24, 10, bias=False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return nn.functional.linear(inputs, self.layer.weight.chunk(2, dim=0)[1])
+
+
+class Doubling(nn.Linear):
+    """Computes something else than its parent."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return 2 * super().forward(inputs)
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize("shape", [(384, 1536), (1536, 384), (7, 3), (1, 1)])
+def test_a_product_is_that_of_float64(shape: tuple[int, int], with_bias: bool) -> None:
+    weight, inputs = drawn(shape[1], shape[0]), drawn(3, 40, shape[0], seed=1)
+    bias = nn.Parameter(drawn(shape[1], seed=2)) if with_bias else None
+    layer = PackedLinear(pack(weight), bias)
+    expected = inputs.double() @ weight.double().t()
+    size = inputs.double().abs() @ weight.double().abs().t()
+    if bias is not None:
+        expected += bias.double()
+    # Rounding of so many sums and products, in units of what is added up.
+    assert ((layer(inputs) - expected).abs() <= 2e-6 * (size + 1)).all()
+    assert torch.equal(layer.weight, weight)
+
+
+@torch.inference_mode()
+def test_any_layout_and_number_of_rows_will_do() -> None:
+    weight, rows = drawn(9, 5), drawn(6, 5, seed=1)
+    layer = PackedLinear(pack(weight.t().contiguous().t()), None)
+    expected = layer(rows)
+    torch.testing.assert_close(expected, rows @ weight.t())
+    assert torch.equal(layer(rows.t().contiguous().t()), expected)
+    torch.testing.assert_close(layer(rows[::2]), expected[::2])
+    torch.testing.assert_close(layer(rows[3]), expected[3])
+    assert layer(rows[:0]).shape == (0, 9)
+    assert layer(rows.view(2, 3, 5)).shape == (2, 3, 9)
+
+
+@torch.inference_mode()
+@pytest.mark.skipif(not multiplies_bf16(), reason="needs instructions for products of bf16")
+def test_bf16_sums_in_float32() -> None:
+    weight, rows = drawn(16, 512).bfloat16(), drawn(8, 512, seed=1).bfloat16()
+    model = nn.Sequential(nn.Linear(512, 16, bias=False).bfloat16())
+    model[0].weight.copy_(weight)
+    pack_linears(model)
+    assert isinstance(model[0], PackedLinear)
+    expected = (rows.double() @ weight.double().t()).bfloat16()
+    torch.testing.assert_close(model(rows), expected, rtol=1 / 128, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5", "bart", "albert"])
+def test_every_layer_of_what_is_read_is_packed(name: str, tmp_path: Path) -> None:
+    """Values of whole models are compared in test_architectures.py."""
+    tiny_models.save(name, tmp_path)
+    encoder = load_encoder(find_model(str(tmp_path)), device="cpu")
+    plain = part_that_reads(AutoModel.from_pretrained(tmp_path))
+    if getattr(plain, "pooler", None) is not None:
+        plain.pooler = None
+    expected = dict(plain.named_modules())
+    found = {k: m for k, m in encoder.model.named_modules() if isinstance(m, PackedLinear)}
+    assert found.keys() == {k for k, m in expected.items() if isinstance(m, nn.Linear | Conv1D)}
+    assert found
+    for key, layer in found.items():
+        weight: Any = expected[key].weight
+        assert torch.equal(layer.weight, weight.t() if name == "gpt2" else weight)
+    assert encoder.info.parameters == sum(p.numel() for p in plain.parameters())
+
+
+def test_a_shared_weight_is_packed_and_counted_once() -> None:
+    model = nn.Sequential(nn.Linear(8, 8, bias=False), nn.Linear(8, 8, bias=False))
+    model[1].weight = model[0].weight
+    pack_linears(model)
+    assert model[0].packed is model[1].packed
+    assert sum(p.numel() for p in model.parameters()) == 64
+
+
+@torch.inference_mode()
+def test_what_computes_something_else_is_left_alone() -> None:
+    model = nn.Sequential(Doubling(8, 4))
+    inputs = drawn(3, 8)
+    before = model(inputs)
+    pack_linears(model)
+    assert type(model[0]) is Doubling
+    assert torch.equal(model(inputs), before)
+
+
+@torch.inference_mode()
+def test_a_model_may_read_the_weight_itself() -> None:
+    model, inputs = ReadsItself(), drawn(3, 24)
+    before = model(inputs)
+    pack_linears(model)
+    assert isinstance(model.layer, PackedLinear)
+    torch.testing.assert_close(model(inputs), before)
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.float64])
+def test_other_types_stay_as_they_are(half: torch.dtype) -> None:
+    model = nn.Sequential(nn.Linear(8, 4).to(half))
+    pack_linears(model)
+    assert type(model[0]) is nn.Linear
+
+
+def test_on_other_processors_nothing_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = nn.Sequential(nn.Linear(8, 4))
+    monkeypatch.setattr(packing.platform, "machine", lambda: "arm64")
+    pack_linears(model)
+    assert type(model[0]) is nn.Linear
