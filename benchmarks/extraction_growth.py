@@ -55,14 +55,17 @@ def measure(options: argparse.Namespace, share: float, layers: int) -> None:
     from transformers import AutoTokenizer, BertConfig, BertModel
 
     from data.find import find_corpus
-    from probes.encoder import Encoder
+    from probes.encoder import load_encoder
     from probes.models import find_model
     from probes.views import View, plain_view
 
     folder = find_model("all-MiniLM-L6-v2").folder
     config = BertConfig.from_pretrained(folder, num_hidden_layers=layers - 1)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    encoder = Encoder(BertModel(config), tokenizer, name="random", device="cpu")
+    with tempfile.TemporaryDirectory(dir=options.scratch) as model:
+        BertModel(config).save_pretrained(model)
+        tokenizer.save_pretrained(model)
+        encoder = load_encoder(find_model(model), device="cpu")
     before, peak, stop = rss_anon(), [0], threading.Event()
 
     def watch() -> None:

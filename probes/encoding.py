@@ -48,7 +48,7 @@ from probes.store import (
 )
 from probes.views import Text, View
 
-_KEEP_FOR = 32
+_KEEP_FOR = 8
 """Batches after which freed memory goes back to the system."""
 
 
