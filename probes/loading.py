@@ -219,6 +219,6 @@ def digest_of_loaded(model: Any, tokenizer: Any) -> str:
                 f"--device {MAP}."
             )
         digest.update(name.encode())
-        plain = tensor.detach().cpu().contiguous().reshape(-1)
-        digest.update(plain.view(torch.uint8).numpy().tobytes())
+        plain = (tensor.to_dense() if tensor.is_mkldnn else tensor.detach().cpu()).contiguous()
+        digest.update(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

@@ -7,6 +7,7 @@ slower on processors of other makers than Intel's (docs/performance.md).
 from __future__ import annotations
 
 import platform
+import sys
 from typing import Any
 
 import torch
@@ -41,8 +42,20 @@ class PackedLinear(nn.Module):
 
 
 def packs() -> bool:
-    """Whether weights can be packed here: oneDNN on an x86 processor."""
-    return torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
+    """Whether weights can be packed here: oneDNN on an x86 processor, memory not limited.
+
+    Where the address space is limited and runs out, oneDNN ends the process without an error.
+    """
+    known = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
+    return known and not _memory_is_limited()
+
+
+def _memory_is_limited() -> bool:
+    if sys.platform == "win32":
+        return False
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def pack_linears(model: Any) -> None:

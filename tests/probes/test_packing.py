@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import pytest
 import tiny_models
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel
+from transformers import AutoModel, AutoTokenizer
 from transformers.pytorch_utils import Conv1D
 
 from probes import packing
 from probes.encoder import load_encoder
-from probes.loading import part_that_reads
+from probes.loading import digest_of_loaded, part_that_reads
 from probes.models import find_model
 from probes.packing import PackedLinear, pack, pack_linears, packs
 from probes.precision import multiplies_bf16
@@ -142,3 +143,19 @@ def test_on_other_processors_nothing_is_packed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(packing.platform, "machine", lambda: "arm64")
     pack_linears(model)
     assert type(model[0]) is nn.Linear
+
+
+def test_where_memory_is_limited_nothing_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """oneDNN would end the process; test_faults.py has runs that run out of memory."""
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (1 << 40, resource.RLIM_INFINITY))
+    assert not packs()
+
+
+def test_a_packed_model_in_memory_has_a_digest(tmp_path: Path) -> None:
+    tiny_models.save("bert", tmp_path)
+    encoder = load_encoder(find_model(str(tmp_path)), device="cpu")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    digest = digest_of_loaded(encoder.model, tokenizer)
+    layer = encoder.model.encoder.layer[0].output.dense
+    layer.packed = pack(layer.weight + 1)
+    assert digest_of_loaded(encoder.model, tokenizer) != digest
