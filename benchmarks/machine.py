@@ -62,8 +62,8 @@ class Products:
 
     def __init__(self, dtype: torch.dtype = torch.float32, packed: bool = False) -> None:
         one, other = torch.rand(2, SIDE, SIDE).to(dtype)
-        layer = PackedLinear(pack(other), None) if packed else None
-        self._multiply = partial(torch.mm, one, other) if layer is None else partial(layer, one)
+        by_other = PackedLinear(pack(other), None) if packed else other.mm
+        self._multiply = partial(by_other, one)
         self.seconds: list[float] = []
         self.stretches: list[tuple[float, float]] = []
         self.take()

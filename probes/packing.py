@@ -67,16 +67,18 @@ def pack_linears(model: Any) -> None:
 
     if not packs():
         return
-    packed: dict[int, tuple[Tensor, nn.Parameter]] = {}  # layers may share a weight
-    for parent in list(model.modules()):
-        for name, layer in list(parent.named_children()):
-            if type(layer) not in (nn.Linear, Conv1D) or not _can_pack(layer.weight):
-                continue
-            weight = layer.weight
-            if id(weight) not in packed:
-                plain = weight if type(layer) is nn.Linear else weight.t()
-                packed[id(weight)] = weight, pack(plain)
-            setattr(parent, name, PackedLinear(packed[id(weight)][1], layer.bias))
+    # By weight, which layers may share. The weights themselves are not held: each goes when it is
+    # packed, so that a model is not in memory twice.
+    places: dict[int, list[tuple[nn.Module, str]]] = {}
+    for parent in model.modules():
+        for name, layer in parent.named_children():
+            if type(layer) in (nn.Linear, Conv1D) and _can_pack(layer.weight):
+                places.setdefault(id(layer.weight), []).append((parent, name))
+    for (parent, name), *others in places.values():
+        layer = getattr(parent, name)
+        packed = pack(layer.weight if type(layer) is nn.Linear else layer.weight.t())
+        for where, called in [(parent, name), *others]:
+            setattr(where, called, PackedLinear(packed, getattr(where, called).bias))
 
 
 def pack(weight: Tensor) -> nn.Parameter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,23 @@ def test_a_shared_weight_is_packed_and_counted_once() -> None:
     pack_linears(model)
     assert model[0].packed is model[1].packed
     assert sum(p.numel() for p in model.parameters()) == 64
+
+
+def test_a_weight_is_gone_before_the_next_but_one_is_packed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(5)))
+    weights = [weakref.ref(layer.weight) for layer in model]
+    alive = []
+
+    def counted(weight: Tensor) -> nn.Parameter:
+        alive.append(sum(each() is not None for each in weights))
+        return pack(weight)
+
+    monkeypatch.setattr(packing, "pack", counted)
+    pack_linears(model)
+    # The one packed last goes when the next is looked at.
+    assert alive == [5, 4, 3, 2, 1]
 
 
 @torch.inference_mode()
