@@ -25,10 +25,6 @@ from probes.views import View
 
 Array = NDArray[Any]
 
-_PATIENCE = 10
-"""Passes over single words that take about as long as writing them to a file may; a linear fit
-alone makes fewer."""
-
 
 class Material:
     """What the cells of one task read: features, labels, weights.
@@ -94,12 +90,8 @@ class Material:
         found = self._standardised(layers)
         if self.device.type != "cpu":
             return found
-        # The vector of a single word is made anew faster than means and projections.
-        means = any((np.diff(span) > 1).any() for span in self._rows["train"])
-        passes = 0 if means or self._project is not None else _PATIENCE
         folder = self._vectors.folder.parent
-        train, dev = (Scratch(found[split], folder, passes) for split in ("train", "dev"))
-        return {**found, "train": train, "dev": dev}
+        return {**found, **{split: Scratch(found[split], folder) for split in ("train", "dev")}}
 
     def _standardised(self, layers: Sequence[int]) -> dict[str, Features]:
         mapped = [self._vectors.layer(layer) for layer in layers]

@@ -1,7 +1,7 @@
-"""Features that are written to a file once they have been made anew often enough to pay for it.
+"""Features that are written to a file when a pass first reads them.
 
 Gathering and standardising blocks takes up to half as long as the products on them, and longer
-where spans are averaged. What passes read is then written, rounded as products round it, to a file
+where spans are averaged. What passes read is written, rounded as products round it, to a file
 without a name beside the store, which is mapped and goes with the process. Main memory does not
 grow by it.
 """
@@ -28,18 +28,16 @@ _DISK, _MEMORY = 0.25, 0.5
 
 
 class Scratch(Features):
-    """Other features, whose rounded blocks are written to a file when that pays.
+    """Other features, whose rounded blocks are written to a file.
 
     Where the file has no room, blocks are made anew each time; no number depends on it.
 
     Args:
         folder: where the file goes.
-        passes: how often blocks are made anew before, in passes over all examples.
     """
 
-    def __init__(self, whole: Features, folder: Path, passes: int = 0) -> None:
+    def __init__(self, whole: Features, folder: Path) -> None:
         self._whole, self._folder = whole, folder
-        self._to_make = passes * whole.shape[1]
         self.device = whole.device
 
     @property
@@ -53,10 +51,6 @@ class Scratch(Features):
 
     def rounded(self, part: slice) -> Tensor:
         """See `Features`."""
-        if self._to_make > 0:
-            start, stop, _ = part.indices(self.shape[1])
-            self._to_make -= stop - start
-            return self._whole.rounded(part)
         values = self._written
         return self._whole.rounded(part) if values is None else values[:, part].contiguous()
 

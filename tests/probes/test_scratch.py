@@ -45,15 +45,6 @@ def test_features_are_made_once(whole, tmp_path, monkeypatch):
     assert torch.equal(scratch.rounded(slice(0, 5)), expected)
 
 
-def test_the_file_is_written_when_as_many_passes_have_been_made_anew(whole, dtype, tmp_path):
-    scratch = Scratch(whole, tmp_path, passes=2)
-    for part in (slice(0, 2100), slice(0, 2000), slice(2000, 2100)):
-        assert "_written" not in vars(scratch)
-        assert torch.equal(scratch.rounded(part), whole.values[:, part].to(dtype))
-    require_the_same(scratch, whole, dtype)
-    assert vars(scratch)["_written"] is not None
-
-
 @pytest.mark.parametrize("reason", ["no room on disk", "no memory", "not writable"])
 def test_without_a_file_the_blocks_are_the_same(whole, dtype, tmp_path, monkeypatch, reason):
     if reason == "no room on disk":

@@ -376,7 +376,7 @@ def test_a_group_of_cells_can_be_fitted_in_another_process(data, family, tmp_pat
         spans = [np.stack([first, first + 1], 1)]
         mean, scale = torch.zeros(N_LAYERS, N_FEATURES), torch.ones(N_LAYERS, N_FEATURES)
         streamed = Streamed(mapped, spans, mean, scale, torch.device("cpu"))
-        parts.append(replace(cells(part, 2), features=Scratch(streamed, tmp_path, passes=1)))
+        parts.append(replace(cells(part, 2), features=Scratch(streamed, tmp_path)))
     work = partial(fit, *parts, N_CLASSES, spec, [0, 1])
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         elsewhere = pool.submit(work).result()
