@@ -20,6 +20,7 @@ import re
 from collections.abc import Sequence
 
 from data.propbank import Tree
+from data.sentence import shared
 
 OUTSIDE = "O"
 
@@ -70,7 +71,7 @@ def chunk(tree: Tree, tags: Sequence[str]) -> tuple[str, ...]:
     phrase_of: list[tuple[int, str]] = [(0, "")] * len(tags)
     heads: set[int] = set()
     _flatten(tree, tags, phrase_of, heads)
-    return _cut(phrase_of, heads, tags)
+    return shared(_cut(phrase_of, heads, tags))
 
 
 def _flatten(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from common.errors import UserError
 from data.bio import is_bio, misplaced
-from data.sentence import Label, Sentence
+from data.sentence import Label, Sentence, shared
 from data.sources import Column
 from data.treebank import UNKNOWN_LANGUAGE
 
@@ -205,7 +205,7 @@ def read_rows(
                 Sentence(
                     id=f"{split}-{len(parts[split]) + 1}",
                     language=UNKNOWN_LANGUAGE,
-                    words=tuple(tokens),
+                    words=shared(tokens),
                     columns=values,
                     document=part.documents[row] if part.documents else "",
                 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from common.errors import UserError
 from common.files import decoded
 from data.bio import WordError, require_bio
-from data.sentence import Corpus, Sentence
+from data.sentence import Corpus, Sentence, shared
 from data.sources import Source
 from data.splits import complete
 
@@ -83,7 +83,7 @@ def _member(archive: Path, split: str) -> bytes:
 
 
 def _sentence(rows: list[list[str]], name: str, place: str, first: int) -> Sentence:
-    words, tags, chunks = zip(*rows, strict=True)
+    words, tags, chunks = map(shared, zip(*rows, strict=True))
     try:
         require_bio(chunks)
     except WordError as error:

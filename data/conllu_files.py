@@ -12,23 +12,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import conllu
 from conllu.exceptions import ParseException
+from conllu.parser import parse_dict_value
 
 from common.errors import UserError
 from common.files import read_text
 from data.bio import WordError, require_bio
-from data.sentence import ROOT, Frame, Sentence, Span
+from data.sentence import ROOT, Frame, Sentence, Span, shared
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _COLUMNS = 10
 _BROKEN = (ParseException, ValueError, KeyError, TypeError, IndexError, AttributeError)
 """What the parser raises on text that is not CoNLL-U."""
-_AS_THEY_ARE: dict[str, Any] = {"deps": lambda columns, i: columns[i]}
-"""Columns that nothing here reads, left as they stand."""
+_features = lru_cache(1 << 12)(parse_dict_value)
+_NO_FEATURES: dict[str, str] = {}
+
+_PARSERS: dict[str, Any] = {
+    "deps": lambda columns, i: columns[i],  # which nothing here reads
+    "feats": lambda columns, i: _features(columns[i]),  # which few words have to themselves
+}
 
 
 def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
@@ -108,7 +115,7 @@ def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
 
 def _tokens(text: str) -> conllu.TokenList:
     # The parser takes two spaces for a tab.
-    (tokens,) = conllu.parse(re.sub(" {2,}", " ", text), field_parsers=_AS_THEY_ARE)
+    (tokens,) = conllu.parse(re.sub(" {2,}", " ", text), field_parsers=_PARSERS)
     return tokens
 
 
@@ -139,10 +146,10 @@ def _sentence(words: list[Any], language: str, document: str, name: str) -> Sent
     return Sentence(
         id=name,
         language=language,
-        words=tuple(str(word["form"]) for word in words),
+        words=shared(str(word["form"]) for word in words),
         upos=_column(words, "upos"),
         xpos=_column(words, "xpos"),
-        feats=tuple(word["feats"] or {} for word in words)
+        feats=tuple(word["feats"] or _NO_FEATURES for word in words)
         if any(word["feats"] for word in words)
         else (),
         heads=_heads(words),
@@ -156,7 +163,7 @@ def _sentence(words: list[Any], language: str, document: str, name: str) -> Sent
 def _column(words: list[Any], name: str) -> tuple[str, ...]:
     """A column of strings; empty if any word has none (``_``)."""
     values = tuple(word.get(name) for word in words)
-    return values if all(value not in (None, "_") for value in values) else ()
+    return shared(values) if all(value not in (None, "_") for value in values) else ()
 
 
 def _heads(words: list[Any]) -> tuple[int, ...]:
@@ -186,7 +193,7 @@ def _chunks(misc: list[dict[str, str]]) -> tuple[str, ...]:
     for i, m in enumerate(misc):
         if not m.get("Chunk"):
             raise WordError(i, "the word has no Chunk=, though others of its sentence have")
-    tags = tuple(m["Chunk"] for m in misc)
+    tags = shared(m["Chunk"] for m in misc)
     require_bio(tags)
     return tags
 

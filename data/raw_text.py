@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.errors import UserError
 from common.files import read_text, sha256
-from data.sentence import ROOT, SPLITS, Corpus, Sentence
+from data.sentence import ROOT, SPLITS, Corpus, Sentence, shared
 from data.sources import CorpusRequest, Source
 from data.splits import UNNAMED, complete, files_by_split, require_splits
 
@@ -191,13 +191,13 @@ def _sentence(
     words: list[Any], chunks: list[Span] | None, name: str, document: str, language: str
 ) -> Sentence:
     place = {token.i: i for i, token in enumerate(words)}
-    upos = tuple(token.pos_ for token in words)
-    xpos = tuple(token.tag_ for token in words)
+    upos = shared(token.pos_ for token in words)
+    xpos = shared(token.tag_ for token in words)
     feats = tuple(token.morph.to_dict() for token in words)
     return Sentence(
         id=name,
         language=language,
-        words=tuple(token.text for token in words),
+        words=shared(token.text for token in words),
         upos=upos if all(upos) else (),
         xpos=xpos if all(xpos) else (),
         feats=feats if any(feats) else (),

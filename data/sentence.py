@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,11 @@ SPLITS = ("train", "dev", "test")
 
 LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames")
 """The annotation layers a sentence may carry."""
+
+
+def shared(strings: Iterable[str]) -> tuple[str, ...]:
+    """The same strings, equal ones one object: of a corpus's words few are different."""
+    return tuple(map(sys.intern, strings))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,14 @@ def test_words_are_neither_multiword_tokens_nor_empty_nodes(tmp_path):
     )
 
 
+def test_equal_words_and_labels_are_one_object(tmp_path):
+    one, other = (next(read_conllu(write(tmp_path, SOUND, name), "en")) for name in ("a", "b"))
+    for layer in ("words", "upos", "xpos", "feats", "deprels", "chunks"):
+        for here, there in zip(getattr(one, layer), getattr(other, layer), strict=True):
+            assert here is there
+    assert one.feats[2] is one.feats[4] == {}
+
+
 def test_windows_line_ends_and_no_last_blank_line(tmp_path):
     path = write(tmp_path, SOUND.rstrip("\n").replace("\n", "\r\n"))
     (sentence,) = read_conllu(path, "en")
