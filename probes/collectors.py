@@ -82,6 +82,8 @@ class WordVectors:
         """
         plan = (rows.position, rows.offset, rows.weight, rows.word)
         plans: dict[torch.device, list[torch.Tensor]] = {}
+        # Mostly a pass has each word once and in order; then nothing is to be put in its place.
+        whole = torch.equal(rows.word, torch.arange(self._n_words))
         for layer, hidden in enumerate(layer_states(output)):
             flat = hidden.reshape(-1, hidden.shape[-1]).float()
             if flat.device not in plans:
@@ -90,9 +92,13 @@ class WordVectors:
             pooled = torch.nn.functional.embedding_bag(
                 position, flat, offset, mode="sum", per_sample_weights=weight
             )
-            if layer == len(self.vectors):
-                self.vectors.append(flat.new_zeros(self._n_words, flat.shape[-1]))
-            self.vectors[layer].index_add_(0, word, pooled)
+            if layer < len(self.vectors):
+                self.vectors[layer].index_add_(0, word, pooled)
+            elif whole:
+                self.vectors.append(pooled)
+            else:
+                empty = flat.new_zeros(self._n_words, flat.shape[-1])
+                self.vectors.append(empty.index_add_(0, word, pooled))
 
     def finish(self) -> None:
         """See `Collector`."""

@@ -6,6 +6,7 @@ import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -377,3 +378,31 @@ def test_the_collector_leaves_layers_where_they_lie() -> None:
     assert [layer.device.type for layer in collector.vectors] == ["cpu", "meta"]
     assert torch.equal(collector.vectors[0], here[0, 1:3])
     assert collector.vectors[1].shape == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("passes", "expected"),
+    [
+        ([[0, 1]], [1.0, 3.0]),
+        ([[0, 1], [0, 1]], [11.0, 33.0]),  # pieces of both words in both passes
+        ([[1], [0]], [10.0, 1.0]),
+        ([[0], [0, 1]], [11.0, 30.0]),
+        ([[0, 1], [1]], [1.0, 13.0]),
+    ],
+)
+def test_what_several_passes_say_of_a_word_is_added(
+    passes: list[list[int]], expected: list[float]
+) -> None:
+    """Passes over two tokens, whose vectors are 1 and 3, then 10 and 30."""
+    collector = WordVectors()
+    collector.start([0], 2)
+    for scale, words in zip((1.0, 10.0), passes, strict=False):
+        states = scale * torch.tensor([[[1.0], [3.0]]])
+        places = torch.arange(len(words))
+        mask = torch.ones(1, 2, dtype=torch.int64)
+        rows = Rows(mask, mask, places, places, torch.ones(len(words)), torch.tensor(words))
+        output = SimpleNamespace(hidden_states=[states, states], last_hidden_state=states)
+        collector.add(rows, output)
+    assert len(collector.vectors) == 2
+    for layer in collector.vectors:
+        assert layer.tolist() == [[value] for value in expected]
