@@ -28,6 +28,9 @@ _NONCHARACTER = "\uffff"
 _TEXTS_AT_ONCE = 1024
 """What the tokenizer says of a text takes many times the room of its ids, until it is dropped."""
 
+_ROOM = 64 << 20
+"""Bytes that must be there before: out of memory, the tokenizer would end the process."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
@@ -82,10 +85,12 @@ class WordTokenizer:
         Raises:
             UserError: a word yields no subword and the tokenizer has no unknown token, or the
                 tokenizer's word ids do not assign its subwords to the words in order.
+            MemoryError: there is little left.
         """
         found: list[Pieces] = []
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
             part = texts[first : first + _TEXTS_AT_ONCE]
+            np.empty(_ROOM, dtype=np.uint8)  # takes an address, not memory
             encodings = self._backend.encode_batch(
                 [[self._space + word for word in text.words] for text in part],
                 is_pretokenized=True,

@@ -230,3 +230,12 @@ def test_every_range_is_read_where_it_is_farthest_from_an_edge():
         ):
             margins = [min(first - start, stop - end) for start, stop in spans]
             assert found == (margins.index(max(margins)) if max(margins) >= 0 else -1)
+
+
+def test_little_memory_is_found_before_the_tokenizer_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = WordTokenizer(fast("bert"))
+    monkeypatch.setattr("probes.alignment._ROOM", 1 << 60)
+    with pytest.raises(MemoryError):
+        words([Text(("light",), (0, 1))])
