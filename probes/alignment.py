@@ -25,8 +25,9 @@ _NONCHARACTER = "\uffff"
 """Stands before the names of special tokens; Unicode keeps it out of all text."""
 
 
-_TEXTS_AT_ONCE = 1024
-"""What the tokenizer says of a text takes many times the room of its ids, until it is dropped."""
+_LIST, _WORDS_AT_ONCE = 32, 1 << 14
+"""Words that the tokenizer is given as one text, and at once. What it says of a text takes many
+times the room of its ids, until it is dropped."""
 
 _ROOM = 64 << 20
 """Bytes that must be there before: out of memory, the tokenizer would end the process."""
@@ -80,24 +81,47 @@ class WordTokenizer:
         self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
 
     def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
-        """Split texts into subwords.
+        """Split texts into subwords, every different word once.
 
         Raises:
             UserError: a word yields no subword and the tokenizer has no unknown token, or the
                 tokenizer's word ids do not assign its subwords to the words in order.
             MemoryError: there is little left.
         """
-        found: list[Pieces] = []
-        for first in range(0, len(texts), _TEXTS_AT_ONCE):
-            part = texts[first : first + _TEXTS_AT_ONCE]
-            np.empty(_ROOM, dtype=np.uint8)  # takes an address, not memory
-            encodings = self._backend.encode_batch(
-                [[self._space + word for word in text.words] for text in part],
-                is_pretokenized=True,
-                add_special_tokens=False,
+        index: dict[str, int] = {}
+        flat = [index.setdefault(word, len(index)) for text in texts for word in text.words]
+        words = np.array(flat, dtype=np.int64)
+        lengths = np.array([len(text.words) for text in texts], dtype=np.int64)
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        masked = np.array(
+            [start + t.mask for start, t in zip(starts, texts, strict=True) if t.mask is not None],
+            dtype=np.int64,
+        )
+        ids, counts = self._split(list(index))
+        missing = counts[words] == 0
+        missing[masked] = False
+        if missing.any() and self._unk_id is None:
+            odd = list(index)[words[missing.argmax()]]
+            raise UserError(
+                f"The word {odd!r} yields no subword, and this tokenizer has "
+                "no unknown token to put in its place; remove the word from the corpus."
             )
-            found += [self._pieces(t, e) for t, e in zip(part, encodings, strict=True)]
-        return found
+        # Behind all words' pieces stand the unknown token and the mask.
+        first = np.append(np.where(counts == 0, len(ids), np.cumsum(counts) - counts), len(ids) + 1)
+        counts = np.append(np.maximum(counts, 1), 1)
+        ids = np.append(ids, [self._unk_id or 0, self.mask_id or 0])
+        words[masked] = len(index)
+        bounds = np.append(0, np.cumsum(counts[words]))
+        ids = ids[np.repeat(first[words] - bounds[:-1], counts[words]) + np.arange(bounds[-1])]
+        return [
+            Pieces(
+                ids[bounds[start] : bounds[end]],
+                bounds[start : end + 1] - bounds[start],
+                int(missing[start:end].sum()),
+            )
+            for start, end in zip(starts, ends, strict=True)
+        ]
 
     def require_pieces(self, texts: Sequence[Text]) -> None:
         """Look at every distinct word before any text is encoded.
@@ -109,29 +133,26 @@ class WordTokenizer:
             words = sorted(
                 {word for text in texts for i, word in enumerate(text.words) if i != text.mask}
             )
-            for first in range(0, len(words), _TEXTS_AT_ONCE):
-                self([Text((word,), (0, 1)) for word in words[first : first + _TEXTS_AT_ONCE]])
+            if words:
+                self([Text(tuple(words), (0, len(words)))])
 
-    def _pieces(self, text: Text, encoding: Any) -> Pieces:
-        ids = np.asarray(encoding.ids, dtype=np.int64)
-        owner = word_of_pieces(encoding.word_ids, text.words)
-        counts = np.bincount(owner, minlength=len(text.words))
-        replaced = {} if text.mask is None else {text.mask: self.mask_id}
-        missing = [int(w) for w in np.flatnonzero(counts == 0) if w != text.mask]
-        if missing and self._unk_id is None:
-            raise UserError(
-                f"The word {text.words[missing[0]]!r} yields no subword, and this tokenizer has "
-                "no unknown token to put in its place; remove the word from the corpus."
+    def _split(self, words: Sequence[str]) -> tuple[Ints, Ints]:
+        """The pieces of all words, one word's after the other's, and how many each has."""
+        ids, counts = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        for first in range(0, len(words), _WORDS_AT_ONCE):
+            part = words[first : first + _WORDS_AT_ONCE]
+            lists = [part[i : i + _LIST] for i in range(0, len(part), _LIST)]
+            np.empty(_ROOM, dtype=np.uint8)  # takes an address, not memory
+            encodings = self._backend.encode_batch(
+                [[self._space + word for word in given] for given in lists],
+                is_pretokenized=True,
+                add_special_tokens=False,
             )
-        replaced.update(dict.fromkeys(missing, self._unk_id))
-        if replaced:
-            parts = np.split(ids, np.cumsum(counts)[:-1])
-            for word, token in replaced.items():
-                parts[word] = np.asarray([token], dtype=np.int64)
-                counts[word] = 1
-            ids = np.concatenate(parts)
-        bounds = np.concatenate([[0], np.cumsum(counts)])
-        return Pieces(ids, bounds, len(missing))
+            for given, encoding in zip(lists, encodings, strict=True):
+                owner = word_of_pieces(encoding.word_ids, given)
+                ids.append(np.asarray(encoding.ids, dtype=np.int64))
+                counts.append(np.bincount(owner, minlength=len(given)))
+        return np.concatenate(ids), np.concatenate(counts)
 
     def _word_prefix(self) -> str:
         """What to put before each word so that its pieces are those it has in running text.

@@ -13,6 +13,7 @@ import numpy as np
 
 from common.errors import out_of_memory
 from probes.alignment import Pieces
+from probes.rows import in_passes
 from probes.views import Text
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def in_batches(
 
     least = max(_STRETCH, _STRETCH_BATCHES * batch_tokens)
     for stretch, pieces in one_ahead(split, stretches(texts, least)):
-        for batch in plan_batches(pieces, encoder.capacity, encoder.specials, batch_tokens):
+        for batch in plan_batches(encoder, pieces, batch_tokens):
             index = [stretch[i] for i in batch]
             yield Batch(index, [texts[i] for i in index], [pieces[i] for i in batch])
 
@@ -115,30 +116,18 @@ def _by_words(texts: Sequence[Text]) -> list[int]:
     return sorted(range(len(texts)), key=lambda i: (-len(texts[i].words), i))
 
 
-def plan_batches(
-    pieces: Sequence[Pieces], capacity: int, specials: int, batch_tokens: int
-) -> list[list[int]]:
-    """Group texts of near-equal length so that no batch exceeds `batch_tokens`.
-
-    Args:
-        capacity: subwords that fit into the model's window.
-        specials: special tokens around each window.
+def plan_batches(encoder: Encoder, pieces: Sequence[Pieces], batch_tokens: int) -> list[list[int]]:
+    """Group texts of near-equal length so that no batch takes more than `batch_tokens`.
 
     Longest first, so that what does not fit in memory shows early. A text that is longer
-    than `batch_tokens` stands alone.
+    than `batch_tokens` stands alone, and so does one that is longer than the model's window.
     """
     lengths = [len(p.ids) for p in pieces]
     order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
-    batches: list[list[int]] = []
-    for i in order:
-        if batches:
-            longest = min(capacity, lengths[batches[-1][0]]) + specials
-            fits = (len(batches[-1]) + 1) * longest <= batch_tokens
-            if fits and lengths[batches[-1][0]] <= capacity:
-                batches[-1].append(i)
-                continue
-        batches.append([i])
-    return batches
+    n_long = sum(length > encoder.capacity for length in lengths)
+    short = order[n_long:]
+    passes = in_passes([lengths[i] + encoder.specials for i in short], encoder.layout, batch_tokens)
+    return [*([i] for i in order[:n_long]), *(short[part] for part in passes)]
 
 
 def measured_batch_tokens(encoder: Encoder, texts: Sequence[Text]) -> int:

@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import torch
 
+from probes.rows import Rows
 from probes.transfers import to_device
-
-
-@dataclass(frozen=True)
-class Rows:
-    """One forward pass: windows of texts, right-padded, and whose pieces they hold.
-
-    Attributes:
-        ids, mask: shape (rows, length).
-        position: index into the flattened (rows × length) positions of each piece that
-            counts, grouped by word. Shape (pieces,).
-        offset: where each word's pieces start in `position`. Shape (words,).
-        weight: share of each piece in its word's vector. Shape (pieces,).
-        word: the word's place among the words that the batch keeps. Shape (words,).
-    """
-
-    ids: torch.Tensor
-    mask: torch.Tensor
-    position: torch.Tensor
-    offset: torch.Tensor
-    weight: torch.Tensor
-    word: torch.Tensor
 
 
 class Collector(Protocol):

@@ -17,7 +17,6 @@ import torch
 from common.errors import UserError, out_of_memory
 from common.terminal import progress
 from probes.alignment import (
-    Ints,
     Pieces,
     WordTokenizer,
     pooled_pieces,
@@ -25,9 +24,10 @@ from probes.alignment import (
     windows,
 )
 from probes.batching import Batch
-from probes.collectors import Collector, Rows, WordVectors, layer_states
+from probes.collectors import Collector, WordVectors, layer_states
 from probes.config import DType, Pooling
 from probes.loading import (
+    MAP,
     accepted_arguments,
     digest_of_loaded,
     is_causal,
@@ -38,7 +38,9 @@ from probes.loading import (
     usable_window,
 )
 from probes.models import ModelRecord, ModelSource
+from probes.rows import Layout, Padded, Window, bare, in_passes
 from probes.transfers import to_device
+from probes.unpadded import leave_padding_out
 from probes.views import Text
 
 
@@ -60,6 +62,7 @@ class Encoder:
         capacity: subwords that fit into its window beside the special tokens.
         specials: special tokens around each window.
         remote_code: whether code from the model's own folder runs in it.
+        layout: how windows become rows of a forward pass.
 
     Raises:
         UserError: the tokenizer does not fit the model, or the model does not give one
@@ -94,7 +97,8 @@ class Encoder:
             )
         config = self.model.config.get_text_config()
         pads = (getattr(config, "pad_token_id", None), tokenizer.pad_token_id)
-        self._pad_id: int = next((i for i in pads if i is not None and 0 <= i < rows), 0)
+        pad_id: int = next((i for i in pads if i is not None and 0 <= i < rows), 0)
+        self.layout: Layout = Padded(pad_id)
         window = usable_window(self.model, tokenizer)
         self.specials = len(self.words.prefix) + len(self.words.suffix)
         self.capacity = window - self.specials
@@ -123,10 +127,10 @@ class Encoder:
         """
         inner = [rows // 2] * min(self.capacity - 1, 8)
         text = [*self.words.prefix, *inner, *self.words.suffix]
-        ids = torch.tensor([[*text, self._pad_id], [*text, rows // 2]])
+        ids = torch.tensor([[*text, self.layout.pad_id], [*text, rows // 2]])
         mask = torch.ones_like(ids)
         mask[:, -1] = 0
-        states = layer_states(self._forward(ids, mask, WordVectors.model_arguments))
+        states = self.states({"input_ids": ids, "attention_mask": mask})
         shapes = {tuple(state.shape) for state in states}
         expected = (*ids.shape, states[-1].shape[-1])
         if shapes != {expected}:
@@ -142,12 +146,15 @@ class Encoder:
             )
         return len(states) - 1, expected[-1]
 
-    def _forward(self, ids: torch.Tensor, mask: torch.Tensor, arguments: dict[str, Any]) -> Any:
+    def states(self, inputs: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        """The states of every layer, each of shape (rows, length, hidden size)."""
+        return layer_states(self._forward(inputs, WordVectors.model_arguments))
+
+    def _forward(self, inputs: dict[str, torch.Tensor], arguments: dict[str, Any]) -> Any:
         # Segment ids are left out: every model that has them takes 0 throughout.
         with torch.inference_mode():
             return self.model(
-                input_ids=to_device(ids, self.device),
-                attention_mask=to_device(mask, self.device),
+                **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
                 **self._arguments,
                 **arguments,
             )
@@ -157,11 +164,10 @@ class Encoder:
         return self.words(texts)
 
     def seconds(self, rows: int, length: int) -> float:
-        """How long a forward pass over so many rows of so many tokens takes, now."""
-        ids = torch.full((rows, length), self.words.highest_id // 2)
+        """How long a forward pass over so many texts of so many tokens takes, now."""
+        inputs = self.layout.rows([bare([self.words.highest_id // 2] * length)] * rows).inputs
         clock = time.perf_counter()
-        output = self._forward(ids, torch.ones_like(ids), WordVectors.model_arguments)
-        layer_states(output)[-1].sum().item()  # waits for a device that works on its own
+        self.states(inputs)[-1].sum().item()  # waits for a device that works on its own
         return time.perf_counter() - clock
 
     def encode(
@@ -189,21 +195,22 @@ class Encoder:
         """
         for batch in batches:
             kept = sum(text.keep[1] - text.keep[0] for text in batch.texts)
+            found = self._windows(batch, pooling)
+            lengths = [len(window.ids) for window in found]
             while True:
                 collector.start(batch.index, kept)
-                widest, n_rows = 0, 0
+                widest, n_windows = 0, 0
                 try:
-                    for rows in self._rows(batch, pooling, batch_tokens):
-                        n_rows, widest = rows.ids.shape[0], rows.ids.numel()
+                    for part in in_passes(lengths, self.layout, batch_tokens):
+                        rows = self.layout.rows(found[part])
+                        n_windows, widest = rows.windows, rows.inputs["input_ids"].numel()
                         # Without a name, so that nothing holds on to it when memory runs out.
-                        collector.add(
-                            rows, self._forward(rows.ids, rows.mask, collector.model_arguments)
-                        )
+                        collector.add(rows, self._forward(rows.inputs, collector.model_arguments))
                     break
                 except (MemoryError, RuntimeError) as error:
                     if not out_of_memory(error):
                         raise
-                    if n_rows <= 1:
+                    if n_windows <= 1:
                         raise UserError(
                             f"--model {self.info.name}: not enough memory on {self.device} for "
                             f"{widest} tokens at once; use --dtype bfloat16, another "
@@ -211,7 +218,7 @@ class Encoder:
                             "same command goes on from there."
                         ) from error
                 # Outside the handler, where the error no longer holds on to tensors.
-                batch_tokens = widest // 2
+                batch_tokens = min(batch_tokens, widest) // 2
                 if self.device.type == "cuda":
                     torch.cuda.empty_cache()
                 progress.say(
@@ -222,46 +229,28 @@ class Encoder:
             collector.finish()
             yield len(batch.texts)
 
-    def _rows(self, batch: Batch, pooling: Pooling, batch_tokens: int) -> Iterator[Rows]:
-        """Lay the windows of a batch out in rows, as many at a time as fit."""
-        parts: list[tuple[Ints, Ints, Ints, Ints]] = []
+    def _windows(self, batch: Batch, pooling: Pooling) -> list[Window]:
+        """The windows of a batch, text by text; a long text has several."""
+        found = []
         word_base = 0
+        prefix, suffix = (
+            np.array(ids, dtype=np.int64) for ids in (self.words.prefix, self.words.suffix)
+        )
         for text, split in zip(batch.texts, batch.pieces, strict=True):
             spans = windows(len(split.ids), self.capacity)
-            window = window_of_pieces(split.bounds, spans)
             used, owner = pooled_pieces(split.bounds, text.keep, pooling)
-            share = 1 / np.bincount(owner)[owner]
-            for index, (start, end) in enumerate(spans):
-                here = window[used] == index
-                if not here.any():
-                    continue
-                ids = np.concatenate([self.words.prefix, split.ids[start:end], self.words.suffix])
-                place = used[here] - start + len(self.words.prefix)
-                parts.append((ids.astype(np.int64), place, owner[here] + word_base, share[here]))
+            share = (1 / np.bincount(owner))[owner]
+            parts: list[Any] = [slice(None)]
+            if len(spans) > 1:
+                window = window_of_pieces(split.bounds, spans)[used]
+                parts = [np.flatnonzero(window == index) for index in range(len(spans))]
+            for (start, end), here in zip(spans, parts, strict=True):
+                place = used[here] - start + len(prefix)
+                if len(place):
+                    ids = np.concatenate([prefix, split.ids[start:end], suffix])
+                    found.append(Window(ids, place, owner[here] + word_base, share[here]))
             word_base += text.keep[1] - text.keep[0]
-        room = max(1, batch_tokens // max(len(part[0]) for part in parts))
-        for first in range(0, len(parts), room):
-            yield self._pad(parts[first : first + room])
-
-    def _pad(self, parts: list[tuple[Ints, Ints, Ints, Ints]]) -> Rows:
-        length = max(len(part[0]) for part in parts)
-        ids = np.full((len(parts), length), self._pad_id, dtype=np.int64)
-        mask = np.zeros((len(parts), length), dtype=np.int64)
-        for row, (row_ids, *_) in enumerate(parts):
-            ids[row, : len(row_ids)] = row_ids
-            mask[row, : len(row_ids)] = 1
-        position = np.concatenate([row * length + part[1] for row, part in enumerate(parts)])
-        owner = np.concatenate([part[2] for part in parts])
-        share = np.concatenate([part[3] for part in parts])
-        changes = np.flatnonzero(np.diff(owner, prepend=-1))
-        return Rows(
-            ids=torch.from_numpy(ids),
-            mask=torch.from_numpy(mask),
-            position=torch.from_numpy(position),
-            offset=torch.from_numpy(changes),
-            weight=torch.from_numpy(share.astype(np.float32)),
-            word=torch.from_numpy(owner[changes]),
-        )
+        return found
 
 
 def load_encoder(
@@ -284,7 +273,7 @@ def load_encoder(
     """
     model, tokenizer = load_files(source, device, dtype, trust_remote_code)
     source.require_unchanged()
-    return Encoder(
+    encoder = Encoder(
         model,
         tokenizer,
         name=source.name,
@@ -293,3 +282,7 @@ def load_encoder(
         device=device,
         random_seed=source.seed,
     )
+    # Kernels are cheap to call on a CPU alone; code that is not transformers' may do anything.
+    if encoder.device.type == "cpu" and device != MAP and not encoder.remote_code:
+        leave_padding_out(encoder)
+    return encoder

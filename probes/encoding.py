@@ -48,7 +48,7 @@ from probes.store import (
 )
 from probes.views import Text, View
 
-_KEEP_FOR = 8
+_KEEP_FOR = 32
 """Batches after which freed memory goes back to the system."""
 
 
@@ -226,7 +226,7 @@ class _Work:
             _require_space(self.partial.parent, needed)
             progress.detail(
                 f"encode  {len(texts):,} texts in batches of up to {journal.batch_tokens} tokens, "
-                f"{journal.batches} batches of them done",
+                f"{type(encoder.layout).__name__.lower()}, {journal.batches} batches of them done",
                 "encode",
                 key=self.key.digest,
                 done=journal.batches,

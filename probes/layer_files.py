@@ -1,4 +1,4 @@
-"""The files of an unfinished store, written in a thread while the next batch is computed.
+"""The files of an unfinished store, brought to disk while the next batch is computed.
 
 ``journal.json`` (`JOURNAL`) beside them says what is safely on disk.
 """
@@ -102,7 +102,11 @@ class _Stored:
 
 
 class LayerFiles:
-    """One .npy file per layer, written in a thread while the next batch is computed."""
+    """One .npy file per layer.
+
+    What a device gives is written in a thread while it computes the next batch. A CPU's passes
+    need every core: there it is written between two of them, and the thread waits for the disk.
+    """
 
     def __init__(self, folder: Path, files: Sequence[Any], journal: Journal) -> None:
         self._storage: torch.dtype = getattr(torch, journal.storage)
@@ -119,13 +123,17 @@ class LayerFiles:
             texts: which ones it holds.
 
         Raises:
-            NotFiniteError: a value of the batch before is not finite.
+            NotFiniteError: a value is not finite, of this batch or the one before.
             OutOfRangeError: one is too large for the storage type.
         """
         self.wait()
         # Not sooner: two batches would be in memory.
         stored = [_Stored(vectors, self._storage) for vectors in layers]
-        self._pending = self._thread.submit(self._write, stored, texts)
+        if all(vectors.device.type == "cpu" for vectors in layers):
+            self._write(stored, texts)
+            self._pending = self._thread.submit(self._sync_if_due)
+        else:
+            self._pending = self._thread.submit(self._write_and_sync, stored, texts)
 
     def wait(self) -> None:
         """Wait until what was handed over is written."""
@@ -142,6 +150,10 @@ class LayerFiles:
         """End the thread."""
         self._thread.shutdown()
 
+    def _write_and_sync(self, layers: Sequence[_Stored], texts: Sequence[int]) -> None:
+        self._write(layers, texts)
+        self._sync_if_due()
+
     def _write(self, layers: Sequence[_Stored], texts: Sequence[int]) -> None:
         for layer, stored in enumerate(layers):
             content = stored.content(layer, self._batches)
@@ -150,6 +162,8 @@ class LayerFiles:
             self._unsynced += len(content)
         self._batches += 1
         self._order = order_checksum(texts, self._order)
+
+    def _sync_if_due(self) -> None:
         if self._unsynced >= _SYNC_BYTES:
             self._sync()
 

@@ -183,15 +183,30 @@ def usable_window(model: Any, tokenizer: Any) -> int:
     index on: 514 rows hold 512 tokens. T5 has relative positions and no bound of its own.
     """
     configured = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    limits = [configured, tokenizer.model_max_length]
-    for name, module in model.named_modules():
-        table = name.rpartition(".")[2]
-        if table == "position_embeddings" and isinstance(module, torch.nn.Embedding):
-            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
-            limits.append(module.num_embeddings - reserved)
+    rows = [table.num_embeddings - _reserved(table) for table in _position_tables(model)]
+    limits = [configured, tokenizer.model_max_length, *rows]
     # A tokenizer that has no limit says so with a number beyond any window.
     sane = [int(limit) for limit in limits if limit is not None and 0 < limit < 10**7]
     return min(sane, default=DEFAULT_WINDOW)
+
+
+def first_position(model: Any) -> int:
+    """The position of a text's first token, as the model counts them."""
+    return max(map(_reserved, _position_tables(model)), default=0)
+
+
+def _position_tables(model: Any) -> list[torch.nn.Embedding]:
+    named = [(name.rpartition(".")[2], module) for name, module in model.named_modules()]
+    return [
+        module
+        for name, module in named
+        if name == "position_embeddings" and isinstance(module, torch.nn.Embedding)
+    ]
+
+
+def _reserved(table: torch.nn.Embedding) -> int:
+    """Rows of a position table that stand for no position."""
+    return 0 if table.padding_idx is None else table.padding_idx + 1
 
 
 def accepted_arguments(model: Any) -> dict[str, bool]:

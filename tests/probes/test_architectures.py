@@ -19,6 +19,7 @@ from transformers import AutoModel
 from probes.batching import in_batches
 from probes.encoder import Encoder, WordVectors, load_encoder
 from probes.models import find_model
+from probes.rows import Padded, Unpadded, bare
 from probes.views import Text
 
 SENTENCES = [
@@ -49,6 +50,8 @@ SENTENCES = [
 ]
 TEXTS = [Text(tuple(words), (0, len(words))) for words in SENTENCES]
 MASKED = "mask_token"
+ALWAYS_PADDED = ("deberta-v2", "mpnet", "gemma2", "t5", "bart")
+"""Families that take no attention, or no positions, from outside, or cap its scores."""
 
 
 @dataclass(eq=False)
@@ -129,14 +132,26 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+CASES = [
+    *((name, Padded) for name in FAMILIES),
+    *((name, Unpadded) for name in FAMILIES if name not in ALWAYS_PADDED),
+]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda p: f"{p[0]}-{p[1].__name__}")
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    folder = tmp_path_factory.mktemp(request.param)
-    tiny = tiny_models.save(request.param, folder)
+    name, layout = request.param
+    folder = tmp_path_factory.mktemp(name)
+    tiny = tiny_models.save(name, folder)
     model = AutoModel.from_pretrained(folder).eval()
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
-    return Case(request.param, folder, tiny, load_encoder(find_model(str(folder))), model)
+    with pytest.MonkeyPatch.context() as patch:
+        if layout is Padded and name not in ALWAYS_PADDED:
+            patch.setattr("probes.encoder.leave_padding_out", lambda _encoder: None)
+        encoder = load_encoder(find_model(str(folder)), device="cpu")
+    assert type(encoder.layout) is layout
+    return Case(name, folder, tiny, encoder, model)
 
 
 def assert_close(
@@ -303,8 +318,8 @@ def test_layers_are_what_the_table_says(case: Case) -> None:
 
 
 def test_neither_cache_nor_pooler_nor_head_is_computed(case: Case) -> None:
-    ids = torch.tensor([[5, 6, 7]])
-    output = case.encoder._forward(ids, torch.ones_like(ids), {"output_hidden_states": True})
+    inputs = case.encoder.layout.rows([bare([5, 6, 7])]).inputs
+    output = case.encoder._forward(inputs, {"output_hidden_states": True})
     assert getattr(output, "past_key_values", None) is None
     assert getattr(output, "pooler_output", None) is None
     assert "logits" not in output

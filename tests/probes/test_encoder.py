@@ -19,9 +19,10 @@ from transformers import AutoModel, AutoTokenizer
 
 from common.errors import UserError
 from probes.batching import in_batches
-from probes.collectors import Rows, WordVectors
+from probes.collectors import WordVectors
 from probes.encoder import Encoder, load_encoder
 from probes.models import find_model
+from probes.rows import Rows, bare
 from probes.views import Text
 
 TEXTS = [
@@ -266,8 +267,8 @@ def test_layer_l_is_after_the_final_norm_even_where_a_model_lists_it_before(
     expected = vectors(load(tmp_path))
     save("llama-3", tmp_path, tie_last_hidden_states=False)
     encoder = load(tmp_path)
-    ids = torch.tensor([[5, 6, 7]])
-    output = encoder._forward(ids, torch.ones_like(ids), WordVectors.model_arguments)
+    inputs = encoder.layout.rows([bare([5, 6, 7])]).inputs
+    output = encoder._forward(inputs, WordVectors.model_arguments)
     assert not torch.allclose(output.hidden_states[-1], output.last_hidden_state)
     assert_same(vectors(encoder), expected)
 
@@ -359,8 +360,8 @@ def test_each_layer_stays_on_the_device_that_computed_it(tmp_path: Path) -> None
 def test_the_collector_leaves_layers_where_they_lie() -> None:
     """With the one other device that is always there: "meta", which holds no numbers."""
     rows = Rows(
-        ids=torch.zeros(1, 4, dtype=torch.int64),
-        mask=torch.ones(1, 4, dtype=torch.int64),
+        inputs={},
+        windows=1,
         position=torch.tensor([1, 2]),
         offset=torch.tensor([0, 1]),
         weight=torch.ones(2),
@@ -399,8 +400,7 @@ def test_what_several_passes_say_of_a_word_is_added(
     for scale, words in zip((1.0, 10.0), passes, strict=False):
         states = scale * torch.tensor([[[1.0], [3.0]]])
         places = torch.arange(len(words))
-        mask = torch.ones(1, 2, dtype=torch.int64)
-        rows = Rows(mask, mask, places, places, torch.ones(len(words)), torch.tensor(words))
+        rows = Rows({}, 1, places, places, torch.ones(len(words)), torch.tensor(words))
         output = SimpleNamespace(hidden_states=[states, states], last_hidden_state=states)
         collector.add(rows, output)
     assert len(collector.vectors) == 2

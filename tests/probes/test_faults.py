@@ -200,23 +200,28 @@ def test_vectors_that_are_not_finite_are_named_by_layer_and_word(tiny_bert, tmp_
     assert not list((tmp_path / "cache" / "vectors").glob("*.partial"))
 
 
-def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("padded", "room", "tokens"), [(True, 100, 64), (False, 130, 512)])
+def test_too_little_memory_for_a_batch_makes_the_passes_smaller(
+    padded, room, tokens, tiny_bert, tmp_path, monkeypatch
+):
     from probes.encoder import Encoder
 
+    if padded:
+        monkeypatch.setattr("probes.encoder.leave_padding_out", lambda encoder: None)
     usual = run(tiny_bert, tmp_path / "ample", batch_tokens=1024)
     forward, sizes = Encoder._forward, []
 
-    def short_of_memory(self, ids, mask, arguments):
-        sizes.append(ids.numel())
-        if ids.numel() > 100:
+    def short_of_memory(self, inputs, arguments):
+        sizes.append(inputs["input_ids"].numel())
+        if sizes[-1] > room:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
-        return forward(self, ids, mask, arguments)
+        return forward(self, inputs, arguments)
 
     monkeypatch.setattr(Encoder, "_forward", short_of_memory)
     tight = run(tiny_bert, tmp_path / "tight", batch_tokens=1024)
-    assert max(sizes) > 100
+    assert max(sizes) > room
     (line, *_) = logged(tmp_path / "tight", "smaller passes")
-    assert line["tokens"] == 64
+    assert line["tokens"] == tokens
     for layer in range(3):
         one, other = (
             np.load(next((tmp_path / name / "cache").rglob(f"layer-0{layer}.npy")))
@@ -234,12 +239,13 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
 
     forward = Encoder._forward
 
-    def none(self, ids, mask, arguments):
-        if ids.shape[1] > 12:
+    def none(self, inputs, arguments):
+        if inputs["input_ids"].shape[1] > 12:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
-        return forward(self, ids, mask, arguments)
+        return forward(self, inputs, arguments)
 
     with monkeypatch.context() as patch:
+        patch.setattr("probes.encoder.leave_padding_out", lambda encoder: None)
         patch.setattr(Encoder, "_forward", none)
         with pytest.raises(
             UserError, match=r"not enough memory on cpu for .* use --dtype bfloat16"
