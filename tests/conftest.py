@@ -61,11 +61,16 @@ def tiny_bert(tmp_path_factory) -> Path:
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
     folder = tmp_path_factory.mktemp("models") / "tiny-bert"
-    trained = BertWordPieceTokenizer(lowercase=True)
-    trained.train_from_iterator(SENTENCES, vocab_size=120, min_frequency=1, show_progress=False)
-    tokenizer = BertTokenizerFast(tokenizer_object=trained._tokenizer, model_max_length=64)
+    # Listed, since training breaks ties at random: every session would have another model.
+    words = sorted({word for sentence in SENTENCES for word in sentence.split()})
+    letters = sorted(set("".join(words)))
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pieces = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *words])
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    splits = BertWordPieceTokenizer(vocab=vocabulary, lowercase=True)
+    tokenizer = BertTokenizerFast(tokenizer_object=splits._tokenizer, model_max_length=64)
     config = BertConfig(
-        vocab_size=trained.get_vocab_size(),
+        vocab_size=len(vocabulary),
         hidden_size=16,
         num_hidden_layers=2,
         num_attention_heads=2,

@@ -120,8 +120,12 @@ def child(task, answer):
 
         (used,) = re.findall(r"VmSize:\s+(\d+) kB", Path("/proc/self/status").read_text())
         resource.setrlimit(resource.RLIMIT_AS, (int(used) * 1024 + task["more_memory"],) * 2)
+    from tqdm import tqdm
+
     from probes.cli import main
 
+    # tqdm's own is shared by all that are forked, and one that was killed may hold it for ever.
+    tqdm.set_lock(threading.RLock())
     # A shell without job control starts what it puts in the background with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     events = Events(task.get("kill_at"))

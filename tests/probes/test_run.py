@@ -186,17 +186,16 @@ def test_a_renamed_folder_keeps_its_vectors_but_not_its_old_name(tiny_bert, tmp_
     assert len(list((tmp_path / "cache" / "vectors").glob("*/manifest.json"))) == 1
 
 
-def test_a_model_in_memory_gives_what_its_folder_gives(tiny_bert, tmp_path, monkeypatch):
+def test_a_model_in_memory_gives_what_its_folder_gives(tiny_bert, tmp_path):
     from transformers import AutoModel, AutoTokenizer
 
-    # Models in memory are padded: without, rounding differs, and may move a dev example.
-    monkeypatch.setattr("probes.encoder.leave_padding_out", lambda encoder: None)
     settings = {"tasks": ("pos", "agreement"), "probes": ("linear",), "limit": 60, "device": "cpu"}
     loaded = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
     memory = probes.run_probes(
         loaded, name="mine", cache_dir=tmp_path / "c", output=tmp_path / "r", **settings
     )
-    assert scores(memory) == scores(run(tiny_bert, tmp_path, **settings))
+    # In memory it is padded, from its folder it is not: they are rounded differently.
+    close(scores(memory), scores(run(tiny_bert, tmp_path, **settings)))
     assert list((tmp_path / "r").glob("mine-*/sample"))
 
 
@@ -494,30 +493,28 @@ def test_a_model_spread_by_device_map_runs_whole(tiny_bert, tmp_path):
     assert scores(spread) == scores(run(tiny_bert, tmp_path / "cpu", **settings))
 
 
-def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path, monkeypatch):
-    # On other vectors an MLP's mix may magnify rounding beyond these bounds.
-    monkeypatch.setattr("probes.encoder.leave_padding_out", lambda encoder: None)
+def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
     settings = {"tasks": ("pos", "depth"), "seeds": 2, "quick": False, "twins": 0}
     ample = run(tiny_bert, tmp_path, memory="2GB", **settings)
     tight = run(tiny_bert, tmp_path, memory="1KB", overwrite="always", **settings)
     close(scores(ample), scores(tight))
     for one, other in zip(ample, tight, strict=True):
-        # How many layers share a product may change its rounding, which an MLP's fit magnifies.
+        # How many layers share a product may change its rounding. An MLP's fit magnifies that, so
+        # that its mixes, and which of two equal strengths it takes, are compared by scores alone.
         convex = one.probe.family == "linear"
         assert not convex or scores([one]) == scores([other])
-        rel = 1e-5 if convex else 1e-2
         for a, b in zip(one.layers, other.layers, strict=True):
             for ours, theirs in zip(a.cells, b.cells, strict=True):
-                assert ours.strength == pytest.approx(theirs.strength, rel=1e-4)
-                assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=rel)
+                assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-5 if convex else 1e-2)
+                assert not convex or ours.strength == pytest.approx(theirs.strength, rel=1e-4)
         a, b = one.localisation, other.localisation
         for ours, theirs in zip(a.mixes, b.mixes, strict=True):
-            assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
-            assert ours.strength == pytest.approx(theirs.strength, rel=5e-2)
             score = theirs.test[one.task.metric]
             assert ours.test[one.task.metric] == pytest.approx(score, abs=0.021)
-        # Weights that are .02 away may move it by several times that.
-        assert a.kl.value == pytest.approx(b.kl.value, abs=0.02 if convex else 0.06)
+            if convex:
+                assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
+                assert ours.strength == pytest.approx(theirs.strength, rel=5e-2)
+        assert not convex or a.kl.value == pytest.approx(b.kl.value, abs=0.02)
 
 
 def test_localisation_is_written_where_all_layers_are_fitted(tiny_bert, tmp_path, monkeypatch):
