@@ -200,16 +200,16 @@ def test_vectors_that_are_not_finite_are_named_by_layer_and_word(tiny_bert, tmp_
     assert not list((tmp_path / "cache" / "vectors").glob("*.partial"))
 
 
-@pytest.mark.parametrize(("padded", "room", "tokens"), [(True, 100, 64), (False, 130, 512)])
+@pytest.mark.parametrize("padded", [True, False])
 def test_too_little_memory_for_a_batch_makes_the_passes_smaller(
-    padded, room, tokens, tiny_bert, tmp_path, monkeypatch
+    padded, tiny_bert, tmp_path, monkeypatch
 ):
     from probes.encoder import Encoder
 
     if padded:
         monkeypatch.setattr("probes.encoder.leave_padding_out", lambda encoder: None)
     usual = run(tiny_bert, tmp_path / "ample", batch_tokens=1024)
-    forward, sizes = Encoder._forward, []
+    forward, sizes, room = Encoder._forward, [], 130
 
     def short_of_memory(self, inputs, arguments):
         sizes.append(inputs["input_ids"].numel())
@@ -219,9 +219,9 @@ def test_too_little_memory_for_a_batch_makes_the_passes_smaller(
 
     monkeypatch.setattr(Encoder, "_forward", short_of_memory)
     tight = run(tiny_bert, tmp_path / "tight", batch_tokens=1024)
-    assert max(sizes) > room
     (line, *_) = logged(tmp_path / "tight", "smaller passes")
-    assert line["tokens"] == tokens
+    # The longest text, which is read first, takes three windows of 64.
+    assert (max(sizes), line["tokens"]) == (192, 96)
     for layer in range(3):
         one, other = (
             np.load(next((tmp_path / name / "cache").rglob(f"layer-0{layer}.npy")))
