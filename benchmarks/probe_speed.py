@@ -46,7 +46,7 @@ from probes.alignment import Ints
 from probes.cells import BATCH
 from probes.config import PROBES, ProbeSpec
 from probes.examples import collect_examples
-from probes.precision import product_dtype
+from probes.precision import rounding
 from probes.probing import probe
 from probes.store import StoreKey, Vectors
 from probes.views import View
@@ -66,7 +66,7 @@ def main() -> None:
     vectors = verified(options, view)
     rows = {split: examples.rows(split, view, vectors)[0][:, 0] for split in examples.splits}
     labels = {split: examples.targets(split) for split in examples.splits}
-    precision = product_dtype(torch.device("cpu"))
+    precision = rounding(torch.device("cpu")).multiplied
     print(
         f"{options.model}, {options.corpus}, UPOS, {vectors.n_layers} layers · "
         f"{torch.get_num_threads()} threads · products while training: {precision} · "

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.alignment import Ints
-from probes.precision import product_dtype
+from probes.precision import rounding
 from probes.transfers import host_empty, to_device
 
 _CACHED_ROWS = 1 << 11
@@ -43,8 +43,9 @@ class Features(ABC):
         """Consecutive examples, float32. Shape (L, n, H)."""
 
     def rounded(self, part: slice) -> Tensor:
-        """The same for the products of a training step, in their precision."""
-        return self.block(part).to(product_dtype(self.device))
+        """The same for the products of a training step, in the type in which it multiplies."""
+        read, multiplied = rounding(self.device)
+        return self.block(part).to(read).to(multiplied)
 
 
 class Held(Features):
@@ -164,7 +165,8 @@ class Streamed(Features):
 
     def rounded(self, part: slice) -> Tensor:
         """See `Features`."""
-        return self._made(part, product_dtype(self.device))
+        read, multiplied = rounding(self.device)
+        return self._made(part, read).to(multiplied)
 
     def _made(self, part: slice, dtype: torch.dtype) -> Tensor:
         n_layers, n_examples, n_features = self.shape

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from probes.precision import multiplies_bf16
+from probes.precision import has_bf16
 
 
 class PackedLinear(nn.Module):
@@ -90,5 +90,5 @@ def pack(weight: Tensor) -> nn.Parameter:
 
 def _can_pack(weight: Tensor) -> bool:
     return weight.device.type == "cpu" and (
-        weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and multiplies_bf16())
+        weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and has_bf16())
     )

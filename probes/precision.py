@@ -1,9 +1,10 @@
 """How exactly matrix products are computed while probes train.
 
 Factors are rounded where the processor gains by it; sums stay float32, and so do the parameters
-themselves. That is bf16 on a CPU with instructions for it, TF32 on a GPU. It is far below the noise
-of a batch, and used for the steps of training and the looks at dev that choose where an MLP stops:
-the losses that are reported and predictions are computed in full.
+themselves. On a CPU with instructions for bf16 that is what features are read as, and multiplied as
+where it is the faster; on a GPU products are TF32. It is far below the noise of a batch, and used
+for the steps of training and the looks at dev that choose where an MLP stops: the losses that are
+reported and predictions are computed in full.
 """
 
 from __future__ import annotations
@@ -11,15 +12,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import NamedTuple
 
 import torch
 
 from common.errors import UserError
 
 
-def product_dtype(device: torch.device) -> torch.dtype:
-    """What the factors of a training step's products are rounded to."""
-    return torch.bfloat16 if device.type == "cpu" and multiplies_bf16() else torch.float32
+class Rounding(NamedTuple):
+    """What becomes of features in a step of training."""
+
+    read: torch.dtype
+    """What they are rounded to, which halves what a pass reads."""
+    multiplied: torch.dtype
+    """In what type they are then multiplied, and all other factors with them."""
+
+
+def rounding(device: torch.device) -> Rounding:
+    """That of training on `device`."""
+    on_cpu = device.type == "cpu"
+    return Rounding(
+        torch.bfloat16 if on_cpu and has_bf16() else torch.float32,
+        torch.bfloat16 if on_cpu and multiplies_bf16() else torch.float32,
+    )
 
 
 @contextmanager
@@ -58,7 +73,18 @@ def exact_products() -> Iterator[None]:
 
 
 @cache
-def multiplies_bf16() -> bool:
-    """Whether the CPU has instructions for products of bf16; without, rounding costs time."""
+def has_bf16() -> bool:
+    """Whether the CPU has instructions for bf16; without, rounding costs time."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
+
+
+@cache
+def multiplies_bf16() -> bool:
+    """Whether the CPU multiplies bf16 faster than float32.
+
+    Intel's do by their matrix units, which virtual machines may hide (docs/performance.md).
+    """
+    capabilities = torch.cpu.get_capabilities()
+    intel = "Intel" in capabilities.get("cpu_name", "")
+    return capabilities.get("amx_bf16", False) or (has_bf16() and not intel)

@@ -21,7 +21,7 @@ from torch import Tensor
 from probes.cells import blocks
 from probes.features import Features, mapped_tensor
 from probes.memory import free_memory
-from probes.precision import product_dtype
+from probes.precision import rounding
 
 _DISK, _MEMORY = 0.25, 0.5
 """Of the free disk, and of the free memory that is to hold it, the share that a file may take."""
@@ -51,13 +51,15 @@ class Scratch(Features):
 
     def rounded(self, part: slice) -> Tensor:
         """See `Features`."""
-        values = self._written
-        return self._whole.rounded(part) if values is None else values[:, part].contiguous()
+        if (values := self._written) is None:
+            return self._whole.rounded(part)
+        dtype, order = rounding(self.device).multiplied, torch.contiguous_format
+        return values[:, part].to(dtype, copy=True, memory_format=order)
 
     @cached_property
     def _written(self) -> Tensor | None:
         """The rounded blocks, mapped. Shape (L, N, H)."""
-        dtype = product_dtype(self.device)
+        dtype = rounding(self.device).read
         n_layers, n_examples, n_features = self.shape
         size = n_layers * n_examples * n_features * dtype.itemsize
         if size > _MEMORY * free_memory() or size > _DISK * shutil.disk_usage(self._folder).free:
@@ -73,7 +75,7 @@ class Scratch(Features):
         # numpy has no bf16: bytes are moved as integers.
         number = torch.int16 if dtype.itemsize == 2 else torch.int32
         for part in blocks(n_examples):
-            values = self._whole.rounded(part).contiguous().view(number).numpy()
+            values = self._whole.rounded(part).to(dtype).contiguous().view(number).numpy()
             for layer, rows in enumerate(values):
                 file.seek((layer * n_examples + part.start) * n_features * dtype.itemsize)
                 file.write(rows)

@@ -25,7 +25,7 @@ def main(model: Path, folder: Path) -> None:
     """Print scores, codelengths and crossings."""
     torch.set_num_threads(1)
     # The CPU rounds factors where the other device does not.
-    precision.multiplies_bf16 = lambda: False
+    precision.has_bf16 = precision.multiplies_bf16 = lambda: False
     # No threads of autograd serve the simulation: the weights of mixes stay even on both.
     torch.autograd.grad = lambda of, by, weight: [torch.zeros_like(by) * weight.sum()]
     found = {"cpu": suite(model, folder, "cpu")}

@@ -19,7 +19,7 @@ from probes.encoder import load_encoder
 from probes.loading import digest_of_loaded, part_that_reads
 from probes.models import find_model
 from probes.packing import PackedLinear, pack, pack_linears, packs
-from probes.precision import multiplies_bf16
+from probes.precision import has_bf16
 
 pytestmark = pytest.mark.skipif(not packs(), reason="needs oneDNN on an x86 processor")
 
@@ -76,7 +76,7 @@ def test_any_layout_and_number_of_rows_will_do() -> None:
 
 
 @torch.inference_mode()
-@pytest.mark.skipif(not multiplies_bf16(), reason="needs instructions for products of bf16")
+@pytest.mark.skipif(not has_bf16(), reason="needs instructions for products of bf16")
 def test_bf16_sums_in_float32() -> None:
     weight, rows = drawn(16, 512).bfloat16(), drawn(8, 512, seed=1).bfloat16()
     model = nn.Sequential(nn.Linear(512, 16, bias=False).bfloat16())

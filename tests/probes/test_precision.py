@@ -7,7 +7,14 @@ from probes import probing
 from probes.config import PROBES
 from probes.encoder import Encoder
 from probes.memory import group_layers
-from probes.precision import exact_products, fast_products
+from probes.precision import (
+    Rounding,
+    exact_products,
+    fast_products,
+    has_bf16,
+    multiplies_bf16,
+    rounding,
+)
 
 
 @pytest.fixture
@@ -42,6 +49,29 @@ def test_switches_of_both_kinds_are_refused_with_the_remedy() -> None:
         torch.backends.cuda.matmul.fp32_precision = before
     with exact_products():
         assert torch.get_float32_matmul_precision() == "highest"
+
+
+HALF, FULL = torch.bfloat16, torch.float32
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}, (HALF, HALF)),
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": False}, (HALF, FULL)),
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": True, "amx_bf16": False}, (HALF, HALF)),
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": False}, (FULL, FULL)),
+        ({}, (FULL, FULL)),
+    ],
+)
+def test_bf16_is_read_where_there_is_and_multiplied_where_it_is_fast(
+    capabilities, expected, monkeypatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    for name, function in (("has_bf16", has_bf16), ("multiplies_bf16", multiplies_bf16)):
+        monkeypatch.setattr(f"probes.precision.{name}", function.__wrapped__)
+    assert rounding(torch.device("cpu")) == Rounding(*expected)
+    assert rounding(torch.device("cuda")) == Rounding(FULL, FULL)
 
 
 @pytest.mark.usefixtures("short_schedule")

@@ -4,14 +4,22 @@ import pytest
 import torch
 
 from probes.features import Held, Part
+from probes.precision import Rounding
 from probes.scratch import Scratch
 
+HALF, FULL = torch.bfloat16, torch.float32
 
-@pytest.fixture(params=[torch.bfloat16, torch.float32], autouse=True)
-def dtype(request, monkeypatch):
+
+@pytest.fixture(params=[(HALF, HALF), (HALF, FULL), (FULL, FULL)], autouse=True)
+def types(request, monkeypatch):
+    found = Rounding(*request.param)
     for place in ("features", "scratch"):
-        monkeypatch.setattr(f"probes.{place}.product_dtype", lambda device: request.param)
-    return request.param
+        monkeypatch.setattr(f"probes.{place}.rounding", lambda device: found)
+    return found
+
+
+def rounded(exact, types):
+    return exact.to(types.read).to(types.multiplied)
 
 
 @pytest.fixture
@@ -19,21 +27,20 @@ def whole():
     return Held(torch.randn(3, 2100, 5, generator=torch.Generator().manual_seed(0)))
 
 
-def require_the_same(scratch, whole, dtype):
+def require_the_same(scratch, whole, types):
     for part in (slice(0, 7), slice(1000, 1100), slice(2090, 2100), slice(None)):
         exact = whole.values[:, part]
         assert torch.equal(scratch.block(part), exact)
-        assert torch.equal(scratch.rounded(part), exact.to(dtype))
-    assert torch.equal(Part(scratch, slice(50, 90)).rounded(slice(3, 9)), exact_part(whole, dtype))
+        found = scratch.rounded(part)
+        assert found.dtype == types.multiplied
+        assert torch.equal(found, rounded(exact, types))
+    inner = Part(scratch, slice(50, 90)).rounded(slice(3, 9))
+    assert torch.equal(inner, rounded(whole.values[:, 53:59], types))
 
 
-def exact_part(whole, dtype):
-    return whole.values[:, 53:59].to(dtype)
-
-
-def test_what_was_written_is_the_features_rounded(whole, dtype, tmp_path):
+def test_what_was_written_is_the_features_rounded(whole, types, tmp_path):
     scratch = Scratch(whole, tmp_path)
-    require_the_same(scratch, whole, dtype)
+    require_the_same(scratch, whole, types)
     assert scratch._written is not None
     assert not list(tmp_path.iterdir())  # the file has no name
 
@@ -46,7 +53,7 @@ def test_features_are_made_once(whole, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("reason", ["no room on disk", "no memory", "not writable"])
-def test_without_a_file_the_blocks_are_the_same(whole, dtype, tmp_path, monkeypatch, reason):
+def test_without_a_file_the_blocks_are_the_same(whole, types, tmp_path, monkeypatch, reason):
     if reason == "no room on disk":
         monkeypatch.setattr("probes.scratch._DISK", 0)
     elif reason == "no memory":
@@ -58,5 +65,5 @@ def test_without_a_file_the_blocks_are_the_same(whole, dtype, tmp_path, monkeypa
 
         monkeypatch.setattr("probes.scratch.tempfile.TemporaryFile", refuse)
     scratch = Scratch(whole, tmp_path)
-    require_the_same(scratch, whole, dtype)
+    require_the_same(scratch, whole, types)
     assert scratch._written is None

@@ -17,6 +17,7 @@ from probes.config import PROBES
 from probes.features import Held, Streamed, mapped_tensor
 from probes.heads import MLP, CrossEntropy, Linear, SquaredError
 from probes.memory import group_layers
+from probes.precision import Rounding
 from probes.scratch import Scratch
 from probes.training import _between, _Schedule, _Trainer, fit, fit_given, predict, shuffled_batches
 
@@ -288,7 +289,8 @@ def test_rounded_products_in_training_give_the_same_probe(data, family, monkeypa
     spec = PROBES[family].model_copy(update={"min_steps": 300})
     fitted = {}
     for dtype in (torch.bfloat16, torch.float32):
-        monkeypatch.setattr("probes.features.product_dtype", lambda device, to=dtype: to)
+        types = Rounding(dtype, dtype)
+        monkeypatch.setattr("probes.features.rounding", lambda device, to=types: to)
         fitted[dtype] = fit(train, dev, N_CLASSES, spec, [0])
     a, b = fitted.values()
     assert not torch.equal(a.dev_loss, b.dev_loss)
@@ -482,7 +484,8 @@ def test_gradients_may_be_laid_out_in_any_way():
 def test_losses_that_choose_the_stopping_point_may_be_rounded_and_the_reported_one_is_not(
     data, monkeypatch
 ):
-    monkeypatch.setattr("probes.features.product_dtype", lambda device: torch.bfloat16)
+    types = Rounding(torch.bfloat16, torch.bfloat16)
+    monkeypatch.setattr("probes.features.rounding", lambda device: types)
     train, dev = data
     fitted = fit(train, dev, N_CLASSES, PROBES["mlp"], [0])
     head, loss = MLP(PROBES["mlp"].hidden), CrossEntropy()
