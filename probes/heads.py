@@ -140,8 +140,8 @@ class MLP(Head):
         hidden = self._hidden(parameters, features)
         errors = errors_of(self._top(parameters, hidden))
         top = [torch.matmul(errors, hidden.transpose(-1, -2)), errors.sum(-1)]
-        by_hidden = torch.matmul(parameters[2].transpose(-1, -2), errors)
-        hidden_errors = torch.ops.aten.threshold_backward(by_hidden, hidden, 0)
+        hidden_errors = torch.matmul(parameters[2].transpose(-1, -2), errors)
+        torch.ops.aten.threshold_backward(hidden_errors, hidden, 0, grad_input=hidden_errors)
         bottom = [shared_input_gradient(features, hidden_errors), hidden_errors.sum(-1)]
         return [*bottom, *top], hidden_errors
 

@@ -10,7 +10,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -105,7 +105,8 @@ class LayerFiles:
     """One .npy file per layer.
 
     What a device gives is written in a thread while it computes the next batch. A CPU's passes
-    need every core: there it is written between two of them, and the thread waits for the disk.
+    need every core: there it is written between two of them, by as many threads as the passes
+    have, and the one thread waits for the disk.
     """
 
     def __init__(self, folder: Path, files: Sequence[Any], journal: Journal) -> None:
@@ -114,6 +115,7 @@ class LayerFiles:
         self._crc32, self._batches, self._unsynced = list(journal.crc32), journal.batches, 0
         self._order = journal.order
         self._thread = ThreadPoolExecutor(1)
+        self._writers = ThreadPoolExecutor(torch.get_num_threads())
         self._pending: Future[None] | None = None
 
     def append(self, layers: Sequence[torch.Tensor], texts: Sequence[int]) -> None:
@@ -147,21 +149,28 @@ class LayerFiles:
         return self._crc32
 
     def close(self) -> None:
-        """End the thread."""
+        """End the threads."""
         self._thread.shutdown()
+        self._writers.shutdown()
 
     def _write_and_sync(self, layers: Sequence[_Stored], texts: Sequence[int]) -> None:
         self._write(layers, texts)
         self._sync_if_due()
 
     def _write(self, layers: Sequence[_Stored], texts: Sequence[int]) -> None:
-        for layer, stored in enumerate(layers):
-            content = stored.content(layer, self._batches)
-            self._crc32[layer] = zlib.crc32(content, self._crc32[layer])
-            self._files[layer].write(content)
-            self._unsynced += len(content)
+        # All of them, whatever the first one raises: no thread is to write after this.
+        writing = [self._writers.submit(self._write_layer, *each) for each in enumerate(layers)]
+        wait(writing)
+        self._unsynced += sum(each.result() for each in writing)
         self._batches += 1
         self._order = order_checksum(texts, self._order)
+
+    def _write_layer(self, layer: int, stored: _Stored) -> int:
+        """Write a batch of one layer; how many bytes that are."""
+        content = stored.content(layer, self._batches)
+        self._crc32[layer] = zlib.crc32(content, self._crc32[layer])
+        self._files[layer].write(content)
+        return len(content)
 
     def _sync_if_due(self) -> None:
         if self._unsynced >= _SYNC_BYTES:
