@@ -10,7 +10,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -158,10 +158,7 @@ class LayerFiles:
         self._sync_if_due()
 
     def _write(self, layers: Sequence[_Stored], texts: Sequence[int]) -> None:
-        # All of them, whatever the first one raises: no thread is to write after this.
-        writing = [self._writers.submit(self._write_layer, *each) for each in enumerate(layers)]
-        wait(writing)
-        self._unsynced += sum(each.result() for each in writing)
+        self._unsynced += sum(self._writers.map(self._write_layer, range(len(layers)), layers))
         self._batches += 1
         self._order = order_checksum(texts, self._order)
 

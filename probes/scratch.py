@@ -53,10 +53,10 @@ class Scratch(Features):
         """See `Features`."""
         if (values := self._written) is None:
             return self._whole.rounded(part)
-        dtype = rounding(self.device).multiplied
-        if dtype == values.dtype == torch.float32:
+        if values.dtype == torch.float32:
             return values[:, part]  # Its products take rows of a map as fast as copies.
-        return values[:, part].to(dtype, copy=True, memory_format=torch.contiguous_format)
+        dtype, order = rounding(self.device).multiplied, torch.contiguous_format
+        return values[:, part].to(dtype, copy=True, memory_format=order)
 
     @cached_property
     def _written(self) -> Tensor | None:
