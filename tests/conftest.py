@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,24 @@ def pytest_testnodedown(node, error):
 def pytest_terminal_summary(terminalreporter, config):
     for what, count in sorted(config.stash[TALLY].items()):
         terminalreporter.write_line(f"{what}: {count}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def registered_corpora_are_parsed_once():
+    """In a process of tests: a parse takes longer than most of what is tested after it."""
+    import data.registered as registered
+
+    read = registered.read_conllu
+
+    @cache
+    def sentences(path, language):
+        parsed = tuple(read(path, language))
+        gc.freeze()  # or every later collection would go through them
+        return parsed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registered, "read_conllu", sentences)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -101,8 +121,10 @@ def hub_cache(tiny_bert, tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def short_schedule(monkeypatch):
     """Probes that stop early, for tests of everything around the fit."""
+    from probes import mixing
     from probes.config import PROBES
 
+    monkeypatch.setattr(mixing, "_MIN_STEPS", 60)
     for family, spec in PROBES.items():
         short = spec.model_copy(update={"passes": 1, "min_steps": 24, "hidden": spec.hidden // 16})
         monkeypatch.setitem(PROBES, family, short)

@@ -14,7 +14,7 @@ import second_device
 import torch
 
 import probes
-from probes import precision
+from probes import mixing, precision
 from probes.config import PROBES
 
 TASKS = ("depth", "agreement")
@@ -26,6 +26,7 @@ def main(model: Path, folder: Path) -> None:
     torch.set_num_threads(1)
     # The CPU rounds factors where the other device does not.
     precision.has_bf16 = precision.multiplies_bf16 = lambda: False
+    mixing._MIN_STEPS = STEPS
     # No threads of autograd serve the simulation: the weights of mixes stay even on both.
     torch.autograd.grad = lambda of, by, weight: [torch.zeros_like(by) * weight.sum()]
     found = {"cpu": suite(model, folder, "cpu")}
