@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,14 @@ class Features(ABC):
         """The same for the products of a training step, in the type in which it multiplies."""
         read, multiplied = rounding(self.device)
         return self.block(part).to(read).to(multiplied)
+
+    def rounded_rows(self, part: slice, rows: Tensor) -> Tensor:
+        """`rounded`, of some examples alone.
+
+        Args:
+            rows: which ones of `part`. Shape (m,).
+        """
+        return self.rounded(part).index_select(1, rows)
 
 
 class Held(Features):
@@ -122,16 +130,18 @@ class Chosen(Features):
 
     def block(self, part: slice) -> Tensor:
         """See `Features`."""
-        return self._read(part, self._whole.block)
+        spread, rows = self._of_whole(part)
+        return self._whole.block(spread).index_select(1, rows)
 
     def rounded(self, part: slice) -> Tensor:
         """See `Features`."""
-        return self._read(part, self._whole.rounded)
+        return self._whole.rounded_rows(*self._of_whole(part))
 
-    def _read(self, part: slice, read: Callable[[slice], Tensor]) -> Tensor:
+    def _of_whole(self, part: slice) -> tuple[slice, Tensor]:
+        """Where the examples of `part` lie in the whole, and which ones there they are."""
         places = self._places[part]
         first, last = int(places[0]), int(places[-1])
-        return read(slice(first, last + 1)).index_select(1, self._index[part] - first)
+        return slice(first, last + 1), self._index[part] - first
 
 
 class Streamed(Features):

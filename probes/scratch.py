@@ -58,6 +58,17 @@ class Scratch(Features):
         dtype, order = rounding(self.device).multiplied, torch.contiguous_format
         return values[:, part].to(dtype, copy=True, memory_format=order)
 
+    def rounded_rows(self, part: slice, rows: Tensor) -> Tensor:
+        """See `Features`."""
+        if (values := self._written) is None:
+            return self._whole.rounded_rows(part, rows)
+        n_layers, n_examples, n_features = values.shape
+        first, _, _ = part.indices(n_examples)
+        # As rows of one table: along the second dimension torch takes them one by one.
+        layers = torch.arange(n_layers)[:, None] * n_examples
+        found = values.flatten(0, 1).index_select(0, (layers + first + rows).flatten())
+        return found.view(n_layers, -1, n_features).to(rounding(self.device).multiplied)
+
     @cached_property
     def _written(self) -> Tensor | None:
         """The rounded blocks, mapped. Shape (L, N, H)."""

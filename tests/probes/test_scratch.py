@@ -34,6 +34,10 @@ def require_the_same(scratch, whole, types):
         found = scratch.rounded(part)
         assert found.dtype == types.multiplied
         assert torch.equal(found, rounded(exact, types))
+        rows = torch.tensor([1, 2, 5])
+        some = scratch.rounded_rows(part, rows)
+        assert some.dtype == types.multiplied
+        assert torch.equal(some, rounded(exact[:, rows], types))
     inner = Part(scratch, slice(50, 90)).rounded(slice(3, 9))
     assert torch.equal(inner, rounded(whole.values[:, 53:59], types))
 
