@@ -6,7 +6,7 @@ on it to the end, so that its score stands beside those of single layers; the fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ def localise(
     n_seeds: int,
     strengths: Sequence[float],
     scorers: Mapping[str, Scorer],
+    in_labels_unit: Callable[[NDArray[Any]], NDArray[Any]],
     at_once: int,
 ) -> tuple[Localisation, NDArray[Any]]:
     """Learn the mixes of layers 0 to k for every k, and measure.
@@ -42,6 +43,7 @@ def localise(
     Args:
         train, dev, test: features of all L + 1 layers; labels and weights of shape (1, N).
         strengths: chosen for the plain probe of each layer.
+        in_labels_unit: makes of what a probe says what `scorers` score.
         at_once: how many mixes are trained at once, as memory allows.
 
     Returns:
@@ -77,7 +79,7 @@ def localise(
         )
         for split, features in (("dev", dev_mixed), ("test", test_mixed)):
             said = predict(fitted, features, n_outputs, spec, train.sets)
-            given[split].append(said[:, 0].cpu().numpy())
+            given[split].append(in_labels_unit(said[:, 0].cpu().numpy()))
     predicted = {split: np.concatenate(parts) for split, parts in given.items()}
     weights = cells.cpu().double().numpy()
     return measure(weights, strength[:, 0].tolist(), predicted, scorers), predicted["test"]

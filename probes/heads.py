@@ -47,6 +47,9 @@ class Head(ABC):
         """Gradient of the loss; `errors_of` gives its derivative by outputs (L, K, C, N).
 
         Products are computed in the precision of the features; everything else is float32.
+
+        Raises:
+            ValueError: the head has written to the features.
         """
         return self._rounded(parameters, features, errors_of)[0]
 
@@ -61,12 +64,17 @@ class Head(ABC):
     def _rounded(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> tuple[Parameters, Tensor]:
-        dtype = features.dtype
+        dtype, version = features.dtype, features._version
         gradient, errors = self.backward(
             [p.to(dtype) for p in parameters],
             features,
             lambda outputs: errors_of(outputs.float()).to(dtype),
         )
+        if features._version != version:
+            raise ValueError(
+                f"{type(self).__name__} writes to its features, which other steps and cells read "
+                "too; let it work on a copy"
+            )
         return [g.float() for g in gradient], errors
 
     @abstractmethod

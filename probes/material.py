@@ -36,7 +36,9 @@ class Material:
     Attributes:
         n_outputs: number of classes; 0 for regression.
         control: as asked, and false for a task that gives its examples no types.
-        labels: of train and dev, by cell. Each (K, n).
+        labels: of train and dev, by cell; numbers as `unit` has them. Each (K, n).
+        unit: mean and standard deviation of the numbers of train, which a regression is fitted
+            in: how fast Adam learns a number depends on its size.
         sets: for multi-label the labels of each set, see `probes.cells.Batches`.
         width: H, features of an example.
         n_layers: of the model, the embedding layer included.
@@ -58,6 +60,7 @@ class Material:
         self.seeds = list(range(n_seeds))
         self.control = control and has_types(examples)
         self.sets = self._sets()
+        self.unit = _unit(examples)
         self.labels = {split: self._labels(split) for split in ("train", "dev")}
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
         self._vectors, self._project = vectors, project
@@ -139,9 +142,27 @@ class Material:
         """Labels of every cell: the real ones for each seed, then each seed's control labels."""
         targets = self.examples.targets(split)
         real = np.broadcast_to(targets, (len(self.seeds), len(targets)))
-        if not self.control:
+        if self.control:
+            real = np.concatenate([real, control_labels(self.examples, split, self.seeds)])
+        if self.n_outputs:
             return real
-        return np.concatenate([real, control_labels(self.examples, split, self.seeds)])
+        mean, deviation = self.unit
+        return ((real - mean) / deviation).astype(np.float32)
+
+    def in_labels_unit(self, predicted: Array) -> Array:
+        """What cells say, as the task's labels are: class indices as they are, numbers scaled."""
+        if self.n_outputs:
+            return predicted
+        mean, deviation = self.unit
+        return predicted * deviation + mean
+
+
+def _unit(examples: Examples) -> tuple[float, float]:
+    """See `Material.unit`; of classes, and where all numbers are the same, (…, 1)."""
+    if examples.classes:
+        return 0.0, 1.0
+    numbers = examples.targets("train").astype(np.float64)
+    return float(numbers.mean()), float(numbers.std()) or 1.0
 
 
 def _training_order(examples: Examples) -> Array:

@@ -113,6 +113,9 @@ def group_layers(
     # Values, gradients, two moments, the best so far and a copy; a block being read beside the
     # last one; outputs of a batch and of an evaluation block with what is derived from them.
     working = 4 * (6 * parameters + 2 * _READ * n_features + 3 * cells * units * _READ)
+    if spec.family == "linear" and not n_outputs:
+        # The closed form's products of features, their eigenvectors, and what LAPACK takes.
+        working += 8 * 8 * n_features**2
     holding = 4 * n_features * n_examples
     # What is held of a group is one tensor.
     largest = _METAL - 1 if device.type == "mps" else memory

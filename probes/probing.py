@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from common.errors import out_of_memory
+from common.errors import UserError, out_of_memory
 from common.terminal import progress
 from probes.cells import Fit
 from probes.config import ProbeSpec
@@ -38,12 +38,10 @@ from probes.store import Vectors
 from probes.training import fit, predict
 from probes.uncertainty import with_uncertainty
 from probes.views import View
+from tasks.task import Kind, Task
 
 Array = NDArray[Any]
 
-_GOLD = {"classification": np.int16, "multi-label": np.int32, "regression": np.float32}
-_PREDICTED = {"classification": np.int16, "multi-label": np.uint8, "regression": np.float32}
-"""How they are stored, by kind of task."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +124,10 @@ def _outcome(
     )
     test = material.scorers["test"]
     n_outputs = material.n_outputs
+    gold_type, predicted_type = stored_types(examples.task.kind, n_outputs)
     arrays = {
-        "predicted": predicted[:, :n_seeds].astype(_PREDICTED[examples.task.kind]),
-        "gold": test.gold.labels.astype(_GOLD[examples.task.kind]),
+        "predicted": predicted[:, :n_seeds].astype(predicted_type),
+        "gold": test.gold.labels.astype(gold_type),
         "sentence": test.gold.sentence.astype(np.int32),
         "punctuation": test.gold.punctuation,
         "unseen": np.array(test.gold.unseen, dtype=np.str_),
@@ -143,7 +142,7 @@ def _outcome(
     if not quick and list(layers) == list(range(material.n_layers)):
         with stopwatch("mix"):
             localisation, by_mixes = _localise(material, spec, found, memory)
-            arrays["predicted_cumulative"] = by_mixes.astype(_PREDICTED[examples.task.kind])
+            arrays["predicted_cumulative"] = by_mixes.astype(predicted_type)
     return Outcome(
         layers=found,
         control=control_record(examples) if material.control else None,
@@ -157,6 +156,16 @@ def _outcome(
         arrays=arrays,
         seconds=stopwatch.seconds,
     )
+
+
+def stored_types(kind: Kind, n_classes: int) -> tuple[type[np.generic], type[np.generic]]:
+    """How gold labels and predictions are stored."""
+    if kind == "regression":
+        return np.float32, np.float32
+    if kind == "multi-label":
+        return np.int32, np.uint8
+    index = np.int16 if n_classes <= 2**15 else np.int32
+    return index, index
 
 
 class Stopwatch:
@@ -194,13 +203,12 @@ def _fit_layers(
             train, dev = (material.batches(split, features[split]) for split in ("train", "dev"))
         with stopwatch("fit"):
             fitted = fit(train, dev, n_outputs, spec, material.seeds)
+            require_finite(fitted, material.examples.task, spec)
         with stopwatch("score"):
-            given = {
-                split: predict(fitted, features[split], n_outputs, spec, material.sets)
-                .cpu()
-                .numpy()
-                for split in ("dev", "test")
-            }
+            given = {}
+            for split in ("dev", "test"):
+                said = predict(fitted, features[split], n_outputs, spec, material.sets)
+                given[split] = material.in_labels_unit(said.cpu().numpy())
             done += _score(group, fitted, given, material)
             predictions.append(given["test"])
         on_layers(len(group))
@@ -212,6 +220,19 @@ def _fit_layers(
             scorer = ControlScorer(material.examples, test.gold, material.seeds)
             found = scorer.with_selectivity(found, *np.split(predicted, [n_seeds], axis=1))
     return found, predicted, sum(p[0, 0].numel() for p in fitted.parameters)
+
+
+def require_finite(fitted: Fit, task: Task, spec: ProbeSpec) -> None:
+    """Refuse cells that no dev loss could choose: they are as untrained as they began.
+
+    Raises:
+        UserError: a dev loss is not finite.
+    """
+    if not fitted.dev_loss.isfinite().all():
+        raise UserError(
+            f"{task.name} with {spec.family} probes: the dev loss is not finite, probably since "
+            "labels or vectors are too large; scale the labels, or leave the task out with --tasks."
+        )
 
 
 def _code(
@@ -251,6 +272,7 @@ def _localise(
         len(material.seeds),
         [layer.cells[0].strength for layer in found],
         material.scorers,
+        material.in_labels_unit,
         group_size,
     )
 
@@ -276,7 +298,7 @@ def _score(
                     seed=seed,
                     strength=float(fitted.strength[i, j]),
                     stopped=float(fitted.stopped[i, j]),
-                    dev_loss=float(fitted.dev_loss[i, j]),
+                    dev_loss=float(fitted.dev_loss[i, j]) * material.unit[1] ** 2,
                     dev=dev[cell],
                     test=test[cell],
                     groups=by_group[cell],

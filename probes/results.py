@@ -32,8 +32,8 @@ from probes.records import (
 )
 
 SCHEMA_VERSION = 4
-NUMERICS_VERSION = 6
-"""Part of every key: raise it when the same inputs would give other scores."""
+NUMERICS_VERSIONS = {"classification": 6, "multi-label": 6, "regression": 7}
+"""By kind of task. Part of every key: raise it when the same inputs would give other scores."""
 
 ALPHA = 0.05
 """Level of the tests behind a confidence set."""
@@ -145,6 +145,8 @@ class FitKey(Frozen):
     corpus: str
     task: str
     task_version: int
+    kind: str
+    """Of the task, which decides the version of the numerics."""
     probe: ProbeSpec
     pooling: str
     dtype: str
@@ -156,7 +158,8 @@ class FitKey(Frozen):
     @property
     def digest(self) -> str:
         """SHA-256 of the key and the version of the numerics."""
-        content = {**self.model_dump(mode="json"), "numerics": NUMERICS_VERSION}
+        content = self.model_dump(mode="json")
+        content["numerics"] = NUMERICS_VERSIONS[content.pop("kind")]
         if not self.plug_ins:
             # Keys are older than plug-ins.
             del content["plug_ins"]

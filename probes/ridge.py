@@ -44,7 +44,7 @@ class _Path:
         self._device = train.features.device
         total = train.weights[0].cpu().double().sum()
         self._mean_x, self._mean_y, gram, cross = _moments(train)
-        gram = gram / total - self._mean_x[:, :, None] * self._mean_x[:, None]
+        gram.div_(total).sub_(self._mean_x[:, :, None] * self._mean_x[:, None])
         cross = cross / total - self._mean_y[:, None] * self._mean_x[:, None]
         self._values, self._vectors = torch.linalg.eigh(gram)
         self._rotated = cross @ self._vectors

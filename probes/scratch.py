@@ -94,5 +94,5 @@ class Scratch(Features):
                 file.write(rows)
         file.flush()
         shape = (n_layers, n_examples, n_features)
-        mapped = np.memmap(file, dtype=values.dtype, mode="r", shape=shape)
+        mapped = np.memmap(file, dtype=values.dtype, mode="c", shape=shape)
         return mapped_tensor(mapped).view(dtype)

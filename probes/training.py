@@ -205,8 +205,8 @@ class _Trainer:
     def search(self, start: Parameters) -> Fit:
         """A short fit for each strength, of MLPs from the weakest up while dev loss falls anywhere.
 
-        Dev loss has one valley along the strengths, up to chance: what is past it at all layers
-        is not tried.
+        Dev loss has one valley along the strengths, up to chance. Of an MLP what is past a layer's
+        first rise does not count, tried or not: that depends on which other layers are fitted.
 
         Args:
             start: of one cell. Leading dimensions (L, 1).
@@ -224,7 +224,11 @@ class _Trainer:
                 break
             more = self.run(start, strength.expand(len(start[0]), 1), schedule)
             found = side_by_side([found, more])
-        return found
+        if at_first == len(grid):
+            return found
+        past = (found.dev_loss.diff(dim=1) >= 0).cumsum(1) > 0
+        past = torch.nn.functional.pad(past, (1, 0))
+        return replace(found, dev_loss=found.dev_loss.masked_fill(past, math.inf))
 
     def run(self, start: Parameters, strengths: Tensor, schedule: _Schedule, order: int = 0) -> Fit:
         """One schedule for cells (layer, k).

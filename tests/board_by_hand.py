@@ -43,6 +43,7 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         corpus=result.corpus.digest,
         task=task,
         task_version=result.task.version,
+        kind=result.task.kind,
         probe=result.probe,
         pooling=result.pooling,
         dtype=result.dtype,

@@ -165,7 +165,16 @@ def run(regression, family, n_seeds=3, at_once=9, strength=1.5):
     plain = fit(train, dev, n_classes, spec, [0])
     strengths = plain.strength[:, 0].tolist()
     found, predicted = localise(
-        train, dev, test.features, n_classes, spec, n_seeds, strengths, scorers, at_once
+        train,
+        dev,
+        test.features,
+        n_classes,
+        spec,
+        n_seeds,
+        strengths,
+        scorers,
+        lambda said: said,
+        at_once,
     )
     isolated = predict(plain, test.features, n_classes, spec)[:, 0].numpy()
     return found, predicted, isolated, scorers["test"]

@@ -21,7 +21,7 @@ from probes.metrics import Gold, metrics
 from probes.plan import is_current
 from probes.plugins import discover, load_file
 from probes.records import PlugIn
-from probes.results import NUMERICS_VERSION, FitKey, find_results
+from probes.results import NUMERICS_VERSIONS, FitKey, find_results
 from probes.stored import resampled_scores
 
 pytestmark = pytest.mark.usefixtures("plug_ins")
@@ -149,14 +149,16 @@ def test_keys_of_what_ships_are_as_they_were():
     content = {
         **plain,
         "probe": PROBES["linear"].model_dump(mode="json"),
-        "numerics": NUMERICS_VERSION,
+        "numerics": NUMERICS_VERSIONS["classification"],
     }
     import hashlib
     import json
 
     expected = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    assert FitKey(**plain).digest == expected
-    assert FitKey(**plain, plug_ins={"task pos": "0"}).digest != expected
+    key = {**plain, "kind": "classification"}
+    assert FitKey(**key).digest == expected
+    assert FitKey(**key, plug_ins={"task pos": "0"}).digest != expected
+    assert FitKey(**{**key, "kind": "regression"}).digest != expected
 
 
 def test_a_metric_and_a_probe_family_are_part_of_the_key_too(write, run):
@@ -261,6 +263,58 @@ def test_a_probe_family_that_fails_costs_its_own_results_alone(write, run):
     results = run(path, tasks=("pos",), probes=("low_rank", "linear"))
     assert [result.probe.family for result in results] == ["linear"]
     assert f"the probe family 'low_rank' of {path}" in results.failed["tiny-bert · pos · low_rank"]
+
+
+def test_a_head_that_writes_to_its_features_is_refused(write, run):
+    text = guide_file("low_rank.py").replace(
+        "errors = errors_of(v", "features.clamp_(-1, 1)\n        errors = errors_of(v"
+    )
+    path = write(text, "low_rank.py")
+    results = run(path, tasks=("pos",), probes=("low_rank", "linear"))
+    assert [result.probe.family for result in results] == ["linear"]
+    said = results.failed["tiny-bert · pos · low_rank"]
+    assert "LowRank writes to its features" in said
+
+
+LENGTHS = """\
+from tasks.task import Example, task
+
+def lengths(name, scale, origin):
+    @task(name, version=1, needs=["upos"], kind="regression", metric="corpus_spearman", also=["mae"])
+    def letters(sentence):
+        "How many letters a word has, in some unit and from some origin."
+        for i, word in enumerate(sentence.words):
+            yield Example(origin + scale * min(len(word), 6), (i, i + 1), type=word)
+
+lengths("letters", 1, 0)
+lengths("millimetres", 0.004, 0)
+lengths("years", 32, 1900)
+"""
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_unit_and_origin_of_a_number_change_no_score(write, run, family, monkeypatch):
+    long = PROBES[family].model_copy(update={"min_steps": 200})
+    monkeypatch.setitem(PROBES, family, long)
+    plain, small, shifted = run(
+        write(LENGTHS),
+        tasks=("letters", "millimetres", "years"),
+        probes=(family,),
+        quick=False,
+        twins=0,
+    )
+    assert plain.score(plain.best_layer) > 0.3
+    for other, scale in ((small, 0.004), (shifted, 32)):
+        for ours, theirs in zip(other.layers, plain.layers, strict=True):
+            for one, of_plain in zip(ours.cells, theirs.cells, strict=True):
+                for name, unit in (("corpus_spearman", 1), ("mae", scale)):
+                    expected = unit * of_plain.test[name]
+                    assert one.test[name] == pytest.approx(expected, rel=0.02, abs=0.005 * unit)
+                assert one.dev_loss == pytest.approx(scale**2 * of_plain.dev_loss, rel=0.02)
+        for ours, theirs in zip(other.localisation.mixes, plain.localisation.mixes, strict=True):
+            assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
+            expected = theirs.test["corpus_spearman"]
+            assert ours.test["corpus_spearman"] == pytest.approx(expected, abs=0.02)
 
 
 def test_a_task_with_an_unknown_metric_is_an_error_only_if_it_is_asked_for(write, run):

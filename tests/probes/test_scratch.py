@@ -71,3 +71,11 @@ def test_without_a_file_the_blocks_are_the_same(whole, types, tmp_path, monkeypa
     scratch = Scratch(whole, tmp_path)
     require_the_same(scratch, whole, types)
     assert scratch._written is None
+
+
+def test_writing_to_what_is_read_does_not_end_the_process(whole, types, tmp_path):
+    scratch = Scratch(whole, tmp_path)
+    part = slice(0, 7)
+    before = scratch.rounded(part).clone()
+    scratch.rounded(part).add_(1)
+    assert torch.equal(Scratch(whole, tmp_path).rounded(part), before)

@@ -334,6 +334,26 @@ def test_stronger_penalties_are_tried_while_dev_loss_falls_at_any_layer(monkeypa
     torch.testing.assert_close(chosen, best)
 
 
+def test_a_strength_past_the_first_rise_of_a_layer_is_not_taken(monkeypatch):
+    spec = PROBES["mlp"]
+    data = Batches(Held(torch.zeros(2, 4, 3)), *torch.zeros(3, 1, 4), [0, 4])
+    trainer = _Trainer(data, data, Linear(), CrossEntropy(), spec)
+    # Alone, the first layer would not have been tried with the last two.
+    losses = dict(
+        zip(spec.strengths, ([3.0, 4.0], [3.5, 3.0], [2.0, 2.5], [1.0, 2.0]), strict=True)
+    )
+
+    def run(start, strengths, schedule):
+        found = torch.tensor([losses[s] for s in sorted(losses)]).T
+        column = torch.tensor([sorted(losses).index(round(s, 8)) for s in strengths[0].tolist()])
+        wide = [p.expand(-1, strengths.shape[1], -1, -1) for p in start]
+        return Fit(wide, strengths, strengths, found[:, column])
+
+    monkeypatch.setattr(trainer, "run", run)
+    found = trainer.search([torch.zeros(2, 1, 2, 3), torch.zeros(2, 1, 2, 1)])
+    assert found.dev_loss.argmin(1).tolist() == [0, 3]
+
+
 def test_steps_are_those_of_torch_s_adam():
     start = [torch.randn(2, 3, 4), torch.randn(2, 3)]
     ours = [p.clone() for p in start]
@@ -358,6 +378,14 @@ def test_more_memory_never_means_fewer_layers_at_once():
     assert sizes[0] == 1
     assert sizes == sorted(sizes)
     assert sizes[-1] > 7
+
+
+@pytest.mark.parametrize(("width", "layers"), [(384, 67), (1536, 6), (3072, 1)])
+def test_the_closed_form_stays_within_its_memory(width, layers):
+    cpu, budget = torch.device("cpu"), 1 << 30
+    assert group_layers(budget, cpu, PROBES["linear"], width, 10**6, 0, 3)[0] == layers
+    # Gram matrix, eigenvectors, and LAPACK's two copies and workspace of twice their size.
+    assert layers * 6 * 8 * width**2 < budget
 
 
 def test_same_inputs_give_the_same_numbers(data):
