@@ -105,7 +105,7 @@ def _layers(text: str) -> tuple[int, ...]:
             f"--layers {text}: give all, or numbers such as 0,3,6; layers count from 0, the "
             "embedding output."
         )
-    return tuple(sorted({int(part) for part in text.split(",")}))
+    return tuple(int(part) for part in text.split(","))
 
 
 def _auto_int(text: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -58,13 +58,16 @@ class Comparison:
     apart: Mapping[str, str]
 
 
-def compare(results: Sequence[Result], arrays_of: Callable[[Result], Arrays]) -> list[Comparison]:
+def compare(
+    results: Sequence[Result], arrays_of: Callable[[Result], Arrays | None]
+) -> list[Comparison]:
     """Compare models task by task; a task that only one model was probed on is left out.
 
     The best model is chosen on dev, as the layers are. Scores are seed 0's.
 
     Args:
-        arrays_of: gives the per-example arrays of a result (see `Outcome.arrays`).
+        arrays_of: gives the per-example arrays of a result (see `Outcome.arrays`); None where
+            they cannot be read.
     """
 
     def unit(result: Result) -> tuple[str, str]:
@@ -73,23 +76,37 @@ def compare(results: Sequence[Result], arrays_of: Callable[[Result], Arrays]) ->
     places = {name: i for i, name in reversed(list(enumerate(map(unit, results))))}
     ordered = sorted(results, key=lambda r: places[unit(r)])
     groups = [list(group) for _, group in groupby(ordered, key=unit)]
-    return [_compared(group, arrays_of) for group in groups if len(group) > 1]
+    found = [_compared(group, arrays_of) for group in groups if len(group) > 1]
+    return [comparison for comparison in found if comparison is not None]
 
 
-def _compared(group: Sequence[Result], arrays_of: Callable[[Result], Arrays]) -> Comparison:
-    ranked = sorted(group, key=lambda r: -_dev(r))
-    first = ranked[0]
-    leading = arrays_of(first)
+def _compared(
+    group: Sequence[Result], arrays_of: Callable[[Result], Arrays | None]
+) -> Comparison | None:
+    """None if no result's predictions can be read."""
+    apart: dict[str, str] = {}
+
+    def readable() -> Iterator[tuple[Result, Arrays]]:
+        for result in sorted(group, key=lambda r: -_dev(r)):
+            arrays = arrays_of(result)
+            if arrays is None:
+                apart[result.model.name] = "predictions not readable"
+            else:
+                yield result, arrays
+
+    ranked = readable()
+    best_read = next(ranked, None)
+    if best_read is None:
+        return None
+    first, leading = best_read
     gold = gold_of(first, leading)
     enough = gold.n_sentences >= MIN_SENTENCES
     metric, draws = metrics.get(first.task.metric), resample(gold.n_sentences)
     best = replicates(metric, gold, _row(first, leading)[None], draws)
-    apart: dict[str, str] = {}
     standings = [_standing(first)]
     lead = standings[0].score
     differences: list[Floats] = []
-    for result in ranked[1:]:
-        arrays = arrays_of(result)
+    for result, arrays in ranked:
         if why := _unlike(result, arrays, first, leading):
             apart[result.model.name] = why
             continue

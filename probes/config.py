@@ -154,6 +154,11 @@ class RunConfig(Frozen):
                 raise UserError(f"--probes {name}: no such probe family. {hint}")
         return probes
 
+    @field_validator("layers")
+    @classmethod
+    def _in_order(cls, layers: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(set(layers)))
+
     @property
     def corpus_request(self) -> dict[str, Any]:
         """What `data.find.find_corpus` is asked, besides the names."""

@@ -29,8 +29,8 @@ from probes.config import DType, Pooling
 from probes.loading import (
     MAP,
     accepted_arguments,
+    declared_causal,
     digest_of_loaded,
-    is_causal,
     load_files,
     part_that_reads,
     place,
@@ -85,10 +85,6 @@ class Encoder:
         self.remote_code = runs_remote_code(model, tokenizer)
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
-        causal = is_causal(self.model)
-        if causal:
-            # Some decoders' tokenizers list a mask token that the model never saw.
-            self.words.mask_id = None
         rows = self.model.get_input_embeddings().weight.shape[0]
         if self.words.highest_id >= rows:
             raise UserError(
@@ -106,7 +102,10 @@ class Encoder:
             raise UserError(
                 f"--model {name}: its window of {window} tokens leaves no room for text."
             )
-        n_layers, hidden_size = self._try_out(name, rows)
+        n_layers, hidden_size, causal = self._try_out(name, rows)
+        if causal:
+            # Some decoders' tokenizers list a mask token that the model never saw.
+            self.words.mask_id = None
         self.info = ModelRecord(
             name=name,
             revision=revision,
@@ -120,14 +119,17 @@ class Encoder:
             random_seed=random_seed,
         )
 
-    def _try_out(self, name: str, rows: int) -> tuple[int, int]:
-        """Number of layers and hidden size, counted in one small pass.
+    def _try_out(self, name: str, rows: int) -> tuple[int, int, bool]:
+        """Number of layers, hidden size, and whether it is causal, found in one small pass.
 
-        Two equal rows with different fillers: what padding holds must not reach the text.
+        Two equal rows with different fillers: what padding holds must not reach the text. In a
+        third one the last word differs: if what stands before it does not, the model is causal.
         """
         inner = [rows // 2] * min(self.capacity - 1, 8)
         text = [*self.words.prefix, *inner, *self.words.suffix]
-        ids = torch.tensor([[*text, self.layout.pad_id], [*text, rows // 2]])
+        ids = torch.tensor([[*text, self.layout.pad_id], [*text, rows // 2], [*text, rows // 2]])
+        n_before = len(self.words.prefix) + len(inner) - 1
+        ids[2, n_before] = (rows // 2 + 1) % rows
         mask = torch.ones_like(ids)
         mask[:, -1] = 0
         states = self.states({"input_ids": ids, "attention_mask": mask})
@@ -144,7 +146,14 @@ class Encoder:
                 f"--model {name}: padding changes its vectors, so that they would depend on which "
                 "texts share a batch; this architecture is not supported."
             )
-        return len(states) - 1, expected[-1]
+        causal = declared_causal(self.model)
+        if n_before:
+            before, changed = (states[-1][row, :n_before].float() for row in (1, 2))
+            apart = (before - changed).norm(dim=1)
+            # What declares itself causal may round differently, as experts in bfloat16 do.
+            rounding = 2 * torch.finfo(states[-1].dtype).eps if causal else 0
+            causal = bool((apart <= max(1e-4, rounding) * before.norm(dim=1)).all())
+        return len(states) - 1, expected[-1], causal
 
     def states(self, inputs: dict[str, torch.Tensor]) -> list[torch.Tensor]:
         """The states of every layer, each of shape (rows, length, hidden size)."""

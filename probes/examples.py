@@ -149,6 +149,9 @@ class Examples:
         """
         if self.task.kind == "multi-label":
             return np.packbits(membership(labels, self.classes), axis=-1)
+        if self.task.kind == "regression":
+            # An example that the rule says nothing of leaves its score undefined.
+            return np.array([np.nan if x == "" else x for x in labels], dtype=np.float32)
         codes = self.encode(list(labels))
         return np.where(codes < 0, -2, codes)
 
@@ -203,11 +206,11 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         hiding: the view for examples that hide a word, "masked" or "cut".
 
     Raises:
-        NotServedError: a split has no examples, or train has a single label.
+        NotServedError: a split has no examples, train has a single label, or dev none of train's.
         TaskError: its rule failed, or its examples do not fit what the task says of itself.
     """
     splits = {}
-    view: ViewName = "plain"
+    remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
     for name in SPLITS:
         found: list[Example] = []
         texts: list[Text] = []
@@ -225,17 +228,16 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                     text = text_of(sentence, item, hiding)
                     texts.append(whole if text == whole else text)
                     numbers.append(number)
-                    view = view_name(item, hiding)
         if not found:
             why = ", ".join(f"{reason} {n:,}" for reason, n in sorted(excluded.items()))
             raise NotServedError(
                 f"Task {task.name!r} has no examples in the {name} split of {corpus.name!r}"
                 + (f" (left out: {why})" if why else "")
-                + "; leave it out with --tasks"
-                + (", or raise --limit." if corpus.limited else ".")
+                + f"; {remedy}"
             )
-        require_consistent(task, found)
         splits[name] = Split(tuple(found), tuple(texts), np.array(numbers), dict(excluded))
+    require_consistent(task, [e for part in splits.values() for e in part.examples])
+    view = view_name(splits["train"].examples[0], hiding)
     if view == "own":
         together = iter(shared([text for part in splits.values() for text in part.texts]))
         splits = {
@@ -257,6 +259,11 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         )
     classes = tuple(sorted({label for labels in known for label in labels}))
     if task.kind == "classification":
+        if not any((str(e.label),) in known for e in splits["dev"].examples):
+            raise NotServedError(
+                f"Task {task.name!r}: no dev example of {corpus.name!r} has a label that train "
+                f"has, by which a probe could be chosen; {remedy}"
+            )
         return Examples(task, view, splits, classes)
     every = known.union(label_set(e.label) for part in splits.values() for e in part.examples)
     return Examples(task, view, splits, classes, tuple(sorted(every)))

@@ -11,13 +11,14 @@ import shutil
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from common.errors import UserError
 from common.files import published
 from probes.config import Frozen
 from probes.store import checksum, layer_name
@@ -111,9 +112,8 @@ class LayerFiles:
 
     def __init__(self, folder: Path, files: Sequence[Any], journal: Journal) -> None:
         self._storage: torch.dtype = getattr(torch, journal.storage)
-        self._folder, self._files, self._journal = folder, files, journal
-        self._crc32, self._batches, self._unsynced = list(journal.crc32), journal.batches, 0
-        self._order = journal.order
+        self._folder, self._files, self._complete = folder, files, journal
+        self._crc32, self._unsynced = list(journal.crc32), 0
         self._thread = ThreadPoolExecutor(1)
         self._writers = ThreadPoolExecutor(torch.get_num_threads())
         self._pending: Future[None] | None = None
@@ -148,8 +148,18 @@ class LayerFiles:
         self._sync()
         return self._crc32
 
+    def keep(self) -> None:
+        """Bring to disk what is complete, after an error that was not one of writing.
+
+        What was written of a further batch is cut off when the encoding goes on.
+        """
+        self.close()
+        sound = self._pending is None or self._pending.exception() is None
+        if sound and self._unsynced:
+            self._sync()
+
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, when they have done what was handed over."""
         self._thread.shutdown()
         self._writers.shutdown()
 
@@ -158,13 +168,19 @@ class LayerFiles:
         self._sync_if_due()
 
     def _write(self, layers: Sequence[_Stored], texts: Sequence[int]) -> None:
-        self._unsynced += sum(self._writers.map(self._write_layer, range(len(layers)), layers))
-        self._batches += 1
-        self._order = order_checksum(texts, self._order)
+        written = sum(self._writers.map(self._write_layer, range(len(layers)), layers))
+        done = {
+            "batches": self._complete.batches + 1,
+            "order": order_checksum(texts, self._complete.order),
+            "bytes": self._files[0].tell(),
+            "crc32": tuple(self._crc32),
+        }
+        self._complete = self._complete.model_copy(update=done)
+        self._unsynced += written
 
     def _write_layer(self, layer: int, stored: _Stored) -> int:
         """Write a batch of one layer; how many bytes that are."""
-        content = stored.content(layer, self._batches)
+        content = stored.content(layer, self._complete.batches)
         self._crc32[layer] = zlib.crc32(content, self._crc32[layer])
         self._files[layer].write(content)
         return len(content)
@@ -177,15 +193,8 @@ class LayerFiles:
         for file in self._files:
             file.flush()
             os.fsync(file.fileno())
-        done = {
-            "batches": self._batches,
-            "order": self._order,
-            "bytes": self._files[0].tell(),
-            "crc32": self._crc32,
-        }
-        journal = Journal.model_validate({**self._journal.model_dump(), **done})
         with published(self._folder / JOURNAL) as temporary:
-            temporary.write_text(journal.model_dump_json())
+            temporary.write_text(self._complete.model_dump_json())
         self._unsynced = 0
 
 
@@ -218,6 +227,13 @@ def layer_files(
         writer = LayerFiles(folder, files, journal)
         try:
             yield writer
+        except (OSError, NotFiniteError, OutOfRangeError):
+            raise  # a write failed, or what is there is of no use
+        except BaseException:
+            # If the disk is full besides, the first error is the one to tell.
+            with suppress(OSError, UserError):
+                writer.keep()
+            raise
         finally:
             writer.close()
     finally:

@@ -87,11 +87,22 @@ def load_files(
         raise UserError(f"--model {source.name}: transformers cannot load it: {first}") from error
     weights = {key: id(w) for key, w in model.named_parameters(remove_duplicate=False)}
     if getattr(model, "pooler", None) is not None:
-        model.pooler = None  # it is computed at every pass and gives no word vector
+        # BigBird's is a mere Linear, and what it gives goes on through an activation.
+        model.pooler = None if isinstance(model.pooler, torch.nn.Linear) else _NoPooler()
     _require_weights(source.name, absent, weights, part_that_reads(model))
     if device == "cpu" or (device == "auto" and pick_device(device).type == "cpu"):
         pack_linears(part_that_reads(model))
     return model, tokenizer
+
+
+class _NoPooler(torch.nn.Module):
+    """In place of a pooler, which would be computed at every pass and gives no word vector.
+
+    Not None: SqueezeBERT and LayoutLM call theirs without asking whether there is one.
+    """
+
+    def forward(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing."""
 
 
 def _require_weights(name: str, absent: list[str], weights: dict[str, int], part: Any) -> None:
@@ -134,8 +145,11 @@ def runs_remote_code(model: Any, tokenizer: Any) -> bool:
     return any(type(part).__module__.split(".")[0] == "transformers_modules" for part in parts)
 
 
-def is_causal(model: Any) -> bool:
-    """Whether a place sees only what stands before it."""
+def declared_causal(model: Any) -> bool:
+    """Whether an attention of `model` says that a place sees only what stands before it.
+
+    Not all do: Bloom and GPT mask by themselves, Mamba has no attention.
+    """
     return any(getattr(module, "is_causal", False) for module in model.modules())
 
 

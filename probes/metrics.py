@@ -229,6 +229,7 @@ def class_parts(gold: Gold, given: Predictions) -> csr_array:
         each = np.concatenate([wanted, found, wanted & found], axis=1).astype(np.float64)
         return csr_array(np.add.reduceat(each, gold.bounds[:-1]))
     n = len(gold.classes) + len(set(gold.unseen))
+    given = given.astype(np.int64)  # stored ones may be too narrow for the columns
     named = given >= 0
     right = given == gold.codes
     rows = np.concatenate([gold.place, gold.place[named], gold.place[right]])

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from common.errors import UserError, out_of_memory
+from common.errors import out_of_memory
 from common.terminal import progress
 from probes.cells import Fit
 from probes.config import ProbeSpec
@@ -38,10 +38,10 @@ from probes.store import Vectors
 from probes.training import fit, predict
 from probes.uncertainty import with_uncertainty
 from probes.views import View
+from tasks.checked import TaskError
 from tasks.task import Kind, Task
 
 Array = NDArray[Any]
-
 
 
 @dataclass(frozen=True)
@@ -226,11 +226,11 @@ def require_finite(fitted: Fit, task: Task, spec: ProbeSpec) -> None:
     """Refuse cells that no dev loss could choose: they are as untrained as they began.
 
     Raises:
-        UserError: a dev loss is not finite.
+        TaskError: a dev loss is not finite.
     """
     if not fitted.dev_loss.isfinite().all():
-        raise UserError(
-            f"{task.name} with {spec.family} probes: the dev loss is not finite, probably since "
+        raise TaskError(
+            f"Task {task.name!r}, {spec.family} probes: the dev loss is not finite, probably since "
             "labels or vectors are too large; scale the labels, or leave the task out with --tasks."
         )
 

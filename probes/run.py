@@ -29,7 +29,7 @@ from probes.plugins import included_tasks
 from probes.printing import print_comparisons, print_tables
 from probes.results import Result
 from probes.scoring import require_metrics
-from probes.stored import read_arrays
+from probes.stored import Arrays, read_arrays
 from probes.subject import LazyCorpus, Subject
 from probes.tables import comparable, layer_table, with_twins
 from tasks.builtin import STANDARD, expanded, tasks
@@ -47,7 +47,8 @@ class Results:
     Attributes:
         results: one record per model, corpus, task and probe family.
         skipped: tasks that the corpus does not serve, and why.
-        failed: what is missing since a task or a plug-in failed, and why.
+        failed: what is missing since a task or a plug-in failed, or predictions cannot be read,
+            and why.
     """
 
     results: tuple[Result, ...]
@@ -166,17 +167,18 @@ def _run(config: RunConfig, source: Source, subjects: Sequence[Subject], command
                     results.append(result)
     finally:
         # Whatever stops a run, what it finished is on the table.
-        _report(subjects, plans, found)
+        _write_tables(subjects, plans, found)
         if config.output.exists():
             progress.say(f"wrote   {write_leaderboard(config.output)}", "wrote")
             for folder in (config.cache_dir / "vectors", *(plan.folder for plan in plans)):
                 sweep_locks(folder)
+        _compare_models(plans, found, failed)
         for what, why in failed.items():
             progress.insist(f"missing {what}: {why}")
     return Results(tuple(result for results in found for result in results), skipped, failed)
 
 
-def _report(
+def _write_tables(
     subjects: Sequence[Subject], plans: Sequence[Plan], found: Sequence[Sequence[Result]]
 ) -> None:
     """Write and print each model's tables, its random twins' scores among the baselines."""
@@ -197,14 +199,24 @@ def _report(
         if not any(subject.source.is_twin_of(other.source) for other in subjects):
             print_tables(table, console)
         progress.say("wrote   " + ", ".join(str(path) for path in paths), "wrote")
+
+
+def _compare_models(
+    plans: Sequence[Plan], found: Sequence[Sequence[Result]], failed: dict[str, str]
+) -> None:
+    """Print models against each other; predictions that cannot be read are added to `failed`."""
     paths_by_key = {key: path for plan in plans for key, path in plan.paths.items()}
-    print_comparisons(
-        compare(
-            [result for results in found for result in results],
-            lambda result: read_arrays(paths_by_key[result.key]),
-        ),
-        console,
-    )
+
+    def arrays_of(result: Result) -> Arrays | None:
+        try:
+            return read_arrays(paths_by_key[result.key])
+        except UserError as error:
+            unit = f"{result.model.name} · {result.task.name} · {result.probe.family}"
+            failed[f"{unit} in the comparison"] = str(error)
+            return None
+
+    comparisons = compare([result for results in found for result in results], arrays_of)
+    print_comparisons(comparisons, Console(quiet=progress.quiet))
 
 
 def _prepare(config: RunConfig) -> None:

@@ -74,6 +74,7 @@ class Session:
         # What another run is computing comes last: by then it may be there.
         busy = yield from self._round(self.plan.todo, wait=False)
         yield from self._round(busy, wait=True)
+        self.subject.release()
 
     def _round(
         self, todo: Sequence[FitUnit], *, wait: bool
@@ -103,6 +104,9 @@ class Session:
                     result = self._once(unit, wait, examples, *encoded)
                 except BusyError:
                     busy.append(unit)
+                    continue
+                except TaskError as error:
+                    self._fail(f"{unit.task.name} · {unit.probe.family}", str(error))
                     continue
                 except Exception as error:
                     why = blame(error, unit.task, unit.probe.family)

@@ -5,6 +5,7 @@ No torch here before that: a run that has nothing left to compute does without.
 
 from __future__ import annotations
 
+import gc
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,6 +62,11 @@ class Subject:
             **info.model_dump(),
         )
         return encoder
+
+    def release(self) -> None:
+        """Let go of the model, unless it was handed over; asked for again, it is loaded again."""
+        if self.__dict__.pop("encoder", None) is not None and self.loaded is None:
+            gc.collect()  # what accelerate hooks into refers to itself
 
 
 @dataclass

@@ -12,8 +12,8 @@ from common.errors import UserError
 if TYPE_CHECKING:
     from tasks.task import Example, Kind
 
-LARGEST = 1e30
-"""Numbers beyond it overflow when squared in single precision."""
+LARGEST = 1e18
+"""The square of a number 20 times as large overflows in single precision."""
 
 
 class TaskError(UserError):

@@ -81,6 +81,16 @@ def test_what_cannot_be_compared_stands_apart_with_the_reason():
     }
 
 
+@pytest.mark.parametrize("damaged", ["a", "b"])
+def test_what_cannot_be_read_stands_apart_and_the_others_are_compared(damaged):
+    three = [result("a", 0.9), result("b", 0.8), result("c", 0.7)]
+    (found,) = compare(three, lambda r: None if r.model.name == damaged else arrays(3))
+    assert [s.model for s in found.standings] == [name for name in "abc" if name != damaged]
+    assert found.standings[1].difference == pytest.approx(-0.2 if damaged == "b" else -0.1)
+    assert found.apart == {damaged: "predictions not readable"}
+    assert compare(three, lambda r: None) == []
+
+
 def test_a_handful_of_sentences_is_not_tested():
     (found,) = compare([result("a", 0.9), result("b", 0.8)], lambda r: arrays(3, n=9))
     assert found.standings[1].difference == pytest.approx(-0.1)

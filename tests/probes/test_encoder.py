@@ -21,6 +21,7 @@ from common.errors import UserError
 from probes.batching import in_batches
 from probes.collectors import WordVectors
 from probes.encoder import Encoder, load_encoder
+from probes.loading import declared_causal
 from probes.models import find_model
 from probes.rows import Rows, bare
 from probes.views import Text
@@ -258,6 +259,91 @@ def test_a_model_in_memory_keeps_its_pooler_and_configuration() -> None:
         model.encoder.layer[0].output.dense.weight[0, 0] += 1
     changed = Encoder(model, bert_tokenizer(), name="mine", device="cpu")
     assert changed.info.digest != encoder.info.digest
+
+
+POOLED = {
+    "squeezebert": (
+        "SqueezeBertConfig",
+        {
+            "embedding_size": 16,
+            **{f"{part}_groups": 1 for part in ("q", "k", "v", "post_attention")},
+        },
+    ),
+    "layoutlm": ("LayoutLMConfig", {}),
+    "big-bird": ("BigBirdConfig", {"attention_type": "original_full"}),
+    "roberta": ("RobertaConfig", {"max_position_embeddings": 34}),
+    "bert": ("BertConfig", {}),
+}
+
+
+@pytest.mark.parametrize("name", POOLED)
+def test_a_pooler_is_left_out_however_its_model_asks_for_it(name: str, tmp_path: Path) -> None:
+    """SqueezeBERT and LayoutLM call theirs in any case, BigBird goes on with what it gives."""
+    encoder = Encoder(save_other(*POOLED[name], tmp_path), bert_tokenizer(), name="whole")
+    found = load(tmp_path, device="cpu")
+    assert_same(vectors(found), vectors(encoder))
+    inputs = found.layout.rows([bare([5, 6, 7])]).inputs
+    assert found._forward(inputs, {}).pooler_output is None
+    assert not [key for key, _ in found.model.named_parameters() if key.startswith("pooler")]
+
+
+def save_other(config: str, settings: dict[str, Any], folder: Path) -> Any:
+    """A tiny model of no family in `tiny_models`, with BERT's tokenizer; written to `folder`."""
+    family = tiny_models.Family(config, FAMILIES["bert"].tokenizer, "", settings=settings)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        built = tiny_models.build_config(family, family.tokenizer())
+        model = AutoModel.from_config(built).eval()
+    model.save_pretrained(folder)
+    save_tokenizer("bert", folder)
+    return model
+
+
+CAUSAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "bloom": ("BloomConfig", {}),
+    "mpt": ("MptConfig", {"d_model": 16, "n_layers": 2, "n_heads": 2, "max_seq_len": 32}),
+    "openai-gpt": ("OpenAIGPTConfig", {}),
+    "codegen": ("CodeGenConfig", {"rotary_dim": 4, "num_attention_heads": 4}),
+    "xglm": ("XGLMConfig", {"d_model": 16, "num_layers": 2, "attention_heads": 2, "ffn_dim": 32}),
+    "mamba": ("MambaConfig", {"state_size": 4, "time_step_rank": 2}),
+    "rwkv": ("RwkvConfig", {"attention_hidden_size": 16, "context_length": 32}),
+}
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_a_causal_model_is_seen_to_be_one_whatever_it_declares(name: str, tmp_path: Path) -> None:
+    encoder = Encoder(save_other(*CAUSAL[name], tmp_path), bert_tokenizer(), name=name)
+    assert not declared_causal(encoder.model)
+    assert encoder.info.causal
+    assert encoder.words.mask_id is None
+
+
+@pytest.mark.parametrize("random", [False, True])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_of_the_families_the_decoders_are_causal(name: str, random: bool, tmp_path: Path) -> None:
+    save(name, tmp_path)
+    causal = name.startswith(("gpt", "llama", "qwen", "gemma"))
+    assert load(tmp_path, random, device="cpu").info.causal is causal
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("random", [False, True])
+def test_a_model_with_small_weights_is_not_taken_for_a_causal_one(
+    random: bool, dtype: Any, tiny_bert: Path
+) -> None:
+    encoder = load(tiny_bert, random, dtype=dtype)
+    assert not encoder.info.causal
+    assert encoder.words.mask_id is not None
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_a_window_too_small_to_measure_leaves_it_to_what_a_model_declares(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("gpt2", tmp_path)  # with no special token around its text
+    save_tokenizer("gpt2", tmp_path, model_max_length=2)
+    monkeypatch.setattr("probes.encoder.declared_causal", lambda model: name == "gpt2")
+    assert load(tmp_path).info.causal is (name == "gpt2")
 
 
 def test_layer_l_is_after_the_final_norm_even_where_a_model_lists_it_before(

@@ -4,7 +4,9 @@ import pytest
 
 from common.errors import UserError
 from data.sentence import Corpus, Sentence
-from probes.examples import SEEN, UNSEEN, collect_examples
+from probes.examples import SEEN, UNSEEN, NotServedError, collect_examples
+from probes.scoring import Scorer, references
+from tasks.checked import TaskError
 from tasks.task import Example, Task
 
 SENTENCE = Sentence("s", "en", ("a", "b", "c"))
@@ -32,6 +34,58 @@ def collect(*examples, shape="word", kind="classification", hiding="masked"):
 def test_examples_that_would_be_misread_are_refused(examples, shape, message):
     with pytest.raises(UserError, match=message):
         collect(*examples, shape=shape)
+
+
+def of_split(rule, kind="classification", metric="accuracy", also=(), reference=""):
+    """The examples of a rule that is told the split."""
+    splits = {s: (Sentence(s, "en", ("a", "b", "c")),) for s in ("train", "dev", "test")}
+    task = Task("t", 1, (), "word", kind, metric, also, lambda s: rule(s.id), "", reference)
+    return collect_examples(task, Corpus("c", "1", "MIT", splits), "masked")
+
+
+@pytest.mark.parametrize("own", ["train", "dev", "test"])
+def test_a_rule_that_brings_words_in_one_split_alone_is_refused(own):
+    def rule(split):
+        words = ("A", "B", "C") if split == own else None
+        return [Example(label, (i, i + 1), words=words) for i, label in enumerate("xy")]
+
+    with pytest.raises(TaskError, match="words of its own in some examples and none in others"):
+        of_split(rule)
+
+
+def test_dev_must_have_a_label_of_train_and_test_need_not():
+    def labelled(**of):
+        return lambda split: [Example(of.get(split, "xy")[i], (i, i + 1)) for i in (0, 1)]
+
+    with pytest.raises(NotServedError, match="no dev example of 'c' has a label that train has"):
+        of_split(labelled(dev="vw"))
+    assert of_split(labelled(dev="vx")).targets("dev").tolist() == [-1, 0]
+    assert of_split(labelled(test="vw")).targets("test").tolist() == [-1, -1]
+
+
+def test_label_sets_of_dev_may_all_be_new():
+    def rule(split):
+        return [Example((name,) * (split != "dev"), (0, 1)) for name in "xy"]
+
+    assert of_split(rule, "multi-label", "micro_f1").targets("dev").tolist() == [0, 0]
+
+
+def test_a_perfect_reference_of_numbers_scores_1():
+    def rule(split):
+        return [Example(label, (0, 1), reference=label) for label in (0.1, 2, -1e6, 1e18)]
+
+    found = of_split(rule, "regression", "spearman", ("corpus_spearman", "mae"), "the truth")
+    scores = references(found, Scorer(found, "test"))
+    expected = {"spearman": 1, "corpus_spearman": 1, "mae": 0}
+    assert scores == {"the truth": pytest.approx(expected)}
+
+
+def test_a_reference_that_lacks_a_number_has_no_error():
+    def rule(split):
+        return [Example(1.5, (0, 1), reference=1.5), Example(2.5, (0, 1))]
+
+    found = of_split(rule, "regression", "spearman", ("mae",), "a rule")
+    assert references(found, Scorer(found, "test"))["a rule"]["mae"] is None
 
 
 def test_class_labels_may_be_numbers():
@@ -65,7 +119,7 @@ def test_the_cut_view_leaves_out_what_it_cuts_away_and_counts_it():
 def test_test_examples_are_told_apart_by_whether_train_has_their_type():
     splits = {
         "train": (Sentence("a", "en", ("x", "y")),),
-        "dev": (SENTENCE,),
+        "dev": (Sentence("d", "en", ("x", "c")),),
         "test": (Sentence("b", "en", ("y", "z", "x")),),
     }
     task = Task("t", 1, (), "word", "classification", "accuracy", (), by_word, "")

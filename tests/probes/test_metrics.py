@@ -47,6 +47,13 @@ def test_balanced_accuracy_is_scikit_learns(noisy):
     assert metrics.get("balanced_accuracy")(g, rows) == pytest.approx(expected)
 
 
+def test_narrow_integers_hold_many_classes():
+    labels = np.array([0, 11_999, 16_383, 16_383], dtype=np.int16)
+    given = np.array([0, 11_999, 16_383, 0], dtype=np.int16)
+    g = gold(labels, classes=map(str, range(16_384)))
+    assert score("balanced_accuracy", g, given) == [pytest.approx((1 + 1 + 0.5) / 3)]
+
+
 def test_macro_f1_is_scikit_learns_over_labels_in_gold(noisy):
     g, rows = noisy
     present = np.unique(g.labels)

@@ -317,6 +317,26 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run, family, monkeyp
             assert ours.test["corpus_spearman"] == pytest.approx(expected, abs=0.02)
 
 
+APART = """\
+from tasks.task import Example, task
+
+@task("apart", version=1, needs=["upos"], kind="regression", metric="corpus_spearman")
+def apart(sentence):
+    "Small numbers in train, large ones in dev."
+    for i, word in enumerate(sentence.words):
+        yield Example(1e18 if "dev" in sentence.id else 0.001 * len(word), (i, i + 1), type=word)
+"""
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_a_dev_loss_that_is_not_finite_is_refused(write, run, tmp_path, family):
+    results = run(write(APART), tasks=("apart", "pos"), probes=(family,))
+    assert [result.task.name for result in results] == ["pos"]
+    said = f"Task 'apart', {family} probes: the dev loss is not finite, probably since labels"
+    assert results.failed[f"tiny-bert · apart · {family}"].startswith(said)
+    assert not list((tmp_path / "results").rglob("apart-*.json"))
+
+
 def test_a_task_with_an_unknown_metric_is_an_error_only_if_it_is_asked_for(write, run):
     path = write(TASK.replace('"accuracy"', '"acuracy"'))
     with pytest.raises(

@@ -4,20 +4,29 @@ import json
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
 
 import probes
 from common.errors import UserError
+from data.find import find_corpus
 from probes import layer_files
+from probes.collectors import WordVectors
 from probes.config import PROBES, validate
+from probes.encoder import Encoder, load_encoder
 from probes.features import standard_scale
 from probes.leaderboard import COLUMNS
+from probes.models import find_model, find_models
+from probes.probing import stored_types
 from probes.results import SCHEMA_VERSION, read_result
+from probes.run import run_models
+from probes.subject import Subject
 
 ROOT = Path(__file__).parents[2]
 TASKS = ("pos", "chunking", "depth", "agreement", "srl")
@@ -87,6 +96,13 @@ def test_stored_predictions_give_the_stored_scores(tiny_bert, tmp_path):
             assert cell.test["accuracy"] == pytest.approx(right)
     # Seed 1 is a bootstrap sample: another probe.
     assert (arrays["predicted"][:, 0] != arrays["predicted"][:, 1]).any()
+
+
+def test_indices_of_very_many_classes_are_stored_whole():
+    for n_classes, integer in ((2, np.int16), (2**15, np.int16), (2**15 + 1, np.int32)):
+        assert stored_types("classification", n_classes) == (integer, integer)
+        assert np.iinfo(integer).max >= n_classes - 1
+    assert stored_types("multi-label", 2**16) == (np.int32, np.uint8)
 
 
 def test_the_same_run_again_computes_nothing_and_changes_nothing(tiny_bert, tmp_path, monkeypatch):
@@ -256,6 +272,116 @@ def test_a_stopped_encoding_goes_on_with_the_same_batches(
         (other,) = (tmp_path / "cache").rglob(name)
         assert one.read_bytes() == other.read_bytes()
     assert resumed.table().equals(whole.table())
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), RuntimeError("broken"), torch.OutOfMemoryError("out of memory")]
+)
+@pytest.mark.parametrize("threaded", [False, True])
+def test_an_error_of_the_model_loses_no_batch_before_it(
+    error, threaded, tiny_bert, tmp_path, capsys, monkeypatch
+):
+    """Far fewer bytes than are synced at a time."""
+    settings = {"tasks": ("pos",), "probes": ("linear",), "batch_tokens": 64}
+    run(tiny_bert, tmp_path / "whole", **settings)
+    if threaded:  # as what a device gives is
+
+        def append(self, layers, texts):
+            self.wait()
+            stored = [layer_files._Stored(vectors, self._storage) for vectors in layers]
+            self._pending = self._thread.submit(self._write_and_sync, stored, texts)
+
+        monkeypatch.setattr(layer_files.LayerFiles, "append", append)
+    start, begun = WordVectors.start, []
+
+    def noted(self, texts, n_words):
+        begun.append(texts)
+        start(self, texts, n_words)
+
+    def fourth_stops(self, inputs, arguments):
+        if len(begun) > 3:
+            raise error
+        return forward(self, inputs, arguments)
+
+    forward = Encoder._forward
+    with monkeypatch.context() as patch:
+        patch.setattr(WordVectors, "start", noted)
+        patch.setattr(Encoder, "_forward", fourth_stops)
+        with pytest.raises((type(error), UserError)):
+            run(tiny_bert, tmp_path, **settings)
+    capsys.readouterr()
+    run(tiny_bert, tmp_path, **settings)
+    assert "goes on after 3 batches that are there already" in capsys.readouterr().err
+    for layer in range(3):
+        one, other = (
+            next((tmp_path / name).rglob(f"layer-0{layer}.npy")).read_bytes()
+            for name in ("whole", "cache")
+        )
+        assert one == other
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_a_batch_that_is_half_written_is_written_again(error, tiny_bert, tmp_path, monkeypatch):
+    """After a write that failed nothing is vouched for; after Ctrl-C in it, what was complete."""
+    settings = {"tasks": ("pos",), "probes": ("linear",), "batch_tokens": 64}
+    run(tiny_bert, tmp_path / "whole", **settings)
+    write, written = layer_files.LayerFiles._write_layer, []
+
+    def stops(self, layer, stored):
+        written.append(layer)
+        if len(written) == 3 * 3 + 2:
+            raise error
+        return write(self, layer, stored)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(layer_files.LayerFiles, "_write_layer", stops)
+        with pytest.raises((KeyboardInterrupt, UserError)):
+            run(tiny_bert, tmp_path, **settings)
+    found = [json.loads(path.read_text()) for path in tmp_path.rglob("journal.json")]
+    kept = isinstance(error, KeyboardInterrupt)
+    assert [journal["batches"] for journal in found] == ([3] if kept else [])
+    run(tiny_bert, tmp_path, **settings)
+    for layer in range(3):
+        one, other = (
+            next((tmp_path / name).rglob(f"layer-0{layer}.npy")).read_bytes()
+            for name in ("whole", "cache")
+        )
+        assert one == other
+
+
+def test_one_model_is_in_memory_at_a_time(tiny_bert, tmp_path, monkeypatch):
+    """Each is let go of when its work is done, also where nobody collects garbage."""
+    alive, most = weakref.WeakSet(), []
+
+    def loading(source, **options):
+        encoder = load_encoder(source, **options)
+        alive.add(encoder.model)
+        most.append(len(alive))
+        return encoder
+
+    monkeypatch.setattr("probes.encoder.load_encoder", loading)
+    names = [f"{seed}{tiny_bert}" for seed in ("", "random:", "random-1:")]
+    models = find_models(names, validate({"corpus": "sample"}))
+    settings = {"corpus": "sample", "limit": 30, "quick": True, "tasks": ("pos",)}
+    settings |= {"cache_dir": tmp_path / "cache", "output": tmp_path / "results"}
+    config = validate({**settings, "probes": ("linear",), "device": "cpu"})
+    subjects = [Subject(source, config) for source in models]
+    corpus = find_corpus(*config.corpus, **config.corpus_request)
+    assert len(run_models(config, corpus, subjects).results) == 3
+    assert most == [1, 1, 1]
+    assert not alive
+    # Whoever needs it later has it loaded again.
+    again = subjects[0].encoder
+    assert again is subjects[0].encoder
+    assert (again.info.name, len(alive)) == ("tiny-bert", 1)
+
+
+def test_a_model_in_memory_is_not_let_go_of(tiny_bert, tmp_path):
+    encoder = load_encoder(find_model(str(tiny_bert)), device="cpu")
+    subject = Subject(find_model(str(tiny_bert)), validate({"corpus": "sample"}), loaded=encoder)
+    assert subject.encoder is encoder
+    subject.release()
+    assert subject.encoder is encoder
 
 
 @pytest.mark.parametrize("loud", [False, True], ids=["fp16", "beyond fp16"])
@@ -429,6 +555,29 @@ def test_what_was_finished_is_tabulated_when_a_later_task_fails(tiny_bert, tmp_p
     with pytest.raises(UserError, match=r"Task 'agreement' has no examples in the \w+ split"):
         run(tiny_bert, tmp_path, limit=1, tasks=("depth", "agreement"), probes=("linear",))
     assert set(pd.read_csv(tmp_path / "results" / "leaderboard.csv").task) == {"depth"}
+
+
+@pytest.mark.parametrize("damaged", [1, 2])
+def test_damaged_predictions_cost_their_comparison_alone(tiny_bert, tmp_path, capsys, damaged):
+    settings = {"limit": 1, "probes": ("linear",), "twins": 1}
+    run(tiny_bert, tmp_path, tasks=("depth",), **settings)
+    paths = sorted((tmp_path / "results").rglob("depth-*.npz"))
+    for path in paths[:damaged]:
+        path.write_bytes(path.read_bytes()[:100])
+    results = run(tiny_bert, tmp_path, tasks=("depth", "pos"), **settings)
+    assert len(list(results)) == 4
+    board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
+    assert board.groupby("task").model.nunique().to_dict() == {"depth": 2, "pos": 2}
+    assert all(what.endswith("depth · linear in the comparison") for what in results.failed)
+    whys = sorted(results.failed.values())
+    assert len(whys) == damaged
+    for path, why in zip(paths, whys, strict=False):
+        assert why.startswith(f"{path}: not readable (")
+    said = capsys.readouterr()
+    assert said.out.count("apart: predictions not readable") == (damaged == 1)
+    assert said.err.count("in the comparison: ") == damaged
+    with pytest.raises(UserError, match="Task 'agreement' has no examples"):
+        run(tiny_bert, tmp_path, tasks=("depth", "agreement"), **settings)
 
 
 def test_names_with_markup_and_formulas_are_only_names(tiny_bert, tmp_path):
@@ -606,6 +755,11 @@ def test_projected_vectors_have_results_of_their_own(tiny_bert, tmp_path):
     assert (full.probe_parameters, narrow.probe_parameters) == (15 * 17, 15 * 5)
     assert (narrow.project, narrow.key != full.key) == (4, True)
     assert full.score(full.layers[2]) > narrow.score(narrow.layers[2])
+
+
+def test_layers_are_taken_in_order_and_each_once():
+    assert validate({"layers": [2, 0, 2, 10, 1]}).layers == (0, 1, 2, 10)
+    assert validate({"layers": ()}).layers == ()
 
 
 def test_a_memory_budget_is_given_in_bytes_or_units():

@@ -38,6 +38,7 @@ def task_of(rule, kind="classification"):
         (Example(float("nan"), (0, 1)), "regression", "the label nan (float)"),
         (Example(float("inf"), (0, 1)), "regression", "the label inf (float)"),
         (Example(1e300, (0, 1)), "regression", "the label 1e+300"),
+        (Example(-1e19, (0, 1)), "regression", "the label -1e+19 (float); regression takes finite"),
         (Example(True, (0, 1)), "regression", "the label True (bool)"),
         (Example("x", (0, 1)), "multi-label", "takes a tuple of strings"),
         (Example(("x", 1), (0, 1)), "multi-label", "takes a tuple of strings"),
@@ -55,6 +56,7 @@ def test_nonsense_is_named_with_the_sentence(item, kind, message):
     [
         (Example("x", (0, 3), type="a", groups=("g",), hide=None), "classification"),
         (Example(3, (0, 1)), "regression"),
+        (Example(1e18, (0, 1)), "regression"),
         (Example(3, (0, 1)), "classification"),
         (Example((), (0, 1)), "multi-label"),
         (Example(("a", "b"), (2, 3)), "multi-label"),
