@@ -11,15 +11,12 @@ from typing import Any, Literal
 
 from common.errors import UserError
 from data.bio import is_bio, misplaced
-from data.sentence import Label, Sentence, shared
+from data.sentence import LARGEST, Label, Sentence, shared
 from data.sources import Column
 from data.treebank import UNKNOWN_LANGUAGE
 
 IGNORED = -100
 """The number that training code passes over; as a label it is none."""
-
-_LARGEST = 3.4e38
-"""Of float32, in which labels are predicted."""
 
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -101,8 +98,9 @@ def understand(rows: Sequence[Rows], name: str) -> Column:
         for part, row, label in labels:
             if not _is_number(label):
                 raise part.error(row, f"{name} is {_short(label)}, but a number in other rows.")
-            if not abs(float(label)) <= _LARGEST:
-                raise part.error(row, f"{name} is {_short(label)}, which is out of range.")
+            if not abs(float(label)) <= LARGEST:
+                limit = f"out of range; scale it to below {LARGEST:g}."
+                raise part.error(row, f"{name} is {_short(label)}, which is {limit}")
         return Column(name, shape, "regression")
     tags = {str(label) for _, _, label in labels}
     chunks = words and all(map(is_bio, tags)) and any(tag != "O" for tag in tags)

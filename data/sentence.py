@@ -15,6 +15,9 @@ Span = tuple[int, int]
 Label = str | float | None
 """Of a column of the user's own data; None where the data give none."""
 
+LARGEST = 1e18
+"""Of labels that are numbers: the square of one 20 times as large overflows in float32."""
+
 ROOT = -1
 """The head of a word that hangs on no other."""
 

@@ -8,12 +8,10 @@ from reprlib import repr as shortened
 from typing import TYPE_CHECKING
 
 from common.errors import UserError
+from data.sentence import LARGEST
 
 if TYPE_CHECKING:
     from tasks.task import Example, Kind
-
-LARGEST = 1e18
-"""The square of a number 20 times as large overflows in single precision."""
 
 
 class TaskError(UserError):

@@ -208,7 +208,7 @@ def test_odd_rows_are_counted(tmp_path):
         ),
         (
             '{"tokens": ["a"], "ner_tags": 1e39}\n',
-            "line 1: ner_tags is 1e+39, which is out of range",
+            "line 1: ner_tags is 1e+39, which is out of range; scale it to below 1e+18",
         ),
         ('{"tokens": ["a"], "ner_tags": Infinity}\n', "line 1: ner_tags is inf, which is out of"),
         ('{"tokens": ["a", " "], "ner_tags": ["O", "O"]}\n', "line 1: token 2 is empty"),

@@ -261,7 +261,7 @@ def test_a_model_in_memory_keeps_its_pooler_and_configuration() -> None:
     assert changed.info.digest != encoder.info.digest
 
 
-POOLED = {
+POOLED: dict[str, tuple[str, dict[str, Any]]] = {
     "squeezebert": (
         "SqueezeBertConfig",
         {
