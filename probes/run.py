@@ -188,9 +188,9 @@ def _write_tables(
             continue
         twins = [
             twin
-            for other, theirs in zip(subjects, found, strict=True)
-            if other.source.is_twin_of(subject.source)
-            for twin in theirs
+            for other, its_plan, theirs in zip(subjects, plans, found, strict=True)
+            if theirs and other.source.is_twin_of(subject.source)
+            for twin in comparable(its_plan.folder, theirs)
         ]
         # Else of two runs that end at once the one that looked first might write last.
         with locked(plan.folder / f"layers{SUFFIX}"):

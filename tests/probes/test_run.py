@@ -747,6 +747,20 @@ def test_a_model_and_a_second_twin_can_be_asked_for(tiny_bert, tmp_path):
     assert board[board.model == "tiny-bert"].random_seed.isna().all()
 
 
+def test_a_later_run_of_another_task_keeps_the_twin_s_scores_in_the_table(tiny_bert, tmp_path):
+    def twin_s_row():
+        (path,) = (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")
+        (row,) = (line for line in path.read_text().splitlines() if "random twin" in line)
+        return [cell.strip() for cell in row.split("|")[2:-1]]
+
+    settings = {"probes": ("linear",), "twins": 1}
+    run(tiny_bert, tmp_path, tasks=("pos",), **settings)
+    (before,) = twin_s_row()
+    run(tiny_bert, tmp_path, tasks=("depth",), **settings)
+    assert twin_s_row()[0] == before
+    assert twin_s_row()[1].startswith(".")
+
+
 def test_projected_vectors_have_results_of_their_own(tiny_bert, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("linear",)}
     (full,) = run(tiny_bert, tmp_path, **settings)
