@@ -211,8 +211,9 @@ class Encoder:
                 widest, n_windows = 0, 0
                 try:
                     for part in in_passes(lengths, self.layout, batch_tokens):
+                        n_windows, widest = len(found[part]), sum(lengths[part])
                         rows = self.layout.rows(found[part])
-                        n_windows, widest = rows.windows, rows.inputs["input_ids"].numel()
+                        widest = rows.inputs["input_ids"].numel()
                         # Without a name, so that nothing holds on to it when memory runs out.
                         collector.add(rows, self._forward(rows.inputs, collector.model_arguments))
                     break

@@ -47,7 +47,6 @@ class Rows:
 
     Attributes:
         inputs: arguments of the model; ``input_ids`` has the shape (rows, length).
-        windows: how many there are in them.
         position: index into the flattened (rows × length) positions of each piece that
             counts, grouped by word. Shape (pieces,).
         offset: where each word's pieces start in `position`. Shape (words,).
@@ -56,7 +55,6 @@ class Rows:
     """
 
     inputs: dict[str, torch.Tensor]
-    windows: int
     position: torch.Tensor
     offset: torch.Tensor
     weight: torch.Tensor
@@ -142,7 +140,6 @@ def _rows(inputs: dict[str, torch.Tensor], windows: Sequence[Window], starts: In
     changes = np.flatnonzero(np.diff(owner, prepend=-1))
     return Rows(
         inputs=inputs,
-        windows=len(windows),
         position=torch.from_numpy(np.concatenate(position)),
         offset=torch.from_numpy(changes),
         weight=torch.from_numpy(share.astype(np.float32)),

@@ -254,6 +254,18 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
     assert run(tiny_bert, tmp_path).results
 
 
+def test_too_little_memory_for_the_rows_of_a_pass_says_of_how_many_tokens(
+    tiny_bert, tmp_path, monkeypatch
+):
+    def none(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("probes.encoder.leave_padding_out", lambda encoder: None)
+    monkeypatch.setattr("probes.rows._rows", none)
+    with pytest.raises(UserError, match=r"not enough memory on cpu for [1-9]\d* tokens at once; "):
+        run(tiny_bert, tmp_path, batch_tokens=64)
+
+
 def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_path, monkeypatch):
     from probes import probing
 
