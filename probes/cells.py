@@ -176,7 +176,7 @@ def mean_loss(
         x = features.rounded(part) if rounded else features.block(part)
         parameters = [p.to(x.dtype) for p in parameters]  # a copy at the first block alone
         with fast_products() if rounded else nullcontext():
-            outputs = head.outputs(parameters, x).float()
+            outputs = head.float_outputs(parameters, x)
         total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
     return total / data.weights.sum(1)
 

@@ -207,7 +207,7 @@ def _sentence_bits(
     )
     bits = torch.zeros(*parameters[0].shape[:2], len(words), dtype=torch.float64)
     for part in blocks(len(place)):
-        outputs = head.outputs(parameters, block.features.block(part))
+        outputs = head.float_outputs(parameters, block.features.block(part))
         each = loss.log_probabilities(outputs, block.labels[:, part]).cpu().double()
         kept = each + math.log1p(-escape)
         mixed = torch.logaddexp(kept, torch.tensor(math.log(escape / outcomes)).to(kept))

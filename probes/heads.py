@@ -17,7 +17,8 @@ matrices, biases left out.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import torch
@@ -40,6 +41,15 @@ class Head(ABC):
     @abstractmethod
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """Logits or predictions. Shape (L, K, C, N)."""
+
+    def float_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
+        """`outputs` as float32.
+
+        Raises:
+            ValueError: the head has written to the features.
+        """
+        with self._only_reads(features):
+            return self.outputs(parameters, features).float()
 
     def gradient(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
@@ -64,18 +74,24 @@ class Head(ABC):
     def _rounded(
         self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
     ) -> tuple[Parameters, Tensor]:
-        dtype, version = features.dtype, features._version
-        gradient, errors = self.backward(
-            [p.to(dtype) for p in parameters],
-            features,
-            lambda outputs: errors_of(outputs.float()).to(dtype),
-        )
+        dtype = features.dtype
+        with self._only_reads(features):
+            gradient, errors = self.backward(
+                [p.to(dtype) for p in parameters],
+                features,
+                lambda outputs: errors_of(outputs.float()).to(dtype),
+            )
+        return [g.float() for g in gradient], errors
+
+    @contextmanager
+    def _only_reads(self, features: Tensor) -> Iterator[None]:
+        version = features._version
+        yield
         if features._version != version:
             raise ValueError(
                 f"{type(self).__name__} writes to its features, which other steps and cells read "
                 "too; let it work on a copy"
             )
-        return [g.float() for g in gradient], errors
 
     @abstractmethod
     def backward(

@@ -112,6 +112,7 @@ class Session:
                     why = blame(error, unit.task, unit.probe.family)
                     if not why:
                         raise
+                    encoded[1].forget_derived()
                     self._fail(f"{unit.task.name} · {unit.probe.family}", why)
                     continue
                 yield result

@@ -122,6 +122,10 @@ class Vectors:
         found: T = self._derived[1]
         return found
 
+    def forget_derived(self) -> None:
+        """Have it made anew: what a probe's code did to it before it failed is not known."""
+        self._derived = None
+
     def _verify(self, name: str) -> Path:
         path = self.folder / name
         if name not in self._verified:

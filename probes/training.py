@@ -336,6 +336,6 @@ def predict(
     head, loss = family(spec, n_outputs, sets)
     parts = []
     for part in blocks(features.shape[1]):
-        outputs = head.outputs(fitted.parameters, features.block(part))
+        outputs = head.float_outputs(fitted.parameters, features.block(part))
         parts.append(loss.decide(outputs))
     return torch.cat(parts, 2)
