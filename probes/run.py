@@ -31,7 +31,7 @@ from probes.results import Result
 from probes.scoring import require_metrics
 from probes.stored import Arrays, read_arrays
 from probes.subject import LazyCorpus, Subject
-from probes.tables import comparable, layer_table, with_twins
+from probes.tables import comparable, layer_table, stored_twins, with_twins
 from tasks.builtin import STANDARD, expanded, tasks
 from tasks.columns import task_of
 from tasks.task import Task
@@ -167,7 +167,7 @@ def _run(config: RunConfig, source: Source, subjects: Sequence[Subject], command
                     results.append(result)
     finally:
         # Whatever stops a run, what it finished is on the table.
-        _write_tables(subjects, plans, found)
+        _write_tables(config.output, subjects, plans, found)
         if config.output.exists():
             progress.say(f"wrote   {write_leaderboard(config.output)}", "wrote")
             for folder in (config.cache_dir / "vectors", *(plan.folder for plan in plans)):
@@ -179,19 +179,17 @@ def _run(config: RunConfig, source: Source, subjects: Sequence[Subject], command
 
 
 def _write_tables(
-    subjects: Sequence[Subject], plans: Sequence[Plan], found: Sequence[Sequence[Result]]
+    output: Path,
+    subjects: Sequence[Subject],
+    plans: Sequence[Plan],
+    found: Sequence[Sequence[Result]],
 ) -> None:
     """Write and print each model's tables, its random twins' scores among the baselines."""
     console = Console(quiet=progress.quiet)
     for subject, plan, results in zip(subjects, plans, found, strict=True):
         if not results:
             continue
-        twins = [
-            twin
-            for other, its_plan, theirs in zip(subjects, plans, found, strict=True)
-            if theirs and other.source.is_twin_of(subject.source)
-            for twin in comparable(its_plan.folder, theirs)
-        ]
+        twins = stored_twins(output, plan.folder.name, subject.source, results[0])
         # Else of two runs that end at once the one that looked first might write last.
         with locked(plan.folder / f"layers{SUFFIX}"):
             table = with_twins(comparable(plan.folder, results), twins)

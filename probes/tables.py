@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from probes.metrics import is_percent
+from probes.models import ModelSource
 from probes.plan import is_current
 from probes.results import Result, read_results
 from tasks.builtin import tasks
@@ -49,28 +51,55 @@ def layer_tables(results: Sequence[Result]) -> dict[str, pd.DataFrame]:
 def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
     """Results of this run, and those in `folder` that may stand in one table with them.
 
-    That is: of the same weights, text, pooling and precision, of a task and probe that this run
-    has not got itself, and not made by an older version of either. Of a plug-in that is not loaded
-    and has results of several sources, none can be said to be the one.
+    See `_stored`; of a task and probe that this run has got itself, its own.
     """
-    table = {(r.task.name, r.probe.family): r for r in results}
-    first = results[0]
-    stored: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    for other in read_results(folder):
-        alike = all(
-            getattr(other, name) == getattr(first, name) for name in ("pooling", "dtype", "project")
-        ) and (other.model.digest, other.corpus.digest) == (
-            first.model.digest,
-            first.corpus.digest,
-        )
-        if alike and is_current(other):
-            stored[other.task.name, other.probe.family].append(other)
-    for unit, others in stored.items():
-        if all(other.plug_ins == others[0].plug_ins for other in others):
-            table.setdefault(unit, others[0])
     known = list(tasks)
+    table = _stored(folder, results[0], results[0].model.digest)
+    table |= {(r.task.name, r.probe.family): r for r in results}
     order = [*known, *sorted({name for name, _ in table} - set(known))]
     return sorted(table.values(), key=lambda r: (r.probe.family, order.index(r.task.name)))
+
+
+def stored_twins(output: Path, corpus: str, model: ModelSource, like: Result) -> list[Result]:
+    """What random twins of `model` have in `output`, and may stand in one table with `like`.
+
+    Args:
+        corpus: the name of its folder.
+    """
+    found: list[Result] = []
+    if model.seed is not None:
+        return found
+    for seed in count():
+        twin = model.twin(seed)
+        folder = output / twin.slug / corpus
+        if not folder.is_dir():
+            break
+        found += _stored(folder, like, twin.digest).values()
+    return found
+
+
+def _stored(folder: Path, like: Result, model: str) -> dict[tuple[str, str], Result]:
+    """Results by task and probe that may stand in one table with `like`, but for the model.
+
+    That is: of the same text, pooling and precision, and not made by an older version of task or
+    probe. Of a plug-in that is not loaded and has results of several sources, none can be said to
+    be the one.
+
+    Args:
+        model: the digest of theirs.
+    """
+    found: dict[tuple[str, str], list[Result]] = defaultdict(list)
+    for other in read_results(folder):
+        alike = all(
+            getattr(other, name) == getattr(like, name) for name in ("pooling", "dtype", "project")
+        ) and (other.model.digest, other.corpus.digest) == (model, like.corpus.digest)
+        if alike and is_current(other):
+            found[other.task.name, other.probe.family].append(other)
+    return {
+        unit: others[0]
+        for unit, others in found.items()
+        if all(other.plug_ins == others[0].plug_ins for other in others)
+    }
 
 
 def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Result]:

@@ -759,6 +759,31 @@ def test_a_later_run_of_another_task_keeps_the_twin_s_scores_in_the_table(tiny_b
     run(tiny_bert, tmp_path, tasks=("depth",), **settings)
     assert twin_s_row()[0] == before
     assert twin_s_row()[1].startswith(".")
+    both = twin_s_row()
+    # As a quick run is.
+    run(tiny_bert, tmp_path, tasks=("chunking",), probes=("linear",), twins=0)
+    assert sorted(twin_s_row()) == sorted([*both, "–"])
+
+
+def test_a_run_that_stops_before_the_twin_keeps_its_scores_in_the_table(
+    tiny_bert, tmp_path, monkeypatch
+):
+    from probes.session import Session
+
+    settings = {"probes": ("linear",), "twins": 1}
+    run(tiny_bert, tmp_path, tasks=("pos",), **settings)
+    work_off = Session.work_off
+
+    def not_the_twin_s(self):
+        if self.subject.source.seed is not None:
+            raise KeyboardInterrupt
+        return work_off(self)
+
+    monkeypatch.setattr(Session, "work_off", not_the_twin_s)
+    with pytest.raises(KeyboardInterrupt):
+        run(tiny_bert, tmp_path, tasks=("depth",), **settings)
+    (path,) = (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")
+    assert len([line for line in path.read_text().splitlines() if "random twin" in line]) == 1
 
 
 def test_projected_vectors_have_results_of_their_own(tiny_bert, tmp_path):
