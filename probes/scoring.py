@@ -124,7 +124,10 @@ def references(examples: Examples, test: Scorer) -> dict[str, Scores]:
     if not examples.task.reference:
         return {}
     said = examples.predictions([e.reference for e in examples.splits["test"].examples])
-    return {examples.task.reference: test.scores(said[None])[0]}
+    scores = test.scores(said[None])[0]
+    if not examples.classes and np.isnan(said).any():
+        scores = dict.fromkeys(scores)  # ranks would take what it lacks for a number
+    return {examples.task.reference: scores}
 
 
 def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:

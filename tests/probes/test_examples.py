@@ -80,12 +80,15 @@ def test_a_perfect_reference_of_numbers_scores_1():
     assert scores == {"the truth": pytest.approx(expected)}
 
 
-def test_a_reference_that_lacks_a_number_has_no_error():
+@pytest.mark.parametrize("lacks", [0, 1, 6])
+def test_a_reference_that_lacks_a_number_has_no_score(lacks):
     def rule(split):
-        return [Example(1.5, (0, 1), reference=1.5), Example(2.5, (0, 1))]
+        return [Example(i + 0.5, (0, 1), reference=i + 0.5 if i >= lacks else "") for i in range(6)]
 
-    found = of_split(rule, "regression", "spearman", ("mae",), "a rule")
-    assert references(found, Scorer(found, "test"))["a rule"]["mae"] is None
+    found = of_split(rule, "regression", "spearman", ("corpus_spearman", "mae"), "a rule")
+    said = references(found, Scorer(found, "test"))["a rule"]
+    right = {"spearman": 1, "corpus_spearman": 1, "mae": 0}
+    assert said == (dict.fromkeys(right) if lacks else pytest.approx(right))
 
 
 def test_class_labels_may_be_numbers():
