@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from probes.config import Frozen
+from tasks.task import Kind
 
 Scores = dict[str, float | None]
 """Metric → value; accuracies and F1 from 0 to 1. None where a metric is undefined."""
@@ -53,7 +54,7 @@ class TaskRecord(Frozen):
     version: int
     needs: tuple[str, ...]
     """Annotation layers that it reads; stand-ins in the place of those that the corpus lacks."""
-    kind: str
+    kind: Kind
     shape: str
     metric: str
 

@@ -32,9 +32,6 @@ from probes.records import (
 )
 
 SCHEMA_VERSION = 4
-NUMERICS_VERSIONS = {"classification": 6, "multi-label": 6, "regression": 7}
-"""By kind of task. Part of every key: raise it when the same inputs would give other scores."""
-
 ALPHA = 0.05
 """Level of the tests behind a confidence set."""
 
@@ -138,6 +135,16 @@ def _or_worst(value: float | None) -> float:
     return float("-inf") if value is None else value
 
 
+def numerics_version(kind: str, family: str) -> int:
+    """Part of every key: to be raised where the same inputs would give other scores.
+
+    Args:
+        kind: of the task.
+        family: of the probe.
+    """
+    return 6 if family == "linear" and kind != "regression" else 7
+
+
 class FitKey(Frozen):
     """Everything that decides the scores of a fit unit, besides which layers and seeds."""
 
@@ -146,7 +153,7 @@ class FitKey(Frozen):
     task: str
     task_version: int
     kind: str
-    """Of the task, which decides the version of the numerics."""
+    """Of the task; see `numerics_version`."""
     probe: ProbeSpec
     pooling: str
     dtype: str
@@ -159,7 +166,7 @@ class FitKey(Frozen):
     def digest(self) -> str:
         """SHA-256 of the key and the version of the numerics."""
         content = self.model_dump(mode="json")
-        content["numerics"] = NUMERICS_VERSIONS[content.pop("kind")]
+        content["numerics"] = numerics_version(content.pop("kind"), self.probe.family)
         if not self.plug_ins:
             # Keys are older than plug-ins.
             del content["plug_ins"]

@@ -21,7 +21,7 @@ from probes.metrics import Gold, metrics
 from probes.plan import is_current
 from probes.plugins import discover, load_file
 from probes.records import PlugIn
-from probes.results import NUMERICS_VERSIONS, FitKey, find_results
+from probes.results import FitKey, find_results, numerics_version
 from probes.stored import resampled_scores
 
 pytestmark = pytest.mark.usefixtures("plug_ins")
@@ -149,7 +149,7 @@ def test_keys_of_what_ships_are_as_they_were():
     content = {
         **plain,
         "probe": PROBES["linear"].model_dump(mode="json"),
-        "numerics": NUMERICS_VERSIONS["classification"],
+        "numerics": numerics_version("classification", "linear"),
     }
     import hashlib
     import json
@@ -265,15 +265,25 @@ def test_a_probe_family_that_fails_costs_its_own_results_alone(write, run):
     assert f"the probe family 'low_rank' of {path}" in results.failed["tiny-bert · pos · low_rank"]
 
 
-def test_a_head_that_writes_to_its_features_is_refused(write, run):
-    text = guide_file("low_rank.py").replace(
-        "errors = errors_of(v", "features.clamp_(-1, 1)\n        errors = errors_of(v"
-    )
-    path = write(text, "low_rank.py")
-    results = run(path, tasks=("pos",), probes=("low_rank", "linear"))
-    assert [result.probe.family for result in results] == ["linear"]
-    said = results.failed["tiny-bert · pos · low_rank"]
-    assert "LowRank writes to its features" in said
+@pytest.mark.parametrize(
+    ("place", "damage"),
+    [
+        ("errors = errors_of(v", "features.clamp_(-1, 1)\n        "),
+        ("return v @ shared_input(", "features.mul_(0)\n        "),
+    ],
+)
+@pytest.mark.parametrize("other", ["linear", "mlp"])
+def test_a_head_that_writes_to_its_features_is_refused_and_changes_no_other_score(
+    place, damage, other, write, run, tmp_path
+):
+    text = guide_file("low_rank.py")
+    assert place in text
+    path = write(text.replace(place, damage + place), "low_rank.py")
+    (alone,) = run(path, tasks=("pos",), probes=(other,), output=tmp_path / "alone")
+    both = run(path, tasks=("pos",), probes=("low_rank", other))
+    assert "LowRank writes to its features" in both.failed["tiny-bert · pos · low_rank"]
+    (beside,) = both
+    assert (beside.probe.family, beside.layers) == (other, alone.layers)
 
 
 LENGTHS = """\
