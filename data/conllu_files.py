@@ -23,14 +23,22 @@ from conllu.parser import parse_dict_value
 from common.errors import UserError
 from common.files import read_text
 from data.bio import WordError, require_bio
-from data.sentence import ROOT, Frame, Sentence, Span, shared
+from data.sentence import ROOT, Fixed, Frame, Sentence, Span, shared
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _COLUMNS = 10
 _BROKEN = (ParseException, ValueError, KeyError, TypeError, IndexError, AttributeError)
 """What the parser raises on text that is not CoNLL-U."""
-_features = lru_cache(1 << 12)(parse_dict_value)
-_NO_FEATURES: dict[str, str] = {}
+_NO_FEATURES = Fixed()
+
+
+@lru_cache(1 << 12)
+def _features(text: str) -> Fixed:
+    """The column FEATS of a word."""
+    if text != "_" and not all(re.fullmatch("[^=]+=.+", part) for part in text.split("|")):
+        raise ValueError(f"the features {text!r} are not Name=Value, with | between them")
+    return Fixed(parse_dict_value(text) or {})
+
 
 _PARSERS: dict[str, Any] = {
     "deps": lambda columns, i: columns[i],  # which nothing here reads

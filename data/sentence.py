@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 Span = tuple[int, int]
 """Words `[start, end)` of a sentence, counted from 0."""
@@ -30,6 +30,19 @@ LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames")
 def shared(strings: Iterable[str]) -> tuple[str, ...]:
     """The same strings, equal ones one object: of a corpus's words few are different."""
     return tuple(map(sys.intern, strings))
+
+
+class Fixed(dict[str, Any]):
+    """A dict that stays as it is: equal features of words are one object."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a sentence cannot be changed, since other tasks read it; change a copy")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Fixed, (dict(self),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +93,14 @@ class Sentence:
     frames: tuple[Frame, ...] = ()
     columns: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
     document: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Past a subclass that notes what is read.
+        feats, columns = (object.__getattribute__(self, name) for name in ("feats", "columns"))
+        if not all(type(each) is Fixed for each in feats):
+            object.__setattr__(self, "feats", tuple(map(Fixed, feats)))
+        if type(columns) is not Fixed:
+            object.__setattr__(self, "columns", Fixed(columns))
 
     def __len__(self) -> int:
         return len(self.words)

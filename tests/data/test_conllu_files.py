@@ -1,10 +1,12 @@
 """The CoNLL-U reader on files written by hand, sound and damaged."""
 
+from copy import deepcopy
+
 import pytest
 
 from common.errors import UserError
 from data.conllu_files import read_conllu
-from data.sentence import ROOT, Frame
+from data.sentence import ROOT, Frame, Sentence
 
 SOUND = """\
 # sent_id = a-1
@@ -82,6 +84,11 @@ def test_a_layer_that_a_sentence_lacks_is_empty(tmp_path):
         ),
         (SOUND.replace("ARG1:5-6", ":5-6"), "line 7: the argument ':5-6' has no label"),
         (SOUND.replace("\t4\tnsubj", "\tfour\tnsubj"), "line 3: not valid CoNLL-U"),
+        (
+            SOUND.replace("Number=Sing\t4\tobj", "Number\t4\tobj"),
+            "line 10: .* 'Number' are not Name=",
+        ),
+        (SOUND.replace("Number=Sing|Verb", "Number=Sing||Verb"), "line 5: .* are not Name=Value"),
         (SOUND + SOUND, "line 14: the sent_id 'a-1' stands at line 1 already"),
         ("# only a comment\n\n", "holds no sentence"),
         ("# a\n1-2\tab" + "\t_" * 8 + "\n\n", "line 1: a sentence without words"),
@@ -145,3 +152,26 @@ def test_a_byte_order_mark_is_no_word(tmp_path):
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"none\.conllu: cannot be read"):
         list(read_conllu(tmp_path / "none.conllu", "en"))
+
+
+def test_what_a_sentence_holds_stays_as_it_is(tmp_path):
+    """Words of equal features share them, in other sentences too."""
+    (sentence,) = read_conllu(write(tmp_path, SOUND), "en")
+    by_hand = Sentence("s", "en", ("a",), feats=({"Number": "Sing"},), columns={"y": ("b",)})
+    assert repr(by_hand.feats) == "({'Number': 'Sing'},)"
+    for fixed in (sentence.feats[0], sentence.feats[2], by_hand.feats[0], by_hand.columns):
+        before = dict(fixed)
+        for change in (
+            lambda d: d.__setitem__("Number", "Plur"),
+            lambda d: d.__delitem__("Number"),
+            lambda d: d.__ior__({"Number": "Plur"}),
+            lambda d: d.update(Number="Plur"),
+            lambda d: d.setdefault("Case", "Nom"),
+            lambda d: d.pop("Number"),
+            lambda d: d.popitem(),
+            lambda d: d.clear(),
+        ):
+            with pytest.raises(TypeError, match="a sentence cannot be changed"):
+                change(fixed)
+        assert fixed == before
+        assert deepcopy(fixed) == before
