@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fnmatch
 import hashlib
 import os
@@ -149,9 +150,10 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        remedy = "free some space or name another folder" if full else "name another folder"
         raise UserError(
-            f"{path}: cannot be written ({error.strerror or error}); "
-            "free some space or name another folder."
+            f"{path}: cannot be written ({error.strerror or error}); {remedy}."
         ) from error
 
 

@@ -248,12 +248,14 @@ def _csv(path: Path) -> Table:
     """
     csv.field_size_limit(1 << 30)
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    rows, numbers = [], []
+    rows, numbers, last = [], [], 0
     try:
         header = next((row for row in reader if row), [])
         if len(set(header)) < len(header):
             raise UserError(f"{path}, line 1: two columns share a name: {', '.join(header)}.")
+        last = reader.line_num
         for row in reader:
+            last = reader.line_num
             if row and len(row) != len(header):
                 raise UserError(
                     f"{path}, line {reader.line_num}: {len(row)} cells where the header has "
@@ -263,7 +265,10 @@ def _csv(path: Path) -> Table:
                 rows.append(row)
                 numbers.append(reader.line_num)
     except csv.Error as error:
-        raise UserError(f"{path}, line {reader.line_num}: not CSV ({error}).") from error
+        raise UserError(
+            f"{path}, line {last + 1}: the row that begins here is not CSV ({error}); look for a "
+            "quote that is not closed."
+        ) from error
     if not rows:
         raise UserError(f"{path}: holds no row; is it the right file?")
     return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True)), numbers

@@ -13,7 +13,7 @@ from typing import Literal
 from common.files import folder_name
 from common.places import default_cache, default_data_dir
 from data.downloads import Shelf
-from data.sentence import SPLITS, Corpus
+from data.sentence import ROOT, SPLITS, Corpus
 from data.splits import SplitBy, overlap, without_overlap
 
 READERS_VERSION = 2
@@ -161,6 +161,8 @@ class Source:
             without = sum(not sentence.layer(layer) for sentence in corpus)
             if without and layer in corpus.layers:
                 notes[f"sentences without complete {layer}"] = without
+        if several := sum(sentence.heads.count(ROOT) > 1 for sentence in corpus):
+            notes["sentences with several roots, as if below one more word"] = several
         return replace(corpus, notes=notes)
 
 

@@ -193,7 +193,10 @@ def validate(given: Mapping[str, object]) -> RunConfig:
         if field not in RunConfig.model_fields:
             hint = did_you_mean(field, RunConfig.model_fields)
             raise UserError(f"unknown setting {field!r}. {hint}") from error
-        raise UserError(f"{flag} {value}: {first['msg'].lower()}.") from error
+        what = first["msg"].lower().rstrip(".")
+        if first["type"].startswith("byte_size"):
+            what = "not a number of bytes, as 2000000000 or 2GB is"
+        raise UserError(f"{flag} {value}: {what}.") from error
     require_whole((*config.tasks, *config.corpus))
     require_known(config.corpus, config.task_from)
     for name in config.task_from:

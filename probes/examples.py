@@ -16,7 +16,7 @@ from common.errors import UserError
 from data.sentence import SPLITS, Corpus
 from probes.alignment import Ints
 from probes.label_sets import label_set, membership
-from probes.misfits import require_consistent
+from probes.misfits import require_consistent, require_repeatable
 from probes.store import Vectors
 from probes.views import (
     Text,
@@ -30,7 +30,10 @@ from probes.views import (
     view_name,
     view_over,
 )
-from tasks.task import Example, Excluded, Task
+from tasks.task import Example, Excluded, Task, tasks
+
+_ASKED_AGAIN = 100
+"""Sentences of a split of which a plug-in's rule is asked twice."""
 
 SEEN, UNSEEN = "type seen in train", "type unseen in train"
 
@@ -236,7 +239,16 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                 + f"; {remedy}"
             )
         splits[name] = Split(tuple(found), tuple(texts), np.array(numbers), dict(excluded))
-    require_consistent(task, [e for part in splits.values() for e in part.examples])
+    require_consistent(
+        task,
+        [
+            (corpus.splits[name][number], example)
+            for name, part in splits.items()
+            for number, example in zip(part.sentence, part.examples, strict=True)
+        ],
+    )
+    if tasks.origin(task.name) is not None:
+        require_repeatable(task, [s for name in SPLITS for s in corpus.splits[name][:_ASKED_AGAIN]])
     view = view_name(splits["train"].examples[0], hiding)
     if view == "own":
         together = iter(shared([text for part in splits.values() for text in part.texts]))

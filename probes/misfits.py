@@ -1,14 +1,15 @@
-"""Examples that are not what their task says of itself."""
+"""Examples that are not what their task says of itself, and rules that do not repeat themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from data.sentence import Sentence
 from tasks.checked import TaskError
 from tasks.task import Example, Task
 
 
-def require_consistent(task: Task, examples: Sequence[Example]) -> None:
+def require_consistent(task: Task, examples: Sequence[tuple[Sentence, Example]]) -> None:
     """Refuse examples that do not fit what the task says of itself.
 
     Raises:
@@ -16,8 +17,9 @@ def require_consistent(task: Task, examples: Sequence[Example]) -> None:
             words of its own in some examples alone.
     """
     pairs = task.shape in ("pair", "span pair")
-    hides, brings = examples[0].hide is not None, examples[0].words is not None
-    for example in examples:
+    _, first = examples[0]
+    hides, brings = first.hide is not None, first.words is not None
+    for sentence, example in examples:
         what = ""
         if (example.span2 is not None) != pairs:
             what = f"{'no' if pairs else 'a'} span2 in a task of shape {task.shape!r}"
@@ -28,4 +30,23 @@ def require_consistent(task: Task, examples: Sequence[Example]) -> None:
         elif hides and (pairs or example.span != (example.hide, (example.hide or 0) + 1)):
             what = "a hidden word that is not its only span"
         if what:
-            raise TaskError(f"Task {task.name!r} gave {example.label!r} {what}. Mend the task.")
+            raise task.fault(sentence, f"{example.label!r} {what}")
+
+
+def require_repeatable(task: Task, sentences: Iterable[Sentence]) -> None:
+    """Refuse a rule that gives other examples when it is asked again.
+
+    Raises:
+        TaskError: it does, of one of these sentences.
+    """
+    sentences = list(sentences)
+    first = [task.examples(sentence) for sentence in sentences]
+    # Backwards, so that a rule which remembers the sentences before shows.
+    again = [task.examples(sentence) for sentence in reversed(sentences)][::-1]
+    for sentence, one, other in zip(sentences, first, again, strict=True):
+        if one != other:
+            raise TaskError(
+                f"Task {task.name!r} gave other examples of sentence {sentence.id!r} when asked "
+                "again; a rule may depend on nothing but the sentence, neither on chance nor on "
+                "what came before. Mend the task."
+            )

@@ -211,10 +211,12 @@ def read_result(path: Path) -> Result:
                 "use the suite's version that wrote it, or another --output."
             )
         return result
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: there is no such file.") from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
         first = str(error).split("\n")[0]
         raise UserError(
-            f"{path}: not a readable result ({first}); delete it and run again."
+            f"{path}: not a readable result ({first}); if it was one, delete it and run again."
         ) from error
 
 

@@ -45,6 +45,13 @@ def _distribution(examples: Examples, shown: int = 10) -> str:
     return ", ".join(parts)
 
 
+def _best(result: Result) -> str:
+    layer, metric = result.best_layer, result.task.metric
+    if layer.cells[0].dev[metric] is None:
+        return f"no best layer, since {metric} is undefined on dev"
+    return f"best layer {layer.layer}"
+
+
 @dataclass
 class Session:
     """One model on one corpus: encodes each view once, fits every unit that remains."""
@@ -88,7 +95,10 @@ class Session:
             except NotServedError as error:
                 named = (*self.config.tasks, *self.config.task_from)
                 if task.name in named or self.corpus.value.limited:
-                    raise
+                    if not self.plan.done and {u.task.name for u in self.plan.todo} == {task.name}:
+                        raise
+                    self._fail(task.name, str(error))
+                    continue
                 self.skipped[task.name] = str(error)
                 progress.say(f"skipped {task.name}: {error}", "skipped", task=task.name)
                 continue
@@ -152,10 +162,11 @@ class Session:
             message += f" · {len(found.classes)} labels in train: {_distribution(found)}"
         if unseen := found.unseen("test"):
             message += f" · {len(unseen)} test examples have a label that train lacks"
-        excluded = found.splits["test"].excluded
-        if excluded:
-            reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(excluded.items()))
-            message += f" · left out of test: {reasons}"
+        excluded = {split: dict(part.excluded) for split, part in found.splits.items()}
+        if reasons := sorted({reason for left_out in excluded.values() for reason in left_out}):
+            each = (per_split({s: n.get(r, 0) for s, n in excluded.items()}) for r in reasons)
+            left_out = ", ".join(f"{n} {reason}" for n, reason in zip(each, reasons, strict=True))
+            message += f" · left out: {left_out}"
         progress.say(message, "task", task=task.name, examples=counts, excluded=excluded)
         return found
 
@@ -261,8 +272,8 @@ class Session:
         seconds = " + ".join(f"{name} {value:.1f}" for name, value in outcome.seconds.items())
         covered = outcome.examples.covered_sentences
         progress.say(
-            f"fitted  {what} · best layer {result.best_layer.layer} · {seconds} s"
-            + (f" · {task.metric} covers {covered:,} test sentences" if covered else ""),
+            f"fitted  {what} · {_best(result)} · {seconds} s"
+            + ("" if covered is None else f" · {task.metric} covers {covered:,} test sentences"),
             "fitted",
             task=task.name,
             probe=unit.probe.family,

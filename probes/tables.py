@@ -177,7 +177,7 @@ def layer_entries(
             value = {layer.layer: result.score(layer) for layer in result.layers}.get(number)
             low, high = (min(known), max(known)) if known else (0.0, 1.0)
             place = 0.0 if value is None or high == low else (value - low) / (high - low)
-            best = number == result.best_layer.layer
+            best = number == result.best_layer.layer and value is not None
             tied = number in result.confidence_set and not best
             half = _half(result, number)
             rows[number].append(Entry(shown(value, result.task.metric), half, best, tied, place))

@@ -129,17 +129,16 @@ class Task:
                 words = sentence.words if example.words is None else example.words
                 for start, end in filter(None, (example.span, example.span2)):
                     if not 0 <= start < end <= len(words):
-                        raise TaskError(
-                            f"Task {self.name!r} gave the span ({start}, {end}) for sentence "
-                            f"{sentence.id!r} of {len(words)} words; spans are [start, end) "
-                            "and not empty. Mend the task."
+                        raise self.fault(
+                            sentence,
+                            f"the span ({start}, {end}) in {len(words)} words; spans are "
+                            "[start, end) and not empty",
                         )
         return found
 
     def _yielded(self, sentence: Sentence) -> list[Example | Excluded]:
         """What the rule yields, its fields checked."""
         found: list[Example | Excluded] = []
-        where = f"Task {self.name!r}, sentence {sentence.id!r}"
         try:
             for item in items_of(self.rule(sentence)):
                 if not isinstance(item, (Example, Excluded)):
@@ -149,7 +148,7 @@ class Task:
                 else:
                     what = fault(item, self.kind)
                 if what:
-                    raise TaskError(f"{where}: the rule gave {what}. Mend {self._source()}.")
+                    raise self.fault(sentence, what)
                 found.append(item)  # type: ignore[arg-type]
         except UserError:
             raise
@@ -157,9 +156,15 @@ class Task:
             origin = tasks.origin(self.name)
             place = place_in(error, origin) if origin else ""
             raise TaskError(
-                f"{where}: the rule raised {described(error)}. Mend {place or self._source()}."
+                f"Task {self.name!r}, sentence {sentence.id!r}: the rule raised "
+                f"{described(error)}. Mend {place or self._source()}."
             ) from error
         return found
+
+    def fault(self, sentence: Sentence, what: str) -> TaskError:
+        """The error that says `what` is wrong with an example of `sentence`."""
+        where = f"Task {self.name!r}, sentence {sentence.id!r}"
+        return TaskError(f"{where}: the rule gave {what}. Mend {self._source()}.")
 
     def _source(self) -> str:
         """Where its rule is written, as far as that is known."""
@@ -206,6 +211,8 @@ def task(
         raise UserError(f"Task {name!r}: needs={needs!r} is one string; write [{needs!r}].")
     if isinstance(also, str):
         raise UserError(f"Task {name!r}: also={also!r} is one string; write [{also!r}].")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise UserError(f"Task {name!r}: version={version!r} is no whole number; write version=1.")
     needs = tuple(needs)
     for what, given, known in (
         *(("annotation layer", layer, LAYERS) for layer in (*needs, *(stand_ins or {}).values())),

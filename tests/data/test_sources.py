@@ -85,6 +85,18 @@ def test_a_registered_corpus_has_the_layers_that_it_declares(real_data, name):
     assert list(corpus.splits) == ["train", "dev", "test"]
 
 
+def test_sentences_of_several_roots_are_counted(tmp_path):
+    def line(i, head):
+        return f"{i}\tw{i}\t_\tX\t_\t_\t{head}\tdep\t_\t_\n"
+
+    one, two = line(1, 0) + line(2, 1), line(1, 0) + line(2, 0)
+    (tmp_path / "t-train.conllu").write_text(f"{one}\n{two}\n{two}\n")
+    for split in ("dev", "test"):
+        (tmp_path / f"t-{split}.conllu").write_text(f"{one}\n")
+    notes = find_corpus(str(tmp_path)).load().notes
+    assert notes["sentences with several roots, as if below one more word"] == 2
+
+
 @pytest.mark.real_data
 def test_ewt_counts(real_data):
     corpus = find_corpus("ewt", data_dir=real_data).load()

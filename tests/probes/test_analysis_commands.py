@@ -125,7 +125,7 @@ def test_breakdowns_are_shown(folder, by, capsys, monkeypatch):
     ("arguments", "message"),
     [
         (["claims", "/nowhere"], "/nowhere: there is no such folder."),
-        (["show", "/nowhere.json"], "/nowhere.json: not a readable result"),
+        (["show", "/nowhere.json"], "/nowhere.json: there is no such file."),
         (["claims", ".", "--probe", "mpl"], ".: no results of mpl probes; run them first."),
     ],
 )

@@ -21,7 +21,7 @@ RUN = [
     ("--model MODEL --layers 0,9 --output OUT --cache-dir OUT", "--layers 9: tiny-bert has layers 0 to 2."),
     ("--model m --seeds 0", "--seeds 0: input should be greater than or equal to 1."),
     ("--model m --limit 0", "--limit 0: input should be greater than or equal to 1."),
-    ("--model m --memory lots", "--memory lots: could not parse value and unit from byte string."),
+    ("--model m --memory lots", "--memory lots: not a number of bytes, as 2000000000 or 2GB is."),
     ("--model m --batch-tokens few", "--batch-tokens few: give auto, or a number of tokens."),
     ("--model m --dtype float8", "argument --dtype: invalid choice: 'float8' (choose from 'auto', 'float32', 'bfloat16', 'float16')"),
     ("--model ./nowhere", "--model ./nowhere: there is no such folder."),
@@ -32,7 +32,7 @@ RUN = [
     ("--model MODEL --corpus FILE", "--corpus FILE: name its label column with --task-from, such as ner_tags."),
     ("--model MODEL --corpus FILE --task-from z", "FILE: no column for --task-from z; there is: tokens, y."),
     ("--model MODEL --corpus BAD --task-from y", "BAD, line 2: not JSON ("),
-    ("--model MODEL --output FILE", "FILE/.writable: cannot be written ("),
+    ("--model MODEL --output FILE", "FILE/.writable: cannot be written (Not a directory); name another folder."),
     ("--model MODEL --data-dir ./nowhere --corpus ewt --offline", "--data-dir nowhere: there is no such folder."),
 ]  # fmt: skip
 OTHERS = [

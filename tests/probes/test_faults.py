@@ -86,7 +86,9 @@ def test_a_half_written_or_foreign_result_is_named_and_left_out(done, tally):
     whole = path.read_bytes()
     for length in range(0, len(whole), max(1, len(whole) // 60)):
         path.write_bytes(whole[:length])
-        with pytest.raises(UserError, match=r"not a readable result .*; delete it and run again"):
+        with pytest.raises(
+            UserError, match=r"not a readable result .*; if it was one, delete it and run again"
+        ):
             read_result(path)
         assert find_results(done / "results") == {}
         tally["corruptions of results detected"] += 1

@@ -87,6 +87,13 @@ def test_data_that_teach_nothing_are_refused(tiny_bert, tmp_path, splits, messag
     tally["odd inputs with a clear outcome"] += 1
 
 
+def test_what_has_no_label_is_counted_in_every_split(tiny_bert, tmp_path, capsys):
+    whole, lacking = (["the", "dog", "cat"], ["D", "N", "N"]), (["the", "sun"], ["D", None])
+    corpus = rows(tmp_path / "c", train=[whole] * 8 + [lacking] * 3, dev=[whole] * 4, test=[whole])
+    run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
+    assert " · left out: 3 / 0 / 0 no label\n" in capsys.readouterr().err
+
+
 def test_a_label_that_train_lacks_is_counted_and_never_right(tiny_bert, tmp_path, capsys, tally):
     known, new = (["the", "dog", "cat"], ["D", "N", "N"]), (["the", "sun"], ["D", "Z"])
     corpus = rows(tmp_path / "c", train=[known] * 8, dev=[known] * 4, test=[known, new] * 4)

@@ -191,9 +191,29 @@ RAISING = TASK.replace(
     ("text", "message"),
     [
         (RAISING, "the rule raised KeyError: 'Number'. Mend {path}, line 7."),
-        (TASK.replace("(i, i + 1)", "(i, 99)"), "gave the span (0, 99)"),
+        (
+            TASK.replace("(i, i + 1)", "(i, 99)"),
+            "the rule gave the span (0, 99) in 17 words; spans are [start, end) and not empty. "
+            "Mend {path}, line 3.",
+        ),
+        (
+            TASK.replace(
+                "        yield", "        sentence.feats[i]['Number'] = 'Plur'\n        yield"
+            ),
+            "the rule raised TypeError: a sentence cannot be changed, since other tasks read it; "
+            "change a copy. Mend {path}, line 7.",
+        ),
+        (
+            TASK.replace('"noun" if', 'random.choice("ab") if').replace(
+                "from", "import random\nfrom", 1
+            ),
+            "when asked again; a rule may depend on nothing but the sentence",
+        ),
         (TASK.replace("Example(", "print("), "the rule raised TypeError"),
-        (TASK.replace("(i, i + 1)", "(i, i + 1), (i, i + 1)"), "a span2 in a task of shape 'word'"),
+        (
+            TASK.replace("(i, i + 1)", "(i, i + 1), (i, i + 1)"),
+            "a span2 in a task of shape 'word'. Mend {path}, line 3.",
+        ),
     ],
 )
 def test_a_rule_that_fails_is_named_and_the_other_tasks_go_on(

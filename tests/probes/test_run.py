@@ -551,10 +551,34 @@ def test_a_column_of_an_older_task_version_is_not_shown(tiny_bert, tmp_path, mon
     assert list(pd.read_csv(table).columns) == ["layer", "pos (linear)"]
 
 
-def test_what_was_finished_is_tabulated_when_a_later_task_fails(tiny_bert, tmp_path):
+def test_a_task_without_examples_costs_no_other(tiny_bert, tmp_path, capsys):
+    settings = {"limit": 1, "probes": ("linear",)}
+    for tasks in (("agreement", "depth"), ("depth", "agreement")):
+        results = run(tiny_bert, tmp_path, tasks=tasks, **settings)
+        assert [result.task.name for result in results] == ["depth"]
+        ((what, why),) = results.failed.items()
+        assert what == "tiny-bert · agreement"
+        assert why.startswith("Task 'agreement' has no examples in the ")
+        assert f"missing {what}: {why}" in capsys.readouterr().err
     with pytest.raises(UserError, match=r"Task 'agreement' has no examples in the \w+ split"):
-        run(tiny_bert, tmp_path, limit=1, tasks=("depth", "agreement"), probes=("linear",))
+        run(tiny_bert, tmp_path, tasks=("agreement",), **settings)
     assert set(pd.read_csv(tmp_path / "results" / "leaderboard.csv").task) == {"depth"}
+
+
+def test_what_was_finished_is_tabulated_when_a_later_task_fails(tiny_bert, tmp_path, monkeypatch):
+    from probes.session import Session
+
+    once = Session._once
+
+    def stops_at_depth(self, unit, *rest):
+        if unit.task.name == "depth":
+            raise UserError("stopped")
+        return once(self, unit, *rest)
+
+    monkeypatch.setattr(Session, "_once", stops_at_depth)
+    with pytest.raises(UserError, match="stopped"):
+        run(tiny_bert, tmp_path, tasks=("pos", "depth"), probes=("linear",))
+    assert set(pd.read_csv(tmp_path / "results" / "leaderboard.csv").task) == {"pos"}
 
 
 @pytest.mark.parametrize("damaged", [1, 2])
@@ -576,8 +600,28 @@ def test_damaged_predictions_cost_their_comparison_alone(tiny_bert, tmp_path, ca
     said = capsys.readouterr()
     assert said.out.count("apart: predictions not readable") == (damaged == 1)
     assert said.err.count("in the comparison: ") == damaged
-    with pytest.raises(UserError, match="Task 'agreement' has no examples"):
-        run(tiny_bert, tmp_path, tasks=("depth", "agreement"), **settings)
+    later = run(tiny_bert, tmp_path, tasks=("depth", "agreement"), **settings)
+    assert set(later.failed) == {
+        *results.failed,
+        "tiny-bert · agreement",
+        "random:tiny-bert · agreement",
+    }
+
+
+def test_a_score_that_no_sentence_defines_has_no_best_layer(tiny_bert, tmp_path, capsys):
+    """NSpr covers sentences of 5 to 50 words."""
+    corpus = tmp_path / "c"
+    corpus.mkdir()
+    for split in ("train", "dev", "test"):
+        words = "".join(f"{i}\tw{i}\t_\tX\t_\t_\t{i - 1}\tdep\t_\t_\n" for i in (1, 2, 3))
+        (corpus / f"c-{split}.conllu").write_text(f"{words}\n" * 3)
+    run(tiny_bert, tmp_path, corpus=str(corpus), tasks=("depth",), probes=("linear",))
+    said = capsys.readouterr()
+    assert "depth · linear · no best layer, since nspr is undefined on dev · " in said.err
+    assert "nspr covers 0 test sentences" in said.err
+    (table,) = (tmp_path / "results").rglob("layers.md")
+    assert "★" not in table.read_text().partition("★ best")[0]
+    assert "–★" not in said.out
 
 
 def test_names_with_markup_and_formulas_are_only_names(tiny_bert, tmp_path):

@@ -27,7 +27,7 @@ def task_of(rule, kind="classification"):
         (Example("x", (0, 1.0)), "classification", "the span (0, 1.0); a span"),
         (Example("x", [0, 1]), "classification", "the span [0, 1]; a span"),
         (Example("x", (0, 1), 2), "classification", "the span 2; a span"),
-        (Example("x", (0, 4)), "classification", "the span (0, 4) for sentence 's7' of 3 words"),
+        (Example("x", (0, 4)), "classification", "the span (0, 4) in 3 words"),
         (Example("x", (1, 1)), "classification", "not empty"),
         (Example("x", (-1, 1)), "classification", "the span (-1, 1)"),
         (Example("x", (0, 1), type=3), "classification", "type=3; a type is a string"),

@@ -9,7 +9,7 @@ from data.sentence import ROOT, Frame, Sentence
 from tasks.builtin import tasks
 from tasks.depth import depths
 from tasks.srl import distance
-from tasks.task import Example, Excluded, Task
+from tasks.task import Example, Excluded, Task, task
 
 
 def sentence(text, upos="", heads=(), deprels="", feats=(), **layers):
@@ -192,11 +192,19 @@ def test_a_sentence_without_the_annotation_gives_no_examples():
     assert all(tasks.get(name).examples(bare) == [] for name in annotated)
 
 
+@pytest.mark.parametrize("version", ["1", 1.0, True, None])
+def test_a_version_is_a_whole_number(version):
+    with pytest.raises(UserError, match="is no whole number; write version=1"):
+        task("t", version=version, needs=[], metric="accuracy")
+
+
 def test_a_span_outside_the_sentence_is_named():
     broken = Task(
         "t", 1, (), "word", "classification", "accuracy", (), lambda s: [Example("x", (0, 9))], ""
     )
-    with pytest.raises(UserError, match=r"'t' gave the span \(0, 9\) for sentence 's' of 1 words"):
+    with pytest.raises(
+        UserError, match=r"'t', sentence 's': the rule gave the span \(0, 9\) in 1 w"
+    ):
         broken.examples(Sentence("s", "en", ("Hello",)))
 
 
