@@ -67,12 +67,12 @@ def check_task(task: Task, corpus: Corpus) -> Report:
             no example.
     """
     require_metrics(task)
-    read = layers_read(task, corpus)
     served = task.on(corpus.layers)
     clock = time.perf_counter()
     require_repeatable(served, corpus)
     twice = 2 * sum(1 for _ in corpus)
     seconds = (time.perf_counter() - clock) / max(1, twice)
+    read = layers_read(task, corpus)
     examples = collect_examples(served, corpus, "masked")
     report = Report(
         task=task,

@@ -212,6 +212,8 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         NotServedError: a split has no examples, train has a single label, or dev none of train's.
         TaskError: its rule failed, or its examples do not fit what the task says of itself.
     """
+    if tasks.origin(task.name) is not None:
+        require_repeatable(task, [s for name in SPLITS for s in corpus.splits[name][:_ASKED_AGAIN]])
     splits = {}
     remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
     for name in SPLITS:
@@ -247,8 +249,6 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
             for number, example in zip(part.sentence, part.examples, strict=True)
         ],
     )
-    if tasks.origin(task.name) is not None:
-        require_repeatable(task, [s for name in SPLITS for s in corpus.splits[name][:_ASKED_AGAIN]])
     view = view_name(splits["train"].examples[0], hiding)
     if view == "own":
         together = iter(shared([text for part in splits.values() for text in part.texts]))

@@ -70,7 +70,6 @@ class ModelSource:
         seed: of the initialisation of a random twin; None for pretrained weights.
         digest: SHA-256 over everything that decides its vectors: configuration, tokenizer,
             and weights (for a random twin, the seed).
-        local: whether it was given as a folder.
         stamps: size and time of change of the files, from before they were digested.
     """
 
@@ -80,7 +79,6 @@ class ModelSource:
     slug: str
     seed: int | None
     digest: str
-    local: bool = False
     stamps: tuple[tuple[str, int, int], ...] = ()
 
     def require_unchanged(self) -> None:
@@ -94,10 +92,6 @@ class ModelSource:
                 f"--model {self.name}: the files in {self.folder} changed while they were read; "
                 "run again when nothing writes there."
             )
-
-    def twin(self, seed: int) -> ModelSource:
-        """Its architecture with random weights."""
-        return _source(self.name, self.folder, self.revision, self.local, seed)
 
     def is_twin_of(self, other: ModelSource) -> bool:
         """Whether this is `other`'s architecture with random weights."""
@@ -173,21 +167,16 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         )
     if not random:
         _require_safetensors(name, folder)
-    return _source(plain, folder, found, local, seed)
-
-
-def _source(plain: str, folder: Path, revision: str, local: bool, seed: int | None) -> ModelSource:
     stamps = _stamps(folder, seed)
     digest = _digest(folder, seed)
     label = ("" if seed is None else random_prefix(seed)) + plain
     return ModelSource(
         name=label,
         folder=folder,
-        revision=digest[:12] if local else revision,
+        revision=digest[:12] if local else found,
         slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
         seed=seed,
         digest=digest,
-        local=local,
         stamps=stamps,
     )
 

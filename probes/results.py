@@ -103,6 +103,11 @@ class Result(Frozen):
         return best_of(self.layers, self.task.metric)
 
     @property
+    def has_best(self) -> bool:
+        """Whether its score on dev is defined, without which no layer is better than another."""
+        return self.score(self.best_layer, "dev") is not None
+
+    @property
     def confidence_set(self) -> tuple[int, ...]:
         """Layers that were tested and not separated from the best one at .05, it included."""
         best = self.best_layer.layer

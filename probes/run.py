@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.console import Console
@@ -31,10 +31,13 @@ from probes.results import Result
 from probes.scoring import require_metrics
 from probes.stored import Arrays, read_arrays
 from probes.subject import LazyCorpus, Subject
-from probes.tables import comparable, layer_table, stored_twins, with_twins
+from probes.tables import comparable, layer_table, stored_like, with_twins
 from tasks.builtin import STANDARD, expanded, tasks
 from tasks.columns import task_of
 from tasks.task import Task
+
+if TYPE_CHECKING:
+    from probes.examples import NotServedError
 
 RUNS = "runs"
 """Folder beside the results that holds the logs of runs."""
@@ -154,6 +157,7 @@ def _run(config: RunConfig, source: Source, subjects: Sequence[Subject], command
     if any(plan.todo for plan in plans):
         _prepare(config)
     found = [list(plan.done) for plan in plans]
+    unserved: dict[str, NotServedError] = {}
     try:
         for subject, plan, results in zip(subjects, plans, found, strict=True):
             if plan.done:
@@ -162,34 +166,40 @@ def _run(config: RunConfig, source: Source, subjects: Sequence[Subject], command
             if plan.todo:
                 from probes.session import Session
 
-                session = Session(config, subject, corpus, plan, command, skipped, failed)
+                session = Session(config, subject, corpus, plan, command, skipped, unserved, failed)
                 for result in session.work_off():
                     results.append(result)
     finally:
         # Whatever stops a run, what it finished is on the table.
-        _write_tables(config.output, subjects, plans, found)
+        _write_tables(subjects, plans, found)
         if config.output.exists():
             progress.say(f"wrote   {write_leaderboard(config.output)}", "wrote")
             for folder in (config.cache_dir / "vectors", *(plan.folder for plan in plans)):
                 sweep_locks(folder)
         _compare_models(plans, found, failed)
+        if any(found):
+            failed |= {what: str(error) for what, error in unserved.items()}
         for what, why in failed.items():
             progress.insist(f"missing {what}: {why}")
+    if unserved and not any(found):
+        raise UserError(" ".join(dict.fromkeys(map(str, unserved.values()))))
     return Results(tuple(result for results in found for result in results), skipped, failed)
 
 
 def _write_tables(
-    output: Path,
-    subjects: Sequence[Subject],
-    plans: Sequence[Plan],
-    found: Sequence[Sequence[Result]],
+    subjects: Sequence[Subject], plans: Sequence[Plan], found: Sequence[Sequence[Result]]
 ) -> None:
     """Write and print each model's tables, its random twins' scores among the baselines."""
     console = Console(quiet=progress.quiet)
     for subject, plan, results in zip(subjects, plans, found, strict=True):
         if not results:
             continue
-        twins = stored_twins(output, plan.folder.name, subject.source, results[0])
+        twins = [
+            twin
+            for other, its_plan in zip(subjects, plans, strict=True)
+            if other.source.is_twin_of(subject.source)
+            for twin in stored_like(its_plan.folder, results[0], other.source.digest).values()
+        ]
         # Else of two runs that end at once the one that looked first might write last.
         with locked(plan.folder / f"layers{SUFFIX}"):
             table = with_twins(comparable(plan.folder, results), twins)

@@ -46,10 +46,9 @@ def _distribution(examples: Examples, shown: int = 10) -> str:
 
 
 def _best(result: Result) -> str:
-    layer, metric = result.best_layer, result.task.metric
-    if layer.cells[0].dev[metric] is None:
-        return f"no best layer, since {metric} is undefined on dev"
-    return f"best layer {layer.layer}"
+    if not result.has_best:
+        return f"no best layer, since {result.task.metric} is undefined on dev"
+    return f"best layer {result.best_layer.layer}"
 
 
 @dataclass
@@ -63,6 +62,8 @@ class Session:
     command: str
     skipped: dict[str, str]
     """Tasks that turn out not to be served, and why; added to."""
+    unserved: dict[str, NotServedError]
+    """Tasks asked for that turn out not to be served, by model; added to."""
     failed: dict[str, str]
     """What is missing since a task or a plug-in failed, and why; added to."""
 
@@ -95,9 +96,8 @@ class Session:
             except NotServedError as error:
                 named = (*self.config.tasks, *self.config.task_from)
                 if task.name in named or self.corpus.value.limited:
-                    if not self.plan.done and {u.task.name for u in self.plan.todo} == {task.name}:
-                        raise
-                    self._fail(task.name, str(error))
+                    self.unserved[f"{self.subject.source.name} · {task.name}"] = error
+                    progress.insist(f"failed  {task.name}: {error}")
                     continue
                 self.skipped[task.name] = str(error)
                 progress.say(f"skipped {task.name}: {error}", "skipped", task=task.name)

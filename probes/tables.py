@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from probes.metrics import is_percent
-from probes.models import ModelSource
 from probes.plan import is_current
 from probes.results import Result, read_results
 from tasks.builtin import tasks
@@ -51,34 +49,16 @@ def layer_tables(results: Sequence[Result]) -> dict[str, pd.DataFrame]:
 def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
     """Results of this run, and those in `folder` that may stand in one table with them.
 
-    See `_stored`; of a task and probe that this run has got itself, its own.
+    See `stored_like`; of a task and probe that this run has got itself, its own.
     """
     known = list(tasks)
-    table = _stored(folder, results[0], results[0].model.digest)
+    table = stored_like(folder, results[0], results[0].model.digest)
     table |= {(r.task.name, r.probe.family): r for r in results}
     order = [*known, *sorted({name for name, _ in table} - set(known))]
     return sorted(table.values(), key=lambda r: (r.probe.family, order.index(r.task.name)))
 
 
-def stored_twins(output: Path, corpus: str, model: ModelSource, like: Result) -> list[Result]:
-    """What random twins of `model` have in `output`, and may stand in one table with `like`.
-
-    Args:
-        corpus: the name of its folder.
-    """
-    found: list[Result] = []
-    if model.seed is not None:
-        return found
-    for seed in count():
-        twin = model.twin(seed)
-        folder = output / twin.slug / corpus
-        if not folder.is_dir():
-            break
-        found += _stored(folder, like, twin.digest).values()
-    return found
-
-
-def _stored(folder: Path, like: Result, model: str) -> dict[tuple[str, str], Result]:
+def stored_like(folder: Path, like: Result, model: str) -> dict[tuple[str, str], Result]:
     """Results by task and probe that may stand in one table with `like`, but for the model.
 
     That is: of the same text, pooling and precision, and not made by an older version of task or
@@ -113,6 +93,7 @@ def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Resul
                         _twin_name(twin): twin.best_layer.cells[0].test
                         for twin in twins
                         if (twin.task.name, twin.probe) == (result.task.name, result.probe)
+                        and {x.layer for x in twin.layers} >= {x.layer for x in result.layers}
                     },
                 }
             }
@@ -177,8 +158,8 @@ def layer_entries(
             value = {layer.layer: result.score(layer) for layer in result.layers}.get(number)
             low, high = (min(known), max(known)) if known else (0.0, 1.0)
             place = 0.0 if value is None or high == low else (value - low) / (high - low)
-            best = number == result.best_layer.layer and value is not None
-            tied = number in result.confidence_set and not best
+            best = result.has_best and number == result.best_layer.layer
+            tied = result.has_best and number in result.confidence_set and not best
             half = _half(result, number)
             rows[number].append(Entry(shown(value, result.task.metric), half, best, tied, place))
     return rows

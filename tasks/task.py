@@ -169,7 +169,10 @@ class Task:
     def _source(self) -> str:
         """Where its rule is written, as far as that is known."""
         origin = tasks.origin(self.name)
-        code = getattr(getattr(self.rule, "func", self.rule), "__code__", None)
+        rule: Any = self.rule
+        if getattr(rule, "func", None) is _standing_in:
+            rule = rule.args[0]
+        code = getattr(getattr(rule, "func", rule), "__code__", None)
         if origin is None or code is None:
             return "the task"
         return f"{origin.name}, line {code.co_firstlineno}"

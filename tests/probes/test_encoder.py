@@ -447,7 +447,6 @@ def test_the_collector_leaves_layers_where_they_lie() -> None:
     """With the one other device that is always there: "meta", which holds no numbers."""
     rows = Rows(
         inputs={},
-        windows=1,
         position=torch.tensor([1, 2]),
         offset=torch.tensor([0, 1]),
         weight=torch.ones(2),
@@ -486,7 +485,7 @@ def test_what_several_passes_say_of_a_word_is_added(
     for scale, words in zip((1.0, 10.0), passes, strict=False):
         states = scale * torch.tensor([[[1.0], [3.0]]])
         places = torch.arange(len(words))
-        rows = Rows({}, 1, places, places, torch.ones(len(words)), torch.tensor(words))
+        rows = Rows({}, places, places, torch.ones(len(words)), torch.tensor(words))
         output = SimpleNamespace(hidden_states=[states, states], last_hidden_state=states)
         collector.add(rows, output)
     assert len(collector.vectors) == 2

@@ -32,7 +32,7 @@ RUN = [
     ("--model MODEL --corpus FILE", "--corpus FILE: name its label column with --task-from, such as ner_tags."),
     ("--model MODEL --corpus FILE --task-from z", "FILE: no column for --task-from z; there is: tokens, y."),
     ("--model MODEL --corpus BAD --task-from y", "BAD, line 2: not JSON ("),
-    ("--model MODEL --output FILE", "FILE/.writable: cannot be written (Not a directory); name another folder."),
+    ("--model MODEL --output FILE", "FILE/.writable: cannot be written (File exists); name another folder."),
     ("--model MODEL --data-dir ./nowhere --corpus ewt --offline", "--data-dir nowhere: there is no such folder."),
 ]  # fmt: skip
 OTHERS = [

@@ -11,6 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 
 import probes
 from common.errors import UserError
+from data.sentence import Sentence
 from probes.boards import make_boards, named
 from probes.cli import main
 from probes.config import PROBES
@@ -23,6 +24,7 @@ from probes.plugins import discover, load_file
 from probes.records import PlugIn
 from probes.results import FitKey, find_results, numerics_version
 from probes.stored import resampled_scores
+from tasks.task import tasks
 
 pytestmark = pytest.mark.usefixtures("plug_ins")
 
@@ -209,6 +211,12 @@ RAISING = TASK.replace(
             ),
             "when asked again; a rule may depend on nothing but the sentence",
         ),
+        (
+            "SEEN = set()\n"
+            + TASK.replace("    for i", "    if sentence.id in SEEN: return\n    for i")
+            + "    SEEN.add(sentence.id)\n",
+            "gave other examples of sentence 'train-0001' when asked again",
+        ),
         (TASK.replace("Example(", "print("), "the rule raised TypeError"),
         (
             TASK.replace("(i, i + 1)", "(i, i + 1), (i, i + 1)"),
@@ -247,6 +255,17 @@ def test_a_rule_that_fails_is_named_and_the_other_tasks_go_on(
     ]
     assert main([*arguments, "--cache-dir", str(tmp_path / "cache")]) == 1
     assert list((tmp_path / "r").rglob("pos-linear-*.json"))
+
+
+def test_a_rule_that_reads_a_stand_in_is_named_with_its_own_line(write):
+    text = TASK.replace("(i, i + 1)", "(i, 9)").replace(
+        'needs=["upos"]', 'needs=["xpos"], stand_ins={"xpos": "upos"}'
+    )
+    path = write(text)
+    load_file(path)
+    served = tasks.get("mine").on({"upos"})
+    with pytest.raises(UserError, match=rf"span \(0, 9\) in 1 words; .* Mend {path}, line 3\."):
+        served.examples(Sentence("s", "en", ("dog",), upos=("NOUN",)))
 
 
 FAILING_METRIC = """

@@ -131,7 +131,9 @@ def test_a_span_outside_the_words_that_are_given_is_named():
     def rule(sentence):
         yield Example("a", (3, 4), words=("x", "y"))
 
-    with pytest.raises(UserError, match=r"span \(3, 4\) for sentence '0' of 2 words"):
+    with pytest.raises(
+        UserError, match=r"sentence '0': the rule gave the span \(3, 4\) in 2 words"
+    ):
         collect(rule, WORDS)
 
 
