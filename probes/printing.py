@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import matplotlib
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from probes.comparison import Comparison, Standing
+from probes.palette import shade
 from probes.results import Result
 from probes.tables import METRIC_NAMES, Entry, metric_name, shown, shown_p, table_rows
 
@@ -61,9 +61,9 @@ def _text(entry: Entry) -> Text:
     mark = "★" if entry.best else "☆" if entry.tied else " "
     if entry.place < 0:
         return Text(entry.text + half + mark, style="dim")
-    red, green, blue, _ = matplotlib.colormaps["viridis"](0.15 + 0.85 * entry.place)
-    colour = f"rgb({int(255 * red)},{int(255 * green)},{int(255 * blue)})"
-    return Text(entry.text + half + mark, style=f"bold {colour}" if entry.best else colour)
+    red, green, blue = shade(0.15 + 0.85 * entry.place)
+    style = f"rgb({red},{green},{blue})"
+    return Text(entry.text + half + mark, style=f"bold {style}" if entry.best else style)
 
 
 def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:

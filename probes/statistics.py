@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from probes.metrics import Floats, Gold, Metric, Predictions
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -54,6 +57,8 @@ def replicates(
 
 def _sums(parts: csr_array, draws: NDArray[np.float32]) -> Floats:
     """Parts (sentences, k) summed over the sentences of every resample. Shape (n, k)."""
+    from scipy.sparse import csr_array  # here, as in probes.metrics
+
     parts = csr_array(parts, dtype=np.float64)
     if parts.nnz < _DENSE * math.prod(parts.shape):
         sums: Floats = (parts.T @ draws.T).T

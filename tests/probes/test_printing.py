@@ -3,9 +3,11 @@
 import io
 
 import pytest
+from matplotlib import colormaps
 from results_by_hand import make_result
 from rich.console import Console
 
+from probes.palette import shade
 from probes.printing import print_tables
 
 
@@ -28,3 +30,10 @@ def test_no_table_is_wider_than_the_terminal():
         print_tables([make_result(name, (0.123, 0.456)) for name in names], console)
         rules = [line for line in console.export_text().splitlines() if line.startswith("┏")]
         assert all(rule.endswith("┓") for rule in rules)
+
+
+def test_shades_are_those_of_the_heat_maps():
+    viridis = colormaps["viridis"]
+    for i in range(101):
+        drawn = [255 * part for part in viridis(i / 100)[:3]]
+        assert shade(i / 100) == pytest.approx(drawn, abs=11)
