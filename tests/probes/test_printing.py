@@ -36,4 +36,4 @@ def test_shades_are_those_of_the_heat_maps():
     viridis = colormaps["viridis"]
     for i in range(101):
         drawn = [255 * part for part in viridis(i / 100)[:3]]
-        assert shade(i / 100) == pytest.approx(drawn, abs=15)
+        assert shade(i / 100) == pytest.approx(drawn, abs=20)
