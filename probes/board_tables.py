@@ -105,7 +105,8 @@ def _cells(candidate: Candidate) -> tuple[str, str]:
     text = shown(candidate.score, result.task.metric)
     if interval is not None:
         text += f" ± {shown((interval[1] - interval[0]) / 2, result.task.metric)}"
-    return f"{result.best_layer.layer}/{result.model.n_layers}", text
+    number = "–" if result.best_number is None else result.best_number
+    return f"{number}/{result.model.n_layers}", text
 
 
 def size(parameters: int) -> str:
@@ -148,7 +149,7 @@ def _record(
         candidate.name,
         result.model.revision,
         rank,
-        result.best_layer.layer,
+        result.best_number,
         result.model.n_layers,
         result.model.parameters,
         result.task.metric,

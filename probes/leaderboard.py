@@ -102,7 +102,7 @@ def _short(digest: str, length: int) -> str:
 
 
 def _rows(result: Result) -> Iterator[dict[str, Any]]:
-    best, shared = result.best_layer.layer, _of_result(result)
+    best, shared = result.best_number, _of_result(result)
     return ({**shared, **_of_layer(result, layer, best)} for layer in result.layers)
 
 
@@ -149,7 +149,7 @@ def _of_result(result: Result) -> dict[str, Any]:
     }
 
 
-def _of_layer(result: Result, layer: LayerResult, best: int) -> dict[str, Any]:
+def _of_layer(result: Result, layer: LayerResult, best: int | None) -> dict[str, Any]:
     first = layer.cells[0]
     return {
         "layer": layer.layer,

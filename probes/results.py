@@ -103,9 +103,10 @@ class Result(Frozen):
         return best_of(self.layers, self.task.metric)
 
     @property
-    def has_best(self) -> bool:
-        """Whether its score on dev is defined, without which no layer is better than another."""
-        return self.score(self.best_layer, "dev") is not None
+    def best_number(self) -> int | None:
+        """Of the best layer; None where no score on dev is defined, so that none is better."""
+        best = self.best_layer
+        return None if self.score(best, "dev") is None else best.layer
 
     @property
     def confidence_set(self) -> tuple[int, ...]:

@@ -46,9 +46,9 @@ def _distribution(examples: Examples, shown: int = 10) -> str:
 
 
 def _best(result: Result) -> str:
-    if not result.has_best:
+    if result.best_number is None:
         return f"no best layer, since {result.task.metric} is undefined on dev"
-    return f"best layer {result.best_layer.layer}"
+    return f"best layer {result.best_number}"
 
 
 @dataclass
@@ -277,7 +277,7 @@ class Session:
             "fitted",
             task=task.name,
             probe=unit.probe.family,
-            best_layer=result.best_layer.layer,
+            best_layer=result.best_number,
             seconds=outcome.seconds,
             result=str(unit.path),
         )

@@ -151,5 +151,5 @@ def _score_at(candidate: Candidate, layer: LayerResult | None) -> str:
     if layer is None:
         return ""
     result = candidate.result
-    mark = "★" if layer is result.best_layer else " "
+    mark = "★" if layer.layer == result.best_number else " "
     return f"{shown(result.score(layer), result.task.metric)}{mark}"

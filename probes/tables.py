@@ -158,8 +158,8 @@ def layer_entries(
             value = {layer.layer: result.score(layer) for layer in result.layers}.get(number)
             low, high = (min(known), max(known)) if known else (0.0, 1.0)
             place = 0.0 if value is None or high == low else (value - low) / (high - low)
-            best = result.has_best and number == result.best_layer.layer
-            tied = result.has_best and number in result.confidence_set and not best
+            best = number == result.best_number
+            tied = not best and result.best_number is not None and number in result.confidence_set
             half = _half(result, number)
             rows[number].append(Entry(shown(value, result.task.metric), half, best, tied, place))
     return rows

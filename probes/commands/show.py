@@ -149,7 +149,7 @@ def _title(result: Result, what: str) -> Text:
 
 
 def _number(result: Result, layer: LayerResult) -> str:
-    return f"{layer.layer}★" if layer.layer == result.best_layer.layer else f"{layer.layer}"
+    return f"{layer.layer}★" if layer.layer == result.best_number else f"{layer.layer}"
 
 
 def _percent(value: float | None) -> str:

@@ -66,7 +66,8 @@ def _best(result: Result | None) -> Cell:
         return NOTHING
     best, metric = result.best_layer, result.task.metric
     value = result.score(best)
-    marks = [f"layer {best.layer} of {result.model.n_layers}"]
+    layer = f"layer {best.layer} of {result.model.n_layers}"
+    marks = ["no best layer" if result.best_number is None else layer]
     marks += ["quick run"] * result.quick
     half = _half(best.intervals.get(metric), metric)
     return Cell(shown(value, metric), half, ", ".join(marks), value)
@@ -99,7 +100,7 @@ def numbers(curves: Curves, unit: Unit) -> Table:
     heads = [f"0–{x}" if curves.name == "mix" and x else f"{x}" for x in layers]
     rows = []
     for model, points in curves.models.items():
-        best = unit.results[model].best_layer.layer if curves.name == "score" else -1
+        best = unit.results[model].best_number if curves.name == "score" else None
         given = {point.layer: point for point in points}
         cells = [
             _number(given[x], curves.metric)._replace(best=x == best) if x in given else NOTHING

@@ -17,6 +17,7 @@ import probes
 from common.errors import UserError
 from data.find import find_corpus
 from probes import layer_files
+from probes.__main__ import main as sub_command
 from probes.collectors import WordVectors
 from probes.config import PROBES, validate
 from probes.encoder import Encoder, load_encoder
@@ -624,6 +625,14 @@ def test_a_score_that_no_sentence_defines_has_no_best_layer(tiny_bert, tmp_path,
     assert "*" not in "".join(x for x in table.read_text().splitlines() if x.startswith("|"))
     assert "–★" not in said.out
     assert "–☆" not in said.out
+    output = tmp_path / "results"
+    assert not pd.read_csv(output / "leaderboard.csv").best.any()
+    for name in ("leaderboard", "show", "report"):
+        assert sub_command([name, str(output)]) == 0
+    said = capsys.readouterr()
+    assert "–/2" in said.out
+    assert "★" not in "".join(x for x in said.out.splitlines() if x.startswith("│"))
+    assert "no best layer" in (output / "report.html").read_text()
 
 
 def test_names_with_markup_and_formulas_are_only_names(tiny_bert, tmp_path):
