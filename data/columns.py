@@ -166,12 +166,15 @@ def _raw_labels(part: Rows, row: int, name: str, words: bool) -> list[Any]:
     for label in value:
         if isinstance(label, (list, dict)):
             raise part.error(row, f"{name} holds no label: {_short(label)}.")
-    return [None if _is_missing(label) else label for label in value]
+    return [None if _is_missing(label, part.spaced) else label for label in value]
 
 
-def _is_missing(label: object) -> bool:
-    if isinstance(label, float):
-        return math.isnan(label)
+def _is_missing(label: object, text: bool) -> bool:
+    """Whether a label is none; `text`: whether numbers, too, are given as texts."""
+    if isinstance(label, float) and math.isnan(label):
+        return True
+    if text and isinstance(label, str):
+        return label.strip().lower() in ("", "nan", str(IGNORED))
     return label is None or label == "" or (label == IGNORED and not isinstance(label, str))
 
 

@@ -152,6 +152,8 @@ class Source:
         if self.limit is not None:
             splits = {split: part[: self.limit] for split, part in splits.items()}
         limited = splits != corpus.splits
+        if limited:
+            notes = {f"{what}, before --limit": count for what, count in notes.items()}
         notes |= overlap(splits)
         if self.drop_overlap:
             splits, dropped = without_overlap(splits)

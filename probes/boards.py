@@ -13,6 +13,7 @@ from probes.identity import as_loaded, in_words
 from probes.leaderboard import spec_digest
 from probes.plan import of_this_numerics
 from probes.results import Result
+from probes.tables import limit_mark
 from tasks.builtin import tasks
 
 KINDS = {False: "bidirectional", True: "causal"}
@@ -125,7 +126,7 @@ def _board(corpus: str, probe: str, kind: str, candidates: Sequence[Candidate]) 
                 apart.append((candidate, "measured twice"))
         ranked[task] = tuple(once.values())
     first = alike[0].result
-    words = [f"{corpus} {first.corpus.version}".strip(), f"{probe} probe"]
+    words = [f"{corpus} {first.corpus.version}".strip() + limit_mark(first), f"{probe} probe"]
     words += [f"{kind} encoders"] * bool(kind)
     return Board(corpus, probe, kind, " · ".join(words), ranked, tuple(apart))
 

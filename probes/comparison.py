@@ -16,6 +16,7 @@ from probes.records import Interval
 from probes.results import ALPHA, Result
 from probes.statistics import MIN_SENTENCES, paired_tests, replicates, resample
 from probes.stored import Arrays, gold_of
+from probes.tables import limit_mark, task_head
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,12 @@ class Comparison:
     """All models on one task with one probe family, the best on dev first.
 
     Attributes:
+        head: task and metric, with what sets the results apart.
         apart: models that cannot be compared with the others, and why.
     """
 
     task: str
+    head: str
     probe: str
     metric: str
     standings: tuple[Standing, ...]
@@ -119,6 +122,7 @@ def _compared(
     ]
     return Comparison(
         first.task.name,
+        task_head(first, first.task.metric) + limit_mark(first),
         first.probe.family,
         first.task.metric,
         (standings[0], *tested),

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from probes.results import Result
-from probes.tables import layer_entries, metric_name
+from probes.tables import layer_entries, limit_mark, metric_name
 
 _MARK = "#ff5a36"
 
@@ -34,7 +34,8 @@ def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
     scale(figure, image, list(panels))
     first = results[0]
     figure.suptitle(
-        f"{first.model.name} on {first.corpus.name}: test scores by layer (framed: best on dev)",
+        f"{first.model.name} on {first.corpus.name}{limit_mark(first)}: test scores by layer "
+        "(framed: best on dev)",
         fontsize=12,
         parse_math=False,
     )

@@ -6,18 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from probes import transferability
 from probes.measures import measures
+from probes.metrics import lower_is_better
 from probes.results import Result
-from probes.tables import Entry, layer_tables, metric_name, shown, table_rows
+from probes.tables import (
+    METRIC_NAMES,
+    Entry,
+    layer_tables,
+    limit_mark,
+    shown,
+    table_rows,
+    task_head,
+)
 
 
 def markdown(results: Sequence[Result]) -> str:
     """The tables as Markdown, with what they were computed on."""
     first = results[0]
-    title = f"# {first.model.name} on {first.corpus.name} {first.corpus.version}"
+    corpus = f"{first.corpus.name} {first.corpus.version}".strip() + limit_mark(first)
+    title = f"# {first.model.name} on {corpus}"
     lines = [title + " (causal)" * first.model.causal, ""]
     for family in dict.fromkeys(result.probe.family for result in results):
         chosen = [result for result in results if result.probe.family == family]
-        heads = [f"{r.task.name} ({metric_name(r)})" for r in chosen]
+        heads = [task_head(r, r.task.metric) for r in chosen]
         rows = {n: [_marked(entry) for entry in row] for n, row in table_rows(chosen).items()}
         lines += [f"## {family} probe, test", "", *_grid(heads, rows), ""]
     lines += [
@@ -32,7 +42,7 @@ def markdown(results: Sequence[Result]) -> str:
         *_beside(results),
         *transferability.markdown(layer_tables(results)),
         f"Corpus fingerprint `{first.corpus.fingerprint[:16]}`, model `{first.model.digest[:16]}`, "
-        f"pooling {first.pooling}, {len(first.layers[0].cells)} seed(s); "
+        f"pooling {first.pooling}; "
         + "; ".join(
             f"{r.task.name} v{r.task.version}: {r.examples.n['train']} / {r.examples.n['dev']} / "
             f"{r.examples.n['test']} examples"
@@ -58,12 +68,16 @@ def _details(result: Result) -> str:
     if spread is not None:
         metric = result.task.metric
         parts.append(f"over {len(best.cells)} seeds, standard deviation {shown(spread, metric)}")
+    parts += ["one seed"] * (len(best.cells) == 1) + ["quick run"] * result.quick
     parts.append(f"{result.probe_parameters:,} parameters")
-    parts += [
-        f"{name} (n = {result.examples.groups[name]:,}): {shown(value, result.group_metric)}"
+    groups = [
+        f"{name} (n = {result.examples.groups[name]:,}) {shown(value, result.group_metric)}"
         for name, value in cell.groups.items()
     ]
-    return f"{result.task.name}, {result.probe.family}, layer {best.layer}: " + "; ".join(parts)
+    metric = METRIC_NAMES.get(result.group_metric, result.group_metric)
+    metric += ", lower is better," * lower_is_better(result.group_metric)
+    parts += [f"{metric} by group: " + ", ".join(groups)] * bool(groups)
+    return f"{task_head(result)}, {result.probe.family}, layer {best.layer}: " + "; ".join(parts)
 
 
 def _beside(results: Sequence[Result]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from probes.records import Estimate, Interval, LayerResult
 from probes.results import Result
-from probes.tables import METRIC_NAMES, shown
+from probes.tables import shown, task_head
 
 Rows = dict[str, list[str]]
 NOTHING = "–"
@@ -59,7 +59,7 @@ def _selectivity(results: Sequence[Result]) -> Measure:
         "The control task gives every type a random label (Hewitt & Liang 2019): it can only be "
         "memorised. ± half a 95 % interval. It tells how much a probe memorises, and does not "
         "choose layers.",
-        [_head(r, r.control.metric) for r in chosen if r.control],
+        [task_head(r, r.control.metric) for r in chosen if r.control],
         rows,
     )
 
@@ -83,7 +83,7 @@ def _compression(results: Sequence[Result]) -> Measure:
         "compression: length of the uniform code over that of the online code",
         "Of the training labels, given the layer's vectors (Voita & Titov 2020); seed 0. ± half a "
         "95 % interval. 'Labels alone' is the same code without vectors.",
-        [r.task.name for r in chosen],
+        [task_head(r) for r in chosen],
         rows,
     )
 
@@ -113,7 +113,7 @@ def _mixes(results: Sequence[Result]) -> Measure:
         "probes on mixes of layers 0 to k",
         "Scalar mixes as Tenney et al. 2019a; expected layer from their gains, centre of gravity "
         "and divergence from the weights of the mix of all layers. Brackets and ±: 95 % intervals.",
-        [_head(r, r.task.metric) for r in chosen],
+        [task_head(r, r.task.metric) for r in chosen],
         rows,
     )
 
@@ -127,10 +127,6 @@ def _by_layer(results: Sequence[Result], cell: Callable[[Result, LayerResult], s
         ]
         for number in numbers
     }
-
-
-def _head(result: Result, metric: str) -> str:
-    return f"{result.task.name} ({METRIC_NAMES.get(metric, metric)})"
 
 
 def between(value: float | None, bounds: Interval, metric: str) -> str:

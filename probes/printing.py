@@ -12,7 +12,7 @@ from rich.text import Text
 from probes.comparison import Comparison, Standing
 from probes.palette import shade
 from probes.results import Result
-from probes.tables import METRIC_NAMES, Entry, metric_name, shown, shown_p, table_rows
+from probes.tables import Entry, limit_mark, metric_name, shown, shown_p, table_rows
 
 
 def print_tables(results: Sequence[Result], console: Console) -> None:
@@ -40,7 +40,9 @@ def _table(results: Sequence[Result]) -> Table:
     first = results[0]
     family = first.probe.family
     table = Table(
-        title=Text(f"{first.model.name} · {first.corpus.name} · {family} probe · test"),
+        title=Text(
+            f"{first.model.name} · {first.corpus.name}{limit_mark(first)} · {family} probe · test"
+        ),
         caption="★ best layer on dev · ☆ not separable from it (.05) · ± half a 95 % interval",
         pad_edge=False,  # so that five tasks have room in 80 columns
     )
@@ -81,12 +83,10 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
         for comparison in comparisons:
             if comparison.probe != family:
                 continue
-            metric = METRIC_NAMES.get(comparison.metric, comparison.metric)
-            task = f"{comparison.task} ({metric})"
             last = len(comparison.standings) - 1
             for place, standing in enumerate(comparison.standings):
                 table.add_row(
-                    Text("" if place else task),
+                    Text("" if place else comparison.head),
                     *_standing(standing, comparison.metric),
                     end_section=place == last and not comparison.apart,
                 )

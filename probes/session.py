@@ -35,7 +35,7 @@ def _printable(label: str) -> str:
 
 def _distribution(examples: Examples, shown: int = 10) -> str:
     """The most frequent labels with the share of train that has them: ``NOUN 17.0%, …``."""
-    counts = [(label, count[0]) for label, count in examples.label_counts.items()]
+    counts = [(label, count[0]) for label, count in examples.label_counts.items() if count[0]]
     total = len(examples.splits["train"].examples)
     parts = [f"{_printable(label)} {count / total:.1%}" for label, count in counts[:shown]]
     if rest := sum(count for _, count in counts[shown:]):

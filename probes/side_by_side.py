@@ -11,7 +11,7 @@ from probes.grids import Grid
 from probes.pairs import Replicates, pair_of, replicates_of
 from probes.records import LayerResult
 from probes.statistics import paired_tests
-from probes.tables import METRIC_NAMES, shown
+from probes.tables import shown, task_head
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -63,17 +63,16 @@ def _best_layers(
     ]
     tests = iter(zip(pairs, paired_tests([pair.difference for pair in pairs]), strict=True))
     rows = []
-    for task, candidates in shared.items():
+    for candidates in shared.values():
         for candidate in candidates:
             result, layer = candidate.result, candidate.result.best_layer
             texts = ("", "")
             if candidate is not candidates[0]:
                 pair, test = next(tests)
                 texts = pair.texts(*test)
-            metric = METRIC_NAMES.get(result.task.metric, result.task.metric)
             rows.append(
                 (
-                    f"{task} ({metric})" if candidate is candidates[0] else "",
+                    task_head(result, result.task.metric) if candidate is candidates[0] else "",
                     candidate.name,
                     _sparkline(candidate, candidates),
                     f"{layer.layer}/{result.model.n_layers}",
@@ -133,9 +132,8 @@ def _curve(
     heads = ["depth", first.name]
     for candidate in others:
         heads += [candidate.name, "less the first", "p"]
-    metric = first.result.task.metric
     return Grid(
-        f"{board.setting} · {task} by relative depth · {METRIC_NAMES.get(metric, metric)}",
+        f"{board.setting} · {task_head(first.result, first.result.task.metric)} by relative depth",
         tuple(heads),
         tuple(rows),
         notes=("★ best layer on dev. p is Holm-corrected over this table.",),

@@ -196,6 +196,19 @@ def table_rows(results: Sequence[Result]) -> dict[str, list[Entry]]:
 
 def metric_name(result: Result) -> str:
     """The headline metric as column heads give it, and what sets it apart."""
-    name = METRIC_NAMES.get(result.task.metric, result.task.metric)
-    marks = [mark for mark in (result.view,) if mark != "plain"] + ["silver"] * result.silver
-    return ", ".join([name, *marks])
+    return ", ".join([METRIC_NAMES.get(result.task.metric, result.task.metric), *_marks(result)])
+
+
+def task_head(result: Result, metric: str = "") -> str:
+    """A task, a metric of it, and what sets it apart: ``agreement (balanced acc., masked)``."""
+    words = [METRIC_NAMES.get(metric, metric)] * bool(metric) + _marks(result)
+    return f"{result.task.name} ({', '.join(words)})" if words else result.task.name
+
+
+def _marks(result: Result) -> list[str]:
+    return [view for view in (result.view,) if view != "plain"] + ["silver"] * result.silver
+
+
+def limit_mark(result: Result) -> str:
+    """What follows a corpus's name where only a part of it was used."""
+    return f", limit {result.corpus.limit}" if result.corpus.limited else ""

@@ -17,7 +17,7 @@ from probes.measures import measures
 from probes.metrics import lower_is_better
 from probes.records import LayerResult
 from probes.results import Result, find_results, read_result
-from probes.tables import METRIC_NAMES, shown
+from probes.tables import METRIC_NAMES, limit_mark, shown, task_head
 
 SUMMARY = "Show what stands behind scores: breakdowns, selectivity, compression, localisation."
 
@@ -77,7 +77,8 @@ def _show_measure(console: Console, results: list[Result], name: str) -> None:
     """One table for each model, corpus and probe family."""
 
     def unit(result: Result) -> tuple[str, str, str]:
-        return result.model.name, result.corpus.name, result.probe.family
+        corpus = result.corpus.name + limit_mark(result)
+        return result.model.name, corpus, result.probe.family
 
     for names, chosen in groupby(sorted(results, key=unit), key=unit):
         found = [measure for measure in measures(list(chosen)) if measure.name == name]
@@ -144,8 +145,9 @@ def _parts(items: list[T], size: int) -> Iterator[list[T]]:
 
 
 def _title(result: Result, what: str) -> Text:
-    corpus, family = result.corpus.name, result.probe.family
-    return Text(f"{result.model.name} · {corpus} · {result.task.name} · {family} probe · {what}")
+    corpus = result.corpus.name + limit_mark(result)
+    parts = (result.model.name, corpus, task_head(result), f"{result.probe.family} probe", what)
+    return Text(" · ".join(parts))
 
 
 def _number(result: Result, layer: LayerResult) -> str:

@@ -137,6 +137,23 @@ def test_labels_that_are_not_given_are_left_out_and_counted(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(("one", "other"), [("X", "Z"), ("0.5", "1.5")])
+@pytest.mark.parametrize("none", ["-100", "NaN", "nan"])
+def test_in_csv_labels_that_are_not_given_are_texts(tmp_path, one, other, none):
+    for split in ("train", "dev", "test"):
+        cells = f"a b,{one} {none}\nc d,{none} {other}\n"
+        (tmp_path / f"my-{split}.csv").write_text(f"tokens,y\n{cells}")
+    column = find_corpus(str(tmp_path), task_from=("y",)).columns["y"]
+    sentences = find_corpus(str(tmp_path), task_from=("y",)).load().splits["train"]
+    found = [s.layer("column y") for s in sentences]
+    if one == "X":
+        assert column.kind == "classification"
+        assert found == [("X", None), (None, "Z")]
+    else:
+        assert column.kind == "regression"
+        assert found == [(0.5, None), (None, 1.5)]
+
+
 def test_whole_and_decimal_numbers_in_different_files_are_numbers(tmp_path):
     jsonl(tmp_path / "my-train.jsonl", [{"tokens": ["a"], "y": i} for i in range(3)])
     for split in ("dev", "test"):

@@ -43,7 +43,7 @@ def test_best_layers_and_curves(folder, capsys):
         best[4],
     )
     assert curves[:3] == [
-        "### c 1 · linear probe · pos by relative depth · accuracy",
+        "### c 1 · linear probe · pos (accuracy) by relative depth",
         "| depth | small | large | less the first | p |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
