@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 Table = tuple[dict[str, list[Any]], list[int]]
 """Columns by name, and the line number of each row; no numbers where rows are not lines."""
 
+_CSV_RULES = "2"
+"""Changes with what is read from the same cells."""
+
 _HUB_WAYS_OUT = "Give --corpus a file of your own (.jsonl, .csv, .parquet)."
 
 
@@ -59,6 +62,8 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     identity = {
         f"{split} {i}": sha256(path) for split, part in files.items() for i, path in enumerate(part)
     }
+    if any(part.spaced for part in rows):
+        identity["rules for CSV"] = _CSV_RULES
     return _source(name, "", files, identity, rows, request)
 
 
