@@ -14,7 +14,12 @@ class UserError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__("".join(c if c.isprintable() else ascii(c)[1:-1] for c in message))
+        super().__init__(printable(message))
+
+
+def printable(text: str) -> str:
+    """Text in which what cannot be printed, or turns the writing round, is its escape."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 _NO_MEMORY = (

@@ -44,6 +44,8 @@ class Registry(Generic[T]):
         Args:
             on_removal: called when the plug-in that it is of is taken back.
         """
+        if not name.isprintable():
+            raise UserError(f"{self.noun} {name!r}: not a printable name; give it another.")
         loading = current()
         if name in self._entries:
             first = self._origins.get(name, "the suite")

@@ -14,12 +14,45 @@ import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tqdm import tqdm
 
-from common.errors import UserError
+from common.errors import UserError, printable
 from common.files import writing
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def output_console(quiet: bool = False) -> Console:
+    """Where tables are printed: rich's console, which for a closed pipe raises BrokenPipeError."""
+    from rich.console import Console
+
+    class Pipe(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Pipe(quiet=quiet)
+
+
+def silence_output() -> None:
+    """Let go of a standard output that cannot be written; at exit Python would try again."""
+    with contextlib.suppress(OSError, AttributeError):  # of a notebook, or none
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def losing_output() -> Iterator[None]:
+    """Go on if what is printed inside cannot be: nobody reads it, or its disk is full."""
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        silence_output()
+        if not isinstance(error, BrokenPipeError):
+            progress.insist(f"tables cannot be printed ({error.strerror}); files have them")
 
 
 class Progress:
@@ -51,7 +84,7 @@ class Progress:
         self, message: str, aloud: bool, level: str, event: str, fields: dict[str, Any]
     ) -> None:
         if aloud:
-            tqdm.write(message, file=sys.stderr)
+            tqdm.write("\n".join(map(printable, message.split("\n"))), file=sys.stderr)
         self.record(level, event, message=message, **fields)
 
     def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Any:

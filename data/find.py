@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from common.errors import UserError
+from common.errors import UserError, printable
 from common.registry import did_you_mean
 from data.registered import corpora
 from data.sources import CorpusRequest, Source
@@ -152,8 +152,8 @@ def _label(names: Sequence[str], paths: Sequence[Path]) -> str:
     """What tables call the user's files: the folder's name, or the file's."""
     only = Path(names[0]).expanduser()
     if len(names) == 1 and only.is_dir():
-        return only.resolve().name
-    return paths[0].stem if len(paths) == 1 else paths[0].resolve().parent.name
+        return printable(only.resolve().name)
+    return printable(paths[0].stem if len(paths) == 1 else paths[0].resolve().parent.name)
 
 
 def _looks_like_path(name: str) -> bool:

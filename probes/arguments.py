@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
+import errno
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
 from common.errors import UserError, out_of_memory
 from common.places import default_cache, default_data_dir
 from common.registry import did_you_mean
+from common.terminal import silence_output
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,14 +40,21 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
     if stopped.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # What an encoding lacks is no reason to stop.
+            stream.reconfigure(errors="backslashreplace")
     try:
-        return run(arguments)
+        status = run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # Whoever read has enough, as `| head` does; at exit Python would flush into the void.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence_output()
         return 0
     except Exception as error:
         if out_of_memory(error):
@@ -54,6 +63,10 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
                 "--limit; what was finished is kept, and the same command goes on from there",
                 file=sys.stderr,
             )
+            return 2
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            print(f"error: {error}; free some space.", file=sys.stderr)
+            silence_output()
             return 2
         if not {"-v", "--verbose"} & set(arguments):
             what = " ".join(f"{type(error).__name__}: {error}".split())

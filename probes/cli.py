@@ -100,17 +100,17 @@ def _from(origin: Origin | None) -> str:
 def _layers(text: str) -> tuple[int, ...]:
     if text == "all":
         return ()
-    if not all(part.strip().isdecimal() for part in text.split(",")):
+    if not all(part.strip().isdecimal() and len(part) < 9 for part in text.split(",")):
         raise UserError(
-            f"--layers {text}: give all, or numbers such as 0,3,6; layers count from 0, the "
+            f"--layers {text[:80]}: give all, or numbers such as 0,3,6; layers count from 0, the "
             "embedding output."
         )
     return tuple(int(part) for part in text.split(","))
 
 
 def _auto_int(text: str) -> int | None:
-    if text != "auto" and not text.isdecimal():
-        raise UserError(f"--batch-tokens {text}: give auto, or a number of tokens.")
+    if text != "auto" and not (text.isdecimal() and len(text) < 19):
+        raise UserError(f"--batch-tokens {text[:80]}: give auto, or a number of tokens.")
     return None if text == "auto" else int(text)
 
 

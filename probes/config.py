@@ -111,14 +111,14 @@ class RunConfig(Frozen):
     probes: tuple[str, ...] = Field(default=("linear", "mlp"), min_length=1)
     layers: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """Layer numbers; empty for all."""
-    seeds: int = Field(default=3, ge=1)
+    seeds: int = Field(default=3, ge=1, le=1000)
     """Seed 0 trains on the whole training set, every other one on a bootstrap sample of it."""
     twins: int = Field(default=1, ge=0, le=100)
     """Random twins that are probed beside each pretrained model."""
     quick: bool = False
     """Scores alone: no controls, description length or localisation; one seed and no random twin
     unless asked for."""
-    project: int | None = Field(default=None, ge=1)
+    project: int | None = Field(default=None, ge=1, le=100_000)
     """Dimensions that every span's vector is projected to at random; None for no projection."""
     output: Path = Path("results")
     data_dir: Path | None = Field(default_factory=default_data_dir)
@@ -132,7 +132,7 @@ class RunConfig(Frozen):
     """Sentences per split; None for all."""
     overwrite: Overwrite = "missing"
     pooling: Pooling = "mean"
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=512)
     memory: ByteSize | None = Field(default=None, ge=1)
     """Bytes that training may take, also as "2GB"; None for a share of what is free."""
     revision: str | None = None
@@ -143,6 +143,13 @@ class RunConfig(Frozen):
     @classmethod
     def _one_or_several(cls, given: object) -> object:
         return _several(given)
+
+    @field_validator("output", "data_dir", "cache_dir", mode="before")
+    @classmethod
+    def _named(cls, given: object) -> object:
+        if given == "" or (isinstance(given, Path) and "\0" in str(given)):
+            raise ValueError("a folder's name is missing, or holds a zero byte")
+        return given
 
     @field_validator("probes")
     @classmethod

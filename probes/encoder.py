@@ -35,6 +35,7 @@ from probes.loading import (
     part_that_reads,
     place,
     runs_remote_code,
+    trying,
     usable_window,
 )
 from probes.models import ModelRecord, ModelSource
@@ -95,14 +96,18 @@ class Encoder:
         pads = (getattr(config, "pad_token_id", None), tokenizer.pad_token_id)
         pad_id: int = next((i for i in pads if i is not None and 0 <= i < rows), 0)
         self.layout: Layout = Padded(pad_id)
-        window = usable_window(self.model, tokenizer)
+        with trying(name):
+            window = usable_window(self.model, tokenizer)
         self.specials = len(self.words.prefix) + len(self.words.suffix)
         self.capacity = window - self.specials
         if self.capacity < 2:
             raise UserError(
                 f"--model {name}: its window of {window} tokens leaves no room for text."
             )
-        n_layers, hidden_size, causal = self._try_out(name, rows)
+        with trying(name):
+            n_layers, hidden_size, causal = self._try_out(name, rows)
+        if not n_layers:
+            raise UserError(f"--model {name}: it has no layers, says its config.json.")
         if causal:
             # Some decoders' tokenizers list a mask token that the model never saw.
             self.words.mask_id = None

@@ -62,9 +62,9 @@ class Grid:
     def markdown(self) -> str:
         """As a GitHub table."""
         marks = ["---" if i < self.left else "---:" for i in range(len(self.heads))]
-        lines = [f"### {_markdown(self.title)}", "", _line(map(_markdown, self.heads))]
-        lines += [_line(marks), *(_line(map(_markdown, row)) for row in self.rows), ""]
-        return "\n".join(lines + [f"{_markdown(note)}\n" for note in self.notes])
+        lines = [f"### {escaped(self.title)}", "", _line(map(escaped, self.heads))]
+        lines += [_line(marks), *(_line(map(escaped, row)) for row in self.rows), ""]
+        return "\n".join(lines + [f"{escaped(note)}\n" for note in self.notes])
 
     def latex(self) -> str:
         r"""As `booktabs` typesets it: `\usepackage{booktabs}`."""
@@ -92,7 +92,8 @@ def _line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _markdown(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is."""
     text = text.replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*_\[\]|])", r"\\\1", text)
 

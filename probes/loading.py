@@ -5,12 +5,18 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
-from common.errors import UserError
+from common.errors import UserError, out_of_memory
+from common.terminal import progress
 from probes.config import DType
 from probes.models import RANDOM, ModelSource
 from probes.packing import pack_linears
@@ -29,8 +35,13 @@ _UNREADABLE = (
     AttributeError,
     RuntimeError,
     ImportError,
+    AssertionError,
+    ArithmeticError,
+    UnpicklingError,
     SafetensorError,
+    StrictDataclassError,
 )
+"""What transformers may raise for files that are not as they should be."""
 
 
 def load_files(
@@ -63,22 +74,26 @@ def load_files(
                 )
             if device == MAP:
                 model = _spread(model)
-            absent = []
+            absent, unused, mismatched = [], [], []
         else:
             model, loading = AutoModel.from_pretrained(
                 folder,
                 dtype=precision,
                 use_safetensors=True,
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,
                 device_map="auto" if device == MAP else None,
                 **options,
             )
-            absent = [*loading["missing_keys"], *map(str, loading["mismatched_keys"])]
+            absent, unused = loading["missing_keys"], loading["unexpected_keys"]
+            mismatched = sorted(loading["mismatched_keys"])
+            # A tuple would have no states of layers by name.
+            model.config.return_dict = True
     except Exception as error:
         # `tokenizers` knows no narrower type for a file that it cannot read.
         if type(error) is not Exception and not isinstance(error, _UNREADABLE):
             raise
-        first = str(error).strip().split("\n")[0]
+        first = _said(error)
         if "trust_remote_code" in str(error):
             raise UserError(
                 f"--model {source.name}: it needs code of its own, which would run here; read what "
@@ -89,10 +104,59 @@ def load_files(
     if getattr(model, "pooler", None) is not None:
         # BigBird's is a mere Linear, and what it gives goes on through an activation.
         model.pooler = None if isinstance(model.pooler, torch.nn.Linear) else _NoPooler()
+    _require_shapes(source.name, mismatched)
     _require_weights(source.name, absent, weights, part_that_reads(model))
+    _tell_unused(source.name, unused, weights)
     if device == "cpu" or (device == "auto" and pick_device(device).type == "cpu"):
         pack_linears(part_that_reads(model))
     return model, tokenizer
+
+
+def _said(error: Exception) -> str:
+    """An error's kind, where it says too little without, and its words, in one line."""
+    words = " ".join(str(error).split())[:300]
+    return words if len(words) > 30 else f"{type(error).__name__}: {words}"
+
+
+@contextmanager
+def trying(name: str) -> Iterator[None]:
+    """What is done first with a model that was loaded: where it fails, the model is at fault.
+
+    Raises:
+        UserError: it failed, and not for lack of memory.
+    """
+    try:
+        yield
+    except _UNREADABLE as error:
+        if out_of_memory(error):
+            raise
+        raise UserError(
+            f"--model {name}: it cannot be run ({_said(error)}); look at its config.json."
+        ) from error
+
+
+def _require_shapes(name: str, mismatched: Sequence[tuple[str, Any, Any]]) -> None:
+    if mismatched:
+        weight, stored, wanted = mismatched[0]
+        raise UserError(
+            f"--model {name}: {len(mismatched)} weights have another shape in its files than "
+            f"config.json says (first: {weight}, {list(stored)} and not {list(wanted)})."
+        )
+
+
+def _tell_unused(name: str, unused: Iterable[str], weights: Iterable[str]) -> None:
+    """Say which weights of a model's files are a layer's, but of no layer that was built."""
+
+    def pattern(key: str) -> str:
+        return re.sub(r"\.\d+\.", ".#.", key)
+
+    built = tuple({pattern(key) for key in weights if ".#." in pattern(key)})
+    left = sorted(key for key in unused if pattern(key).endswith(built))
+    if left:
+        progress.insist(
+            f"--model {name}: {len(left)} weights in its files belong to layers that config.json "
+            f"does not count (first: {left[0]}); they are not used."
+        )
 
 
 class _NoPooler(torch.nn.Module):
@@ -183,7 +247,7 @@ def pick_device(device: str) -> torch.device:
     try:
         picked = torch.device(device)
         torch.zeros(1, device=picked).item()
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, ImportError) as error:
         first = str(error).strip().split("\n")[0]
         raise UserError(f"--device {device}: {first}") from error
     return picked

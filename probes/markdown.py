@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from probes import transferability
+from probes.grids import escaped
 from probes.measures import measures
 from probes.metrics import lower_is_better
 from probes.results import Result
@@ -23,7 +24,7 @@ def markdown(results: Sequence[Result]) -> str:
     """The tables as Markdown, with what they were computed on."""
     first = results[0]
     corpus = f"{first.corpus.name} {first.corpus.version}".strip() + limit_mark(first)
-    title = f"# {first.model.name} on {corpus}"
+    title = escaped(f"# {first.model.name} on {corpus}")
     lines = [title + " (causal)" * first.model.causal, ""]
     for family in dict.fromkeys(result.probe.family for result in results):
         chosen = [result for result in results if result.probe.family == family]

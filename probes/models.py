@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.errors import UserError
+from pydantic import Field
+
+from common.errors import UserError, printable
 from common.files import folder_name, sha256
 from common.hub import cached, snapshot
 from common.registry import nearest
@@ -19,9 +21,13 @@ from probes.config import Frozen, RunConfig
 RANDOM = "random:"
 """Prefix of a model name: the same architecture with fresh weights; `random-1:` draws others."""
 
+MOST_LAYERS = 10_000
+"""More no model has that is not made up."""
+
 _RANDOM_NAME = re.compile(r"random(?:-(?P<seed>[1-9][0-9]{0,8}))?:(?P<model>.*)", re.DOTALL)
 
-_WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
+_WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_WEIGHTS = (_WHOLE, "model-*-of-*.safetensors", _INDEX)
 _SETTINGS = (
     "config.json",
     "tokenizer*",
@@ -30,6 +36,7 @@ _SETTINGS = (
     "special_tokens_map.json",
     "added_tokens.json",
     "*.model",
+    "tekken.json",
     "*.py",
 )
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "tekken.json")
@@ -70,7 +77,8 @@ class ModelSource:
         seed: of the initialisation of a random twin; None for pretrained weights.
         digest: SHA-256 over everything that decides its vectors: configuration, tokenizer,
             and weights (for a random twin, the seed).
-        stamps: size and time of change of the files, from before they were digested.
+        files: those that were digested.
+        stamps: their names, sizes and times of change, from before they were.
     """
 
     name: str
@@ -79,6 +87,7 @@ class ModelSource:
     slug: str
     seed: int | None
     digest: str
+    files: tuple[Path, ...] = ()
     stamps: tuple[tuple[str, int, int], ...] = ()
 
     def require_unchanged(self) -> None:
@@ -87,7 +96,7 @@ class ModelSource:
         Raises:
             UserError: they are not, so that the vectors would be kept under a wrong digest.
         """
-        if self.stamps and _stamps(self.folder, self.seed) != self.stamps:
+        if _stamps(self.files) != self.stamps:
             raise UserError(
                 f"--model {self.name}: the files in {self.folder} changed while they were read; "
                 "run again when nothing writes there."
@@ -106,10 +115,10 @@ class ModelRecord(Frozen):
     digest: str
     """SHA-256 over configuration, tokenizer and weights."""
     architecture: str
-    n_layers: int
+    n_layers: int = Field(ge=1, le=MOST_LAYERS)
     """Blocks; layers are numbered 0 to n_layers, 0 being the embedding output."""
     hidden_size: int
-    parameters: int
+    parameters: int = Field(ge=0, lt=1 << 63)
     window: int
     """Tokens that it reads at once, special ones included."""
     causal: bool
@@ -142,7 +151,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
     if plain in PACKAGED and not looks_like_path:
         folder, found = _packaged(plain)
     elif path.is_dir():
-        folder, found, plain, local = path, "", path.resolve().name, True
+        folder, found, plain, local = path, "", printable(path.resolve().name), True
     elif looks_like_path:
         raise UserError(f"--model {name}: there is no such folder.")
     else:
@@ -165,10 +174,9 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
             f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary); "
             "save the model's tokenizer beside it."
         )
-    if not random:
-        _require_safetensors(name, folder)
-    stamps = _stamps(folder, seed)
-    checksums = {path.name: sha256(path) for path in _files(folder, seed)}
+    files = _files(folder, () if random else _weights(name, folder))
+    stamps = _stamps(files)
+    checksums = {path.name: sha256(path) for path in files}
     if plain in PACKAGED and not (local or random):
         _require_registered(plain, folder, checksums)
     digest = _digest(checksums, seed)
@@ -180,6 +188,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
         seed=seed,
         digest=digest,
+        files=files,
         stamps=stamps,
     )
 
@@ -243,15 +252,52 @@ def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -
         )
 
 
-def _require_safetensors(name: str, folder: Path) -> None:
-    if any(folder.glob("model*.safetensors")):
-        return
-    if any(folder.glob("pytorch_model*.bin")):
+def _weights(name: str, folder: Path) -> tuple[str, ...]:
+    """The files that transformers reads weights from, and the index that names them.
+
+    Raises:
+        UserError: there is none, or one that is not a safetensors file of this folder is named.
+    """
+    if (folder / "adapter_config.json").is_file():
         raise UserError(
+            f"--model {name}: holds an adapter, which is a part of a model; merge it "
+            "(merge_and_unload) and save the whole."
+        )
+    try:
+        own = json.loads((folder / "config.json").read_bytes()).get("transformers_weights")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        own = None  # transformers says what is wrong with it
+    if own not in (None, _WHOLE):
+        raise UserError(
+            f"--model {name}: config.json names {own!r} as its weights; call them {_WHOLE}."
+        )
+    if (folder / _WHOLE).is_file():
+        return (_WHOLE,)
+    if not (folder / _INDEX).is_file():
+        raise _no_safetensors(name, folder)
+    try:
+        named = set(json.loads((folder / _INDEX).read_bytes())["weight_map"].values())
+        parts = sorted(map(str, named))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f"--model {name}: {folder / _INDEX} is no index ({error}).") from error
+    for part in parts:
+        if Path(part).name != part or not part.endswith(".safetensors"):
+            raise UserError(
+                f"--model {name}: {_INDEX} names {part!r}, which is no safetensors file of its "
+                "own folder; save the model anew with save_pretrained()."
+            )
+        if not (folder / part).is_file():
+            raise UserError(f"--model {name}: {part}, which {_INDEX} names, is not there.")
+    return (_INDEX, *parts)
+
+
+def _no_safetensors(name: str, folder: Path) -> UserError:
+    if any(folder.glob("pytorch_model*.bin")):
+        return UserError(
             f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
             "not loaded; save it with save_pretrained() to get safetensors."
         )
-    raise UserError(f"--model {name}: {folder} holds no model.safetensors. {_WAYS_OUT}")
+    return UserError(f"--model {name}: {folder} holds no model.safetensors. {_WAYS_OUT}")
 
 
 def random_prefix(seed: int) -> str:
@@ -265,16 +311,16 @@ def pretrained_name(name: str) -> str:
     return match["model"] if match else name
 
 
-def _files(folder: Path, seed: int | None) -> list[Path]:
+def _files(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:
     """The files that decide a model's vectors."""
-    patterns = (*_SETTINGS, *_WEIGHTS) if seed is None else _SETTINGS
-    files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
-    return [path for path in files if path.is_file()]
+    files = {path for pattern in _SETTINGS for path in folder.glob(pattern) if path.is_file()}
+    return tuple(sorted(files | {folder / name for name in weights}))
 
 
-def _stamps(folder: Path, seed: int | None) -> tuple[tuple[str, int, int], ...]:
-    found = [(path.name, path.stat()) for path in _files(folder, seed)]
-    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)
+def _stamps(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
+    """Raises nothing for a file that is gone: it has no size."""
+    found = [(path, path.stat() if path.is_file() else None) for path in files]
+    return tuple((p.name, s.st_size, s.st_mtime_ns) if s else (p.name, -1, -1) for p, s in found)
 
 
 def _digest(checksums: Mapping[str, str], seed: int | None) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import Field, FiniteFloat, NonNegativeFloat
 
 from probes.config import Frozen
 from tasks.task import Kind
 
-Scores = dict[str, float | None]
+Scores = dict[str, FiniteFloat | None]
 """Metric → value; accuracies and F1 from 0 to 1. None where a metric is undefined."""
 
 
@@ -64,7 +66,7 @@ class ExampleCounts(Frozen):
 
     n: dict[str, int]
     """Examples by split."""
-    labels: dict[str, tuple[int, ...]]
+    labels: dict[str, Annotated[tuple[int, ...], Field(min_length=3, max_length=3)]]
     """Examples of each label in train, dev and test; empty for regression."""
     excluded: dict[str, dict[str, int]]
     """Candidates left out, by split and reason."""
@@ -146,7 +148,7 @@ class LayerResult(Frozen):
     """All cells of one layer."""
 
     layer: int
-    cells: tuple[Cell, ...]
+    cells: tuple[Cell, ...] = Field(min_length=1)
     intervals: dict[str, Interval] = Field(default_factory=dict)
     """95 % intervals of seed 0's test scores, test sentences resampled."""
     selectivity: Interval = None
@@ -154,7 +156,7 @@ class LayerResult(Frozen):
     p_best: float | None = None
     """Corrected p-value of its difference from the best layer on dev; None for that layer, and
     where nothing could be tested."""
-    codelength: float | None = None
+    codelength: NonNegativeFloat | None = None
     """Bits of the training labels' online code; None for regression and in a quick run."""
     codelength_interval: Interval = None
     """95 % interval over sentences."""
@@ -201,7 +203,7 @@ class MixResult(Frozen):
 class Localisation(Frozen):
     """Where in the model a task's labels come to be decodable, by Tenney et al. 2019a."""
 
-    mixes: tuple[MixResult, ...]
+    mixes: tuple[MixResult, ...] = Field(min_length=1)
     """One for every layer k."""
     total_gain: Estimate
     """Headline test score of the mix of all layers less that of layer 0; sentences resampled."""

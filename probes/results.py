@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from common.collection import seldom_collected
-from common.errors import UserError
+from common.errors import UserError, printable
 from common.files import folder_name, published
 from common.terminal import progress
 from probes.config import Frozen, ProbeSpec
@@ -60,7 +60,7 @@ class Result(Frozen):
     control: ControlRecord | None
     examples: ExampleCounts
     group_metric: str
-    layers: tuple[LayerResult, ...]
+    layers: tuple[LayerResult, ...] = Field(min_length=1)
     baselines: dict[str, Scores]
     """Test scores of rules that see no vector."""
     references: dict[str, Scores]
@@ -74,6 +74,22 @@ class Result(Frozen):
     """Wall time of the stages of this unit."""
     provenance: dict[str, str]
 
+    @model_validator(mode="after")
+    def _sound(self) -> Result:
+        numbers = [layer.layer for layer in self.layers]
+        if numbers != sorted(set(numbers)) or not 0 <= numbers[0] <= numbers[-1] <= (
+            self.model.n_layers
+        ):
+            raise ValueError(f"layers {numbers} of a model of {self.model.n_layers}")
+        for layer in self.layers:
+            for cell in layer.cells:
+                if not {self.task.metric} <= cell.dev.keys() & cell.test.keys():
+                    raise ValueError(f"layer {layer.layer} has no {self.task.metric}")
+        for name in (self.model.name, self.corpus.name, self.task.name):
+            if name != printable(name):
+                raise ValueError(f"{name!r} is no printable name")
+        return self
+
     def score(self, layer: LayerResult, split: str = "test") -> float | None:
         """Headline score of a layer: seed 0's, which trained on the whole training set."""
         cell = layer.cells[0]
@@ -81,7 +97,7 @@ class Result(Frozen):
 
     def compression(self, layer: LayerResult) -> float | None:
         """Length of the uniform code over that of a layer's online code."""
-        if self.code is None or layer.codelength is None:
+        if self.code is None or not layer.codelength:
             return None
         return self.code.uniform_bits / layer.codelength
 
@@ -90,6 +106,8 @@ class Result(Frozen):
         if self.code is None or layer.codelength_interval is None:
             return None
         low, high = layer.codelength_interval
+        if low <= 0:
+            return None
         return self.code.uniform_bits / high, self.code.uniform_bits / low
 
     @property

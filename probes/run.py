@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from rich.console import Console
 
 from common.collection import seldom_collected
-from common.errors import UserError
+from common.errors import UserError, printable
 from common.files import folder_name, require_writable
 from common.locks import SUFFIX, locked, sweep_locks
-from common.terminal import progress
+from common.terminal import losing_output, output_console, progress
 from data.find import find_corpus
 from data.sources import Source
 from probes import __version__
-from probes.comparison import compare
+from probes.comparison import Comparison, compare
 from probes.config import RunConfig, validate
 from probes.folder import write_tables
 from probes.leaderboard import tidy, write_leaderboard
@@ -124,7 +123,7 @@ def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConf
     config = config.model_copy(update={"dtype": dtype})
     from probes.encoder import Encoder
 
-    label = name or type(network).__name__
+    label = printable(name or type(network).__name__)
     encoder = Encoder(network, tokenizer, name=label, device=config.device)
     digest = encoder.info.digest
     slug = f"{folder_name(label)}-{digest[:8]}"
@@ -171,12 +170,18 @@ def _run(config: RunConfig, source: Source, subjects: Sequence[Subject], command
                     results.append(result)
     finally:
         # Whatever stops a run, what it finished is on the table.
-        _write_tables(subjects, plans, found)
+        tables = _write_tables(subjects, plans, found)
         if config.output.exists():
             progress.say(f"wrote   {write_leaderboard(config.output)}", "wrote")
             for folder in (config.cache_dir / "vectors", *(plan.folder for plan in plans)):
                 sweep_locks(folder)
-        _compare_models(plans, found, failed)
+        comparisons = _compare_models(plans, found, failed)
+        # Last, when all is on disk: what they go to may be gone.
+        with losing_output():
+            console = output_console(progress.quiet)
+            for table in tables:
+                print_tables(table, console)
+            print_comparisons(comparisons, console)
         if any(found):
             failed |= {what: str(error) for what, error in unserved.items()}
         for what, why in failed.items():
@@ -188,9 +193,13 @@ def _run(config: RunConfig, source: Source, subjects: Sequence[Subject], command
 
 def _write_tables(
     subjects: Sequence[Subject], plans: Sequence[Plan], found: Sequence[Sequence[Result]]
-) -> None:
-    """Write and print each model's tables, its random twins' scores among the baselines."""
-    console = Console(quiet=progress.quiet)
+) -> list[list[Result]]:
+    """Write each model's tables, its random twins' scores among the baselines.
+
+    Returns:
+        what is to be printed: the results of each model that is not another's twin.
+    """
+    tables = []
     for subject, plan, results in zip(subjects, plans, found, strict=True):
         if not results:
             continue
@@ -205,14 +214,15 @@ def _write_tables(
             table = with_twins(comparable(plan.folder, results), twins)
             paths = write_tables(plan.folder, table)
         if not any(subject.source.is_twin_of(other.source) for other in subjects):
-            print_tables(table, console)
+            tables.append(table)
         progress.say("wrote   " + ", ".join(str(path) for path in paths), "wrote")
+    return tables
 
 
 def _compare_models(
     plans: Sequence[Plan], found: Sequence[Sequence[Result]], failed: dict[str, str]
-) -> None:
-    """Print models against each other; predictions that cannot be read are added to `failed`."""
+) -> list[Comparison]:
+    """Models against each other; predictions that cannot be read are added to `failed`."""
     paths_by_key = {key: path for plan in plans for key, path in plan.paths.items()}
 
     def arrays_of(result: Result) -> Arrays | None:
@@ -223,8 +233,7 @@ def _compare_models(
             failed[f"{unit} in the comparison"] = str(error)
             return None
 
-    comparisons = compare([result for results in found for result in results], arrays_of)
-    print_comparisons(comparisons, Console(quiet=progress.quiet))
+    return compare([result for results in found for result in results], arrays_of)
 
 
 def _prepare(config: RunConfig) -> None:

@@ -180,9 +180,27 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise ValueError(f"format {manifest['format']}, expected {FORMAT}")
         if manifest.pop("crc32") != _crc32(manifest):
             raise ValueError("its manifest changed on disk")
+        _require_known(manifest)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{folder}: not a readable store ({error}); {_remedy(folder)}") from error
     return dict(manifest)
+
+
+def _require_known(manifest: Mapping[str, Any]) -> None:
+    """Raise ValueError unless what is read of a manifest is there and of its kind."""
+    for name, kind in (
+        ("key", dict),
+        ("model", dict),
+        ("files", dict),
+        ("layers", int),
+        ("rows", int),
+    ):
+        if not isinstance(manifest.get(name), kind):
+            raise ValueError(f"its manifest has no {name}")
+    needed = {"starts.npy", *(layer_name(i) for i in range(min(manifest["layers"], 10_000)))}
+    for name in needed | manifest["files"].keys():
+        if not all(isinstance(manifest["files"][name][x], int) for x in ("bytes", "crc32")):
+            raise ValueError(f"its manifest does not know {name}")
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:

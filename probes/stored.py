@@ -19,7 +19,8 @@ from probes.results import Result
 from probes.statistics import MIN_SENTENCES, replicates, resample
 
 _UNREADABLE = (
-    OSError, ValueError, BadZipFile, EOFError, KeyError, RuntimeError, struct.error, zlib.error
+    MemoryError, OSError, ValueError, BadZipFile, EOFError, KeyError, RuntimeError, struct.error,
+    zlib.error,
 )  # fmt: skip
 """What reading a damaged archive may raise; of an encrypted or unknown kind it is RuntimeError."""
 
@@ -44,9 +45,24 @@ def read_arrays(path: Path) -> Arrays:
         # A damaged table of contents may name fewer than there are.
         if missing := _NAMES - arrays.keys():
             raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+        _require_shapes(arrays)
         return arrays
     except _UNREADABLE as error:
         raise UserError(f"{beside}: not readable ({error}); delete it and run again.") from error
+
+
+def _require_shapes(arrays: Arrays) -> None:
+    """Raise ValueError unless arrays are numbers of the same examples."""
+    n = arrays["gold"].size
+    predicted, layers = arrays["predicted"], arrays["layers"]
+    found = {name: arrays[name].shape for name in ("gold", "sentence", "punctuation")}
+    wanted = (*layers.shape, *predicted.shape[1:2], n, *predicted.shape[3:])
+    if set(found.values()) != {(n,)} or predicted.ndim != 3 + ("sets" in arrays):
+        raise ValueError(f"its arrays do not belong together: {found}")
+    if predicted.shape != wanted or not predicted.size:
+        raise ValueError(f"its predictions have the shape {predicted.shape}, not {wanted}")
+    if any(arrays[name].dtype.kind not in "biuf" for name in (*found, "predicted", "layers")):
+        raise ValueError("its arrays do not hold numbers")
 
 
 def gold_of(result: Result, arrays: Arrays) -> Gold:
@@ -104,9 +120,13 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | 
     if gold.n_sentences < MIN_SENTENCES:
         return None
     metric = metrics.get(result.task.metric)
+    try:
+        scores = metric(gold, predicted)
+    except (IndexError, ValueError, OverflowError) as error:  # labels that there are not
+        raise _unlike(path) from error
     recorded = [result.score(result.layers[place]) for place in places]
     known = [np.nan if score is None else score for score in recorded]
-    if not np.allclose(metric(gold, predicted), known, atol=1e-6, equal_nan=True):
+    if not np.allclose(scores, known, atol=1e-6, equal_nan=True):
         raise _unlike(path)
     digest = hashlib.sha256()
     for name in ("gold", "sentence"):

@@ -7,17 +7,18 @@ import json
 import re
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from common.errors import UserError
 from common.locks import SUFFIX, BusyError, locked, unused
 from common.places import default_cache
+from common.terminal import output_console
 from probes.store import FORMAT, MANIFEST, PARTIAL, damage_of, read_manifest
 
 SUMMARY = "List, verify and prune stored word vectors."
@@ -77,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.prune is None and (options.older_than is not None or options.dry_run):
         raise UserError("--older-than and --dry-run belong to --prune; give --prune all, say.")
+    if options.older_than is not None and not options.older_than >= 0:
+        raise UserError(f"--older-than {options.older_than}: give a number of days, 0 or more.")
     if options.prune == "all" and options.older_than is None and options.model is None:
         raise UserError(
             "--prune all would delete every vector; say which with --older-than DAYS (0 for any "
@@ -86,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     entries = find_entries(vectors, thorough=options.verify)
     if options.model is not None:
         entries = [entry for entry in entries if entry.model == options.model]
-    console = Console()
+    console = output_console()
     if not entries:
         console.print(f"No vectors in {vectors}.", highlight=False)
         return 0
@@ -119,8 +122,11 @@ def find_entries(vectors: Path, *, thorough: bool = False) -> list[Entry]:
 
 def _entry(folder: Path, thorough: bool) -> Entry:
     manifest, state = _look_into(folder, thorough)
-    size = sum(path.stat().st_size for path in folder.iterdir())
-    return Entry(folder, manifest, size, folder.stat().st_mtime, state)
+    size = used = 0.0
+    with suppress(OSError):  # a run renames or deletes it meanwhile
+        used = folder.stat().st_mtime
+        size = sum(path.lstat().st_size for path in folder.iterdir())
+    return Entry(folder, manifest, int(size), used, state)
 
 
 def _look_into(folder: Path, thorough: bool) -> tuple[dict[str, Any], str]:
@@ -143,7 +149,10 @@ def _any_manifest(folder: Path) -> dict[str, Any]:
     """A manifest of whatever format; empty if it cannot be read."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
-        return manifest if isinstance(manifest["model"], dict) else {}
+        kinds = {"model": dict, "key": dict, "rows": int, "layers": int, "format": int}
+        known = {name: kind for name, kind in kinds.items() if name in manifest}
+        whole = all(isinstance(manifest[name], kind) for name, kind in known.items())
+        return dict(manifest) if whole and "model" in known else {}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
 
@@ -174,7 +183,7 @@ def _table(entries: list[Entry]) -> Table:
     table.add_column("state")
     for entry in entries:
         manifest, key = entry.manifest, entry.manifest.get("key", {})
-        revision = manifest.get("model", {}).get("revision") or key.get("model", "")
+        revision = str(manifest.get("model", {}).get("revision") or key.get("model", ""))
         table.add_row(
             Text(f"{entry.model or entry.folder.name}\n{revision[:12]}"),
             Text(f"{manifest.get('corpus') or 'unknown'}\n{manifest.get('view', '')}"),

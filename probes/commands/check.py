@@ -12,6 +12,7 @@ from rich.text import Text
 
 from common.errors import UserError
 from common.registry import did_you_mean
+from common.terminal import output_console
 from data.find import find_corpus, require_known
 from data.sentence import SPLITS
 from probes.arguments import add_places
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.limit is not None and options.limit < 1:
         raise UserError(f"--limit {options.limit}: give a number from 1.")
-    console = Console(quiet=options.quiet)
+    console = output_console(options.quiet)
     chosen = [task for given in options.task for task in _tasks_of(given, console)]
     if not chosen:
         return 0

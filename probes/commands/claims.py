@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from common.errors import UserError
+from common.terminal import output_console
 from probes.claims import CAVEAT, CLAIMS
 from probes.claims_report import Report, make_reports
 from probes.results import find_results
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     elif options.format == "md":
         print("\n".join(line for report in reports for line in _markdown(report, options.probe)))
     else:
-        console = Console()
+        console = output_console()
         for report in reports:
             console.print(_table(report, options.probe))
     return 0

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.console import Console
-
 from common.errors import UserError
 from common.registry import did_you_mean
+from common.terminal import output_console
 from probes.arguments import names
 from probes.boards import Candidate, make_boards, named
 from probes.commands.leaderboard import load
@@ -52,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
             f"{', '.join(models)}: no corpus and task in common with {options.probe} probes and "
             "these filters."
         )
-    console = Console()
+    console = output_console()
     for grid in found:
         if options.format == "md":
             print(grid.markdown())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from rich.console import Console
 from rich.table import Table
 
+from common.terminal import output_console
 from data.downloads import Shelf
 from data.registered import Registered, corpora
 from probes.arguments import add_places
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     for name in corpora:
         corpus = corpora.get(name)
         table.add_row(name, corpus.version, corpus.licence, where(corpus, shelf), served(corpus))
-    console = Console()
+    console = output_console()
     console.print(table)
     console.print("\npython -m probes fetch NAME downloads what is not here.")
     console.print("Your own: --corpus with a folder of CoNLL-U; .jsonl, .csv or .parquet with")

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from rich.console import Console
-
 from common.errors import UserError
 from common.registry import did_you_mean
+from common.terminal import output_console
 from probes.arguments import names
 from probes.board_tables import CSV_HEADS, grids, records
 from probes.boards import Candidate, make_boards, named
@@ -63,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         for board in boards:
             print("".join(map(csv_line, records(board, ranking))), end="")
         return 0
-    console = Console()
+    console = output_console()
     for board in boards:
         for grid in grids(board, ranking):
             if options.format == "terminal":

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from common.errors import UserError
+from common.terminal import output_console
 from probes.measures import measures
 from probes.metrics import lower_is_better
 from probes.records import LayerResult
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     found = find_results(path) if path.is_dir() else {path: read_result(path)}
     if not found:
         raise UserError(f"{path}: no results in this folder.")
-    console = Console()
+    console = output_console()
     results = list(found.values())
     if options.by in ("group", "label"):
         for result in results:

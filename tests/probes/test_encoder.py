@@ -229,6 +229,54 @@ def test_a_damaged_file_is_one_line(name: str, file: str, tmp_path: Path) -> Non
     assert "\n" not in str(caught.value)
 
 
+def change(folder: Path, **settings: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **settings}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"hidden_size": "abc"}, "transformers cannot load it: .*hidden_size"),
+        ({"hidden_size": 32}, r"have another shape .* \[32\]"),
+        ({"num_attention_heads": 0}, "ZeroDivisionError"),
+        ({"num_attention_heads": -2}, "it cannot be run"),
+        ({"vocab_size": -1}, "transformers cannot load it"),
+        ({"pad_token_id": 99999}, "transformers cannot load it"),
+        ({"chunk_size_feed_forward": 3}, "it cannot be run"),
+        ({"num_hidden_layers": 0}, "it has no layers"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_one_line(
+    settings: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    save("bert", tmp_path)
+    change(tmp_path, **settings)
+    with pytest.raises(UserError, match=said) as caught:
+        load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_that_gives_tuples_gives_the_same_vectors(tmp_path: Path) -> None:
+    save("bert", tmp_path)
+    expected = vectors(load(tmp_path))
+    change(tmp_path, return_dict=False)
+    assert_same(vectors(load(tmp_path)), expected)
+
+
+def test_layers_that_are_left_out_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save("bert", tmp_path)
+    load(tmp_path)
+    assert capsys.readouterr().err.count("not used") == 0
+    change(tmp_path, num_hidden_layers=1)
+    load(tmp_path)
+    assert "16 weights in its files belong to layers that config.json does not count (first: " in (
+        capsys.readouterr().err
+    )
+
+
 def test_a_pooler_or_a_decoder_may_be_missing(tmp_path: Path) -> None:
     tiny = FAMILIES["bert"].tokenizer()
     config = tiny_models.build_config(FAMILIES["bert"], tiny)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from probes.csv_text import escaped, unescaped
 from probes.leaderboard import COLUMNS, tidy, write_leaderboard
-from probes.records import CodeRecord, Estimate, Localisation
+from probes.records import CodeRecord, Estimate, Localisation, MixResult
 from probes.results import read_result
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
@@ -112,7 +112,9 @@ def test_compression_expected_layer_and_time(tmp_path):
             "layers": layers,
             "code": CodeRecord(ends=(9,), n_classes=2, uniform_bits=200.0, prior_bits=100.0),
             "localisation": Localisation(
-                mixes=(),
+                mixes=(
+                    MixResult(k=0, weights=(1.0,), strength=0.1, dev={}, test={}, intervals={}),
+                ),
                 total_gain=none,
                 expected_layer=Estimate(value=0.75, interval=(0.5, 1.0)),
                 centre_of_gravity=none,

@@ -105,3 +105,68 @@ def test_a_revision_of_a_folder_is_refused(tiny_bert):
 def test_odd_names_are_user_errors(name, hub_cache):
     with pytest.raises(UserError):
         find_model(name, offline=True)
+
+
+def with_index(tiny_bert, folder, names):
+    """A copy of a model whose index says that its weights are in files of these names."""
+    shutil.copytree(tiny_bert, folder)
+    whole = folder / "model.safetensors"
+    (folder / "part.safetensors").write_bytes(whole.read_bytes())
+    whole.unlink()
+    index = {"metadata": {}, "weight_map": {f"weight {n}": name for n, name in enumerate(names)}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+def test_what_is_digested_is_what_the_index_names(tiny_bert, tmp_path):
+    folder = with_index(tiny_bert, tmp_path / "m", ["part.safetensors"])
+    (folder / "model-00001-of-00002.safetensors").write_bytes(b"of no use")
+    before = find_model(str(folder))
+    (folder / "model-00001-of-00002.safetensors").write_bytes(b"other")
+    assert find_model(str(folder)).digest == before.digest
+    before.require_unchanged()
+    (folder / "part.safetensors").write_bytes(b"other weights")
+    assert find_model(str(folder)).digest != before.digest
+    with pytest.raises(UserError, match="changed while they were read"):
+        before.require_unchanged()
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        (
+            "../m/part.safetensors",
+            r"names '\.\./m/part\.safetensors', which is no safetensors file of",
+        ),
+        ("weights.bin", "names 'weights.bin', which is no safetensors file of"),
+        ("gone.safetensors", "gone.safetensors, which model.safetensors.index.json names, is not"),
+    ],
+)
+def test_an_index_names_safetensors_of_its_own_folder(tiny_bert, tmp_path, named, said):
+    folder = with_index(tiny_bert, tmp_path / "m", ["part.safetensors", named])
+    with pytest.raises(UserError, match=said):
+        find_model(str(folder))
+
+
+def test_weights_under_another_name_are_refused(tiny_bert, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(tiny_bert, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["transformers_weights"] = "other.safetensors"
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"config\.json names 'other.safetensors' as its weights"):
+        find_model(str(folder))
+
+
+def test_an_adapter_is_no_model(tiny_bert, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(UserError, match="holds an adapter"):
+        find_model(str(folder))
+
+
+def test_names_of_folders_can_be_printed(tiny_bert, tmp_path):
+    folder = tmp_path / "a\x1b[31m\nb\u202e"
+    shutil.copytree(tiny_bert, folder)
+    assert find_model(str(folder)).name == r"a\x1b[31m\nb\u202e"

@@ -770,7 +770,7 @@ def test_a_whole_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, c
     assert f"| random twin | {100 * twin:.1f} |" in text
     printed = capsys.readouterr().out
     assert "models at their best layers · linear probe" in printed
-    assert printed.count("tiny-bert · sample · linear probe") == 1
+    assert printed.count("tiny-bert · sample, limit 60 · linear probe") == 1
 
 
 def test_a_quick_result_does_not_do_for_a_whole_run_but_a_whole_one_for_a_quick(

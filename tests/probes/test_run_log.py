@@ -1,6 +1,7 @@
 """The run's log, what is said aloud, and stores and folders that are in use."""
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -173,3 +174,40 @@ def test_a_batch_size_that_comes_too_late_is_said_to(tiny_bert, tmp_path, capsys
             probes.run_probes(str(tiny_bert), batch_tokens=64, **settings)
     probes.run_probes(str(tiny_bert), batch_tokens=512, **settings)
     assert "that are there already, of 64 tokens each, not 512" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reader", ["true", "head -1", "cat > /dev/full"])
+def test_output_that_nobody_takes_costs_no_file(tiny_bert, tmp_path, reader):
+    line = [sys.executable, str(ROOT / "run_probes.py"), *flags(tiny_bert, tmp_path)]
+    script = f'"$@" 2> {tmp_path}/said | {reader} > {tmp_path}/taken; exit ${{PIPESTATUS[0]}}'
+    if "full" in reader:
+        script = f'"$@" 2> {tmp_path}/said > /dev/full'
+    done = subprocess.run(["bash", "-c", script, "run", *line], check=False)
+    assert done.returncode == 0, (tmp_path / "said").read_text()
+    assert (tmp_path / "r" / "leaderboard.csv").is_file()
+    assert ("cannot be printed" in (tmp_path / "said").read_text()) == ("full" in reader)
+    (log,) = (tmp_path / "r" / "runs").glob("*.jsonl")
+    assert json.loads(log.read_text().splitlines()[-1])["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("leaderboard results/published | true", 0), ("leaderboard results/published > /dev/full", 2)],
+)
+def test_a_command_whose_output_nobody_takes_has_no_defect(command, status):
+    script = f"{sys.executable} -m probes {command}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    assert done.stderr.count("\n") == (status == 2)
+    assert "defect" not in done.stderr
+
+
+def test_what_an_encoding_lacks_is_escaped():
+    done = subprocess.run(
+        [sys.executable, "-m", "probes", "leaderboard", "results/published"],
+        cwd=ROOT, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert b"\\xb1" in done.stdout

@@ -16,6 +16,7 @@ import probes
 from common.errors import UserError
 from common.locks import locked
 from probes.commands import cache
+from probes.store import StoreKey, Vectors, write_manifest
 
 
 @pytest.fixture
@@ -79,6 +80,24 @@ def test_what_no_run_can_read_is_told_apart_and_pruned(vectors, capsys):
     assert len(states(vectors)) == 4
     assert call(vectors, "--prune", "broken") == 0
     assert [entry.folder for entry in cache.find_entries(vectors)] == [whole]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("files", []), ("files", {}), ("model", None), ("layers", 99), ("layers", "x"), ("key", "k")],
+)
+def test_a_manifest_that_makes_no_sense_is_a_damaged_store(vectors, capsys, field, value):
+    (entry,) = cache.find_entries(vectors)
+    (vectors / "d.partial").mkdir()
+    (vectors / "d.partial" / "layer-00.npy").symlink_to("nowhere")
+    key = StoreKey(**entry.manifest["key"])
+    write_manifest(entry.folder, {**entry.manifest, field: value})
+    with pytest.raises(UserError, match=r"not a readable store .*; delete"):
+        Vectors(vectors.parent, key)
+    assert sorted(states(vectors)) == ["damaged", "unfinished"]
+    assert call(vectors) == 1
+    assert call(vectors, "--prune", "broken") == 0
+    assert not states(vectors)
 
 
 def test_pruning_by_age_and_model(vectors):

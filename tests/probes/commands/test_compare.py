@@ -6,7 +6,7 @@ import pytest
 from board_by_hand import put
 
 from probes.__main__ import main
-from probes.records import Estimate, Localisation
+from probes.records import Estimate, Localisation, MixResult
 from probes.results import read_result, write_result
 from probes.stored import read_arrays
 
@@ -74,7 +74,7 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
         path = put(tmp_path, model, "pos", 0, wrongs=wrongs)
         none = Estimate(value=None, interval=None, missing="no gain")
         found = Localisation(
-            mixes=(),
+            mixes=(MixResult(k=0, weights=(1.0,), strength=0.1, dev={}, test={}, intervals={}),),
             total_gain=none,
             expected_layer=Estimate(value=value, interval=(value - 0.25, value + 0.25)),
             centre_of_gravity=none,
