@@ -82,7 +82,7 @@ def named(results: Mapping[Path, Result]) -> list[Candidate]:
     candidates = []
     for path, result in results.items():
         model = result.model
-        name = model.name if model.name.isprintable() else ascii(model.name)
+        name = model.name
         if len(revisions[model.name]) > 1:
             name += f"@{(model.revision or model.digest)[:8]}"
         marks = [f"{result.pooling} pooling"] * (result.pooling != "mean")

@@ -7,9 +7,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 
-from common.errors import UserError
+from common.errors import UserError, printable
 from common.places import default_cache, default_data_dir
 from common.registry import did_you_mean
 from data.find import require_known
@@ -30,6 +38,10 @@ class Frozen(BaseModel):
     """A record: no field can be changed, none is unknown."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Name = Annotated[str, AfterValidator(printable)]
+"""What a record calls something; what cannot be printed stands as its escape."""
 
 
 class ProbeSpec(Frozen):

@@ -16,7 +16,7 @@ from common.errors import UserError, printable
 from common.files import folder_name, sha256
 from common.hub import cached, snapshot
 from common.registry import nearest
-from probes.config import Frozen, RunConfig
+from probes.config import Frozen, Name, RunConfig
 
 RANDOM = "random:"
 """Prefix of a model name: the same architecture with fresh weights; `random-1:` draws others."""
@@ -110,7 +110,7 @@ class ModelSource:
 class ModelRecord(Frozen):
     """The model that was probed."""
 
-    name: str
+    name: Name
     revision: str
     digest: str
     """SHA-256 over configuration, tokenizer and weights."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, FiniteFloat, NonNegativeFloat
 
-from probes.config import Frozen
+from probes.config import Frozen, Name
 from tasks.task import Kind
 
 Scores = dict[str, FiniteFloat | None]
@@ -16,7 +16,7 @@ Scores = dict[str, FiniteFloat | None]
 class CorpusRecord(Frozen):
     """The text that it was probed on."""
 
-    name: str
+    name: Name
     version: str
     licence: str
     citation: str
@@ -52,7 +52,7 @@ class PlugIn(Frozen):
 class TaskRecord(Frozen):
     """What was asked."""
 
-    name: str
+    name: Name
     version: int
     needs: tuple[str, ...]
     """Annotation layers that it reads; stand-ins in the place of those that the corpus lacks."""

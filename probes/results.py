@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from common.collection import seldom_collected
-from common.errors import UserError, printable
+from common.errors import UserError
 from common.files import folder_name, published
 from common.terminal import progress
 from probes.config import Frozen, ProbeSpec
@@ -85,9 +85,6 @@ class Result(Frozen):
             for cell in layer.cells:
                 if not {self.task.metric} <= cell.dev.keys() & cell.test.keys():
                     raise ValueError(f"layer {layer.layer} has no {self.task.metric}")
-        for name in (self.model.name, self.corpus.name, self.task.name):
-            if name != printable(name):
-                raise ValueError(f"{name!r} is no printable name")
         return self
 
     def score(self, layer: LayerResult, split: str = "test") -> float | None:

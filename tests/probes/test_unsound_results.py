@@ -31,7 +31,6 @@ def changed(path, change):
         (lambda r: r["layers"][0]["cells"][0]["test"].update(accuracy=float("nan")), "finite"),
         (lambda r: r["model"].update(n_layers=10**7), "n_layers"),
         (lambda r: r["model"].update(parameters=10**400), "parameters"),
-        (lambda r: r["model"].update(name="a\nb"), "no printable name"),
         (lambda r: r["examples"]["labels"].update(x=[]), "labels"),
     ],
 )
@@ -45,6 +44,15 @@ def test_it_is_left_out_and_named(tmp_path, capsys, change, said):
     for command in ("leaderboard", "claims", "report", "show"):
         assert main([command, str(tmp_path)]) == 0
         assert f"left out {path}: not a readable result" in capsys.readouterr().err
+
+
+def test_a_name_that_cannot_be_printed_is_its_escape(tmp_path, capsys):
+    put(tmp_path, "a\x1b[31m\nb", "pos", 9)
+    assert main(["claims", str(tmp_path)]) == 0
+    assert main(["leaderboard", str(tmp_path), "--format", "md"]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert r"a\\x1b\[31m\\nb" in said
 
 
 @pytest.mark.parametrize(
