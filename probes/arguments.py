@@ -90,6 +90,17 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
+def place(text: str) -> Path:
+    """A path as it is given.
+
+    Raises:
+        UserError: it is empty, which would be the folder that one happens to be in.
+    """
+    if not text.strip():
+        raise UserError(f"{text!r} is no path; name a folder or a file (. for this one).")
+    return Path(text)
+
+
 class _Extend(argparse.Action):
     """Collects the files of a flag that may be repeated, and may name several each time."""
 
@@ -116,14 +127,14 @@ def add_places(parser: argparse.ArgumentParser) -> None:
     """Add `--data-dir` and `--cache-dir`."""
     parser.add_argument(
         "--data-dir",
-        type=Path,
+        type=place,
         metavar="DIR",
         default=default_data_dir(),
         help="searched for registered files before the cache (PROBES_DATA_DIR)",
     )
     parser.add_argument(
         "--cache-dir",
-        type=Path,
+        type=place,
         metavar="DIR",
         default=default_cache(),
         help="downloads are kept in its folder `corpora` (PROBES_CACHE_DIR)",

@@ -6,14 +6,13 @@ import argparse
 import os
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 from common.errors import UserError
 from common.origin import Origin
 from common.terminal import progress
 from data.find import find_corpus
 from data.registered import corpora
-from probes.arguments import Parser, add_include, exit_status, names
+from probes.arguments import Parser, add_include, exit_status, names, place
 from probes.config import PROBES, validate
 from probes.models import find_models
 from probes.plugins import discover
@@ -71,9 +70,14 @@ def build_parser() -> argparse.ArgumentParser:
     add("--twins", type=int, metavar="N", help="random twins beside each model (default: 1)")
     add("--quick", action="store_true", help="scores alone: no controls, code, mix, twin; 1 seed")
     add("--project", type=int, metavar="N", help="project vectors to N dimensions at random")
-    add("--output", type=Path, metavar="DIR", help="where results go (default: results)")
-    add("--data-dir", type=Path, metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
-    add("--cache-dir", type=Path, metavar="DIR", help="where vectors are kept (PROBES_CACHE_DIR)")
+    add("--output", type=place, metavar="DIR", help="where results go (default: results)")
+    add("--data-dir", type=place, metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
+    add(
+        "--cache-dir",
+        type=place,
+        metavar="DIR",
+        help="where vectors are kept (PROBES_CACHE_DIR)",
+    )
     add("--device", help="auto, cpu, cuda, cuda:1, mps, map (default: auto)")
     add("--dtype", choices=("auto", "float32", "bfloat16", "float16"), help="of the forward pass")
     add("--batch-tokens", type=_auto_int, metavar="auto|N", help="tokens per forward pass")

@@ -236,6 +236,9 @@ def read_result(path: Path) -> Result:
         raise UserError(f"{path}: there is no such file.") from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
         first = str(error).split("\n")[0]
+        if isinstance(error, ValidationError):
+            why = error.errors()[0]
+            first = ": ".join((".".join(map(str, why["loc"])), why["msg"])).lstrip(": ")
         raise UserError(
             f"{path}: not a readable result ({first}); if it was one, delete it and run again."
         ) from error

@@ -19,6 +19,7 @@ from common.errors import UserError
 from common.locks import SUFFIX, BusyError, locked, unused
 from common.places import default_cache
 from common.terminal import output_console
+from probes.arguments import place
 from probes.store import FORMAT, MANIFEST, PARTIAL, damage_of, read_manifest
 
 SUMMARY = "List, verify and prune stored word vectors."
@@ -57,7 +58,13 @@ class Entry:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
     add = parser.add_argument
-    add("--cache-dir", type=Path, default=default_cache(), metavar="DIR", help="where vectors are")
+    add(
+        "--cache-dir",
+        type=place,
+        default=default_cache(),
+        metavar="DIR",
+        help="where vectors are",
+    )
     add("--verify", action="store_true", help="read every file and compare its checksum")
     add(
         "--prune",

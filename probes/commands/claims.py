@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from common.errors import UserError
 from common.terminal import output_console
+from probes.arguments import place
 from probes.claims import CAVEAT, CLAIMS
 from probes.claims_report import Report, make_reports
 from probes.results import find_results
@@ -28,7 +28,7 @@ NOTE = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("folder", type=Path, help="results, or those of one model or corpus within")
+    add("folder", type=place, help="results, or those of one model or corpus within")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
     add("--format", choices=("table", "md", "json"), default="table", help="default: table")
 

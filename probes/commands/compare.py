@@ -8,7 +8,7 @@ from pathlib import Path
 from common.errors import UserError
 from common.registry import did_you_mean
 from common.terminal import output_console
-from probes.arguments import names
+from probes.arguments import names, place
 from probes.boards import Candidate, make_boards, named
 from probes.commands.leaderboard import load
 from probes.side_by_side import grids
@@ -20,7 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
     add("model", nargs="+", help="two or more: names as in results, or folders of one model each")
-    add("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
+    add(
+        "--results",
+        type=place,
+        default=Path("results"),
+        metavar="DIR",
+        help="default: results",
+    )
     add("--corpus", type=names, metavar="C,…", help="only these corpora")
     add("--task", type=names, metavar="T,…", help="only these tasks")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")

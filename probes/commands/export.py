@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from common.errors import UserError
 from common.terminal import progress
+from probes.arguments import place
 from probes.bundles import write_bundle
 from probes.commands.leaderboard import load
 
@@ -15,8 +15,8 @@ SUMMARY = "Pack results into one file to share."
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("results", type=Path, help="a folder of results, or of one model within")
-    parser.add_argument("file", type=Path, metavar="FILE.zip", help="what to write")
+    parser.add_argument("results", type=place, help="a folder of results, or of one model within")
+    parser.add_argument("file", type=place, metavar="FILE.zip", help="what to write")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import importlib
 from pathlib import Path
 
 from common.errors import UserError
+from probes.arguments import place
 from probes.groups import Group, group
 from probes.results import find_results
 
@@ -21,8 +22,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
     add("kind", choices=tuple(KINDS), metavar="KIND", help=", ".join(KINDS))
-    add("folders", type=Path, nargs="+", metavar="RESULTS", help="folders, such as results/*/ewt")
-    add("-o", "--output", type=Path, required=True, metavar="FILE", help="a .pdf, .svg or .png")
+    add(
+        "folders",
+        type=place,
+        nargs="+",
+        metavar="RESULTS",
+        help="folders, such as results/*/ewt",
+    )
+    add(
+        "-o",
+        "--output",
+        type=place,
+        required=True,
+        metavar="FILE",
+        help="a .pdf, .svg or .png",
+    )
     add("--wide", action="store_true", help="6.8 inches, for two columns; else 3.3")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
 

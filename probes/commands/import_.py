@@ -10,6 +10,7 @@ from pathlib import Path
 from common.files import writing
 from common.locks import SUFFIX, locked
 from common.terminal import progress
+from probes.arguments import place
 from probes.bundles import unpack
 from probes.leaderboard import write_leaderboard
 from probes.merging import merge
@@ -22,8 +23,8 @@ SUMMARY = "Merge results that export packed; conflicting ones are reported, not 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("file", type=Path, metavar="FILE.zip", help="what export wrote")
-    add("--output", type=Path, default=Path("results"), metavar="DIR", help="default: results")
+    add("file", type=place, metavar="FILE.zip", help="what export wrote")
+    add("--output", type=place, default=Path("results"), metavar="DIR", help="default: results")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from common.errors import UserError
 from common.registry import did_you_mean
 from common.terminal import output_console
-from probes.arguments import names
+from probes.arguments import names, place
 from probes.board_tables import CSV_HEADS, grids, records
 from probes.boards import Candidate, make_boards, named
 from probes.csv_text import csv_line
@@ -26,7 +26,7 @@ SUMMARY = "Rank models by their best layers, task by task and overall."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("results", nargs="*", type=Path, default=[Path("results")], help="folders of results")
+    add("results", nargs="*", type=place, default=[Path("results")], help="folders of results")
     add("--corpus", type=names, metavar="C,…", help="only these corpora")
     add("--probe", type=names, metavar="P,…", help="only these probe families")
     add("--task", type=names, metavar="T,…", help="only these tasks")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.files import published
+from probes.arguments import place
 from probes.scaffold import STARTS, files
 from tasks.builtin import tasks
 
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("name", metavar="NAME", help="of the task: letters, digits and _")
     add("--shape", choices=SHAPES, default="word", help="what an example is made of")
     add("--kind", choices=KINDS, default="classification", help="what is predicted")
-    add("--folder", type=Path, default=Path(), metavar="DIR", help="default: here")
+    add("--folder", type=place, default=Path(), metavar="DIR", help="default: here")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from common.errors import UserError
+from probes.arguments import place
 from probes.results import find_results
 
 SUMMARY = "Write one self-contained HTML page of all results in a folder."
@@ -14,8 +14,13 @@ SUMMARY = "Write one self-contained HTML page of all results in a folder."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("folder", type=Path, metavar="RESULTS", help="results, or those of one model or corpus")
-    add("-o", "--output", type=Path, metavar="FILE", help="default: RESULTS/report.html")
+    add(
+        "folder",
+        type=place,
+        metavar="RESULTS",
+        help="results, or those of one model or corpus",
+    )
+    add("-o", "--output", type=place, metavar="FILE", help="default: RESULTS/report.html")
 
 
 def run(options: argparse.Namespace) -> int:

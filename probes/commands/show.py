@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from common.errors import UserError
 from common.terminal import output_console
+from probes.arguments import place
 from probes.measures import measures
 from probes.metrics import lower_is_better
 from probes.records import LayerResult
@@ -32,7 +32,7 @@ GROUP_WIDTH, SCORE_WIDTH, LABEL_WIDTH = 14, 7, 40
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("path", type=Path, help="a result (.json), or a folder of results")
+    add("path", type=place, help="a result (.json), or a folder of results")
     add(
         "--by",
         choices=("group", "label", "selectivity", "compression", "mix"),

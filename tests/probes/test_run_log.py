@@ -211,3 +211,11 @@ def test_what_an_encoding_lacks_is_escaped():
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert b"\\xb1" in done.stdout
+
+
+@pytest.mark.parametrize("flag", ["--output", "--cache-dir", "--data-dir"])
+def test_an_empty_path_is_not_this_folder(flag, capsys):
+    assert main(["--model", "m", flag, ""]) == 2
+    assert capsys.readouterr().err == (
+        "error: '' is no path; name a folder or a file (. for this one).\n"
+    )
