@@ -13,12 +13,13 @@ def result(name, dev, task="pos", fingerprint="f", view="plain", layer=2):
     scores = {"accuracy": dev}
     return SimpleNamespace(
         model=SimpleNamespace(name=name),
-        corpus=SimpleNamespace(fingerprint=fingerprint),
+        corpus=SimpleNamespace(fingerprint=fingerprint, limited=False),
         task=SimpleNamespace(name=task, version=1, metric="accuracy"),
         probe=SimpleNamespace(family="linear"),
         plug_ins=(),
         project=None,
         view=view,
+        silver=False,
         examples=SimpleNamespace(labels={"b": (5, 1, 0), "a": (9, 2, 400), "c": (0, 0, 0)}),
         best_layer=SimpleNamespace(layer=layer),
         score=lambda _, split="test": scores["accuracy"],

@@ -133,6 +133,10 @@ def test_whatever_stands_in_an_included_file(tmp_path, text):
 @FEW
 def test_a_registry_keeps_order_and_refuses_twice(names, wanted):
     registry: Registry[int] = Registry("thing")
+    for name in filter(lambda name: not name.isprintable(), names):
+        with pytest.raises(UserError, match="not a printable name"):
+            registry.add(name, 0)
+    names = list(filter(str.isprintable, names))
     for number, name in enumerate(names):
         if name in names[:number]:
             with pytest.raises(UserError, match="share the name"):
