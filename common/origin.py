@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_tb
 
+from common.errors import printable
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -96,7 +98,6 @@ def _is_of(file: str, origin: Origin) -> bool:
 def described(error: BaseException) -> str:
     """Kind and message of an exception on one line: ``KeyError: 'Number'``."""
     message = error.msg if isinstance(error, SyntaxError) else str(error)
-    text = " ".join(message.split())
-    text = text if text.isprintable() else ascii(text)
+    text = printable(" ".join(message.split()))
     name = type(error).__name__
     return f"{name}: {text[:300]}{'…' * (len(text) > 300)}" if text else name

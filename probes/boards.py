@@ -13,7 +13,7 @@ from probes.identity import as_loaded, in_words
 from probes.leaderboard import spec_digest
 from probes.plan import of_this_numerics
 from probes.results import Result
-from probes.tables import limit_mark
+from probes.tables import corpus_title
 from tasks.builtin import tasks
 
 KINDS = {False: "bidirectional", True: "causal"}
@@ -83,7 +83,7 @@ def named(results: Mapping[Path, Result]) -> list[Candidate]:
     for path, result in results.items():
         model = result.model
         name = model.name
-        if len(revisions[model.name]) > 1:
+        if len(revisions[name]) > 1:
             name += f"@{(model.revision or model.digest)[:8]}"
         marks = [f"{result.pooling} pooling"] * (result.pooling != "mean")
         marks += [result.dtype] * (result.dtype != "float32")
@@ -126,7 +126,7 @@ def _board(corpus: str, probe: str, kind: str, candidates: Sequence[Candidate]) 
                 apart.append((candidate, "measured twice"))
         ranked[task] = tuple(once.values())
     first = alike[0].result
-    words = [f"{corpus} {first.corpus.version}".strip() + limit_mark(first), f"{probe} probe"]
+    words = [corpus_title(first), f"{probe} probe"]
     words += [f"{kind} encoders"] * bool(kind)
     return Board(corpus, probe, kind, " · ".join(words), ranked, tuple(apart))
 

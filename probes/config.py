@@ -57,7 +57,8 @@ class ProbeSpec(Frozen):
     """Multiples of each of them that the closed form chooses from; an iterative linear fit takes
     one strength between the best of the search and its neighbours."""
     search: float
-    """Length of the search, as a share of the full fit."""
+    """Length of the search, as a share of the full fit. But for the linear probe's, it is all of
+    the fit where `min_steps` makes that longer than `passes`."""
     step: float
     """Adam's step at the start; it falls to 0 linearly, in codes and mixes quadratically. A linear
     probe's full fit starts from the best of the search with three quarters of the step."""

@@ -12,7 +12,7 @@ from probes.identity import in_words
 from probes.models import pretrained_name
 from probes.plan import is_current
 from probes.results import Result
-from probes.tables import limit_mark, metric_name
+from probes.tables import corpus_title, metric_name
 from tasks.builtin import tasks
 
 
@@ -136,9 +136,8 @@ def _setting(result: Result) -> tuple[str, ...]:
 
 
 def _title(result: Result) -> str:
-    corpus = result.corpus
     parts = [
-        f"{corpus.name} {corpus.version}".strip() + limit_mark(result),
+        corpus_title(result),
         f"{result.probe.family} probe",
         f"{result.pooling} pooling" * (result.pooling != "mean"),
         f"projected to {result.project} dimensions" * (result.project is not None),

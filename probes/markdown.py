@@ -12,8 +12,8 @@ from probes.results import Result
 from probes.tables import (
     METRIC_NAMES,
     Entry,
+    corpus_title,
     layer_tables,
-    limit_mark,
     shown,
     table_rows,
     task_head,
@@ -23,8 +23,7 @@ from probes.tables import (
 def markdown(results: Sequence[Result]) -> str:
     """The tables as Markdown, with what they were computed on."""
     first = results[0]
-    corpus = f"{first.corpus.name} {first.corpus.version}".strip() + limit_mark(first)
-    title = escaped(f"# {first.model.name} on {corpus}")
+    title = escaped(f"# {first.model.name} on {corpus_title(first)}")
     lines = [title + " (causal)" * first.model.causal, ""]
     for family in dict.fromkeys(result.probe.family for result in results):
         chosen = [result for result in results if result.probe.family == family]

@@ -163,7 +163,9 @@ def numerics_version(kind: str, family: str) -> int:
         kind: of the task.
         family: of the probe.
     """
-    return 6 if family == "linear" and kind != "regression" else 7
+    if family == "linear":
+        return 7 if kind == "regression" else 6
+    return 8
 
 
 class FitKey(Frozen):

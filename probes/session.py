@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from common.errors import UserError
+from common.errors import UserError, printable
 from common.locks import SUFFIX, BusyError, locked
 from common.terminal import progress
 from probes import __version__
@@ -29,15 +29,11 @@ from tasks.checked import TaskError
 from tasks.task import Task
 
 
-def _printable(label: str) -> str:
-    return label if label.isprintable() else ascii(label)
-
-
 def _distribution(examples: Examples, shown: int = 10) -> str:
     """The most frequent labels with the share of train that has them: ``NOUN 17.0%, …``."""
     counts = [(label, count[0]) for label, count in examples.label_counts.items() if count[0]]
     total = len(examples.splits["train"].examples)
-    parts = [f"{_printable(label)} {count / total:.1%}" for label, count in counts[:shown]]
+    parts = [f"{printable(label)} {count / total:.1%}" for label, count in counts[:shown]]
     if rest := sum(count for _, count in counts[shown:]):
         # Of several labels at once, shares do not add up.
         share = "" if examples.label_sets else f" {rest / total:.1%}"

@@ -212,3 +212,9 @@ def _marks(result: Result) -> list[str]:
 def limit_mark(result: Result) -> str:
     """What follows a corpus's name where only a part of it was used."""
     return f", limit {result.corpus.limit}" if result.corpus.limited else ""
+
+
+def corpus_title(result: Result) -> str:
+    """Name and version of a corpus, and how much of it was used: ``ewt r2.16, limit 400``."""
+    corpus = result.corpus
+    return f"{corpus.name} {corpus.version}".strip() + limit_mark(result)

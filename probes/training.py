@@ -81,7 +81,7 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
         sample = train.of_cells(cells).drawn()
         trainer = _Trainer(sample, dev.of_cells(cells), head, loss, spec)
         start = head.initial(n_layers, [seed] * n_sets, n_features, max(1, n_outputs))
-        fits.append(trainer.run(start, strengths, _Schedule(spec.step, checks=spec.checks), seed))
+        fits.append(trainer.run(start, strengths, _full_schedule(spec), seed))
     return of_seeds(fits)
 
 
@@ -133,7 +133,7 @@ def fit_at(
         return trainer.run(near, strengths, _near_the_end(spec))
     n_layers, _, n_features = train.features.shape
     start = head.initial(n_layers, [0], n_features, max(1, n_outputs))
-    return trainer.run(start, strengths, _Schedule(spec.step, checks=spec.checks))
+    return trainer.run(start, strengths, _full_schedule(spec))
 
 
 def family(spec: ProbeSpec, n_outputs: int, sets: Tensor | None) -> tuple[Head, Loss]:
@@ -189,6 +189,11 @@ class _Schedule:
     join: int = 1
 
 
+def _full_schedule(spec: ProbeSpec) -> _Schedule:
+    """For a fit that is not convex: the best parameters along the way are kept."""
+    return _Schedule(spec.step, checks=spec.checks)
+
+
 def _near_the_end(spec: ProbeSpec) -> _Schedule:
     """For a convex fit that starts near the end: steps that do not leave it again."""
     return _Schedule(0.75 * spec.step, join=2)
@@ -203,7 +208,7 @@ class _Trainer:
         self.train, self.dev, self.head, self.loss, self.spec = train, dev, head, loss, spec
 
     def search(self, start: Parameters) -> Fit:
-        """A short fit for each strength, of MLPs from the weakest up while dev loss falls anywhere.
+        """A fit for each strength, of MLPs from the weakest up while dev loss falls anywhere.
 
         Dev loss has one valley along the strengths, up to chance. Of an MLP what is past a layer's
         first rise does not count, tried or not: that depends on which other layers are fitted.
@@ -214,7 +219,7 @@ class _Trainer:
         Returns:
             the fits of K strengths, the least dev loss among them.
         """
-        spec, schedule = self.spec, _Schedule(self.spec.step, share=self.spec.search)
+        spec, schedule = self.spec, self._search_schedule()
         grid = torch.tensor(sorted(spec.strengths), device=self.train.features.device)
         # Linear cells cost little beside reading what they are trained on.
         at_first = len(grid) if spec.family == "linear" else 2
@@ -229,6 +234,17 @@ class _Trainer:
         past = (found.dev_loss.diff(dim=1) >= 0).cumsum(1) > 0
         past = torch.nn.functional.pad(past, (1, 0))
         return replace(found, dev_loss=found.dev_loss.masked_fill(past, math.inf))
+
+    def _search_schedule(self) -> _Schedule:
+        """Part of a full fit; of an MLP on few examples, all of it.
+
+        They are learnt by heart in the fit's later passes, from which strength protects.
+        """
+        spec = self.spec
+        few = spec.passes * (len(self.train.bounds) - 1) < spec.min_steps
+        if few and spec.family != "linear":
+            return _full_schedule(spec)
+        return _Schedule(spec.step, share=spec.search)
 
     def run(self, start: Parameters, strengths: Tensor, schedule: _Schedule, order: int = 0) -> Fit:
         """One schedule for cells (layer, k).

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from common.errors import UserError
+from common.errors import UserError, printable
 from common.registry import did_you_mean
 from common.terminal import output_console
 from data.find import find_corpus, require_known
@@ -130,7 +130,7 @@ def _labels(report: Report) -> Table:
     counts = examples.label_counts
     total = len(examples.splits["train"].examples)
     for label, count in list(counts.items())[:SHOWN]:
-        name = Text(label if label.isprintable() else ascii(label))
+        name = Text(printable(label))
         table.add_row(name, *(f"{n:,}" for n in count), f"{count[0] / total:.1%}")
     if rest := list(counts.values())[SHOWN:]:
         sums = [sum(count) for count in zip(*rest, strict=True)]

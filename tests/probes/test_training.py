@@ -320,7 +320,6 @@ def test_stronger_penalties_are_tried_while_dev_loss_falls_at_any_layer(monkeypa
     tried = []
 
     def run(start, strengths, schedule):
-        assert schedule.share == spec.search
         tried.extend(strengths[0].tolist())
         losses = (strengths.log10() - best.log10()) ** 2
         wide = [p.expand(-1, strengths.shape[1], -1, -1) for p in start]
@@ -332,6 +331,32 @@ def test_stronger_penalties_are_tried_while_dev_loss_falls_at_any_layer(monkeypa
     assert found.strength.shape == (2, 4) == found.parameters[0].shape[:2]
     chosen = found.strength.gather(1, found.dev_loss.argmin(1, keepdim=True))
     torch.testing.assert_close(chosen, best)
+
+
+@pytest.mark.parametrize(
+    ("family", "n_batches", "schedule"),
+    [
+        # 4 passes over 99 batches are fewer than the least number of steps, 400.
+        ("mlp", 99, _Schedule(0.0025, checks=12)),
+        ("mlp", 100, _Schedule(0.0025, share=0.5)),
+        ("linear", 99, _Schedule(0.02, share=0.5)),
+    ],
+)
+def test_a_search_of_mlps_on_few_examples_is_as_long_as_the_fit(
+    monkeypatch, family, n_batches, schedule
+):
+    bounds = list(range(n_batches + 1))
+    data = Batches(Held(torch.zeros(1, n_batches, 3)), *torch.zeros(3, 1, n_batches), bounds)
+    trainer = _Trainer(data, data, Linear(), CrossEntropy(), PROBES[family])
+    asked = []
+
+    def run(start, strengths, schedule):
+        asked.append(schedule)
+        return Fit(start, strengths, strengths, strengths)
+
+    monkeypatch.setattr(trainer, "run", run)
+    trainer.search([torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 1)])
+    assert asked == [schedule]
 
 
 def test_a_strength_past_the_first_rise_of_a_layer_is_not_taken(monkeypatch):
