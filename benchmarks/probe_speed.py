@@ -7,8 +7,8 @@ The vectors of `--model` must be in the cache already (run `run_probes.py` once)
 - linear: scikit-learn's `LogisticRegression` (lbfgs, default C, 100 iterations) on
   standardised fp32 features, one layer after the other;
 - mlp: a PyTorch loop over a `DataLoader` with batches of 64, one layer after the other: the same
-  network, Adam, and as many passes per layer as our full fit. The peer does not search for a
-  strength; for the same work our search is cut to a single step at a single strength.
+  network, Adam, and as many passes per layer as our full fit. The peer does not search for
+  strength and step; for the same work ours is one fit, of the weakest strength and first step.
 
 All times go from mapped vectors to test scores. In each of `--rounds`, ours (all layers) and the
 peer's at each of `--layers` are timed in turn; the peer's time for all layers is its mean
@@ -42,6 +42,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from common.places import default_cache, default_data_dir
 from data.find import find_corpus
+from probes import search
 from probes.alignment import Ints
 from probes.cells import BATCH
 from probes.config import PROBES, ProbeSpec
@@ -78,7 +79,9 @@ def main() -> None:
         spec, ours, theirs = PROBES[family], [], []
         machine = Machine(precision)
         if family == "mlp":
-            spec = spec.model_copy(update={"strengths": (1e-4,), "search": 1e-9})
+            # One whole fit, as the peer's is.
+            spec = spec.model_copy(update={"strengths": (1e-4,)})
+            search._MOVES = 0
         for _ in range(options.rounds):
             vectors = verified(options, view)  # afresh: nothing derived is left from the last round
             layers = list(range(vectors.n_layers))
@@ -119,9 +122,11 @@ def least_work(
 ) -> tuple[float, float]:
     """Bytes that the passes over the training set read, and operations of their products."""
     full = max(spec.passes, spec.min_steps * BATCH / n_examples)
-    # The linear search takes all strengths in one pass.
-    passes = full * (1 + spec.search)
-    cell_passes = full * (1 + spec.search * len(spec.strengths))
+    passes = cell_passes = full
+    if spec.family == "linear":
+        # The search takes all strengths in one pass.
+        passes += full * spec.search
+        cell_passes += full * spec.search * len(spec.strengths)
     layers = [vectors.layer(n) for n in range(vectors.n_layers)]
     read = sum(n_examples * layer[0].nbytes for layer in layers)
     n_features = layers[0].shape[1]

@@ -7,6 +7,7 @@ more than a second.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -16,43 +17,68 @@ class Adam:
     """Adam (Kingma and Ba 2015, algorithm 1), updating parameters in place.
 
     Args:
-        parameters: float32, contiguous, on one device.
+        parameters: float32, contiguous, on one device, each with a first dimension of layers.
+        sizes: of a whole step (α of the paper) at each layer.
     """
 
     _BETAS = (0.9, 0.99)
     _EPSILON = 1e-8
 
-    def __init__(self, parameters: Sequence[Tensor]) -> None:
-        self._parameters = list(parameters)
-        self._means = [torch.zeros_like(p) for p in parameters]
-        self._squares = [torch.zeros_like(p) for p in parameters]
-        self._steps = [torch.zeros((), device=p.device) for p in parameters]
+    def __init__(self, parameters: Sequence[Tensor], sizes: Sequence[float]) -> None:
+        self._shapes = [(p.shape, p.dtype) for p in parameters]
+        # The kernel takes one size for all that it is given.
+        self._runs = [
+            _Run(layers, sizes[layers.start], _at(layers, parameters))
+            for layers in _stretches(sizes)
+        ]
 
-    def step(self, gradients: Sequence[Tensor], size: float) -> None:
-        """One step of a size (α of the paper) against `gradients`.
+    def step(self, gradients: Sequence[Tensor], share: float) -> None:
+        """One step of a share of its size against `gradients`.
 
         Raises:
             ValueError: a gradient is not of its parameters' shape; the kernel would not notice.
         """
-        for of, gradient in zip(self._parameters, gradients, strict=True):
-            if (gradient.shape, gradient.dtype) != (of.shape, of.dtype):
+        for (shape, dtype), gradient in zip(self._shapes, gradients, strict=True):
+            if (gradient.shape, gradient.dtype) != (shape, dtype):
                 raise ValueError(
                     f"a gradient of shape {tuple(gradient.shape)}, {gradient.dtype}, for "
-                    f"parameters of shape {tuple(of.shape)}, {of.dtype}"
+                    f"parameters of shape {tuple(shape)}, {dtype}"
                 )
-        torch._foreach_add_(self._steps, 1)
-        torch._fused_adam_(
-            self._parameters,
-            [gradient.contiguous() for gradient in gradients],
-            self._means,
-            self._squares,
-            [],
-            self._steps,
-            lr=size,
-            beta1=self._BETAS[0],
-            beta2=self._BETAS[1],
-            weight_decay=0.0,
-            eps=self._EPSILON,
-            amsgrad=False,
-            maximize=False,
-        )
+        gradients = [gradient.contiguous() for gradient in gradients]
+        for run in self._runs:
+            torch._foreach_add_(run.steps, 1)
+            torch._fused_adam_(
+                run.parameters,
+                _at(run.layers, gradients),
+                run.means,
+                run.squares,
+                [],
+                run.steps,
+                lr=share * run.size,
+                beta1=self._BETAS[0],
+                beta2=self._BETAS[1],
+                weight_decay=0.0,
+                eps=self._EPSILON,
+                amsgrad=False,
+                maximize=False,
+            )
+
+
+class _Run:
+    """Neighbouring layers with steps of one size, and what the kernel keeps for them."""
+
+    def __init__(self, layers: slice, size: float, parameters: list[Tensor]) -> None:
+        self.layers, self.size, self.parameters = layers, size, parameters
+        self.means = [torch.zeros_like(p) for p in parameters]
+        self.squares = [torch.zeros_like(p) for p in parameters]
+        self.steps = [torch.zeros((), device=p.device) for p in parameters]
+
+
+def _stretches(sizes: Sequence[float]) -> list[slice]:
+    """Where neighbouring sizes are equal."""
+    inner = [i for i in range(1, len(sizes)) if sizes[i] != sizes[i - 1]]
+    return [slice(a, b) for a, b in pairwise([0, *inner, len(sizes)])]
+
+
+def _at(layers: slice, of: Sequence[Tensor]) -> list[Tensor]:
+    return [tensor[layers] for tensor in of]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from probes.features import Chosen, Features, Part
+from probes.features import Chosen, Features, OfLayers, Part
 from probes.heads import Head, Loss, Parameters
 from probes.precision import fast_products
 
@@ -49,6 +49,10 @@ class Batches:
     def of_cells(self, cells: slice) -> Batches:
         """The same examples with the labels and weights of some cells."""
         return replace(self, labels=self.labels[cells], weights=self.weights[cells])
+
+    def of_layers(self, layers: Sequence[int]) -> Batches:
+        """The same examples at some layers, by their place."""
+        return replace(self, features=OfLayers(self.features, layers))
 
     def drawn(self) -> Batches:
         """The same batches without the examples that weigh nothing in any cell."""
@@ -89,12 +93,14 @@ class Fit:
     Attributes:
         parameters: leading dimensions (L, K).
         strength: the one chosen on dev. Shape (L, K).
+        step: Adam's at the start, chosen on dev; 0 where it is not. Shape (L, K).
         stopped: share of the schedule after which dev loss was least; 1 is the end. (L, K).
         dev_loss: mean loss on dev in nats (classification), or half the squared error. (L, K).
     """
 
     parameters: Parameters
     strength: Tensor
+    step: Tensor
     stopped: Tensor
     dev_loss: Tensor
 
@@ -129,17 +135,22 @@ def bootstrap_weights(sentences: Tensor, seed: int) -> Tensor:
     return torch.bincount(drawn, minlength=len(numbers)).float()[place]
 
 
-def best_per_seed(fitted: Fit, n_seeds: int, keep: int) -> Fit:
-    """Of the `keep` strengths of each seed, the one with the least dev loss."""
-    n_layers = len(fitted.dev_loss)
-    best = fitted.dev_loss.view(n_layers, n_seeds, keep).argmin(-1)
-    cell = best + torch.arange(n_seeds, device=best.device) * keep
-    layer = torch.arange(n_layers, device=best.device)[:, None]
-    return Fit(
-        [p[layer, cell] for p in fitted.parameters],
-        fitted.strength[layer, cell],
-        fitted.stopped[layer, cell],
-        fitted.dev_loss[layer, cell],
+def best_of(fitted: Fit) -> Fit:
+    """Of the cells of each layer the one with the least dev loss, (L, K) → (L, 1)."""
+    best = fitted.dev_loss.argmin(1, keepdim=True)
+    layer = torch.arange(len(best), device=best.device)[:, None]
+    return _together([fitted], lambda parts: parts[0][layer, best])
+
+
+def with_better(fitted: Fit, layers: Tensor, other: Fit) -> Fit:
+    """The same fit, with what another one of some layers, (L', 1), has better by dev loss.
+
+    Args:
+        layers: the places in `fitted` of the other's layers. Shape (L',).
+    """
+    better = (other.dev_loss < fitted.dev_loss[layers])[:, 0]
+    return _together(
+        [fitted, other], lambda parts: parts[0].index_copy(0, layers[better], parts[1][better])
     )
 
 
@@ -157,6 +168,7 @@ def _together(fits: Sequence[Fit], join: Callable[[list[Tensor]], Tensor]) -> Fi
     return Fit(
         [join(list(parts)) for parts in zip(*(f.parameters for f in fits), strict=True)],
         join([f.strength for f in fits]),
+        join([f.step for f in fits]),
         join([f.stopped for f in fits]),
         join([f.dev_loss for f in fits]),
     )

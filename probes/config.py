@@ -51,17 +51,17 @@ class ProbeSpec(Frozen):
     hidden: int = 0
     """Units of the hidden layer; 0 for a linear probe."""
     strengths: tuple[float, ...]
-    """L2 strengths of the search, each the same multiple of the one before. By dev loss, the best
-    goes into the full fit of an MLP; a linear fit takes the least point of a parabola there."""
+    """L2 strengths of the search, each the same multiple of the one before. By dev loss, an MLP
+    takes the best; a linear fit takes the least point of a parabola there."""
     refinement: tuple[float, ...]
     """Multiples of each of them that the closed form chooses from; an iterative linear fit takes
     one strength between the best of the search and its neighbours."""
-    search: float
-    """Length of the search, as a share of the full fit. But for the linear probe's, it is all of
-    the fit where `min_steps` makes that longer than `passes`."""
+    search: float = 1.0
+    """Length of a linear probe's search, as a share of the full fit; others search by full fits."""
     step: float
     """Adam's step at the start; it falls to 0 linearly, in codes and mixes quadratically. A linear
-    probe's full fit starts from the best of the search with three quarters of the step."""
+    probe's full fit starts from the best of the search with three quarters of the step; of any
+    other the step is the first that is tried."""
     passes: int
     """Passes over the training set in a full fit."""
     min_steps: int
@@ -88,10 +88,8 @@ PROBES: dict[str, ProbeSpec] = {
         hidden=256,
         strengths=(1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(1.0,),
-        # A shorter search finds strong penalties best, which they are not in the full fit.
-        search=0.5,
-        step=0.0025,
-        passes=4,
+        step=0.005,
+        passes=3,
         min_steps=400,
         checks=12,
     ),

@@ -32,17 +32,18 @@ def localise(
     spec: ProbeSpec,
     n_seeds: int,
     strengths: Sequence[float],
+    steps: Sequence[float],
     scorers: Mapping[str, Scorer],
     in_labels_unit: Callable[[NDArray[Any]], NDArray[Any]],
     at_once: int,
 ) -> tuple[Localisation, NDArray[Any]]:
     """Learn the mixes of layers 0 to k for every k, and measure.
 
-    The strength of a mix is the geometric mean of its layers', weighted as they are mixed.
+    Strength and step of a mix are the geometric means of its layers', weighted as they are mixed.
 
     Args:
         train, dev, test: features of all L + 1 layers; labels and weights of shape (1, N).
-        strengths: chosen for the plain probe of each layer.
+        strengths, steps: chosen for the plain probe of each layer; steps may be 0.
         in_labels_unit: makes of what a probe says what `scorers` score.
         at_once: how many mixes are trained at once, as memory allows.
 
@@ -63,6 +64,7 @@ def localise(
     cells = torch.cat([weights for weights, _ in learnt])
     heads = [torch.cat(parts) for parts in zip(*(heads for _, heads in learnt), strict=True)]
     strength = (cells[:n_layers] @ log_strength).exp()[:, None]
+    step = (cells[:n_layers].cpu().double() @ torch.tensor(steps).double().log()).exp()
     scales = mix_scales(cells[:n_layers], overlap)
     given: dict[str, list[NDArray[Any]]] = {"dev": [], "test": []}
     for group in groups[: -(-n_layers // at_once)]:
@@ -75,6 +77,7 @@ def localise(
             n_outputs,
             spec,
             strength[group],
+            step[group],
             [parameter[:n_layers][group] for parameter in heads],
         )
         for split, features in (("dev", dev_mixed), ("test", test_mixed)):

@@ -144,6 +144,31 @@ class Chosen(Features):
         return slice(first, last + 1), self._index[part] - first
 
 
+class OfLayers(Features):
+    """Some layers of other features.
+
+    Args:
+        layers: which ones, by their place.
+    """
+
+    def __init__(self, whole: Features, layers: Sequence[int]) -> None:
+        self._whole, self.device = whole, whole.device
+        self._layers = torch.tensor(layers, device=whole.device)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        return len(self._layers), *self._whole.shape[1:]
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self._whole.block(part).index_select(0, self._layers)
+
+    def rounded(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self._whole.rounded(part).index_select(0, self._layers)
+
+
 class Streamed(Features):
     """Features made anew from the mapped vectors each time a block is asked for.
 

@@ -31,7 +31,8 @@ from probes.config import ProbeSpec
 from probes.features import Features
 from probes.heads import Head, Parameters
 from probes.precision import fast_products
-from probes.training import family, shuffled_batches
+from probes.trainer import shuffled_batches
+from probes.training import family
 
 _PASSES = 2
 _MIN_STEPS = 600
@@ -133,7 +134,10 @@ def learn_mixes(
     counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
     weights = (counts.to(device) * train.weights)[:, None]
     weights = weights / (weights.sum(-1, keepdim=True) / n_batches)
-    of_probes, of_mixes = Adam(parameters), Adam([logits.detach()])
+    of_probes, of_mixes = (
+        Adam(moved, [size] * len(seeds))
+        for moved, size in ((parameters, spec.step), ([logits.detach()], _STEP))
+    )
     n_steps = max(_PASSES * n_batches, _MIN_STEPS)
     check_at = {math.ceil(n_steps * i / spec.checks) for i in range(1, spec.checks + 1)}
     best = logits.detach().softmax(1)
@@ -146,8 +150,8 @@ def learn_mixes(
         for weight, gradient in zip(parameters[::2], gradients[::2], strict=True):
             gradient.addcmul_(weight, penalty)
         fall = (1 - step / n_steps) ** 2
-        of_probes.step(gradients, spec.step * fall)
-        of_mixes.step([by_logits], _STEP * fall)
+        of_probes.step(gradients, fall)
+        of_mixes.step([by_logits], fall)
         if step in check_at:
             now = logits.detach().softmax(1)
             mixed = Mixed(dev.features, mix_scales(now, overlap))

@@ -271,6 +271,7 @@ def _localise(
         spec,
         len(material.seeds),
         [layer.cells[0].strength for layer in found],
+        [layer.cells[0].step or spec.step for layer in found],
         material.scorers,
         material.in_labels_unit,
         group_size,
@@ -297,6 +298,7 @@ def _score(
                 Cell(
                     seed=seed,
                     strength=float(fitted.strength[i, j]),
+                    step=float(fitted.step[i, j]) or None,
                     stopped=float(fitted.stopped[i, j]),
                     dev_loss=float(fitted.dev_loss[i, j]) * material.unit[1] ** 2,
                     dev=dev[cell],

@@ -117,6 +117,8 @@ class Cell(Frozen):
     seed: int
     strength: float
     """L2 strength, chosen on dev."""
+    step: float | None = None
+    """Adam's at the start, chosen on dev; None for linear probes, which are convex."""
     stopped: float
     """Share of the schedule at which dev loss was least."""
     dev_loss: float

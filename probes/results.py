@@ -165,7 +165,7 @@ def numerics_version(kind: str, family: str) -> int:
     """
     if family == "linear":
         return 7 if kind == "regression" else 6
-    return 8
+    return 9
 
 
 class FitKey(Frozen):

@@ -33,7 +33,8 @@ def ridge(train: Batches, dev: Batches, grid: Tensor, n_seeds: int) -> Fit:
         parameters = path.at(strengths, slice(None))
         dev_loss = mean_loss(head, loss, parameters, dev.of_cells(cells))
         same = strengths.to(dev_loss).expand_as(dev_loss)
-        fits.append(Fit(parameters, same, torch.ones_like(dev_loss), dev_loss))
+        no_steps, to_the_end = torch.zeros_like(dev_loss), torch.ones_like(dev_loss)
+        fits.append(Fit(parameters, same, no_steps, to_the_end, dev_loss))
     return of_seeds(fits)
 
 

@@ -163,7 +163,7 @@ def run(regression, family, n_seeds=3, at_once=9, strength=1.5):
         for split, b in (("dev", dev), ("test", test))
     }
     plain = fit(train, dev, n_classes, spec, [0])
-    strengths = plain.strength[:, 0].tolist()
+    strengths, steps = plain.strength[:, 0].tolist(), plain.step[:, 0].tolist()
     found, predicted = localise(
         train,
         dev,
@@ -172,6 +172,7 @@ def run(regression, family, n_seeds=3, at_once=9, strength=1.5):
         spec,
         n_seeds,
         strengths,
+        steps,
         scorers,
         lambda said: said,
         at_once,

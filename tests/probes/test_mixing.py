@@ -125,7 +125,13 @@ def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
     ]
     strengths = torch.full((3, 1), 1e-3)
     fitted = fit_at(
-        mixed[0], mixed[1], N_CLASSES, PROBES["linear"], strengths, [head[:3] for head in heads]
+        mixed[0],
+        mixed[1],
+        N_CLASSES,
+        PROBES["linear"],
+        strengths,
+        torch.ones(3),
+        [head[:3] for head in heads],
     )
     ours = predict(fitted, mixed[2].features, N_CLASSES, PROBES["linear"])[:, 0]
     for k in range(3):

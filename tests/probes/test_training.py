@@ -1,5 +1,6 @@
 """Batched probes against scikit-learn and closed forms on the same numbers."""
 
+import math
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,9 @@ from probes.heads import MLP, CrossEntropy, Linear, SquaredError
 from probes.memory import group_layers
 from probes.precision import Rounding
 from probes.scratch import Scratch
-from probes.training import _between, _Schedule, _Trainer, fit, fit_given, predict, shuffled_batches
+from probes.search import best_fit, between
+from probes.trainer import Schedule, Trainer, shuffled_batches
+from probes.training import fit, fit_given, predict
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 
@@ -213,14 +216,18 @@ def test_a_linear_control_cell_is_scikit_learns_on_its_labels_and_sample(control
         np.testing.assert_allclose(ours, theirs, atol=0.01)
 
 
-def test_an_mlps_control_cell_is_a_fit_of_its_own(controlled):
+def test_an_mlps_control_cell_is_a_fit_of_its_own(controlled, monkeypatch):
     spec = PROBES["mlp"].model_copy(update={"min_steps": 300, "hidden": 16})
     together = fit(*controlled, N_CLASSES, spec, [0, 1])
+    monkeypatch.setattr("probes.search._MOVES", 0)
     for seed in (0, 1):
         only = [part.of_cells(slice(2 + seed, 3 + seed)) for part in controlled]
         for layer in range(N_LAYERS):
-            strengths = (together.strength[layer, 0].item(),)
-            alone = fit(*only, N_CLASSES, spec.model_copy(update={"strengths": strengths}), [seed])
+            chosen = {
+                "strengths": (together.strength[layer, 0].item(),),
+                "step": together.step[layer, 0].item(),
+            }
+            alone = fit(*only, N_CLASSES, spec.model_copy(update=chosen), [seed])
             torch.testing.assert_close(
                 together.dev_loss[layer, 2 + seed], alone.dev_loss[layer, 0], rtol=1e-3, atol=0
             )
@@ -304,90 +311,128 @@ def test_the_strength_is_where_a_parabola_through_the_three_best_is_least():
     place = torch.log10(grid)
     losses = torch.stack([(place - x) ** 2 for x in (-2.6, -3.4, -9, 5)])
     expected = torch.tensor([10**-2.6, 10**-3.4, 1e-4, 1e-1])
-
-    def search(losses):
-        return Fit([], grid.expand(len(losses), -1), torch.ones_like(losses), losses)
-
-    torch.testing.assert_close(_between(search(losses)), expected, rtol=1e-3, atol=0)
-    assert 1e-4 <= _between(search(torch.ones(1, 4))) <= 1e-1
+    torch.testing.assert_close(between(grid, losses), expected, rtol=1e-3, atol=0)
+    assert 1e-4 <= between(grid, torch.ones(1, 4)) <= 1e-1
 
 
-def test_stronger_penalties_are_tried_while_dev_loss_falls_at_any_layer(monkeypatch):
-    spec = PROBES["mlp"].model_copy(update={"strengths": (1e-1, 1e-5, 1e-4, 1e-3, 1e-2)})
-    data = Batches(Held(torch.zeros(2, 4, 3)), *torch.zeros(3, 1, 4), [0, 4])
-    trainer = _Trainer(data, data, Linear(), CrossEntropy(), spec)
-    best = torch.tensor([1e-4, 1e-3])[:, None]
-    tried = []
+class Valleys:
+    """Stands in for fits: the dev loss of each layer is least at a strength and a step."""
 
-    def run(start, strengths, schedule):
-        tried.extend(strengths[0].tolist())
-        losses = (strengths.log10() - best.log10()) ** 2
-        wide = [p.expand(-1, strengths.shape[1], -1, -1) for p in start]
-        return Fit(wide, strengths, losses, losses)
+    def __init__(self, losses, monkeypatch):
+        self.asked = []
+        n_layers = len(losses)
+        data = Batches(Held(torch.zeros(n_layers, 4, 3)), *torch.zeros(3, 1, 4), [0, 4])
+        # The features of a layer tell which one it is.
+        data.features.values[:] = torch.arange(n_layers)[:, None, None]
+        spec = PROBES["mlp"].model_copy(update={"strengths": (1e-1, 1e-5, 1e-4, 1e-3, 1e-2)})
+        valleys = self
 
-    monkeypatch.setattr(trainer, "run", run)
-    found = trainer.search([torch.zeros(2, 1, 2, 3), torch.zeros(2, 1, 2, 1)])
-    assert tried == pytest.approx([1e-5, 1e-4, 1e-3, 1e-2])
-    assert found.strength.shape == (2, 4) == found.parameters[0].shape[:2]
-    chosen = found.strength.gather(1, found.dev_loss.argmin(1, keepdim=True))
-    torch.testing.assert_close(chosen, best)
+        def run(trainer, start, strengths, steps, schedule, order=0):
+            assert (schedule, order) == (Schedule(checks=12), 7)
+            features = trainer.train.features.block(slice(0, 1))
+            layers = features[:, 0, 0].int().tolist()
+            rows = zip(layers, strengths.tolist(), steps.tolist(), strict=True)
+            found = torch.tensor([[losses[i](s, step) for s in some] for i, some, step in rows])
+            valleys.asked += zip(layers, strengths.tolist(), steps.tolist(), strict=True)
+            # Each parameter is the loss at which it was found.
+            wide = [found[:, :, None, None].expand(-1, -1, *p.shape[2:]).clone() for p in start]
+            size = steps[:, None].expand_as(strengths).float()
+            return Fit(wide, strengths.clone(), size, torch.ones_like(found), found)
 
-
-@pytest.mark.parametrize(
-    ("family", "n_batches", "schedule"),
-    [
-        # 4 passes over 99 batches are fewer than the least number of steps, 400.
-        ("mlp", 99, _Schedule(0.0025, checks=12)),
-        ("mlp", 100, _Schedule(0.0025, share=0.5)),
-        ("linear", 99, _Schedule(0.02, share=0.5)),
-    ],
-)
-def test_a_search_of_mlps_on_few_examples_is_as_long_as_the_fit(
-    monkeypatch, family, n_batches, schedule
-):
-    bounds = list(range(n_batches + 1))
-    data = Batches(Held(torch.zeros(1, n_batches, 3)), *torch.zeros(3, 1, n_batches), bounds)
-    trainer = _Trainer(data, data, Linear(), CrossEntropy(), PROBES[family])
-    asked = []
-
-    def run(start, strengths, schedule):
-        asked.append(schedule)
-        return Fit(start, strengths, strengths, strengths)
-
-    monkeypatch.setattr(trainer, "run", run)
-    trainer.search([torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 1)])
-    assert asked == [schedule]
+        monkeypatch.setattr(Trainer, "run", run)
+        trainer = Trainer(data, data, Linear(), CrossEntropy(), spec)
+        start = [torch.zeros(n_layers, 1, 2, 3), torch.zeros(n_layers, 1, 2, 1)]
+        self.found = best_fit(trainer, start, order=7)
 
 
-def test_a_strength_past_the_first_rise_of_a_layer_is_not_taken(monkeypatch):
-    spec = PROBES["mlp"]
-    data = Batches(Held(torch.zeros(2, 4, 3)), *torch.zeros(3, 1, 4), [0, 4])
-    trainer = _Trainer(data, data, Linear(), CrossEntropy(), spec)
-    # Alone, the first layer would not have been tried with the last two.
-    losses = dict(
-        zip(spec.strengths, ([3.0, 4.0], [3.5, 3.0], [2.0, 2.5], [1.0, 2.0]), strict=True)
-    )
+def valley(strength, step):
+    """Decades from the best strength, and doublings from the best step."""
+    return lambda s, t: abs(math.log10(s / strength)) + abs(math.log2(t / step))
 
-    def run(start, strengths, schedule):
-        found = torch.tensor([losses[s] for s in sorted(losses)]).T
-        column = torch.tensor([sorted(losses).index(round(s, 8)) for s in strengths[0].tolist()])
-        wide = [p.expand(-1, strengths.shape[1], -1, -1) for p in start]
-        return Fit(wide, strengths, strengths, found[:, column])
 
-    monkeypatch.setattr(trainer, "run", run)
-    found = trainer.search([torch.zeros(2, 1, 2, 3), torch.zeros(2, 1, 2, 1)])
-    assert found.dev_loss.argmin(1).tolist() == [0, 3]
+def test_each_layer_finds_its_strength_and_its_step(monkeypatch):
+    best = [(1e-5, 0.005), (1e-3, 0.02), (1e-1, 0.0025), (1e-4, 0.00125), (1e-2, 0.01)]
+    found = Valleys([valley(*at) for at in best], monkeypatch).found
+    strengths, steps = map(torch.tensor, zip(*best, strict=True))
+    torch.testing.assert_close(found.strength[:, 0], strengths)
+    torch.testing.assert_close(found.step[:, 0], steps)
+    torch.testing.assert_close(found.dev_loss, torch.zeros(5, 1), rtol=0, atol=1e-5)
+    # What is kept of a layer belongs to its best fit.
+    for parameter in found.parameters:
+        torch.testing.assert_close(parameter, found.dev_loss[..., None, None].expand_as(parameter))
+
+
+def test_a_layer_is_fitted_again_only_as_long_as_that_makes_it_better(monkeypatch):
+    asked = Valleys([valley(1e-5, 0.005), valley(1e-3, 0.04)], monkeypatch).asked
+    rounded = [(i, [float(f"{s:.0e}") for s in some], round(t, 6)) for i, some, t in asked]
+    assert rounded == [
+        (0, [1e-5, 1e-4], 0.005),
+        (1, [1e-5, 1e-4], 0.005),
+        (1, [1e-3], 0.005),
+        (1, [1e-2], 0.005),
+        # Two doublings at most.
+        (0, [1e-5], 0.01),
+        (1, [1e-3], 0.01),
+        (1, [1e-3], 0.02),
+        (0, [1e-5], 0.0025),
+    ]
+
+
+def test_what_lies_past_a_rise_is_not_tried_nor_taken(monkeypatch):
+    hidden = {1e-5: 2.0, 1e-4: 3.0, 1e-3: 0.5, 1e-2: 0.1, 1e-1: 0.0}
+
+    def past_a_hill(s, t):
+        return hidden[float(f"{s:.0e}")] + abs(t / 0.005 - 1)
+
+    # Beside a layer that goes all the way.
+    found = Valleys([past_a_hill, valley(1e-1, 0.005)], monkeypatch).found
+    torch.testing.assert_close(found.strength[:, 0], torch.tensor([1e-5, 1e-1]))
+
+
+def test_a_fit_that_comes_to_nothing_is_not_taken(monkeypatch):
+    def beyond(s, t):
+        return math.nan if t > 0.005 else abs(math.log10(s / 1e-4))
+
+    found = Valleys([beyond], monkeypatch).found
+    torch.testing.assert_close(found.step, torch.full((1, 1), 0.005))
+    assert found.dev_loss.item() == pytest.approx(0, abs=1e-5)
+
+
+def test_the_search_of_an_mlp_is_its_fit_and_no_other_layer_has_a_say(data):
+    """Seed 0's cell is one whole fit at what was chosen, and the best of those beside it."""
+    train, dev = data
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 60})
+    found = fit(train, dev, N_CLASSES, spec, [0])
+    head, loss = MLP(8), CrossEntropy()
+    start = head.initial(N_LAYERS, [0], N_FEATURES, N_CLASSES)
+    trainer = Trainer(train, dev, head, loss, spec)
+    schedule = Schedule(checks=12)
+    for layer in range(N_LAYERS):
+        strength, step = found.strength[[layer]], found.step[layer, 0].item()
+        for factor in (1, 2, 0.5):
+            if not 0.001 < step * factor < 0.03:
+                continue
+            alone = trainer.of_layers([layer])
+            here = [p[[layer]] for p in start]
+            again = alone.run(here, strength, alone.steps(step * factor), schedule)
+            if factor == 1:
+                assert again.dev_loss.item() == pytest.approx(found.dev_loss[layer, 0].item(), 1e-4)
+                torch.testing.assert_close(
+                    again.parameters[0][0], found.parameters[0][layer], rtol=1e-3, atol=1e-4
+                )
+            else:
+                assert again.dev_loss.item() >= found.dev_loss[layer, 0].item() - 1e-5
 
 
 def test_steps_are_those_of_torch_s_adam():
     start = [torch.randn(2, 3, 4), torch.randn(2, 3)]
     ours = [p.clone() for p in start]
     theirs = [p.clone().requires_grad_() for p in start]
-    adam = Adam(ours)
+    adam = Adam(ours, [0.1, 0.1])
     reference = torch.optim.Adam(theirs, betas=(0.9, 0.99))
     for step in range(1, 6):
         gradients = [torch.randn_like(p) for p in start]
-        adam.step(gradients, 0.1 / step)
+        adam.step(gradients, 1 / step)
         for parameter, gradient in zip(theirs, gradients, strict=True):
             parameter.grad = gradient
         reference.param_groups[0]["lr"] = 0.1 / step
@@ -395,6 +440,29 @@ def test_steps_are_those_of_torch_s_adam():
     for a, b, before in zip(ours, theirs, start, strict=True):
         torch.testing.assert_close(a, b.detach())
         assert (a - before).abs().min() > 1e-4
+
+
+def test_every_layer_has_steps_of_its_own_size():
+    sizes = [0.1, 0.1, 0.02, 0.1]
+    start = [torch.randn(4, 3, 5), torch.randn(4, 3)]
+    ours = [p.clone() for p in start]
+    adam = Adam(ours, sizes)
+    theirs = [[p[i].clone().requires_grad_() for p in start] for i in range(4)]
+    references = [
+        torch.optim.Adam(of, lr=size, betas=(0.9, 0.99))
+        for of, size in zip(theirs, sizes, strict=True)
+    ]
+    for share in (1.0, 0.5, 0.25):
+        gradients = [torch.randn_like(p) for p in start]
+        adam.step(gradients, share)
+        for i, reference in enumerate(references):
+            reference.param_groups[0]["lr"] = sizes[i] * share
+            for parameter, gradient in zip(theirs[i], gradients, strict=True):
+                parameter.grad = gradient[i]
+            reference.step()
+    for i in range(4):
+        for a, b in zip(ours, theirs[i], strict=True):
+            torch.testing.assert_close(a[i], b.detach())
 
 
 def test_more_memory_never_means_fewer_layers_at_once():
@@ -486,7 +554,7 @@ def test_what_a_sample_lacks_is_not_read_and_makes_no_difference(data, monkeypat
     asked = []
     monkeypatch.setattr(Batches, "drawn", lambda self: asked.append(self.weights) or self)
     whole = fit(train, dev, N_CLASSES, spec, [0, 3])
-    assert torch.equal(torch.cat(asked), torch.stack([torch.ones_like(counts), counts]))
+    assert torch.equal(torch.cat(asked), counts[None])
     for one, two in zip(lean.parameters, whole.parameters, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)
 
@@ -501,11 +569,10 @@ def test_a_batch_of_which_a_sample_has_nothing_changes_nothing():
     spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
     head, loss = MLP(8), CrossEntropy()
     start = head.initial(N_LAYERS, [0], N_FEATURES, N_CLASSES)
+    trainer = Trainer(train, dev, head, loss, spec)
     lean, whole = (
-        _Trainer(batches, dev, head, loss, spec).run(
-            start, torch.full((N_LAYERS, 1), 1e-3), _Schedule(spec.step)
-        )
-        for batches in (train.drawn(), train)
+        trainer.run(start, torch.full((N_LAYERS, 1), 1e-3), trainer.steps(spec.step), Schedule())
+        for trainer in (trainer.drawn(), trainer)
     )
     for one, two in zip(lean.parameters, whole.parameters, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)
@@ -522,14 +589,14 @@ def twice(batches):
 )
 def test_a_gradient_of_another_shape_or_kind_is_refused(gradient):
     with pytest.raises(ValueError, match="for parameters of shape"):
-        Adam([torch.zeros(2, 3)]).step([gradient], 0.1)
+        Adam([torch.zeros(2, 3)], [0.1] * 2).step([gradient], 1)
 
 
 def test_gradients_may_be_laid_out_in_any_way():
     gradient = torch.arange(6.0).view(3, 2)
     one, other = torch.zeros(2, 3), torch.zeros(2, 3)
-    Adam([one]).step([gradient.T], 0.1)
-    Adam([other]).step([gradient.T.contiguous()], 0.1)
+    Adam([one], [0.1] * len(one)).step([gradient.T], 1)
+    Adam([other], [0.1] * len(other)).step([gradient.T.contiguous()], 1)
     assert torch.equal(one, other)
     assert one[0, 0] == 0 > one[0, 1]
 

@@ -1,0 +1,126 @@
+"""Hyperparameters chosen on dev: strengths of a convex probe, strengths and steps of any other.
+
+No layer's choice depends on which others are fitted beside it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from probes.cells import Fit, best_of, with_better
+from probes.config import ProbeSpec
+from probes.heads import Parameters
+from probes.trainer import Schedule, Trainer
+
+_MOVES = 2
+"""How often the step is doubled at most, and how often halved."""
+
+
+def likely_strengths(trainer: Trainer, start: Parameters) -> tuple[Fit, Tensor]:
+    """Short fits of a convex probe, one for each strength.
+
+    Args:
+        start: of one cell. Leading dimensions (L, 1).
+
+    Returns:
+        the best of them, leading dimensions (L, 1), and the strength at which a parabola through
+        it and its neighbours is least, shape (L,).
+    """
+    spec = trainer.spec
+    grid = torch.tensor(sorted(spec.strengths), device=trainer.train.features.device)
+    strengths = grid.expand(len(start[0]), -1)
+    found = trainer.run(start, strengths, trainer.steps(spec.step), Schedule(share=spec.search))
+    return best_of(found), between(grid, found.dev_loss)
+
+
+def between(grid: Tensor, losses: Tensor) -> Tensor:
+    """The strength at which a parabola through the least loss and its neighbours is least.
+
+    Args:
+        grid: three or more strengths, each the same multiple of the one before. Shape (K,).
+        losses: shape (L, K).
+
+    Returns:
+        within the range of the three points; shape (L,).
+    """
+    middle = losses.argmin(1, keepdim=True).clamp(1, len(grid) - 2)
+    low, mid, high = (losses.gather(1, middle + i) for i in (-1, 0, 1))
+    bend = low - 2 * mid + high
+    vertex = 0.5 * (low - high) / bend.clamp_min(1e-12)
+    # Without a bend upwards, the better end.
+    end = torch.where(low < high, -1.0, 1.0)
+    offset = torch.where(bend > 0, vertex, end).clamp(-1, 1)
+    ratio = grid[1] / grid[0]
+    return (grid[middle] * ratio**offset).squeeze(1)
+
+
+def best_fit(trainer: Trainer, start: Parameters, order: int) -> Fit:
+    """The best of whole fits of one cell, which differ in strength and step.
+
+    Strengths are tried from the weakest up for as long as dev loss falls, then steps twice as
+    large, then steps half as large where those did not help. Dev loss has one valley along
+    strengths and along steps, up to chance.
+
+    Args:
+        start: of one cell. Leading dimensions (L, 1).
+        order: seed of the order of batches.
+
+    Returns:
+        leading dimensions (L, 1).
+    """
+    walk = _Walk(trainer, start, order)
+    for strength in walk.strengths[2:]:
+        walk.go_on(strength=strength)
+    for factor in (2.0, 0.5):
+        walk.turn()
+        for _ in range(_MOVES):
+            walk.go_on(factor=factor)
+    return walk.best
+
+
+class _Walk:
+    """Whole fits, of which each layer keeps its best.
+
+    Args: see `best_fit`.
+
+    Attributes:
+        strengths: in ascending order; the first two are tried at once, which is faster.
+        best: of each layer. Leading dimensions (L, 1).
+    """
+
+    def __init__(self, trainer: Trainer, start: Parameters, order: int) -> None:
+        self._trainer, self._start, self._order = trainer, start, order
+        spec, device = trainer.spec, trainer.train.features.device
+        self.strengths = torch.tensor(sorted(spec.strengths), device=device)
+        first = self.strengths[:2]
+        strengths = first.expand(len(start[0]), -1)
+        found = trainer.run(start, strengths, trainer.steps(spec.step), whole(spec), order)
+        self.best = best_of(found)
+        self._moving = (self.best.strength[:, 0] == first[-1]).nonzero().flatten()
+
+    def turn(self) -> None:
+        """Let those layers go on whose step is still the first one."""
+        first = self._trainer.steps(self._trainer.spec.step).to(self.best.step)
+        self._moving = (self.best.step[:, 0] == first).nonzero().flatten()
+
+    def go_on(self, *, strength: Tensor | None = None, factor: float = 1.0) -> None:
+        """Fit the layers that the last move made better at another strength or step."""
+        if not len(self._moving):
+            return
+        old, spec = self.best, self._trainer.spec
+        strengths = old.strength[self._moving]
+        if strength is not None:
+            strengths = strength.expand_as(strengths)
+        steps = factor * old.step[self._moving, 0].cpu().double()
+        start = [p[self._moving.to(p.device)] for p in self._start]
+        trainer = self._trainer.of_layers(self._moving.tolist())
+        found = trainer.run(start, strengths, steps, whole(spec), self._order)
+        self.best = with_better(old, self._moving, found)
+        fell = (self.best.dev_loss < old.dev_loss)[:, 0]
+        self._moving = fell.nonzero().flatten()
+
+
+def whole(spec: ProbeSpec) -> Schedule:
+    """For a fit that is not convex: the best parameters along the way are kept."""
+    return Schedule(checks=spec.checks)
