@@ -22,6 +22,7 @@ from probes.scoring import Scorer
 from probes.scratch import Scratch
 from probes.store import Vectors
 from probes.views import View
+from probes.workers import each
 
 Array = NDArray[Any]
 
@@ -100,7 +101,7 @@ class Material:
         mapped = [self._vectors.layer(layer) for layer in layers]
         tensors = [mapped_tensor(array) for array in mapped]
         resolution = float(np.finfo(mapped[0].dtype).eps) / 2
-        scales = [standard_scale(layer, self._rows["train"], resolution) for layer in tensors]
+        scales = each(lambda layer: standard_scale(layer, self._rows["train"], resolution), tensors)
         mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
         found: dict[str, Features] = {
             split: Streamed(tensors, spans, mean, scale, self.device)

@@ -8,6 +8,7 @@ grow by it.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from functools import cached_property
@@ -22,6 +23,7 @@ from probes.cells import blocks
 from probes.features import Features, mapped_tensor
 from probes.memory import free_memory
 from probes.precision import rounding
+from probes.workers import each
 
 _DISK, _MEMORY = 0.25, 0.5
 """Of the free disk, and of the free memory that is to hold it, the share that a file may take."""
@@ -87,12 +89,21 @@ class Scratch(Features):
         n_layers, n_examples, n_features = self.shape
         # numpy has no bf16: bytes are moved as integers.
         number = torch.int16 if dtype.itemsize == 2 else torch.int32
-        for part in blocks(n_examples):
+
+        def write(part: slice) -> None:
             values = self._whole.rounded(part).to(dtype).contiguous().view(number).numpy()
             for layer, rows in enumerate(values):
-                file.seek((layer * n_examples + part.start) * n_features * dtype.itemsize)
-                file.write(rows)
-        file.flush()
+                first_row = layer * n_examples + part.start
+                _write_at(file.fileno(), memoryview(rows).cast("B"), first_row * rows[0].nbytes)
+
+        each(write, blocks(n_examples))
         shape = (n_layers, n_examples, n_features)
-        mapped = np.memmap(file, dtype=values.dtype, mode="c", shape=shape)
+        mapped = np.memmap(file, dtype=f"i{dtype.itemsize}", mode="c", shape=shape)
         return mapped_tensor(mapped).view(dtype)
+
+
+def _write_at(file: int, data: memoryview, offset: int) -> None:
+    """Write all of `data`, however little the system takes at once."""
+    while data:
+        written = os.pwrite(file, data, offset)
+        data, offset = data[written:], offset + written

@@ -1,0 +1,32 @@
+"""Work on many blocks, each by one thread from beginning to end.
+
+Torch splits each operation among its threads instead, so that one reads what another wrote. Where
+the cores of a virtual machine share no cache, that costs more than the operation itself
+(docs/performance.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+def each(function: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
+    """What `function` makes of each item, in their order, by as many threads as torch has.
+
+    Raises:
+        Exception: the first that a call raises; what was not begun by then is left out.
+    """
+    n_threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(n_threads, "worker", torch.set_num_threads, (1,)) as pool:
+            return list(pool.map(function, items))
+    finally:
+        # It holds for the thread that calls it, but for MKL, where it holds for all.
+        torch.set_num_threads(n_threads)
