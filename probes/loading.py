@@ -250,6 +250,8 @@ def pick_device(device: str) -> torch.device:
     except (RuntimeError, AssertionError, ImportError) as error:
         first = str(error).strip().split("\n")[0]
         raise UserError(f"--device {device}: {first}") from error
+    if picked.type == "cpu" and picked.index:
+        raise UserError(f"--device {device}: there is one CPU; say how much of it with --threads.")
     return picked
 
 

