@@ -52,7 +52,7 @@ def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: li
 
 
 def _convex(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: list[int]) -> Fit:
-    """Every cell's fit goes on from the best of the search."""
+    """Every real cell's fit goes on from the best of the search."""
     trainer = _trainer(train, dev, n_outputs, spec)
     n_layers, _, n_features = train.features.shape
     start = trainer.head.initial(n_layers, seeds[:1], n_features, n_outputs)

@@ -13,19 +13,23 @@ from typing import TypeVar
 
 import torch
 
+_MOST = 4
+"""Threads at once: each holds blocks of its own, and more than a few wait for memory."""
+
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
 def each(function: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
-    """What `function` makes of each item, in their order, by as many threads as torch has.
+    """What `function` makes of each item, in their order, by torch's number of threads or four.
 
     Raises:
         Exception: the first that a call raises; what was not begun by then is left out.
     """
     n_threads = torch.get_num_threads()
     try:
-        with ThreadPoolExecutor(n_threads, "worker", torch.set_num_threads, (1,)) as pool:
+        n_workers = min(n_threads, _MOST)
+        with ThreadPoolExecutor(n_workers, "worker", torch.set_num_threads, (1,)) as pool:
             return list(pool.map(function, items))
     finally:
         # It holds for the thread that calls it, but for MKL, where it holds for all.
