@@ -353,6 +353,9 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run, family, monkeyp
         twins=0,
     )
     assert plain.score(plain.best_layer) > 0.3
+    # A thousandth is not a binary fraction, and an MLP's mix of two near equal layers moves by
+    # some hundredths with the last bit of its labels.
+    apart = {"linear": 0.02, "mlp": 0.1}[family]
     for other, scale in ((small, 0.004), (shifted, 32)):
         for ours, theirs in zip(other.layers, plain.layers, strict=True):
             for one, of_plain in zip(ours.cells, theirs.cells, strict=True):
@@ -361,7 +364,7 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run, family, monkeyp
                     assert one.test[name] == pytest.approx(expected, rel=0.02, abs=0.005 * unit)
                 assert one.dev_loss == pytest.approx(scale**2 * of_plain.dev_loss, rel=0.02)
         for ours, theirs in zip(other.localisation.mixes, plain.localisation.mixes, strict=True):
-            assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
+            assert ours.weights == pytest.approx(theirs.weights, abs=apart)
             expected = theirs.test["corpus_spearman"]
             assert ours.test["corpus_spearman"] == pytest.approx(expected, abs=0.02)
 
