@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from probes.features import Chosen, Features, OfLayers, Part
+from probes.features import Chosen, Features, Part
 from probes.heads import Head, Loss, Parameters
 from probes.precision import fast_products
 
@@ -52,7 +52,7 @@ class Batches:
 
     def of_layers(self, layers: Sequence[int]) -> Batches:
         """The same examples at some layers, by their place."""
-        return replace(self, features=OfLayers(self.features, layers))
+        return replace(self, features=self.features.of_layers(layers))
 
     def drawn(self) -> Batches:
         """The same batches without the examples that weigh nothing in any cell."""

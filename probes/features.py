@@ -9,12 +9,14 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from probes.alignment import Ints
 from probes.precision import rounding
@@ -54,6 +56,10 @@ class Features(ABC):
             rows: which ones of `part`. Shape (m,).
         """
         return self.rounded(part).index_select(1, rows)
+
+    def of_layers(self, layers: Sequence[int]) -> Features:
+        """Some layers alone, by their place."""
+        return OfLayers(self, layers)
 
 
 class Held(Features):
@@ -105,6 +111,10 @@ class Part(Features):
         """See `Features`."""
         return self._whole.rounded(self._of_whole(part))
 
+    def of_layers(self, layers: Sequence[int]) -> Features:
+        """See `Features`."""
+        return Part(self._whole.of_layers(layers), slice(self._start, self._stop))
+
     def _of_whole(self, part: slice) -> slice:
         start, stop, _ = part.indices(self._stop - self._start)
         return slice(self._start + start, self._start + stop)
@@ -137,6 +147,10 @@ class Chosen(Features):
         """See `Features`."""
         return self._whole.rounded_rows(*self._of_whole(part))
 
+    def of_layers(self, layers: Sequence[int]) -> Features:
+        """See `Features`."""
+        return Chosen(self._whole.of_layers(layers), self._index)
+
     def _of_whole(self, part: slice) -> tuple[slice, Tensor]:
         """Where the examples of `part` lie in the whole, and which ones there they are."""
         places = self._places[part]
@@ -145,7 +159,7 @@ class Chosen(Features):
 
 
 class OfLayers(Features):
-    """Some layers of other features.
+    """Some layers of other features whose blocks are views, so that no other layer is read.
 
     Args:
         layers: which ones, by their place.
@@ -163,10 +177,6 @@ class OfLayers(Features):
     def block(self, part: slice) -> Tensor:
         """See `Features`."""
         return self._whole.block(part).index_select(0, self._layers)
-
-    def rounded(self, part: slice) -> Tensor:
-        """See `Features`."""
-        return self._whole.rounded(part).index_select(0, self._layers)
 
 
 class Streamed(Features):
@@ -202,6 +212,12 @@ class Streamed(Features):
         """See `Features`."""
         read, multiplied = rounding(self.device)
         return self._made(part, read).to(multiplied)
+
+    def of_layers(self, layers: Sequence[int]) -> Features:
+        """See `Features`."""
+        places = list(layers)
+        some = [self._layers[i] for i in places]
+        return Streamed(some, self._spans, self._mean[places], self._scale[places], self.device)
 
     def _made(self, part: slice, dtype: torch.dtype) -> Tensor:
         n_layers, n_examples, n_features = self.shape
@@ -249,11 +265,19 @@ class SpanRows:
 
     def means(self, vectors: Tensor) -> Tensor:
         """The mean of each span of `vectors` (rows, hidden size). Shape (n, hidden size)."""
-        values = vectors.index_select(0, self.rows)
         if self.offsets is None:
-            return values
-        each = torch.arange(len(values))
-        return torch.nn.functional.embedding_bag(each, values.float(), self.offsets, mode="mean")
+            return vectors.index_select(0, self.rows)
+        # However long spans are, about as many rows lie in memory at once as of single words.
+        n_at_once = max(1, _CACHED_ROWS * len(self.offsets) // len(self.rows))
+        bounds = [*self.offsets[::n_at_once].tolist(), len(self.rows)]
+        found = []
+        for (first, last), offsets in zip(
+            pairwise(bounds), self.offsets.split(n_at_once), strict=True
+        ):
+            values = vectors.index_select(0, self.rows[first:last]).float()
+            each = torch.arange(last - first)
+            found.append(embedding_bag(each, values, offsets - first, mode="mean"))
+        return torch.cat(found)
 
 
 def gather(vectors: Tensor, spans: Sequence[SpanRows], out: Tensor) -> None:

@@ -63,6 +63,10 @@ class Mixed(Features):
         """See `Features`; the layers are mixes here."""
         return mix(self._layers.block(part), self._scales)
 
+    def of_layers(self, layers: Sequence[int]) -> Features:
+        """See `Features`; the layers are mixes here."""
+        return Mixed(self._layers, self._scales[list(layers)])
+
 
 def mix(x: Tensor, scales: Tensor) -> Tensor:
     """Weighted sums of layers: (J, n, H) and (C, J) → (C, n, H)."""

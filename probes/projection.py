@@ -6,7 +6,7 @@ A wider vector gives a linear probe more parameters. Projected to the same width
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -43,6 +43,12 @@ class Projected(Features):
         vectors = self._whole.block(part).unflatten(2, (self._spans, -1))
         values: Tensor = (vectors @ self._matrix).flatten(2)
         return values if self._scale is None else values * self._scale[:, None]
+
+    def of_layers(self, layers: Sequence[int]) -> Features:
+        """See `Features`."""
+        places = list(layers)
+        scale = None if self._scale is None else self._scale[places]
+        return Projected(self._whole.of_layers(places), self._matrix, self._spans, scale)
 
 
 def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[str, Features]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import IO
@@ -53,7 +54,7 @@ class Scratch(Features):
 
     def rounded(self, part: slice) -> Tensor:
         """See `Features`."""
-        if (values := self._written) is None:
+        if (values := self.written) is None:
             return self._whole.rounded(part)
         if values.dtype == torch.float32:
             return values[:, part]  # Its products take rows of a map as fast as copies.
@@ -62,7 +63,7 @@ class Scratch(Features):
 
     def rounded_rows(self, part: slice, rows: Tensor) -> Tensor:
         """See `Features`."""
-        if (values := self._written) is None:
+        if (values := self.written) is None:
             return self._whole.rounded_rows(part, rows)
         n_layers, n_examples, n_features = values.shape
         first, _, _ = part.indices(n_examples)
@@ -71,8 +72,12 @@ class Scratch(Features):
         found = values.flatten(0, 1).index_select(0, (layers + first + rows).flatten())
         return found.view(n_layers, -1, n_features).to(rounding(self.device).multiplied)
 
+    def of_layers(self, layers: Sequence[int]) -> Features:
+        """See `Features`."""
+        return _OfLayers(self, self._whole.of_layers(layers), layers)
+
     @cached_property
-    def _written(self) -> Tensor | None:
+    def written(self) -> Tensor | None:
         """The rounded blocks, mapped. Shape (L, N, H)."""
         dtype = rounding(self.device).read
         n_layers, n_examples, n_features = self.shape
@@ -100,6 +105,34 @@ class Scratch(Features):
         shape = (n_layers, n_examples, n_features)
         mapped = np.memmap(file, dtype=f"i{dtype.itemsize}", mode="c", shape=shape)
         return mapped_tensor(mapped).view(dtype)
+
+
+class _OfLayers(Features):
+    """Some layers of a scratch file.
+
+    Args:
+        made: the same layers of what the file is written from.
+        layers: which ones, by their place.
+    """
+
+    def __init__(self, scratch: Scratch, made: Features, layers: Sequence[int]) -> None:
+        self._scratch, self._made, self._layers = scratch, made, torch.tensor(layers)
+        self.device = scratch.device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        return self._made.shape
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self._made.block(part)
+
+    def rounded(self, part: slice) -> Tensor:
+        """See `Features`."""
+        if (values := self._scratch.written) is None:
+            return self._made.rounded(part)
+        return values[:, part].index_select(0, self._layers).to(rounding(self.device).multiplied)
 
 
 def _write_at(file: int, data: memoryview, offset: int) -> None:

@@ -4,16 +4,20 @@ import numpy as np
 import pytest
 import torch
 from sklearn.preprocessing import StandardScaler
+from torch.nn.functional import embedding_bag
 
 from probes.features import (
     Chosen,
     Held,
+    Part,
     SpanRows,
     Streamed,
     gather,
     mapped_tensor,
     standard_scale,
 )
+from probes.mixing import Mixed
+from probes.projection import projected
 
 
 def gathered(vectors, spans):
@@ -69,6 +73,74 @@ def test_chosen_examples_are_those_of_the_whole():
     for part in (slice(0, 2), slice(2, 7), slice(None)):
         assert torch.equal(chosen.block(part), whole.values[:, index[part]])
         assert torch.equal(chosen.rounded(part), whole.rounded(slice(None))[:, index[part]])
+
+
+HELD = Held(torch.randn(3, 30, 4, generator=torch.Generator().manual_seed(0)))
+
+
+class Unread(torch.Tensor):
+    """A layer that nobody may read."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        raise AssertionError("read")
+
+
+def streamed(*layers):
+    scale = torch.tensor([[1.0], [2.0], [3.0]]).expand(3, 4)
+    return Streamed(layers, words(0, 30), scale + 1, scale, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        HELD,
+        Part(HELD, slice(5, 25)),
+        Chosen(HELD, torch.arange(0, 30, 2)),
+        streamed(*HELD.values),
+        Mixed(HELD, torch.rand(3, 3)),
+        *projected({"train": HELD, "dev": HELD}, 2, spans=2).values(),
+    ],
+    ids=lambda whole: type(whole).__name__,
+)
+def test_some_layers_are_those_of_the_whole(whole):
+    some = whole.of_layers([2, 0])
+    assert some.shape == (2, *whole.shape[1:])
+    for part in (slice(2, 9), slice(None)):
+        torch.testing.assert_close(some.block(part), whole.block(part)[[2, 0]])
+        torch.testing.assert_close(some.rounded(part), whole.rounded(part)[[2, 0]])
+    rows = torch.tensor([1, 4])
+    expected = whole.rounded_rows(slice(2, 9), rows)[[2, 0]]
+    torch.testing.assert_close(some.rounded_rows(slice(2, 9), rows), expected)
+
+
+@pytest.mark.parametrize("of", [lambda x: x, lambda x: Part(x, slice(3, 20))])
+def test_no_other_layer_is_read(of):
+    first, *others = HELD.values
+    whole = of(streamed(first, *(x.as_subclass(Unread) for x in others)))
+    assert torch.equal(
+        whole.of_layers([0]).block(slice(4)), of(streamed(*HELD.values)).block(slice(4))[:1]
+    )
+    with pytest.raises(AssertionError, match="read"):
+        whole.of_layers([0, 1]).block(slice(4))
+
+
+def test_long_spans_are_averaged_few_at_once(monkeypatch):
+    vectors = torch.randn(4000, 6, generator=torch.Generator().manual_seed(0)).half()
+    ends = torch.randint(1, 60, (100,), generator=torch.Generator().manual_seed(1)).cumsum(0)
+    spans = SpanRows.of(np.stack([np.r_[0, ends[:-1]], ends], axis=1))
+    expected = spans.means(vectors)
+    sizes = []
+
+    def average(rows, values, offsets, mode):
+        sizes.append(len(values))
+        return embedding_bag(rows, values, offsets, mode=mode)
+
+    monkeypatch.setattr("probes.features.embedding_bag", average)
+    monkeypatch.setattr("probes.features._CACHED_ROWS", 200)
+    assert torch.equal(spans.means(vectors), expected)
+    assert sum(sizes) == ends[-1]
+    assert max(sizes) < 400
 
 
 def test_standardised_features_are_scikit_learns(monkeypatch):

@@ -38,6 +38,11 @@ def require_the_same(scratch, whole, types):
         some = scratch.rounded_rows(part, rows)
         assert some.dtype == types.multiplied
         assert torch.equal(some, rounded(exact[:, rows], types))
+    layers = scratch.of_layers([2, 0])
+    assert torch.equal(layers.block(slice(9)), whole.values[[2, 0], :9])
+    found = layers.rounded(slice(1000, 1100))
+    assert found.dtype == types.multiplied
+    assert torch.equal(found, rounded(whole.values[[2, 0], 1000:1100], types))
     inner = Part(scratch, slice(50, 90)).rounded(slice(3, 9))
     assert torch.equal(inner, rounded(whole.values[:, 53:59], types))
 
@@ -45,15 +50,17 @@ def require_the_same(scratch, whole, types):
 def test_what_was_written_is_the_features_rounded(whole, types, tmp_path):
     scratch = Scratch(whole, tmp_path)
     require_the_same(scratch, whole, types)
-    assert scratch._written is not None
+    assert scratch.written is not None
     assert not list(tmp_path.iterdir())  # the file has no name
 
 
 def test_features_are_made_once(whole, tmp_path, monkeypatch):
     scratch = Scratch(whole, tmp_path)
     expected = scratch.rounded(slice(0, 5))
+    layers = scratch.of_layers([1])
     monkeypatch.setattr(whole, "values", None)
     assert torch.equal(scratch.rounded(slice(0, 5)), expected)
+    assert torch.equal(layers.rounded(slice(0, 5)), expected[[1]])
 
 
 @pytest.mark.parametrize("reason", ["no room on disk", "no memory", "not writable"])
@@ -70,7 +77,7 @@ def test_without_a_file_the_blocks_are_the_same(whole, types, tmp_path, monkeypa
         monkeypatch.setattr("probes.scratch.tempfile.TemporaryFile", refuse)
     scratch = Scratch(whole, tmp_path)
     require_the_same(scratch, whole, types)
-    assert scratch._written is None
+    assert scratch.written is None
 
 
 def test_writing_to_what_is_read_does_not_end_the_process(whole, types, tmp_path):
