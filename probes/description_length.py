@@ -69,6 +69,11 @@ class OnlineCode:
         return list(zip((bits - half).tolist(), (bits + half).tolist(), strict=True))
 
 
+def logit_variances(spec: ProbeSpec) -> tuple[float, ...]:
+    """Those of the priors under which each prefix is fitted, all at once."""
+    return LOGIT_VARIANCES.get(spec.family, LOGIT_VARIANCES["mlp"])
+
+
 def block_ends(sentences: Tensor) -> tuple[int, ...]:
     """Cut examples into blocks that never split a sentence.
 
@@ -131,9 +136,7 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     """
     ends = block_ends(train.sentences)
     n_layers, _, n_features = train.features.shape
-    variances = torch.tensor(
-        LOGIT_VARIANCES.get(spec.family, LOGIT_VARIANCES["mlp"]), device=train.features.device
-    )
+    variances = torch.tensor(logit_variances(spec), device=train.features.device)
     n_priors = len(variances)
     sent = replace(
         train,

@@ -14,6 +14,7 @@ from data.sentence import SPLITS
 from probes.cells import Batches, batch_bounds
 from probes.config import ProbeSpec
 from probes.controls import control_labels, has_types
+from probes.description_length import logit_variances
 from probes.examples import Examples
 from probes.features import Features, Streamed, held, mapped_tensor, standard_scale
 from probes.memory import group_layers
@@ -42,6 +43,7 @@ class Material:
             in: how fast Adam learns a number depends on its size.
         sets: for multi-label the labels of each set, see `probes.cells.Batches`.
         width: H, features of an example.
+        width_read: of the blocks that are read for them, those before a projection among them.
         n_layers: of the model, the embedding layer included.
     """
 
@@ -69,15 +71,23 @@ class Material:
         self._order = _training_order(examples)
         self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
         self._rows["train"] = [span[self._order] for span in self._rows["train"]]
-        hidden = vectors.manifest["model"]["hidden_size"]
-        self.width = (project or hidden) * len(self._rows["train"])
+        hidden, spans = vectors.manifest["model"]["hidden_size"], len(self._rows["train"])
+        self.width = (project or hidden) * spans
+        # Blocks are projected after they were read, and both lie in memory.
+        self.width_read = (project or 0) * spans + hidden * spans
 
     def group_layers(self, memory: int, spec: ProbeSpec) -> tuple[int, bool]:
         """See `probes.memory.group_layers`."""
         n_examples = sum(len(spans[0]) for spans in self._rows.values())
-        n_cells = len(self.labels["train"])
         return group_layers(
-            memory, self.device, spec, self.width, n_examples, self.n_outputs, n_cells
+            memory,
+            self.device,
+            spec,
+            self.width,
+            n_examples,
+            self.n_outputs,
+            max(len(self.labels["train"]), len(logit_variances(spec))),
+            self.width_read,
         )
 
     def features(self, layers: Sequence[int], hold: bool = False) -> dict[str, Features]:

@@ -13,6 +13,7 @@ import torch
 from common.errors import UserError, out_of_memory
 from probes.cells import BATCH, EVALUATION
 from probes.config import ProbeSpec
+from probes.workers import n_workers
 
 _SHARE = 0.25
 """Of what is free, if no budget is given."""
@@ -20,8 +21,16 @@ _SHARE = 0.25
 _METAL = 1 << 32
 """Bytes that no tensor may reach for Metal's kernels."""
 
-_READ = 2 * BATCH + EVALUATION
-"""Examples that lie in memory at once: of the largest step, and of an evaluation."""
+_STEP = 2 * BATCH + EVALUATION
+"""Examples whose outputs lie in memory at once: of the largest step, and of an evaluation."""
+
+
+def _read() -> int:
+    """Examples whose features lie in memory at once: in training, or while they are prepared.
+
+    A block being read beside the last one, or what each worker reads beside what it writes.
+    """
+    return 2 * max(_STEP, n_workers() * EVALUATION)
 
 
 def available(device: torch.device) -> int:
@@ -81,11 +90,8 @@ def telling(what: str, advice: str) -> Iterator[None]:
 
 
 def block_bytes(n_layers: int, n_features: int) -> int:
-    """What the layers that mixes are made of take, beside what training needs for each mix.
-
-    A block being read beside the last one, of all layers at once.
-    """
-    return 4 * 2 * n_layers * _READ * n_features
+    """What the layers that mixes are made of take, beside what training needs for each mix."""
+    return 4 * _read() * n_layers * n_features
 
 
 def group_layers(
@@ -96,13 +102,18 @@ def group_layers(
     n_examples: int,
     n_outputs: int,
     n_cells: int,
+    n_read: int,
 ) -> tuple[int, bool]:
     """How many layers to fit at once within `memory` bytes, and whether to hold their features.
 
-    Of each layer `n_cells` are fitted, label sets × seeds.
+    Of each layer `n_cells` are fitted at once, label sets × seeds or priors.
 
     On a CPU features are always read from the map as they are needed, since that costs little;
     on another device they are held if those of one layer leave room for its fit.
+
+    Args:
+        n_features: that probes are fitted on.
+        n_read: of the blocks that those are made from, which may be wider.
     """
     cells = max(len(spec.strengths), n_cells)
     outputs = max(1, n_outputs)
@@ -110,9 +121,9 @@ def group_layers(
     parameters = cells * (
         n_features * spec.hidden + units * outputs if spec.hidden else n_features * outputs
     )
-    # Values, gradients, two moments, the best so far and a copy; a block being read beside the
-    # last one; outputs of a batch and of an evaluation block with what is derived from them.
-    working = 4 * (6 * parameters + 2 * _READ * n_features + 3 * cells * units * _READ)
+    # Values, gradients, two moments, the best so far and a copy; features; outputs of a batch and
+    # of an evaluation block with what is derived from them.
+    working = 4 * (6 * parameters + _read() * n_read + 3 * cells * units * _STEP)
     if spec.family == "linear" and not n_outputs:
         # The closed form's products of features, their eigenvectors, and what LAPACK takes.
         working += 8 * 8 * n_features**2

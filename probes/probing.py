@@ -193,24 +193,13 @@ def _fit_layers(
 ) -> tuple[tuple[LayerResult, ...], Array, int]:
     """All cells of `layers`: results, test predictions (L, K, n), parameters of one cell."""
     group_size, hold = material.group_layers(memory, spec)
-    n_outputs, n_seeds = material.n_outputs, len(material.seeds)
     done: list[LayerResult] = []
     predictions = []
     for first in range(0, len(layers), group_size):
         group = layers[first : first + group_size]
-        with stopwatch("gather"):
-            features = material.features(group, hold)
-            train, dev = (material.batches(split, features[split]) for split in ("train", "dev"))
-        with stopwatch("fit"):
-            fitted = fit(train, dev, n_outputs, spec, material.seeds)
-            require_finite(fitted, material.examples.task, spec)
-        with stopwatch("score"):
-            given = {}
-            for split in ("dev", "test"):
-                said = predict(fitted, features[split], n_outputs, spec, material.sets)
-                given[split] = material.in_labels_unit(said.cpu().numpy())
-            done += _score(group, fitted, given, material)
-            predictions.append(given["test"])
+        scored, said, n_parameters = _fit_group(material, spec, group, hold, stopwatch)
+        done += scored
+        predictions.append(said)
         on_layers(len(group))
     with stopwatch("score"):
         predicted = np.concatenate(predictions)
@@ -218,8 +207,29 @@ def _fit_layers(
         found = with_uncertainty(done, predicted[:, 0], test.gold, test.names)
         if material.control:
             scorer = ControlScorer(material.examples, test.gold, material.seeds)
-            found = scorer.with_selectivity(found, *np.split(predicted, [n_seeds], axis=1))
-    return found, predicted, sum(p[0, 0].numel() for p in fitted.parameters)
+            halves = np.split(predicted, [len(material.seeds)], axis=1)
+            found = scorer.with_selectivity(found, *halves)
+    return found, predicted, n_parameters
+
+
+def _fit_group(
+    material: Material, spec: ProbeSpec, group: Sequence[int], hold: bool, stopwatch: Stopwatch
+) -> tuple[list[LayerResult], Array, int]:
+    """The same of some layers; neither features nor parameters outlive it."""
+    n_outputs = material.n_outputs
+    with stopwatch("gather"):
+        features = material.features(group, hold)
+        train, dev = (material.batches(split, features[split]) for split in ("train", "dev"))
+    with stopwatch("fit"):
+        fitted = fit(train, dev, n_outputs, spec, material.seeds)
+        require_finite(fitted, material.examples.task, spec)
+    with stopwatch("score"):
+        given = {}
+        for split in ("dev", "test"):
+            said = predict(fitted, features[split], n_outputs, spec, material.sets)
+            given[split] = material.in_labels_unit(said.cpu().numpy())
+        scored = _score(group, fitted, given, material)
+    return scored, given["test"], sum(p[0, 0].numel() for p in fitted.parameters)
 
 
 def require_finite(fitted: Fit, task: Task, spec: ProbeSpec) -> None:
@@ -243,19 +253,27 @@ def _code(
     coded: list[LayerResult] = []
     for first in range(0, len(found), group_size):
         group = found[first : first + group_size]
-        features = material.features([layer.layer for layer in group], hold)
-        train = material.batches("train", features["train"]).of_cells(slice(0, 1))
-        coded += with_codelengths(group, online_code(train, material.n_outputs, spec))
-    ends = block_ends(train.sentences)
+        layers, record = _code_group(material, spec, group, hold)
+        coded += layers
+    return tuple(coded), record
+
+
+def _code_group(
+    material: Material, spec: ProbeSpec, group: Sequence[LayerResult], hold: bool
+) -> tuple[list[LayerResult], CodeRecord]:
+    """The same of some layers; no features outlive it."""
+    features = material.features([layer.layer for layer in group], hold)
+    train = material.batches("train", features["train"]).of_cells(slice(0, 1))
+    coded = with_codelengths(group, online_code(train, material.n_outputs, spec))
     labels, sets = train.labels[0].cpu(), None if train.sets is None else train.sets.cpu()
-    return tuple(coded), code_record(labels, ends, material.n_outputs, sets)
+    return coded, code_record(labels, block_ends(train.sentences), material.n_outputs, sets)
 
 
 def _localise(
     material: Material, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
 ) -> tuple[Localisation, Array]:
     """Measures of the mixes of all layers, and the test predictions of every mix."""
-    left = memory - block_bytes(len(found), material.width)
+    left = memory - block_bytes(len(found), material.width_read)
     group_size, hold = material.group_layers(left, spec)
     features = material.features(
         [layer.layer for layer in found], hold and group_size >= len(found)

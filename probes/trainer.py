@@ -121,7 +121,9 @@ class Trainer:
                 give_back()
         if self.dev is None or checks == 1:
             return best
-        return replace(best, dev_loss=mean_loss(self.head, self.loss, best.parameters, self.dev))
+        exact = mean_loss(self.head, self.loss, best.parameters, self.dev)
+        # What no look found finite is still where it began.
+        return replace(best, dev_loss=torch.where(best.dev_loss.isfinite(), exact, math.inf))
 
     def _keep_best(self, best: Fit, parameters: Parameters, at: float, *, rounded: bool) -> Fit:
         """The better of two, by losses that may be rounded where many are looked at."""

@@ -20,6 +20,11 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
+def n_workers() -> int:
+    """How many items are worked on at once."""
+    return min(torch.get_num_threads(), _MOST)
+
+
 def each(function: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
     """What `function` makes of each item, in their order, by torch's number of threads or four.
 
@@ -28,8 +33,7 @@ def each(function: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
     """
     n_threads = torch.get_num_threads()
     try:
-        n_workers = min(n_threads, _MOST)
-        with ThreadPoolExecutor(n_workers, "worker", torch.set_num_threads, (1,)) as pool:
+        with ThreadPoolExecutor(n_workers(), "worker", torch.set_num_threads, (1,)) as pool:
             return list(pool.map(function, items))
     finally:
         # It holds for the thread that calls it, but for MKL, where it holds for all.

@@ -105,8 +105,8 @@ def test_vectors_and_predictions_are_exact_whatever_the_process_has_set(
 
 def test_no_tensor_on_a_mac_holds_four_gigabytes() -> None:
     metal, spec = torch.device("mps"), PROBES["linear"]
-    layers, hold = group_layers(1 << 40, metal, spec, 768, 200_000, 17, 3)
+    layers, hold = group_layers(1 << 40, metal, spec, 768, 200_000, 17, 3, 768)
     assert hold
     assert 4 * 768 * 200_000 * layers < 1 << 32 <= 4 * 768 * 200_000 * (layers + 1)
-    assert not group_layers(1 << 40, metal, spec, 768, 2_000_000, 17, 3)[1]
-    assert group_layers(1 << 40, torch.device("cuda"), spec, 768, 200_000, 17, 3)[0] > layers
+    assert not group_layers(1 << 40, metal, spec, 768, 2_000_000, 17, 3, 768)[1]
+    assert group_layers(1 << 40, torch.device("cuda"), spec, 768, 200_000, 17, 3, 768)[0] > layers
