@@ -16,7 +16,7 @@ from common.errors import UserError
 from data.sentence import SPLITS, Corpus
 from probes.alignment import Ints
 from probes.label_sets import label_set, membership
-from probes.misfits import require_consistent, require_repeatable
+from probes.misfits import require_consistent, require_repeatable, require_tellable
 from probes.store import Vectors
 from probes.views import (
     Text,
@@ -258,6 +258,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         }
     splits["test"] = _marked_as_seen(splits["test"], splits["train"])
     if task.kind == "regression":
+        require_tellable(task, np.array([e.label for e in splits["train"].examples], float))
         return Examples(task, view, splits, ())
     known = {
         label_set(e.label) if task.kind == "multi-label" else (str(e.label),)

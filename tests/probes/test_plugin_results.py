@@ -389,6 +389,15 @@ def test_a_dev_loss_that_is_not_finite_is_refused(write, run, tmp_path, family):
     assert not list((tmp_path / "results").rglob("apart-*.json"))
 
 
+def test_numbers_that_32_bits_do_not_tell_apart_are_refused(write, run):
+    text = LENGTHS + 'lengths("seconds", 1, 1.7e9)\nlengths("constant", 0, 0.1)\n'
+    results = run(write(text), tasks=("letters", "seconds"), probes=("linear",))
+    assert [result.task.name for result in results] == ["letters"]
+    said = results.failed["tiny-bert · seconds"]
+    assert said.startswith("Task 'seconds': 32 bits do not tell the numbers of train apart, 17000")
+    assert run(write(text), tasks=("constant",), probes=("linear",)).failed == {}
+
+
 def test_a_task_with_an_unknown_metric_is_an_error_only_if_it_is_asked_for(write, run):
     path = write(TASK.replace('"accuracy"', '"acuracy"'))
     with pytest.raises(
