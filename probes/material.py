@@ -108,7 +108,7 @@ class Material:
         return {**found, **{split: Scratch(found[split], folder) for split in ("train", "dev")}}
 
     def _standardised(self, layers: Sequence[int]) -> dict[str, Features]:
-        mapped = [self._vectors.layer(layer) for layer in layers]
+        mapped = each(self._vectors.layer, layers)
         tensors = [mapped_tensor(array) for array in mapped]
         resolution = float(np.finfo(mapped[0].dtype).eps) / 2
         scales = each(lambda layer: standard_scale(layer, self._rows["train"], resolution), tensors)
