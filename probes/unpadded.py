@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from common.errors import out_of_memory
 from probes.loading import first_position
@@ -73,12 +74,10 @@ def attend(
     for length, n in text_lengths.tolist():
         end = start + length * n
         # Keys that the mask hides, the next texts', cost less than a vector that is not full.
-        n_keys = -(-length // _VECTOR) * _VECTOR
-        if length > _LONG or end + n_keys - length > key.shape[2]:
-            n_keys = length
+        n_keys = length if length > _LONG else -(-length // _VECTOR) * _VECTOR
         q = query[0, :, start:end].unflatten(1, (n, length)).transpose(0, 1)
         k, v = (
-            states[0, :, start : end + n_keys - length]
+            _tokens(states[0], start, end + n_keys - length)
             .unfold(1, n_keys, length)
             .permute(1, 0, 3, 2)
             for states in (key, value)
@@ -89,6 +88,16 @@ def attend(
         found.append(output.flatten(0, 1))
         start = end
     return torch.cat(found)[None] if len(found) > 1 else found[0][None], None
+
+
+def _tokens(states: Tensor, start: int, end: int) -> Tensor:
+    """Those from `start` to `end` of (heads, tokens, size), and zeros where there are no more.
+
+    How many keys there are changes rounding, which is not to tell what follows a text.
+    """
+    missing = end - states.shape[1]
+    found = states[:, start:end]
+    return pad(found, (0, 0, 0, missing)) if missing > 0 else found
 
 
 def _seen(length: int, n_keys: int, window: int | None, causal: bool) -> Tensor | None:

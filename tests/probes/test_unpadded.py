@@ -54,6 +54,25 @@ def test_each_text_sees_itself_alone(causal: bool, window: int | None, groups: i
         first += length
 
 
+@pytest.mark.parametrize("length", [1, 7, 16, 30])
+def test_what_follows_a_text_does_not_change_its_last_bit(length: int) -> None:
+    """So that vectors do not depend on which texts share a batch."""
+    generator = torch.Generator().manual_seed(0)
+    query, key, value = torch.randn(3, 1, HEADS, 5 * length + 40, 32, generator=generator)
+    module: Any = SimpleNamespace(is_causal=False)
+
+    def attended(n: int, rest: int) -> torch.Tensor:
+        """Of the first text of `n`, which others of `rest` tokens follow."""
+        runs = torch.tensor([[length, n], *([[1, rest]] if rest else [])])
+        states = (x[:, :, : n * length + rest] for x in (query, key, value))
+        found, _ = attend(module, *states, None, text_lengths=runs, scaling=0.3)
+        return found[:, :length]
+
+    alone = attended(1, 0)
+    for n, rest in ((1, 3), (1, 40), (2, 0), (5, 0), (5, 40)):
+        assert torch.equal(attended(n, rest), alone)
+
+
 def test_a_mask_of_the_model_s_own_is_refused() -> None:
     states, runs = drawn(HEADS, 0), torch.tensor([[5, 2], [3, 1], [1, 1]])
     mask = torch.ones(1, 1, sum(LENGTHS), sum(LENGTHS), dtype=torch.bool)
