@@ -93,7 +93,7 @@ class Fit:
     Attributes:
         parameters: leading dimensions (L, K).
         strength: the one chosen on dev. Shape (L, K).
-        step: Adam's at the start, chosen on dev; 0 where it is not. Shape (L, K).
+        step: Adam's at the start, chosen on dev; 0 of a closed form. Shape (L, K).
         stopped: share of the schedule after which dev loss was least; 1 is the end. (L, K).
         dev_loss: mean loss on dev in nats (classification), or half the squared error. (L, K).
     """

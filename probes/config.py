@@ -59,9 +59,9 @@ class ProbeSpec(Frozen):
     search: float = 1.0
     """Length of a linear probe's search, as a share of the full fit; others search by full fits."""
     step: float
-    """Adam's step at the start; it falls to 0 linearly, in codes and mixes quadratically. A linear
-    probe's full fit starts from the best of the search with three quarters of the step; of any
-    other the step is the first that is tried."""
+    """Adam's step at the start that is tried first; it falls to 0 linearly, in codes and mixes
+    quadratically. A linear probe's full fit goes on from the best of the search with three quarters
+    of that one's step."""
     passes: int
     """Passes over the training set in a full fit."""
     min_steps: int

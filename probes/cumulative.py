@@ -43,7 +43,7 @@ def localise(
 
     Args:
         train, dev, test: features of all L + 1 layers; labels and weights of shape (1, N).
-        strengths, steps: chosen for the plain probe of each layer; steps may be 0.
+        strengths, steps: chosen for the plain probe of each layer; any of a closed form.
         in_labels_unit: makes of what a probe says what `scorers` score.
         at_once: how many mixes are trained at once, as memory allows.
 

@@ -118,7 +118,7 @@ class Cell(Frozen):
     strength: float
     """L2 strength, chosen on dev."""
     step: float | None = None
-    """Adam's at the start, chosen on dev; None for linear probes, which are convex."""
+    """Adam's at the start, chosen on dev; None for linear regression, which takes no steps."""
     stopped: float
     """Share of the schedule at which dev loss was least."""
     dev_loss: float

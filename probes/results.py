@@ -164,7 +164,7 @@ def numerics_version(kind: str, family: str) -> int:
         family: of the probe.
     """
     if family == "linear":
-        return 7 if kind == "regression" else 6
+        return 7 if kind == "regression" else 8
     return 9
 
 

@@ -1,9 +1,11 @@
-"""Hyperparameters chosen on dev: strengths of a convex probe, strengths and steps of any other.
+"""Hyperparameters chosen on dev: strengths and steps.
 
 No layer's choice depends on which others are fitted beside it.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
@@ -14,24 +16,45 @@ from probes.heads import Parameters
 from probes.trainer import Schedule, Trainer
 
 _MOVES = 2
-"""How often the step is doubled at most, and how often halved."""
+"""How often the step of a probe that is not convex is doubled at most, and how often halved."""
+
+_WIDTH = 384
+"""Features for which the steps of convex probes are large enough, and never too large."""
 
 
-def likely_strengths(trainer: Trainer, start: Parameters) -> tuple[Fit, Tensor]:
-    """Short fits of a convex probe, one for each strength.
+def likely_strengths(trainer: Trainer, start: Parameters) -> tuple[Fit, Tensor, Tensor]:
+    """Short fits of a convex probe, one for each strength; of many features, at smaller steps too.
+
+    One of Adam's steps moves an output in proportion to the number of features. So steps are
+    halved for as long as a layer's least dev loss falls, at most until that proportion is that of
+    `_WIDTH` features.
 
     Args:
         start: of one cell. Leading dimensions (L, 1).
 
     Returns:
-        the best of them, leading dimensions (L, 1), and the strength at which a parabola through
-        it and its neighbours is least, shape (L,).
+        the best of them, leading dimensions (L, 1); the strength at which a parabola through it
+        and its neighbours is least, shape (L,); its step, float64 (L,).
     """
-    spec = trainer.spec
-    grid = torch.tensor(sorted(spec.strengths), device=trainer.train.features.device)
-    strengths = grid.expand(len(start[0]), -1)
-    found = trainer.run(start, strengths, trainer.steps(spec.step), Schedule(share=spec.search))
-    return best_of(found), between(grid, found.dev_loss)
+    spec, device = trainer.spec, trainer.train.features.device
+    grid = torch.tensor(sorted(spec.strengths), device=device)
+    steps, schedule = trainer.steps(spec.step), Schedule(share=spec.search)
+    found = trainer.run(start, grid.expand(len(steps), -1), steps, schedule)
+    best, likely = best_of(found), between(grid, found.dev_loss)
+    moving = torch.arange(len(steps), device=device)
+    for _ in range(math.ceil(math.log2(max(1, start[0].shape[-1] / _WIDTH)))):
+        at = moving.cpu()
+        here = trainer.of_layers(at.tolist())
+        cells = grid.expand(len(at), -1)
+        found = here.run([p[at] for p in start], cells, steps[at] / 2, schedule)
+        fell = best_of(found).dev_loss[:, 0] < best.dev_loss[moving, 0]
+        best = with_better(best, moving, best_of(found))
+        moving = moving[fell]
+        if not len(moving):
+            break
+        likely[moving] = between(grid, found.dev_loss)[fell]
+        steps[moving.cpu()] /= 2
+    return best, likely, steps
 
 
 def between(grid: Tensor, losses: Tensor) -> Tensor:

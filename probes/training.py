@@ -56,12 +56,12 @@ def _convex(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds
     trainer = _trainer(train, dev, n_outputs, spec)
     n_layers, _, n_features = train.features.shape
     start = trainer.head.initial(n_layers, seeds[:1], n_features, n_outputs)
-    best, likely = likely_strengths(trainer.of_cells(slice(0, 1)), start)
+    best, likely, steps = likely_strengths(trainer.of_cells(slice(0, 1)), start)
     start = trainer.head.initial(n_layers, seeds[:1] * len(train.labels), n_features, n_outputs)
     for all_cells, found in zip(start, best.parameters, strict=True):
         all_cells[:, : len(seeds)] = found
     strengths = likely[:, None].expand(-1, len(train.labels)).contiguous()
-    return _from_near_the_end(trainer, start, strengths)
+    return _from_near_the_end(trainer, start, strengths, steps)
 
 
 def _by_whole_fits(
@@ -132,13 +132,13 @@ def fit_at(
         train, dev: labels and weights of shape (1, N).
         n_outputs: number of classes; 0 for regression.
         strengths: shape (L, 1).
-        steps: at the start, of a fit that is not convex. Shape (L,).
+        steps: chosen on dev, float64. Shape (L,).
     """
     if spec.family == "linear" and n_outputs == 0:
         return ridge(train, dev, strengths.cpu().double(), 1)
     trainer = _trainer(train, dev, n_outputs, spec)
     if spec.family == "linear":
-        return _from_near_the_end(trainer, near, strengths)
+        return _from_near_the_end(trainer, near, strengths, steps)
     n_layers, _, n_features = train.features.shape
     start = trainer.head.initial(n_layers, [0], n_features, max(1, n_outputs))
     return trainer.run(start, strengths, steps, whole(spec))
@@ -148,11 +148,12 @@ def _trainer(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec) -> T
     return Trainer(train, dev, *family(spec, n_outputs, train.sets), spec)
 
 
-def _from_near_the_end(trainer: Trainer, start: Parameters, strengths: Tensor) -> Fit:
-    """A convex fit by steps that do not leave the end again."""
-    steps = trainer.steps(0.75 * trainer.spec.step)
-    found = trainer.run(start, strengths, steps, Schedule(join=2))
-    return replace(found, step=torch.zeros_like(found.step))
+def _from_near_the_end(
+    trainer: Trainer, start: Parameters, strengths: Tensor, steps: Tensor
+) -> Fit:
+    """A convex fit that goes on from its search, by steps that do not leave the end again."""
+    found = trainer.run(start, strengths, 0.75 * steps, Schedule(join=2))
+    return replace(found, step=steps.to(found.step)[:, None].expand_as(found.step))
 
 
 def family(spec: ProbeSpec, n_outputs: int, sets: Tensor | None) -> tuple[Head, Loss]:

@@ -19,7 +19,7 @@ from probes.features import Held, Streamed, mapped_tensor
 from probes.heads import MLP, CrossEntropy, Linear, SquaredError
 from probes.precision import Rounding
 from probes.scratch import Scratch
-from probes.search import best_fit, between
+from probes.search import best_fit, between, likely_strengths
 from probes.trainer import Schedule, Trainer, shuffled_batches
 from probes.training import fit, fit_given, predict
 
@@ -386,6 +386,87 @@ def test_what_lies_past_a_rise_is_not_tried_nor_taken(monkeypatch):
     # Beside a layer that goes all the way.
     found = Valleys([past_a_hill, valley(1e-1, 0.005)], monkeypatch).found
     torch.testing.assert_close(found.strength[:, 0], torch.tensor([1e-5, 1e-1]))
+
+
+@pytest.fixture
+def convex_search(monkeypatch):
+    """Searches of a linear probe, whose dev loss is least at a strength and a step by layer."""
+    asked = []
+
+    def search(best, n_features):
+        # The features of a layer tell which one it is.
+        values = torch.arange(len(best)).float()[:, None, None].expand(-1, 4, n_features)
+        data = Batches(Held(values.clone()), *torch.zeros(3, 1, 4), [0, 4])
+
+        def run(trainer, start, strengths, steps, schedule, order=0):
+            assert schedule == Schedule(share=PROBES["linear"].search)
+            layers = trainer.train.features.block(slice(0, 1))[:, 0, 0].int().tolist()
+            asked.extend(zip(layers, [round(x, 9) for x in steps.tolist()], strict=True))
+            found = []
+            for layer, some, step in zip(layers, strengths, steps, strict=True):
+                strength, at = best[layer]
+                # The strength looks stronger than it is while steps are too large.
+                seen = math.log10(strength) + max(0, math.log2(step / at)) / 2
+                found.append((some.log10() - seen) ** 2 + 10 * abs(math.log2(step / at)) + 1)
+            losses = torch.stack(found)
+            wide = [
+                losses.view(*losses.shape, *[1] * (p.dim() - 2)).expand(-1, -1, *p.shape[2:])
+                for p in start
+            ]
+            size = steps[:, None].expand_as(strengths).float()
+            return Fit(wide, strengths.clone(), size, torch.ones_like(losses), losses)
+
+        monkeypatch.setattr(Trainer, "run", run)
+        trainer = Trainer(data, data, Linear(), CrossEntropy(), PROBES["linear"])
+        start = Linear().initial(len(best), [0], n_features, 2)
+        return *likely_strengths(trainer, start), asked
+
+    return search
+
+
+def test_steps_of_wide_features_are_halved_as_long_as_that_is_better(convex_search):
+    best = [(10**-2.5, 0.02), (10**-3.5, 0.005), (10**-1.5, 0.01), (10**-4.5, 0.001)]
+    found, likely, steps, asked = convex_search(best, 4 * 384)
+    assert steps.dtype == torch.float64
+    assert steps.tolist() == pytest.approx([0.02, 0.005, 0.01, 0.005])
+    torch.testing.assert_close(found.step[:, 0].double(), steps, rtol=1e-6, atol=0)
+    # The parabola is that of the step which was taken.
+    expected = torch.tensor([10**-2.5, 10**-3.5, 10**-1.5, 10 ** (-4.5 + math.log2(5) / 2)])
+    torch.testing.assert_close(likely, expected, rtol=2e-3, atol=0)
+    # Parameters go with it; as many halvings as the width is doublings of 384, and no more.
+    torch.testing.assert_close(found.parameters[0][:, :, 0, 0], found.dev_loss)
+    assert asked == [
+        *((layer, 0.02) for layer in range(4)),
+        *((layer, 0.01) for layer in range(4)),
+        *((layer, 0.005) for layer in (1, 2, 3)),
+    ]
+
+
+@pytest.mark.parametrize(("n_features", "halvings"), [(12, 0), (384, 0), (385, 1), (1024, 2)])
+def test_how_often_steps_are_halved_follows_from_the_width(convex_search, n_features, halvings):
+    *_, steps, asked = convex_search([(1e-3, 1e-4)], n_features)
+    assert steps.tolist() == [0.02 / 2**halvings]
+    assert len(asked) == 1 + halvings
+
+
+def test_a_linear_fit_goes_on_with_the_step_of_its_search(monkeypatch):
+    train, dev = make(400, 0), make(200, 1)
+    taken, run = [], Trainer.run
+
+    def recorded(trainer, start, strengths, steps, schedule, order=0):
+        taken.append((schedule, steps.tolist()))
+        return run(trainer, start, strengths, steps, schedule, order)
+
+    monkeypatch.setattr(Trainer, "run", recorded)
+    # As if 12 features were many.
+    monkeypatch.setattr("probes.search._WIDTH", 3)
+    spec = PROBES["linear"].model_copy(update={"min_steps": 20})
+    found = fit(train, dev, N_CLASSES, spec, [0])
+    chosen = found.step[:, 0].tolist()
+    assert taken[-1] == (Schedule(join=2), pytest.approx([0.75 * step for step in chosen]))
+    tried = [step for schedule, steps in taken if schedule.join == 1 for step in steps]
+    assert [round(step, 6) in (0.02, 0.01, 0.005) for step in chosen] == [True] * N_LAYERS
+    assert min(tried) < 0.02
 
 
 def test_a_fit_that_comes_to_nothing_is_not_taken(monkeypatch):
