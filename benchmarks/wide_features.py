@@ -1,0 +1,94 @@
+"""Does a linear probe find a step that suits features of any width?
+
+    python benchmarks/wide_features.py --cache-dir CACHE --data-dir DIR
+
+Layers of `--model` are put side by side, as one layer of wider vectors, and probed with every one
+of `--steps` and with the step that the probe chooses by itself. Prints the dev loss of each in % of
+the least one. The vectors must be in the cache already (run `run_probes.py` once).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from probe_speed import stored_vectors
+
+from common.places import default_cache, default_data_dir
+from data.find import find_corpus
+from probes import search
+from probes.cells import Batches
+from probes.config import PROBES
+from probes.examples import collect_examples
+from probes.features import Held
+from probes.material import Material
+from probes.precision import exact_products
+from probes.training import fit
+from tasks.builtin import tasks
+
+LAYERS = ([3], [2, 3], [1, 2, 4, 5], [0, 1, 2, 3, 4, 5, 6])
+"""What is put side by side."""
+
+
+@exact_products()
+def main() -> None:
+    """Print a row per task, number of examples and width."""
+    options = parse()
+    corpus = find_corpus(options.corpus, data_dir=options.data_dir).load()
+    spec = PROBES["linear"]
+    print("| task | training examples | features | step: % above the least dev loss | chosen |")
+    print("| --- | ---: | ---: | --- | --- |")
+    for name in options.tasks:
+        examples = collect_examples(tasks.get(name), corpus, "masked")
+        view = examples.view_of(corpus)
+        vectors = stored_vectors(options.cache_dir, options.model, view.digest)
+        cpu = torch.device("cpu")
+        material = Material(examples, view, vectors, cpu, n_seeds=1, control=False, project=None)
+        of_layers = material.features(range(vectors.n_layers))
+        narrow = [material.batches(split, of_layers[split]) for split in ("train", "dev")]
+        for layers in LAYERS:
+            train, dev = (side_by_side(batches, layers) for batches in narrow)
+            train = train.part(slice(0, options.examples))
+            losses = {}
+            most, search._WIDTH = search._WIDTH, 1 << 30  # No other step than the first.
+            for step in options.steps:
+                fixed = spec.model_copy(update={"step": step})
+                losses[step] = fit(train, dev, material.n_outputs, fixed, [0]).dev_loss.item()
+            search._WIDTH = most
+            ours = fit(train, dev, material.n_outputs, spec, [0])
+            least = min(*losses.values(), ours.dev_loss.item())
+            said = ", ".join(f"{step}: {above(x, least)}" for step, x in losses.items())
+            chosen = f"{ours.step.item():.4g}: {above(ours.dev_loss.item(), least)}"
+            _, n_examples, width = train.features.shape
+            print(f"| {name} | {n_examples:,} | {width:,} | {said} | {chosen} |", flush=True)
+
+
+def side_by_side(batches: Batches, layers: Sequence[int]) -> Batches:
+    """The same examples with the features of some layers as one layer's."""
+    parts = batches.features.of_layers(layers).block(slice(None))
+    return replace(batches, features=Held(torch.cat(list(parts), 1)[None]))
+
+
+def above(loss: float, least: float) -> str:
+    """By how many percent."""
+    return f"{100 * (loss / least - 1):.1f}"
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--corpus", default="ewt")
+    parser.add_argument("--cache-dir", type=Path, default=default_cache())
+    parser.add_argument("--data-dir", type=Path, default=default_data_dir())
+    parser.add_argument("--tasks", nargs="+", default=["pos"])
+    parser.add_argument("--examples", type=int, help="of the training set; all if not given")
+    parser.add_argument("--steps", nargs="+", type=float, default=[0.02, 0.01, 0.005, 0.0025])
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
