@@ -1,12 +1,11 @@
-"""Would fits on different examples be faster side by side than one after the other?
+"""Are fits on different examples faster side by side than one after another?
 
-    python benchmarks/side_by_side.py
+    python benchmarks/side_by_side.py --cache-dir CACHE --data-dir DIR
 
-Layers, label sets and strengths share their examples, and are fitted together. Seeds of an MLP and
-the prefixes of a code read other examples each. Steps of `--fits` such fits are timed one after the
-other and as one operation on all, in turn, on random numbers of the sizes of all-MiniLM-L6-v2 and
-UPOS: 7 layers, 384 features, 17 classes, 512 examples. Prints medians of `--rounds` rounds, and
-of their ratios.
+Prefixes of a code and seeds of an MLP read examples of their own. The code of `pos` and the fits of
+seeds 1 to `--seeds` are timed one after another and side by side, in turn, on a first part of the
+training words. Prints medians of `--rounds` rounds and of their ratios. The vectors of `--model`
+must be in the cache already (run `run_probes.py` once).
 """
 
 from __future__ import annotations
@@ -16,88 +15,95 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import torch
-from torch import Tensor
+from probe_speed import stored_vectors
 
-from probes.adam import Adam
-from probes.allocator import kept_memory
+from common.places import default_cache, default_data_dir
+from data.find import find_corpus
+from probes import search, trainer
 from probes.config import PROBES
-from probes.heads import Parameters
+from probes.description_length import online_code
+from probes.examples import collect_examples
 from probes.loading import pick_device
-from probes.precision import fast_products, rounding
-from probes.training import family
+from probes.material import Material
+from probes.precision import exact_products
+from probes.training import fit
+from tasks.builtin import tasks
 
-LAYERS, FEATURES, CLASSES, EXAMPLES = 7, 384, 17, 512
 
-
+@exact_products()
 def main() -> None:
-    """Print a row per probe family and number of cells."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--fits", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--device", default="auto")
-    options = parser.parse_args()
+    """Print a row per probe, what is fitted, and number of words."""
+    options = parse()
     device = pick_device(options.device)
-    print(f"{options.fits} fits, {device}, {torch.get_num_threads()} threads")
-    print("| probe | cells | one after the other, ms | together, ms | faster by |")
-    print("| --- | ---: | ---: | ---: | ---: |")
-    for name in PROBES:
-        for cells in (1, 3):
-            alone = [step_of(name, cells, 1, seed, device) for seed in range(options.fits)]
-            together = step_of(name, cells, options.fits, 0, device)
-            apart, joined = timed(alone, [together], options.rounds, device)
-            ratio = statistics.median(a / b for a, b in zip(apart, joined, strict=True))
+    corpus = find_corpus(options.corpus, data_dir=options.data_dir).load()
+    examples = collect_examples(tasks.get("pos"), corpus, "masked")
+    view = examples.view_of(corpus)
+    vectors = stored_vectors(options.cache_dir, options.model, view.digest)
+    seeds = list(range(options.seeds + 1))
+    material = Material(
+        examples, view, vectors, device, n_seeds=len(seeds), control=False, project=None
+    )
+    features = material.features(range(vectors.n_layers), hold=device.type != "cpu")
+    train, dev = (material.batches(split, features[split]) for split in ("train", "dev"))
+    print(f"{device}, {torch.get_num_threads()} threads, {vectors.n_layers} layers")
+    print("| probe | fits | words | one after another, s | side by side, s | faster by |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    # The fit of seed 0 is its search, which is the same either way: as short as can be.
+    search._MOVES = 0
+    mlp = PROBES["mlp"].model_copy(update={"strengths": (1e-3,)})
+    for words in options.words:
+        some = train.part(slice(0, words))
+        first, n_words = some.of_cells(slice(0, 1)), some.features.shape[1]
+        work: dict[str, Callable[[], object]] = {
+            f"{name} | code": partial(online_code, first, material.n_outputs, spec)
+            for name, spec in PROBES.items()
+        }
+        work[f"mlp | {len(seeds)} seeds"] = partial(fit, some, dev, material.n_outputs, mlp, seeds)
+        for name, function in work.items():
+            alone, together = timed(function, options.rounds)
+            ratio = statistics.median(a / b for a, b in zip(alone, together, strict=True))
             print(
-                f"| {name} | {cells} | {1000 * statistics.median(apart):.2f} | "
-                f"{1000 * statistics.median(joined):.2f} | {ratio:.2f} |",
+                f"| {name} | {n_words:,} | {statistics.median(alone):.2f} | "
+                f"{statistics.median(together):.2f} | {ratio:.2f} |",
                 flush=True,
             )
 
 
-@kept_memory()
-def timed(
-    apart: list[Callable[[], None]],
-    joined: list[Callable[[], None]],
-    rounds: int,
-    device: torch.device,
-) -> tuple[list[float], list[float]]:
-    """Seconds of all steps of both, in turn; what the first rounds prepare is left out."""
+def timed(function: Callable[[], object], rounds: int) -> tuple[list[float], list[float]]:
+    """Seconds one after another and side by side, in turn, but for the first round."""
     seconds: tuple[list[float], list[float]] = ([], [])
-    for index in range(-5, rounds):
-        for steps, taken in zip((apart, joined), seconds, strict=True):
+    for index in range(rounds + 1):
+        for at_once, taken in zip((1, trainer._SIDE_BY_SIDE), seconds, strict=True):
+            trainer.courses_at_once = partial(given, at_once)
             clock = time.perf_counter()
-            for step in steps:
-                step()
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
-            if index >= 0:
+            function()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            if index:
                 taken.append(time.perf_counter() - clock)
     return seconds
 
 
-def step_of(
-    name: str, cells: int, fits: int, seed: int, device: torch.device
-) -> Callable[[], None]:
-    """A step of that many fits side by side, each on examples of its own."""
-    head, loss = family(PROBES[name], CLASSES, None)
-    generator = torch.Generator().manual_seed(seed)
-    rows = fits * LAYERS
-    features = torch.randn(rows, EXAMPLES, FEATURES, generator=generator)
-    features = features.to(device, rounding(device).multiplied)
-    labels = torch.randint(CLASSES, (cells, EXAMPLES), generator=generator).to(device)
-    weights = torch.ones(cells, EXAMPLES, device=device) / EXAMPLES
-    start = head.initial(rows, list(range(cells)), FEATURES, CLASSES)
-    parameters: Parameters = [p.to(device).contiguous() for p in start]
-    adam = Adam(parameters, [PROBES[name].step] * rows)
-    errors: Callable[[Tensor], Tensor] = partial(loss.errors, labels=labels, weights=weights)
+def given(at_once: int, device: torch.device) -> int:
+    """Whatever the device."""
+    return at_once
 
-    def step() -> None:
-        with fast_products():
-            gradients = head.gradient(parameters, features, errors)
-        adam.step(gradients, 1.0)
 
-    return step
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--corpus", default="ewt")
+    parser.add_argument("--cache-dir", type=Path, default=default_cache())
+    parser.add_argument("--data-dir", type=Path, default=default_data_dir())
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--words", nargs="+", type=int, default=[2_000, 20_000, 200_000])
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from probes.config import ProbeSpec
 from probes.families import head_of
 from probes.heads import Parameters
 from probes.records import CodeRecord, LayerResult
-from probes.training import fit_given, log_loss
+from probes.training import fit_prefixes, log_loss
 
 SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
 """Where blocks end, in percent of the examples (Voita & Titov 2020, section 3.2)."""
@@ -148,11 +148,11 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     first = len(sent_first) * uniform_bits(ends[0], outcomes)
     lengths = [torch.full((n_layers,), first, dtype=torch.float64)]
     variance = torch.zeros(n_layers, dtype=torch.float64)
-    for start, end in pairwise(ends):
-        # A prior of fixed variance weighs less the more examples there are.
-        strengths = (n_features / variances / start).expand(n_layers, -1).contiguous()
-        prefix = sent.part(slice(0, start))
-        parameters = fit_given(prefix, n_classes, spec, strengths, [0] * n_priors)
+    prefixes = [sent.part(slice(0, end)) for end in ends[:-1]]
+    # A prior of fixed variance weighs less the more examples there are.
+    strengths = [(n_features / variances / end).expand(n_layers, -1) for end in ends[:-1]]
+    fitted = fit_prefixes(prefixes, n_classes, spec, strengths)
+    for (start, end), parameters in zip(pairwise(ends), fitted, strict=True):
         escape = outcomes / (2 * start + outcomes)
         block = sent.part(slice(start, end))
         bits, words = _sentence_bits(parameters, block, outcomes, spec, escape)

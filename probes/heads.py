@@ -198,7 +198,7 @@ def _gradient_by_input(errors: Tensor, weight: Tensor) -> Tensor:
 
 
 class Loss(Protocol):
-    """A weighted loss. Labels and weights have shape (K, N), or (1, N) for all cells alike."""
+    """A weighted loss. Labels and weights have shape (L, K, N), or (K, N) for all layers alike."""
 
     def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Sum over examples. Shape (L, K)."""
@@ -231,7 +231,7 @@ class CrossEntropy:
         """See `Loss`."""
         errors, index = outputs.softmax(2), _index(labels, outputs)
         errors.scatter_add_(2, index, errors.new_full((1,), -1.0).expand(index.shape))
-        return errors.mul_(weights[:, None])
+        return errors.mul_(weights.unsqueeze(-2))
 
     def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """See `LogLoss`: one decision."""
@@ -258,7 +258,7 @@ class SquaredError:
 
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """See `Loss`."""
-        return (outputs - labels[:, None]).mul_(weights[:, None])
+        return (outputs - labels.unsqueeze(-2)).mul_(weights.unsqueeze(-2))
 
     def decide(self, outputs: Tensor) -> Tensor:
         """The number itself."""
@@ -267,4 +267,4 @@ class SquaredError:
 
 def _index(labels: Tensor, outputs: Tensor) -> Tensor:
     """Labels as an index into the classes of `outputs`. Shape (L, K, 1, N)."""
-    return labels[:, None].expand(*outputs.shape[:2], 1, -1)
+    return labels.unsqueeze(-2).expand(*outputs.shape[:2], 1, -1)

@@ -17,11 +17,12 @@ from probes.controls import control_labels, has_types
 from probes.description_length import logit_variances
 from probes.examples import Examples
 from probes.features import Features, Streamed, held, mapped_tensor, standard_scale
-from probes.memory import group_layers
+from probes.memory import Work, group_layers
 from probes.projection import projected
 from probes.scoring import Scorer
 from probes.scratch import Scratch
 from probes.store import Vectors
+from probes.trainer import courses_at_once
 from probes.views import View
 from probes.workers import each
 
@@ -78,17 +79,18 @@ class Material:
 
     def group_layers(self, memory: int, spec: ProbeSpec) -> tuple[int, bool]:
         """See `probes.memory.group_layers`."""
-        n_examples = sum(len(spans[0]) for spans in self._rows.values())
-        return group_layers(
-            memory,
-            self.device,
+        n_together = courses_at_once(self.device)
+        work = Work(
             spec,
-            self.width,
-            n_examples,
-            self.n_outputs,
-            max(len(self.labels["train"]), len(logit_variances(spec))),
-            self.width_read,
+            n_features=self.width,
+            n_read=self.width_read,
+            n_examples=sum(len(spans[0]) for spans in self._rows.values()),
+            n_outputs=self.n_outputs,
+            # Seeds × label sets, or in a code prefixes × priors.
+            n_cells=max(len(self.labels["train"]), n_together * len(logit_variances(spec))),
+            n_batches=n_together,
         )
+        return group_layers(memory, self.device, work)
 
     def features(self, layers: Sequence[int], hold: bool = False) -> dict[str, Features]:
         """Standardised features of some layers, by split; train in the order of training."""

@@ -6,6 +6,7 @@ import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -25,12 +26,35 @@ _STEP = 2 * BATCH + EVALUATION
 """Examples whose outputs lie in memory at once: of the largest step, and of an evaluation."""
 
 
-def _read() -> int:
+@dataclass(frozen=True)
+class Work:
+    """What is to be trained, as far as it takes memory.
+
+    Attributes:
+        n_features: that probes are fitted on.
+        n_read: of the blocks that those are made from, which may be wider.
+        n_examples: of all splits.
+        n_outputs: number of classes; 0 for regression.
+        n_cells: of a layer, fitted at once.
+        n_batches: that a step reads, one for each course.
+    """
+
+    spec: ProbeSpec
+    n_features: int
+    n_read: int
+    n_examples: int
+    n_outputs: int
+    n_cells: int
+    n_batches: int = 1
+
+
+def _read(n_batches: int) -> int:
     """Examples whose features lie in memory at once: in training, or while they are prepared.
 
-    A block being read beside the last one, or what each worker reads beside what it writes.
+    A block being read beside the last one, or what each worker reads beside what it writes, or a
+    step's batches beside all of them in one.
     """
-    return 2 * max(_STEP, n_workers() * EVALUATION)
+    return 2 * max(_STEP, n_workers() * EVALUATION, n_batches * BATCH)
 
 
 def available(device: torch.device) -> int:
@@ -91,43 +115,29 @@ def telling(what: str, advice: str) -> Iterator[None]:
 
 def block_bytes(n_layers: int, n_features: int) -> int:
     """What the layers that mixes are made of take, beside what training needs for each mix."""
-    return 4 * _read() * n_layers * n_features
+    return 4 * _read(1) * n_layers * n_features
 
 
-def group_layers(
-    memory: int,
-    device: torch.device,
-    spec: ProbeSpec,
-    n_features: int,
-    n_examples: int,
-    n_outputs: int,
-    n_cells: int,
-    n_read: int,
-) -> tuple[int, bool]:
+def group_layers(memory: int, device: torch.device, work: Work) -> tuple[int, bool]:
     """How many layers to fit at once within `memory` bytes, and whether to hold their features.
-
-    Of each layer `n_cells` are fitted at once, label sets × seeds or priors.
 
     On a CPU features are always read from the map as they are needed, since that costs little;
     on another device they are held if those of one layer leave room for its fit.
-
-    Args:
-        n_features: that probes are fitted on.
-        n_read: of the blocks that those are made from, which may be wider.
     """
-    cells = max(len(spec.strengths), n_cells)
-    outputs = max(1, n_outputs)
+    spec, n_features = work.spec, work.n_features
+    cells = max(len(spec.strengths), work.n_cells)
+    outputs = max(1, work.n_outputs)
     units = spec.hidden + outputs
     parameters = cells * (
         n_features * spec.hidden + units * outputs if spec.hidden else n_features * outputs
     )
     # Values, gradients, two moments, the best so far and a copy; features; outputs of a batch and
     # of an evaluation block with what is derived from them.
-    working = 4 * (6 * parameters + _read() * n_read + 3 * cells * units * _STEP)
-    if spec.family == "linear" and not n_outputs:
+    working = 4 * (6 * parameters + _read(work.n_batches) * work.n_read + 3 * cells * units * _STEP)
+    if spec.family == "linear" and not work.n_outputs:
         # The closed form's products of features, their eigenvectors, and what LAPACK takes.
         working += 8 * 8 * n_features**2
-    holding = 4 * n_features * n_examples
+    holding = 4 * n_features * work.n_examples
     # What is held of a group is one tensor.
     largest = _METAL - 1 if device.type == "mps" else memory
     hold = device.type != "cpu" and working + holding <= memory and holding <= largest

@@ -31,7 +31,7 @@ class BinaryCrossEntropy:
 
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """See `Loss`."""
-        return outputs.sigmoid().sub_(self._held(labels)).mul_(weights[:, None])
+        return outputs.sigmoid().sub_(self._held(labels)).mul_(weights.unsqueeze(-2))
 
     def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """See `Loss`: one decision of two outcomes per label."""
@@ -40,7 +40,7 @@ class BinaryCrossEntropy:
 
     def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
         """See `Loss`."""
-        held = (self._held(labels) * weights[:, None]).sum(-1)
+        held = (self._held(labels) * weights.unsqueeze(-2)).sum(-1)
         return ((held + 0.5) / (weights.sum(-1, keepdim=True) - held + 0.5)).log()
 
     def decide(self, outputs: Tensor) -> Tensor:
@@ -55,6 +55,6 @@ class BinaryCrossEntropy:
         return packed
 
     def _held(self, labels: Tensor) -> Tensor:
-        """Sets of shape (K, N) as (K, C, N)."""
-        held: Tensor = self._sets[labels].movedim(-1, 1)
+        """Sets of shape (…, K, N) as (…, K, C, N)."""
+        held: Tensor = self._sets[labels].movedim(-1, -2)
         return held

@@ -9,6 +9,7 @@ and seed again: of the same strength, step, sample and initialisation.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -23,7 +24,7 @@ from probes.heads import CrossEntropy, Head, LogLoss, Loss, Parameters, SquaredE
 from probes.multi_label import BinaryCrossEntropy
 from probes.ridge import ridge
 from probes.search import best_fit, likely_strengths, whole
-from probes.trainer import Schedule, Trainer
+from probes.trainer import Course, Schedule, Trainer, run_together
 
 
 @kept_memory()
@@ -76,43 +77,46 @@ def _by_whole_fits(
 
     found = best_fit(every.of_cells(slice(0, 1)), start(seeds[0]), order=seeds[0])
     steps = found.step[:, 0].cpu().double()
-    fits = []
-    for place, seed in enumerate(seeds):
-        done = [found] if place == 0 else []
+
+    def course(place: int, after: int = 0) -> Course:
         cells = slice(place, None, len(seeds))
-        left = every.of_cells(cells).of_cells(slice(len(done), None))
-        if n_cells := len(left.train.labels):
-            strengths = found.strength.expand(-1, n_cells)
-            # A bootstrap sample lacks more than a third of the sentences.
-            trainer = left.drawn()
-            # Where an MLP ends depends on the order of its batches too: each seed has its own.
-            done.append(trainer.run(start(seed), strengths, steps, whole(spec), order=seed))
-        fits.append(side_by_side(done))
-    return of_seeds(fits)
+        # A bootstrap sample lacks more than a third of the sentences.
+        trainer = every.of_cells(cells).of_cells(slice(after, None)).drawn()
+        strengths = found.strength.expand(-1, len(trainer.train.labels))
+        # Where an MLP ends depends on the order of its batches too: each seed has its own.
+        return Course(trainer, start(seeds[place]), strengths, steps, whole(spec), seeds[place])
+
+    control = [course(0, after=1)] if len(train.labels) > len(seeds) else []
+    first = side_by_side([found, *run_together(control)])
+    others = run_together(map(course, range(1, len(seeds))))
+    return of_seeds([first, *others])
 
 
-@kept_memory()
-def fit_given(
-    train: Batches, n_outputs: int, spec: ProbeSpec, strengths: Tensor, seeds: list[int]
-) -> Parameters:
-    """Fit all cells at given strengths to the end of the schedule, without dev.
+def fit_prefixes(
+    prefixes: Sequence[Batches], n_outputs: int, spec: ProbeSpec, strengths: Sequence[Tensor]
+) -> Iterator[Parameters]:
+    """Fit the cells of each prefix at given strengths to the end of its schedule, without dev.
 
     Args:
-        train: labels and weights of shape (K, N), the weights as they are meant.
+        prefixes: labels and weights of shape (K, N), the weights as they are meant.
         n_outputs: number of classes.
-        strengths: shape (L, K).
-        seeds: what cells' initialisations are drawn from, the same for every label set.
+        strengths: of each prefix. Shape (L, K).
     """
-    head, loss = head_of(spec), log_loss(train.sets)
-    n_layers, _, n_features = train.features.shape
-    n_sets = len(train.labels) // len(seeds)
-    start = head.initial(n_layers, seeds * n_sets, n_features, n_outputs)
-    # A short schedule is not to spend its steps on how frequent the labels are.
-    start[-1] = loss.prior(train.labels, train.weights, n_outputs).expand(n_layers, -1, -1)
-    trainer = Trainer(train, None, head, loss, spec)
-    # Without dev to stop by, the end is to be quiet.
-    schedule = Schedule(decay=2)
-    return trainer.run(start, strengths, trainer.steps(spec.step), schedule).parameters
+    head = head_of(spec)
+
+    def course(train: Batches, strengths: Tensor) -> Course:
+        loss = log_loss(train.sets)
+        n_layers, _, n_features = train.features.shape
+        start = head.initial(n_layers, [0] * len(train.labels), n_features, n_outputs)
+        # A short schedule is not to spend its steps on how frequent the labels are.
+        start[-1] = loss.prior(train.labels, train.weights, n_outputs).expand(n_layers, -1, -1)
+        trainer = Trainer(train, None, head, loss, spec)
+        # Without dev to stop by, the end is to be quiet.
+        return Course(trainer, start, strengths, trainer.steps(spec.step), Schedule(decay=2))
+
+    with kept_memory():
+        for found in run_together(map(course, prefixes, strengths)):
+            yield found.parameters
 
 
 @kept_memory()

@@ -34,14 +34,15 @@ def says(monkeypatch, bias_of):
     """Instead of fitting: probes that see nothing and have the biases `bias_of(prefix, k)`."""
     seen = []
 
-    def fit_given(prefix, n_outputs, spec, strengths, seeds):
-        seen.append((prefix, strengths))
-        n_layers, n_cells = strengths.shape
-        bias = torch.stack([bias_of(prefix, k) for k in range(n_cells)])
-        weight = torch.zeros(n_layers, n_cells, n_outputs, prefix.features.shape[2])
-        return [weight, bias.expand(n_layers, -1, -1)]
+    def fit_prefixes(prefixes, n_outputs, spec, strengths):
+        for prefix, given in zip(prefixes, strengths, strict=True):
+            seen.append((prefix, given))
+            n_layers, n_cells = given.shape
+            bias = torch.stack([bias_of(prefix, k) for k in range(n_cells)])
+            weight = torch.zeros(n_layers, n_cells, n_outputs, prefix.features.shape[2])
+            yield [weight, bias.expand(n_layers, -1, -1)]
 
-    monkeypatch.setattr("probes.description_length.fit_given", fit_given)
+    monkeypatch.setattr("probes.description_length.fit_prefixes", fit_prefixes)
     return seen
 
 
@@ -78,6 +79,13 @@ def test_zero_logits_give_the_uniform_code(monkeypatch):
     code = online_code(examples(torch.randn(2, 500, 4), y, 5), 3, PROBES["linear"])
     assert code.bits.tolist() == pytest.approx([uniform_bits(500, 3)] * 2, rel=1e-6)
     assert code.deviation.tolist() == pytest.approx([0, 0], abs=1e-3)
+
+
+def test_what_is_too_little_for_two_blocks_is_sent_uniformly():
+    y = torch.tensor([0, 1, 2] * 10)
+    code = online_code(examples(torch.randn(2, 30, 4), y), 3, PROBES["linear"])
+    assert code.ends == (30,)
+    assert code.bits.tolist() == pytest.approx([uniform_bits(30, 3)] * 2)
 
 
 def test_a_probe_that_knows_label_frequencies_gives_the_prior_code(monkeypatch):

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,14 +11,14 @@ import probes
 from probes.config import PROBES
 from probes.description_length import LOGIT_VARIANCES
 from probes.material import Material
-from probes.memory import group_layers
+from probes.memory import Work, group_layers
 
 CPU = torch.device("cpu")
 
 
 def test_more_memory_never_means_fewer_layers_at_once():
-    spec = PROBES["mlp"]
-    sizes = [group_layers(1 << b, CPU, spec, 384, 10**6, 17, 3, 384)[0] for b in range(10, 36)]
+    work = Work(PROBES["mlp"], 384, 384, 10**6, 17, 3)
+    sizes = [group_layers(1 << b, CPU, work)[0] for b in range(10, 36)]
     assert sizes[0] == 1
     assert sizes == sorted(sizes)
     assert sizes[-1] > 7
@@ -26,7 +27,8 @@ def test_more_memory_never_means_fewer_layers_at_once():
 @pytest.mark.parametrize(("width", "layers"), [(384, 67), (1536, 6), (3072, 1)])
 def test_the_closed_form_stays_within_its_memory(width, layers):
     budget = 1 << 30
-    assert group_layers(budget, CPU, PROBES["linear"], width, 10**6, 0, 3, width)[0] == layers
+    work = Work(PROBES["linear"], width, width, 10**6, 0, 3)
+    assert group_layers(budget, CPU, work)[0] == layers
     # Gram matrix, eigenvectors, and LAPACK's two copies and workspace of twice their size.
     assert layers * 6 * 8 * width**2 < budget
 
@@ -49,25 +51,25 @@ def run(tiny_bert, tmp_path):
 
 
 def planned(run, monkeypatch, **settings):
-    """What a run's plan of memory is asked, budget aside."""
+    """The device and work of a run's plan of memory."""
     asked = []
 
-    def plan(*given):
+    def plan(memory, *given):
         asked.append(given)
-        return group_layers(*given)
+        return group_layers(memory, *given)
 
     with monkeypatch.context() as patch:
         patch.setattr("probes.material.group_layers", plan)
         run(overwrite="always", twins=0, **settings)
-    (_, *rest), *_ = asked
-    return rest
+    return asked[0]
 
 
 def test_blocks_before_their_projection_count(run, monkeypatch, short_schedule):
-    device, spec, width, *counts, width_read = planned(run, monkeypatch, quick=True, project=1)
-    assert (width, width_read) == (1, 16 + 1)
+    device, work = planned(run, monkeypatch, quick=True, project=1)
+    assert (work.n_features, work.n_read) == (1, 16 + 1)
     # Ten times as wide as what is fitted: they take most of what a layer takes.
-    many, few = (group_layers(1 << 30, device, spec, 768, *counts, n)[0] for n in (768, 7680))
+    widths = (replace(work, n_features=768, n_read=n) for n in (768, 7680))
+    many, few = (group_layers(1 << 30, device, each)[0] for each in widths)
     assert few < many / 3
 
 
@@ -78,6 +80,20 @@ def test_the_probes_of_several_priors_count(run, monkeypatch, short_schedule):
     monkeypatch.setitem(LOGIT_VARIANCES, "linear", tuple(range(1, 13)))
     after = group_layers(1 << 30, *planned(run, monkeypatch, seeds=1, quick=True))[0]
     assert after < before / 2
+
+
+def test_what_goes_side_by_side_counts(run, monkeypatch, short_schedule):
+    device, alone = planned(run, monkeypatch, seeds=1, quick=True)
+    assert (alone.n_cells, alone.n_batches) == (len(LOGIT_VARIANCES["linear"]), 1)
+    monkeypatch.setattr("probes.material.courses_at_once", lambda device: 10)
+    _, beside = planned(run, monkeypatch, seeds=1, quick=True)
+    assert (beside.n_cells, beside.n_batches) == (10 * alone.n_cells, 10)
+    few, many = (group_layers(1 << 30, device, work)[0] for work in (beside, alone))
+    assert few < many / 2
+    # Its batches alone, of few cells.
+    narrow = replace(alone, n_cells=1, n_features=8, n_read=1 << 14)
+    few, many = (group_layers(1 << 32, device, replace(narrow, n_batches=n))[0] for n in (16, 4))
+    assert few == pytest.approx(many / 4, abs=1)
 
 
 def test_features_of_one_group_are_gone_before_the_next_are_made(run, monkeypatch, short_schedule):

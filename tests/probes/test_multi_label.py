@@ -295,13 +295,14 @@ def test_the_code_of_sets_is_that_of_each_label_alone(monkeypatch):
 
     assert record.prior_bits == pytest.approx(prior(0.75) + prior(0.5) + prior(0))
 
-    def frequencies(prefix, n_outputs, spec, strengths, seeds):
-        share = SETS[prefix.labels[0]].mean(0)
-        n_layers, n_cells = strengths.shape
-        weight = torch.zeros(n_layers, n_cells, n_outputs, prefix.features.shape[2])
-        return [weight, share.logit().clamp(-80, 80).expand(n_layers, n_cells, -1)]
+    def frequencies(prefixes, n_outputs, spec, strengths):
+        for prefix, given in zip(prefixes, strengths, strict=True):
+            share = SETS[prefix.labels[0]].mean(0)
+            n_layers, n_cells = given.shape
+            weight = torch.zeros(n_layers, n_cells, n_outputs, prefix.features.shape[2])
+            yield [weight, share.logit().clamp(-80, 80).expand(n_layers, n_cells, -1)]
 
-    monkeypatch.setattr("probes.description_length.fit_given", frequencies)
+    monkeypatch.setattr("probes.description_length.fit_prefixes", frequencies)
     sentences = torch.arange(80)
     data = Batches(
         Held(torch.randn(1, 80, 4)),

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -6,7 +8,7 @@ from common.errors import UserError
 from probes import probing
 from probes.config import PROBES
 from probes.encoder import Encoder
-from probes.memory import group_layers
+from probes.memory import Work, group_layers
 from probes.precision import (
     Rounding,
     exact_products,
@@ -104,9 +106,9 @@ def test_vectors_and_predictions_are_exact_whatever_the_process_has_set(
 
 
 def test_no_tensor_on_a_mac_holds_four_gigabytes() -> None:
-    metal, spec = torch.device("mps"), PROBES["linear"]
-    layers, hold = group_layers(1 << 40, metal, spec, 768, 200_000, 17, 3, 768)
+    metal, work = torch.device("mps"), Work(PROBES["linear"], 768, 768, 200_000, 17, 3)
+    layers, hold = group_layers(1 << 40, metal, work)
     assert hold
     assert 4 * 768 * 200_000 * layers < 1 << 32 <= 4 * 768 * 200_000 * (layers + 1)
-    assert not group_layers(1 << 40, metal, spec, 768, 2_000_000, 17, 3, 768)[1]
-    assert group_layers(1 << 40, torch.device("cuda"), spec, 768, 200_000, 17, 3, 768)[0] > layers
+    assert not group_layers(1 << 40, metal, replace(work, n_examples=2_000_000))[1]
+    assert group_layers(1 << 40, torch.device("cuda"), work)[0] > layers

@@ -21,7 +21,7 @@ from probes.precision import Rounding
 from probes.scratch import Scratch
 from probes.search import best_fit, between, likely_strengths
 from probes.trainer import Schedule, Trainer, shuffled_batches
-from probes.training import fit, fit_given, predict
+from probes.training import fit, fit_prefixes, predict
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 
@@ -250,7 +250,7 @@ def test_a_control_cell_of_a_regression_is_scikit_learns_at_the_real_cells_stren
 def test_a_prefix_is_fitted_at_given_strengths_and_gives_its_code_length(data, n):
     train, spec = data[0], PROBES["linear"]
     strengths = torch.tensor([[0.01], [0.1]])
-    parameters = fit_given(train.part(slice(0, n)), N_CLASSES, spec, strengths, [0])
+    [parameters] = fit_prefixes([train.part(slice(0, n))], N_CLASSES, spec, [strengths])
     block = train.part(slice(n, 2 * n))
     given = mean_loss(Linear(), CrossEntropy(), parameters, block)
     for layer, x in enumerate(train.features.values):
