@@ -43,7 +43,7 @@ def localise(
 
     Args:
         train, dev, test: features of all L + 1 layers; labels and weights of shape (1, N).
-        strengths, steps: chosen for the plain probe of each layer; any of a closed form.
+        strengths, steps: of the plain probe of each layer; a closed form's step is the spec's.
         in_labels_unit: makes of what a probe says what `scorers` score.
         at_once: how many mixes are trained at once, as memory allows.
 
@@ -55,16 +55,32 @@ def localise(
     seeds = [0] * n_layers + list(range(1, n_seeds))
     overlap = layer_overlap(train.features)
     log_strength = torch.tensor(strengths, device=overlap.device).log()
-    start = (even_weights(reach, n_layers).to(overlap.device) @ log_strength).exp()
+    log_step = torch.tensor(steps, dtype=torch.float64).log()
+    even = even_weights(reach, n_layers)
+    start = (even.to(overlap.device) @ log_strength).exp()
+    # A linear probe's, as wide features need smaller ones; others begin with the spec's.
+    size = torch.full(start.shape, spec.step, dtype=torch.float64)
+    if spec.family == "linear":
+        size = (even.double() @ log_step).exp()
     groups = [slice(i, i + at_once) for i in range(0, len(reach), at_once)]
     learnt = [
-        learn_mixes(train, dev, n_outputs, spec, overlap, reach[group], seeds[group], start[group])
+        learn_mixes(
+            train,
+            dev,
+            n_outputs,
+            spec,
+            overlap,
+            reach[group],
+            seeds[group],
+            start[group],
+            size[group],
+        )
         for group in groups
     ]
     cells = torch.cat([weights for weights, _ in learnt])
     heads = [torch.cat(parts) for parts in zip(*(heads for _, heads in learnt), strict=True)]
     strength = (cells[:n_layers] @ log_strength).exp()[:, None]
-    step = (cells[:n_layers].cpu().double() @ torch.tensor(steps).double().log()).exp()
+    step = (cells[:n_layers].cpu().double() @ log_step).exp()
     scales = mix_scales(cells[:n_layers], overlap)
     given: dict[str, list[NDArray[Any]]] = {"dev": [], "test": []}
     for group in groups[: -(-n_layers // at_once)]:

@@ -1,8 +1,8 @@
 """Description length of the labels given the vectors: the online code of Voita & Titov (2020).
 
 The training split is sent in blocks. The first is coded uniformly, each later one by probes that
-were fitted on all before it; dev and test are not seen. Lengths are in bits. A label set is sent
-label by label, each a decision of two outcomes.
+were fitted on all before it; test is not seen, and dev chooses steps alone. Lengths are in bits. A
+label set is sent label by label, each a decision of two outcomes.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ LOGIT_VARIANCES: dict[str, tuple[float, ...]] = {
 plug-in's family has those of the MLP."""
 
 SCHEDULES: dict[str, dict[str, float]] = {
-    "linear": {"passes": 4, "min_steps": 300, "step": 0.02},
+    "linear": {"passes": 4, "min_steps": 300},
     "mlp": {"passes": 3, "min_steps": 150, "step": 0.01},
 }
-"""Shorter than those of the plain fit: there are many prefixes, and no dev loss to stop by."""
+"""Shorter than those of the plain fit: there are many prefixes, and no dev loss to stop by. A
+linear probe keeps the step that its layer's plain fit chose, as wide features need smaller ones."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +128,18 @@ def prior_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> float:
     return bits
 
 
-def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
+def online_code(
+    train: Batches, n_classes: int, spec: ProbeSpec, chosen: Sequence[float] | None = None
+) -> OnlineCode:
     """Codelength of the first cell's labels at every layer, class weights left out.
 
     Each prefix is fitted under several priors. A block is coded by the uniform mixture of these
     probes' codes, which is at most log2 of their number longer than the shortest of them; which
     that is need not be known beforehand.
+
+    Args:
+        chosen: the steps of the layers' plain probes, which linear ones keep; the spec's if not
+            given.
     """
     ends = block_ends(train.sentences)
     n_layers, _, n_features = train.features.shape
@@ -151,7 +158,9 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     prefixes = [sent.part(slice(0, end)) for end in ends[:-1]]
     # A prior of fixed variance weighs less the more examples there are.
     strengths = [(n_features / variances / end).expand(n_layers, -1) for end in ends[:-1]]
-    fitted = fit_prefixes(prefixes, n_classes, spec, strengths)
+    if chosen is None or spec.family != "linear":
+        chosen = [spec.step] * n_layers
+    fitted = fit_prefixes(prefixes, n_classes, spec, strengths, chosen)
     for (start, end), parameters in zip(pairwise(ends), fitted, strict=True):
         escape = outcomes / (2 * start + outcomes)
         block = sent.part(slice(start, end))

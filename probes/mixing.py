@@ -111,6 +111,7 @@ def learn_mixes(
     reach: Sequence[int],
     seeds: Sequence[int],
     strengths: Tensor,
+    steps: Tensor,
 ) -> tuple[Tensor, Parameters]:
     """The weights s of cells, each a mix with a probe on top, both learnt at once.
 
@@ -122,6 +123,7 @@ def learn_mixes(
         overlap: R of `layer_overlap`. Shape (J, J).
         reach, seeds: of each of the C cells.
         strengths: L2 strength of each cell's probe. Shape (C,).
+        steps: Adam's of each cell's probe at the start, float64. Shape (C,).
 
     Returns:
         the weights, shape (C, J), and the probes' last parameters, leading dimensions (C, 1).
@@ -138,10 +140,8 @@ def learn_mixes(
     counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
     weights = (counts.to(device) * train.weights)[:, None]
     weights = weights / (weights.sum(-1, keepdim=True) / n_batches)
-    of_probes, of_mixes = (
-        Adam(moved, [size] * len(seeds))
-        for moved, size in ((parameters, spec.step), ([logits.detach()], _STEP))
-    )
+    of_probes = Adam(parameters, steps.tolist())
+    of_mixes = Adam([logits.detach()], [_STEP] * len(seeds))
     n_steps = max(_PASSES * n_batches, _MIN_STEPS)
     check_at = {math.ceil(n_steps * i / spec.checks) for i in range(1, spec.checks + 1)}
     best = logits.detach().softmax(1)

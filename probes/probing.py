@@ -264,7 +264,8 @@ def _code_group(
     """The same of some layers; no features outlive it."""
     features = material.features([layer.layer for layer in group], hold)
     train = material.batches("train", features["train"]).of_cells(slice(0, 1))
-    coded = with_codelengths(group, online_code(train, material.n_outputs, spec))
+    code = online_code(train, material.n_outputs, spec, _steps(group, spec))
+    coded = with_codelengths(group, code)
     labels, sets = train.labels[0].cpu(), None if train.sets is None else train.sets.cpu()
     return coded, code_record(labels, block_ends(train.sentences), material.n_outputs, sets)
 
@@ -289,11 +290,16 @@ def _localise(
         spec,
         len(material.seeds),
         [layer.cells[0].strength for layer in found],
-        [layer.cells[0].step or spec.step for layer in found],
+        _steps(found, spec),
         material.scorers,
         material.in_labels_unit,
         group_size,
     )
+
+
+def _steps(found: Sequence[LayerResult], spec: ProbeSpec) -> list[float]:
+    """What seed 0's probes took; the spec's of a closed form."""
+    return [layer.cells[0].step or spec.step for layer in found]
 
 
 def _score(

@@ -93,7 +93,11 @@ def _by_whole_fits(
 
 
 def fit_prefixes(
-    prefixes: Sequence[Batches], n_outputs: int, spec: ProbeSpec, strengths: Sequence[Tensor]
+    prefixes: Sequence[Batches],
+    n_outputs: int,
+    spec: ProbeSpec,
+    strengths: Sequence[Tensor],
+    steps: Sequence[float],
 ) -> Iterator[Parameters]:
     """Fit the cells of each prefix at given strengths to the end of its schedule, without dev.
 
@@ -101,8 +105,9 @@ def fit_prefixes(
         prefixes: labels and weights of shape (K, N), the weights as they are meant.
         n_outputs: number of classes.
         strengths: of each prefix. Shape (L, K).
+        steps: Adam's at the start, of each of the L layers.
     """
-    head = head_of(spec)
+    head, sizes = head_of(spec), torch.tensor(steps, dtype=torch.float64)
 
     def course(train: Batches, strengths: Tensor) -> Course:
         loss = log_loss(train.sets)
@@ -112,7 +117,7 @@ def fit_prefixes(
         start[-1] = loss.prior(train.labels, train.weights, n_outputs).expand(n_layers, -1, -1)
         trainer = Trainer(train, None, head, loss, spec)
         # Without dev to stop by, the end is to be quiet.
-        return Course(trainer, start, strengths, trainer.steps(spec.step), Schedule(decay=2))
+        return Course(trainer, start, strengths, sizes, Schedule(decay=2))
 
     with kept_memory():
         for found in run_together(map(course, prefixes, strengths)):

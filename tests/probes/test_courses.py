@@ -15,6 +15,7 @@ from probes.trainer import courses_at_once
 from probes.training import fit, fit_prefixes
 
 N_LAYERS, N_FEATURES, N_CLASSES = 3, 12, 4
+STEPS = (0.02, 0.01, 0.02)
 SETS = torch.tensor([[0.0, 0, 0, 0], [1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 1, 0]])
 
 
@@ -60,7 +61,7 @@ def test_prefixes_side_by_side_are_those_alone(both, family, sets, at_once):
     spec = PROBES[family].model_copy(update={"hidden": 8, "passes": 10, "min_steps": 25})
     strengths = [torch.full((N_LAYERS, 2), 0.1 / (1 + i)) for i in range(5)]
     alone, together = both(
-        lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths)), at_once
+        lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths, STEPS)), at_once
     )
     assert len(alone) == len(together) == 5
     for one, other in zip(alone, together, strict=True):
@@ -101,7 +102,7 @@ def test_one_product_multiplies_the_batches_of_all_that_still_go_on(both, monkey
 
     monkeypatch.setattr(Linear, "gradient", recorded)
     strengths = [torch.full((N_LAYERS, 1), 0.1)] * 3
-    both(lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths)))
+    both(lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths, STEPS)))
     assert widths == [1] * (15 + 15 + 40) + [3] * 15 + [1] * 25
 
 
@@ -110,7 +111,9 @@ def test_more_than_go_side_by_side_go_in_turn(both):
     prefixes = [train.part(slice(0, n)) for n in (100, 200, 300, 400, 50)]
     spec = PROBES["linear"].model_copy(update={"passes": 1, "min_steps": 10})
     strengths = [torch.full((N_LAYERS, 1), 0.1)] * 5
-    alone, in_turn = both(lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths)), 2)
+    alone, in_turn = both(
+        lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths, STEPS)), 2
+    )
     for (a, _), (b, _) in zip(alone, in_turn, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
     assert len({a.sum().item() for a, _ in alone}) == 5

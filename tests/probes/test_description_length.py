@@ -20,6 +20,7 @@ from probes.description_length import (
 )
 from probes.features import Held
 from probes.material import Material
+from probes.training import fit_prefixes
 
 FAMILIES = ("linear", "mlp")
 
@@ -34,7 +35,7 @@ def says(monkeypatch, bias_of):
     """Instead of fitting: probes that see nothing and have the biases `bias_of(prefix, k)`."""
     seen = []
 
-    def fit_prefixes(prefixes, n_outputs, spec, strengths):
+    def fit_prefixes(prefixes, n_outputs, spec, strengths, steps):
         for prefix, given in zip(prefixes, strengths, strict=True):
             seen.append((prefix, given))
             n_layers, n_cells = given.shape
@@ -108,6 +109,45 @@ def test_the_prior_code_is_a_hand_computation():
     # Block 1: 3 labels of 1 bit. Block 2: one 0 and one 1 after two 0 and one 1.
     expected = 3 - math.log2(2.5 / 4) - math.log2(1.5 / 4)
     assert prior_bits(y, (3, 5), 2) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_linear_codes_keep_the_steps_that_plain_probes_chose(family, monkeypatch):
+    taken = []
+
+    def recorded(prefixes, n_outputs, spec, strengths, steps):
+        taken.append((spec.step, list(steps)))
+        return fit_prefixes(prefixes, n_outputs, spec, strengths, steps)
+
+    monkeypatch.setattr("probes.description_length.fit_prefixes", recorded)
+    torch.manual_seed(0)
+    data = examples(torch.randn(2, 90, 4), torch.randint(2, (90,)))
+    given = online_code(data, 2, PROBES[family], [0.02, 0.0025])
+    spec = online_code(data, 2, PROBES[family])
+    chosen = [0.02, 0.0025] if family == "linear" else [0.01, 0.01]
+    first = PROBES["linear"].step if family == "linear" else 0.01
+    assert taken == [(first, chosen), (first, [first, first])]
+    assert given.bits[0] == spec.bits[0]
+    assert (given.bits[1] != spec.bits[1]) == (family == "linear")
+
+
+def test_a_run_s_codes_are_told_what_seed_0_s_probes_chose(
+    tiny_bert, tmp_path, monkeypatch, short_schedule
+):
+    told = []
+
+    def recorded(train, n_classes, spec, chosen):
+        told.extend(chosen)
+        return online_code(train, n_classes, spec, chosen)
+
+    monkeypatch.setattr("probes.probing.online_code", recorded)
+    folders = {"cache_dir": tmp_path / "cache", "output": tmp_path / "results"}
+    found = run_probes(
+        str(tiny_bert), limit=40, tasks=("pos",), probes=("mlp",), twins=0, **folders
+    )
+    [result] = found
+    assert told == [layer.cells[0].step for layer in result.layers]
+    assert PROBES["mlp"].step not in told
 
 
 def test_class_weights_are_left_out(monkeypatch):

@@ -22,8 +22,9 @@ from probes.localisation import (
     over_seeds,
 )
 from probes.metrics import Gold, metrics
+from probes.mixing import learn_mixes
 from probes.statistics import replicates, resample
-from probes.training import fit, predict
+from probes.training import fit, fit_at, predict
 
 PUBLISHED = {
     "pos": (1.76, 3.39),
@@ -163,7 +164,8 @@ def run(regression, family, n_seeds=3, at_once=9, strength=1.5):
         for split, b in (("dev", dev), ("test", test))
     }
     plain = fit(train, dev, n_classes, spec, [0])
-    strengths, steps = plain.strength[:, 0].tolist(), plain.step[:, 0].tolist()
+    strengths = plain.strength[:, 0].tolist()
+    steps = [step or spec.step for step in plain.step[:, 0].tolist()]
     found, predicted = localise(
         train,
         dev,
@@ -210,6 +212,40 @@ def test_without_a_feature_anywhere_there_is_no_layer():
     assert found.total_gain.interval[0] < 0 < found.total_gain.interval[1]
     assert (found.expected_layer.value, found.expected_layer.missing) == (None, NO_GAIN)
     assert found.centre_of_gravity.missing == ONE_SEED
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_mixes_are_learnt_with_the_steps_of_their_layers_by_linear_probes_alone(
+    family, monkeypatch
+):
+    train, dev, test = (planted(n, i, False) for i, n in enumerate((300, 100, 100)))
+    spec = PROBES[family].model_copy(update={"hidden": 4, "min_steps": 20})
+    learnt, fitted = [], []
+
+    def recorded(*given):
+        learnt.append(given[-1].tolist())
+        return learn_mixes(*given)
+
+    def then(*given):
+        fitted.append(given[-2].tolist())
+        return fit_at(*given)
+
+    monkeypatch.setattr("probes.cumulative.learn_mixes", recorded)
+    monkeypatch.setattr("probes.cumulative.fit_at", then)
+    scorers = {
+        split: PlainScorer(b.labels[0], b.sentences, 3)
+        for split, b in (("dev", dev), ("test", test))
+    }
+    steps = [0.02, 0.01, 0.0025, 0.02]
+    found, _ = localise(
+        train, dev, test.features, 3, spec, 2, [1e-3] * 4, steps, scorers, lambda said: said, 9
+    )
+    # Of reach 0 to 3, and the last again for the second seed; geometric means of all within reach.
+    means = [np.exp(np.log(steps[: k + 1]).mean()) for k in (0, 1, 2, 3, 3)]
+    expected = means if family == "linear" else [spec.step] * 5
+    assert learnt == [pytest.approx(expected)]
+    by_weight = [np.exp(np.log(steps[: len(mix.weights)]) @ mix.weights) for mix in found.mixes]
+    assert fitted == [pytest.approx(by_weight, rel=1e-5)]
 
 
 def test_how_many_mixes_train_at_once_changes_nothing():

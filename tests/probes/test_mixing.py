@@ -41,7 +41,10 @@ def learnt(data):
     overlap = layer_overlap(train.features)
     strengths = torch.full((4,), 1e-3)
     spec = PROBES["linear"]
-    weights, heads = learn_mixes(train, dev, N_CLASSES, spec, overlap, reach, seeds, strengths)
+    steps = torch.full((4,), spec.step, dtype=torch.float64)
+    weights, heads = learn_mixes(
+        train, dev, N_CLASSES, spec, overlap, reach, seeds, strengths, steps
+    )
     return weights, heads, overlap
 
 
@@ -145,6 +148,7 @@ def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
 def test_the_cells_beside_a_mix_do_not_change_it(data, learnt):
     train, dev, _ = data
     weights, _, overlap = learnt
-    strength = torch.full((1,), 1e-3)
-    alone = learn_mixes(train, dev, N_CLASSES, PROBES["linear"], overlap, [2], [1], strength)[0]
+    spec, strength = PROBES["linear"], torch.full((1,), 1e-3)
+    step = torch.full((1,), spec.step, dtype=torch.float64)
+    alone = learn_mixes(train, dev, N_CLASSES, spec, overlap, [2], [1], strength, step)[0]
     torch.testing.assert_close(alone[0], weights[3], atol=2e-3, rtol=0)

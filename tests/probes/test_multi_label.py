@@ -295,7 +295,7 @@ def test_the_code_of_sets_is_that_of_each_label_alone(monkeypatch):
 
     assert record.prior_bits == pytest.approx(prior(0.75) + prior(0.5) + prior(0))
 
-    def frequencies(prefixes, n_outputs, spec, strengths):
+    def frequencies(prefixes, n_outputs, spec, strengths, steps):
         for prefix, given in zip(prefixes, strengths, strict=True):
             share = SETS[prefix.labels[0]].mean(0)
             n_layers, n_cells = given.shape

@@ -250,7 +250,9 @@ def test_a_control_cell_of_a_regression_is_scikit_learns_at_the_real_cells_stren
 def test_a_prefix_is_fitted_at_given_strengths_and_gives_its_code_length(data, n):
     train, spec = data[0], PROBES["linear"]
     strengths = torch.tensor([[0.01], [0.1]])
-    [parameters] = fit_prefixes([train.part(slice(0, n))], N_CLASSES, spec, [strengths])
+    [parameters] = fit_prefixes(
+        [train.part(slice(0, n))], N_CLASSES, spec, [strengths], [spec.step] * N_LAYERS
+    )
     block = train.part(slice(n, 2 * n))
     given = mean_loss(Linear(), CrossEntropy(), parameters, block)
     for layer, x in enumerate(train.features.values):
