@@ -17,7 +17,7 @@ import probes
 from probes import mixing, precision
 from probes.config import PROBES
 
-TASKS = ("depth", "agreement")
+TASKS = ("depth", "agreement", "pos")
 STEPS = 6
 
 
@@ -38,7 +38,8 @@ def main(model: Path, folder: Path) -> None:
         for steps in (STEPS, 2 * STEPS):
             before = second_device.crossings
             short = {"tasks": ("pos",), "probes": ("linear",), "quick": True}
-            suite(model, folder, second_device.NAME, steps, **short)
+            apart = folder / f"{steps} steps"  # a full result would be computed in full again
+            suite(model, folder, second_device.NAME, steps, output=apart, **short)
             found["crossings"].append(second_device.crossings - before)
     print(json.dumps(found))
 
@@ -60,7 +61,7 @@ def suite(
         "tasks": TASKS,
         "limit": 20,
         "batch_tokens": 1024,
-        "seeds": 2,
+        "seeds": 3,
         "twins": 0,
         "device": device,
         "cache_dir": folder / device,
