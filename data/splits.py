@@ -100,9 +100,12 @@ def require_splits(present: Collection[str], split_by: SplitBy | None, what: str
     missing = [split for split in SPLITS if split not in present]
     if missing and split_by is None:
         there = ", ".join(split for split in SPLITS if split in present) or "no split"
+        cut = (
+            "cut all there is in three" if "train" in missing else "cut what is missing from train"
+        )
         raise UserError(
             f"{what}: has {there}, but no {' and no '.join(missing)} split; add the file, or let "
-            "--split-by document (or sentence) cut what is missing from the rest."
+            f"--split-by document (or sentence) {cut}."
         )
 
 
@@ -123,11 +126,11 @@ def complete(parts: Parts, split_by: SplitBy, what: str) -> tuple[Splits, dict[s
     """
     cut = [split for split in ("test", "dev") if split not in parts]
     result = {split: tuple(part) for split, part in parts.items()}
-    if not cut:
-        return result, {}
     if "train" not in parts:
         cut = ["test", "dev"]
         result = {"train": tuple(sentence for part in parts.values() for sentence in part)}
+    elif not cut:
+        return result, {}
     units = _units(result["train"], split_by, what)
     every = result["train"]
     wanted = math.ceil(SHARE * len(every))

@@ -44,7 +44,11 @@ def test_a_missing_split_is_named_with_the_remedy():
     with pytest.raises(UserError) as caught:
         require_splits(["test"], None, "c")
     assert str(caught.value).startswith("c: has test, but no train and no dev split; add the file")
-    assert "--split-by" in str(caught.value)
+    assert str(caught.value).endswith(
+        "--split-by document (or sentence) cut all there is in three."
+    )
+    with pytest.raises(UserError, match="cut what is missing from train"):
+        require_splits(["train", "test"], None, "c")
 
 
 def test_dev_is_cut_from_the_end_of_train():
@@ -61,6 +65,18 @@ def test_without_train_all_is_cut_in_order():
     assert [s.words[0] for s in parts["test"]] == ["18", "19"]
     assert len(parts["train"]) == 16
     assert sum(notes.values()) == 4
+
+
+def test_dev_and_test_without_train_are_cut_together():
+    dev = sentences(*map(str, range(12)))
+    parts, notes = complete({"dev": dev, "test": sentences(*"abcdefgh")}, "sentence", "c")
+    assert "".join(s.words[0] for s in parts["test"]) == "gh"
+    assert "".join(s.words[0] for s in parts["dev"]) == "ef"
+    assert len(parts["train"]) == 16
+    assert notes == {
+        "test sentences cut from all, by sentence": 2,
+        "dev sentences cut from all, by sentence": 2,
+    }
 
 
 def test_documents_stay_whole():

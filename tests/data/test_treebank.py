@@ -103,6 +103,20 @@ def test_missing_splits_are_cut_only_when_asked(tmp_path):
         find_corpus(folder, split_by="document").load()
 
 
+def test_what_the_error_recommends_for_a_missing_train_split_works(tmp_path):
+    folder = copy(tmp_path, "dev", "test")
+    with pytest.raises(UserError, match=r"no train split; .*--split-by document \(or sentence\)"):
+        find_corpus(folder)
+    corpus = find_corpus(folder, split_by="sentence").load()
+    assert {split: len(part) for split, part in corpus.splits.items()} == {
+        "train": 2,
+        "dev": 1,
+        "test": 1,
+    }
+    with pytest.raises(UserError, match=r"too few documents .*; try --split-by sentence"):
+        find_corpus(folder, split_by="document").load()
+
+
 def test_an_option_that_changes_nothing_is_no_other_corpus():
     folder = str(TREEBANKS / "UD_Spanish-Probe")
     assert find_corpus(folder, split_by="sentence").digest == find_corpus(folder).digest
