@@ -42,7 +42,7 @@ def merge(staged: Path, names: list[str], output: Path) -> Merge:
     found = Merge()
     for name, result in arriving.items():
         target = output / name
-        # The same measurement may lie elsewhere, such as in `published`.
+        # The same measurement may lie elsewhere.
         there = target if target.exists() else places.get(identity(result))
         if there is None:
             _move(staged / name, target)

@@ -34,6 +34,8 @@ from probes.records import (
 SCHEMA_VERSION = 4
 ALPHA = 0.05
 """Level of the tests behind a confidence set."""
+PUBLISHED = "published"
+"""Folder of the results that ship with the suite, in the one that users write to."""
 
 
 class Result(Frozen):
@@ -254,16 +256,31 @@ def read_results(folder: Path) -> list[Result]:
 def find_results(folder: Path) -> dict[Path, Result]:
     """All results below `folder` by their paths, in order.
 
-    One that cannot be read is named and left out: it must not take others with it.
+    What is published is found only where `folder` is that folder, or one in it. A result that
+    cannot be read is named and left out: it must not take others with it.
     """
     results = {}
     with seldom_collected():
         for path in sorted(folder.rglob("*-*-????????.json")):
+            if is_published(path.relative_to(folder)):
+                continue
             try:
                 results[path] = read_result(path)
             except UserError as error:
                 progress.say(f"left out {error}")
     return results
+
+
+def is_published(path: Path) -> bool:
+    """Whether a result's file lies in a folder of published results."""
+    # Model and corpus, the folders that it lies in, may be called anything.
+    return PUBLISHED in path.parts[:-3]
+
+
+def or_published(*folders: Path) -> str:
+    """What an error adds where there are no results: the folder of published ones, if any."""
+    there = [path for folder in folders if (path := folder / PUBLISHED).is_dir()]
+    return f", or name {there[0]}" if there else ""
 
 
 def covers(result: Result, layers: Iterable[int], n_seeds: int, quick: bool) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from common.terminal import progress
-from probes.results import Result, find_results
+from probes.results import Result, find_results, is_published
 
 Identity = tuple[str, str, str]
 
@@ -28,41 +29,49 @@ def scores_of(result: Result) -> dict[str, Any]:
 
 
 def unique_results(*folders: Path) -> dict[Path, Result]:
-    """All results below the folders by path; of one measurement the fullest.
+    """All results below the folders by path; of one measurement, found twice, one.
 
-    Copies arise where results are shared: `results/published` lies below `results`.
+    That is the one in the folder named first, and within a folder the fullest; published ones stand
+    behind all others, whatever the order.
     """
-    chosen: dict[Identity, Path] = {}
-    found: dict[Path, Result] = {}
-    differing: list[str] = []
-    for path, result in _all(folders):
-        before = chosen.get(identity(result))
-        if before is None or _fullness(path, result) > _fullness(before, found[before]):
-            kept, dropped = path, before
-            chosen[identity(result)], found[path] = path, result
-        else:
-            kept, dropped = before, path
-            found[path] = result
-        if dropped is not None:
-            left_out = found.pop(dropped)
-            if scores_of(left_out) != scores_of(found[kept]):
-                differing.append(f"{dropped}: {kept} is of the same key, with other content")
+    found = sorted(_all(folders), key=lambda each: each.rank)
+    alike: dict[Identity, list[_Found]] = defaultdict(list)
+    for each in found:
+        alike[identity(each.result)].append(each)
+    kept, differing = set(), []
+    for same in alike.values():
+        best = max(same, key=lambda each: (*(-n for n in each.rank), *_fullness(each)))
+        kept.add(best.path)
+        if len(same) > 1:
+            scores = scores_of(best.result)
+            differing += [(x.path, best.path) for x in same if scores_of(x.result) != scores]
     if differing:
-        more = f" (and {len(differing) - 1} more such)" if len(differing) > 1 else ""
-        progress.say(f"left out {differing[0]}{more}")
-    return found
+        several = "s" * (len(differing) > 1)
+        progress.say(f"left out {len(differing)} duplicate result{several}; -v says which")
+        for path, best_path in differing:
+            progress.detail(f"left out {path}: {best_path} is of the same key, with other content")
+    return {each.path: each.result for each in found if each.path in kept}
 
 
-def _all(folders: tuple[Path, ...]) -> Iterator[tuple[Path, Result]]:
+class _Found(NamedTuple):
+    """A result, and how far behind it stands: whether it is published, then its folder's place."""
+
+    rank: tuple[int, int]
+    path: Path
+    result: Result
+
+
+def _all(folders: tuple[Path, ...]) -> Iterator[_Found]:
     seen: set[Path] = set()
-    for folder in folders:
+    for place, folder in enumerate(folders):
         for path, result in find_results(folder).items():
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
-                yield path, result
+            resolved = path.resolve()
+            if resolved not in seen:
+                seen.add(resolved)
+                yield _Found((is_published(resolved), place), path, result)
 
 
-def _fullness(path: Path, result: Result) -> tuple[bool, int, int, bool]:
+def _fullness(found: _Found) -> tuple[bool, int, int, bool]:
     # Only with its predictions beside it can a result be compared with another.
-    predictions = path.with_suffix(".npz").exists()
+    result, predictions = found.result, found.path.with_suffix(".npz").exists()
     return not result.quick, len(result.layers), len(result.layers[0].cells), predictions

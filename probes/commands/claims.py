@@ -14,7 +14,8 @@ from common.terminal import output_console
 from probes.arguments import place
 from probes.claims import CAVEAT, CLAIMS
 from probes.claims_report import Report, make_reports
-from probes.results import find_results
+from probes.results import or_published
+from probes.unique import unique_results
 
 SUMMARY = "Test what the literature says about layers on the results in a folder."
 
@@ -41,9 +42,12 @@ def run(options: argparse.Namespace) -> int:
     """
     if not options.folder.is_dir():
         raise UserError(f"{options.folder}: there is no such folder.")
-    reports = make_reports(find_results(options.folder), options.probe)
+    reports = make_reports(unique_results(options.folder), options.probe)
     if not reports:
-        raise UserError(f"{options.folder}: no results of {options.probe} probes; run them first.")
+        there = or_published(options.folder)
+        raise UserError(
+            f"{options.folder}: no results of {options.probe} probes; run them first{there}."
+        )
     if options.format == "json":
         print(
             json.dumps([_record(r, options.probe) for r in reports], indent=1, ensure_ascii=False)

@@ -11,7 +11,9 @@ from common.terminal import output_console
 from probes.arguments import names, place
 from probes.boards import Candidate, make_boards, named
 from probes.commands.leaderboard import load
+from probes.results import find_results, or_published
 from probes.side_by_side import grids
+from probes.unique import identity
 
 SUMMARY = "Compare models: layer curves, differences with intervals, claims that change."
 
@@ -79,8 +81,9 @@ def find(asked: list[str], results: Path) -> tuple[list[Candidate], list[str]]:
     models: list[str] = []
     for name in asked:
         if _is_folder(name):
-            place = Path(name).resolve()
-            inside = {c.name for c in candidates if c.path.resolve().is_relative_to(place)}
+            # Of a measurement that lies elsewhere too, the other may be the one that was taken.
+            its = set(map(identity, find_results(Path(name)).values()))
+            inside = {c.name for c in candidates if identity(c.result) in its}
             if len(inside) != 1:
                 said = (
                     f"results of {', '.join(sorted(inside))}" if inside else "no results of its own"
@@ -90,7 +93,8 @@ def find(asked: list[str], results: Path) -> tuple[list[Candidate], list[str]]:
         elif name in known:
             models.append(name)
         else:
-            raise UserError(f"{name}: no results in {results}. {did_you_mean(name, known)}")
+            hint = did_you_mean(name, known)
+            raise UserError(f"{name}: no results in {results}{or_published(results)}. {hint}")
     return candidates, list(dict.fromkeys(models))
 
 

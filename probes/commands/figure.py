@@ -9,7 +9,8 @@ from pathlib import Path
 from common.errors import UserError
 from probes.arguments import place
 from probes.groups import Group, group
-from probes.results import find_results
+from probes.results import or_published
+from probes.unique import unique_results
 
 SUMMARY = "Draw a figure for a paper: heat map, expected layers or layer curves."
 
@@ -62,11 +63,13 @@ def _one_group(folders: list[Path], family: str) -> Group:
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder}: there is no such folder.")
-    found = {path: r for folder in folders for path, r in find_results(folder).items()}
+    found = unique_results(*folders)
     groups, _ = group({path: r for path, r in found.items() if r.probe.family == family})
     names = ", ".join(map(str, folders))
     if not groups:
-        raise UserError(f"{names}: no results of {family} probes; run them first.")
+        raise UserError(
+            f"{names}: no results of {family} probes; run them first{or_published(*folders)}."
+        )
     if len(groups) > 1:
         titles = "; ".join(each.title for each in groups)
         raise UserError(

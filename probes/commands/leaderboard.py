@@ -16,7 +16,7 @@ from probes.boards import Candidate, make_boards, named
 from probes.csv_text import csv_line
 from probes.pairs import replicates_of
 from probes.ranking import Ranking
-from probes.results import Result
+from probes.results import Result, or_published
 from probes.stored import Resampled
 from probes.unique import unique_results
 
@@ -86,10 +86,11 @@ def load(folders: Iterable[Path]) -> dict[Path, Result]:
     folders = tuple(folders)
     for folder in folders:
         if not folder.is_dir():
-            raise UserError(f"{folder}: there is no such folder; name one that a run wrote.")
+            raise UserError(f"{folder}: there is no such folder; name one of results.")
     found = unique_results(*folders)
     if not found:
-        raise UserError(f"{', '.join(map(str, folders))}: no results; run run_probes.py first.")
+        where = ", ".join(map(str, folders))
+        raise UserError(f"{where}: no results; run run_probes.py first{or_published(*folders)}.")
     return found
 
 

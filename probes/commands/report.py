@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from common.errors import UserError
 from probes.arguments import place
-from probes.results import find_results
+from probes.commands.leaderboard import load
 
 SUMMARY = "Write one self-contained HTML page of all results in a folder."
 
@@ -27,13 +26,9 @@ def run(options: argparse.Namespace) -> int:
     """Write the page and say where it is.
 
     Raises:
-        UserError: there are no results.
+        UserError: there is no such folder, or nothing in it.
     """
-    if not options.folder.is_dir():
-        raise UserError(f"{options.folder}: there is no such folder.")
-    found = find_results(options.folder)
-    if not found:
-        raise UserError(f"{options.folder}: no results in this folder; run some first.")
+    found = load([options.folder])
     # Templates and the plotting library are imported once there is something to draw.
     from probes.report.page import write_page
 

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from common.errors import UserError
 from common.terminal import output_console
 from probes.arguments import place
+from probes.commands.leaderboard import load
 from probes.measures import measures
 from probes.metrics import lower_is_better
 from probes.records import LayerResult
-from probes.results import Result, find_results, read_result
+from probes.results import Result, read_result
 from probes.tables import METRIC_NAMES, limit_mark, shown, task_head
 
 SUMMARY = "Show what stands behind scores: breakdowns, selectivity, compression, localisation."
@@ -49,9 +49,7 @@ def run(options: argparse.Namespace) -> int:
         UserError: there is no result.
     """
     path = options.path
-    found = find_results(path) if path.is_dir() else {path: read_result(path)}
-    if not found:
-        raise UserError(f"{path}: no results in this folder.")
+    found = load([path]) if path.is_dir() else {path: read_result(path)}
     console = output_console()
     results = list(found.values())
     if options.by in ("group", "label"):

@@ -124,11 +124,25 @@ def test_conflicts_are_reported_and_nothing_is_overwritten(bundle, tmp_path, cap
 def test_one_measurement_under_another_path_is_recognised(bundle, tmp_path, capsys):
     there = tmp_path / "there"
     bring(bundle, there)
-    (there / "published").mkdir()
-    (there / "m").rename(there / "published" / "m")
+    (there / "theirs").mkdir()
+    (there / "m").rename(there / "theirs" / "m")
     capsys.readouterr()
     assert bring(bundle, there) == 0
     assert "added   0 results; 3 were" in capsys.readouterr().err
+
+
+def test_published_results_are_neither_packed_nor_touched(results, bundle, tmp_path, capsys):
+    there = tmp_path / "there"
+    shutil.copytree(results, there / "published")
+    for arrays in (there / "published").rglob("*.npz"):
+        arrays.unlink()
+    before = files(there / "published")
+    capsys.readouterr()
+    assert bring(bundle, there) == 0
+    assert "added   3 results; 0 were" in capsys.readouterr().err
+    assert files(there / "published") == before
+    assert main(["export", str(there), str(tmp_path / "c.zip")]) == 0
+    assert (tmp_path / "c.zip").read_bytes() == bundle.read_bytes()
 
 
 def refused(bundle, tmp_path, capsys, said):

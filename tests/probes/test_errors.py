@@ -38,7 +38,7 @@ RUN = [
 ]  # fmt: skip
 OTHERS = [
     ("reprot", "Unknown command 'reprot'. Did you mean 'report'?"),
-    ("report ./nowhere", "nowhere: there is no such folder."),
+    ("report ./nowhere", "nowhere: there is no such folder; name one of results."),
     ("show ./nowhere", "nowhere"),
     ("cache --prune all", "--prune all would delete every vector; say which with --older-than DAYS (0 for any age) or --model M."),
     ("cache --prun all", "unknown argument '--prun'. Did you mean '--prune'?"),

@@ -90,14 +90,21 @@ def test_rows_do_not_change_because_another_model_came(tmp_path):
 
 def test_one_measurement_has_one_row_for_each_layer(tmp_path, capsys):
     path = put(tmp_path, "m", "pos", 9)
-    shutil.copytree(path.parents[1], tmp_path / "published" / "m")
+    shutil.copytree(path.parents[1], tmp_path / "theirs" / "m")
     assert len(read(tmp_path)) == 2
     assert capsys.readouterr().err == ""
     content = json.loads(path.read_text())
     content["layers"][0]["cells"][0]["test"]["accuracy"] = 0.5
-    (tmp_path / "published" / "m" / "c" / path.name).write_text(json.dumps(content))
+    (tmp_path / "theirs" / "m" / "c" / path.name).write_text(json.dumps(content))
     assert read(tmp_path).score[0] == pytest.approx(0.25)
-    assert "is of the same key, with other content" in capsys.readouterr().err
+    assert capsys.readouterr().err == "left out 1 duplicate result; -v says which\n"
+
+
+def test_published_results_are_no_rows_but_of_their_own_leaderboard(tmp_path):
+    put(tmp_path, "m", "pos", 9)
+    put(tmp_path / "published", "shipped", "pos", 9)
+    assert set(read(tmp_path).model) == {"m"}
+    assert set(read(tmp_path / "published").model) == {"shipped"}
 
 
 def test_compression_expected_layer_and_time(tmp_path):

@@ -37,9 +37,8 @@ def folder(tmp_path):
         changed(make_full_result("pos", model="random:beta", random_seed=0), "model", digest="r"),
     ]
     for i, result in enumerate(results):
-        (tmp_path / f"{result.task.name}-linear-0000000{i}.json").write_text(
-            result.model_dump_json()
-        )
+        path = tmp_path / f"{result.task.name}-linear-0000000{i}.json"
+        path.write_text(result.model_copy(update={"key": f"{i:064}"}).model_dump_json())
     return tmp_path
 
 
@@ -76,6 +75,8 @@ def test_a_second_result_of_the_same_model_is_named_not_mixed(tmp_path):
     groups, left_out = group(paths(tmp_path, [one, one]))
     assert left_out == ["1.json: a second result of a on pos"]
     assert len(groups[0].units[0].results) == 1
+    text = page(paths(tmp_path, [one, one, one]), "x")
+    assert "<summary>2 duplicate results left out</summary>1.json: a second" in text
 
 
 def test_models_of_one_name_are_told_apart(tmp_path):
@@ -133,7 +134,7 @@ def test_no_results_and_no_folder_are_the_users_to_mend(tmp_path, capsys):
     assert main(["figure", "curves", str(tmp_path), "-o", "x.pdf"]) == 2
     assert main(["figure", "curves", str(tmp_path), "-o", "x.gif"]) == 2
     errors = capsys.readouterr().err
-    assert "no results in this folder" in errors
+    assert "no results; run run_probes.py first." in errors
     assert "must end in one of .pdf, .svg, .png" in errors
 
 
@@ -158,7 +159,8 @@ def test_colours_span_the_models_that_are_shown_together():
 
 
 def test_a_figure_is_of_one_setting(folder, capsys):
-    other = changed(make_full_result("pos", model="beta"), "corpus", name="d", fingerprint="d" * 64)
+    other = make_full_result("pos", model="beta", key="d" * 64)
+    other = changed(other, "corpus", name="d", fingerprint="d" * 64)
     (folder / "pos-linear-00000009.json").write_text(other.model_dump_json())
     assert main(["figure", "curves", str(folder), "-o", str(folder / "x.pdf")]) == 2
     assert (
