@@ -187,17 +187,23 @@ class Examples:
             return plain_view(corpus)
         return view_over((t for s in SPLITS for t in self.splits[s].texts), self.view)
 
+    @property
+    def n_spans(self) -> int:
+        """How many spans an example is read from."""
+        # Where a word is hidden, the one that is kept is the one that it is read from.
+        hidden = self.view in ("masked", "cut")
+        return 2 if self.task.shape in ("pair", "span pair") and not hidden else 1
+
     def rows(self, split: str, view: View, vectors: Vectors) -> list[Ints]:
         """First and end row of each example's span, then of its second span. Each (n, 2)."""
         part = self.splits[split]
         texts, number = part.text_numbers
         start = vectors.starts[[view.index[text] for text in texts]][number]
         if self.view in ("masked", "cut"):
-            # The one word that is kept is the one that the example is read from.
             return [np.stack([start, start + 1], axis=1)]
         start -= np.array([text.keep[0] for text in texts], dtype=np.int64)[number]
         spans = [part.spans]
-        if self.task.shape in ("pair", "span pair"):
+        if self.n_spans == 2:
             spans.append(part.second_spans)
         return [span + start[:, None] for span in spans]
 

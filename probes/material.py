@@ -72,24 +72,13 @@ class Material:
         self._order = _training_order(examples)
         self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
         self._rows["train"] = [span[self._order] for span in self._rows["train"]]
-        hidden, spans = vectors.manifest["model"]["hidden_size"], len(self._rows["train"])
-        self.width = (project or hidden) * spans
-        # Blocks are projected after they were read, and both lie in memory.
-        self.width_read = (project or 0) * spans + hidden * spans
+        self._hidden = vectors.manifest["model"]["hidden_size"]
+        self.width, self.width_read = _widths(examples, self._hidden, project)
 
     def group_layers(self, memory: int, spec: ProbeSpec) -> tuple[int, bool]:
         """See `probes.memory.group_layers`."""
-        n_together = courses_at_once(self.device)
-        work = Work(
-            spec,
-            n_features=self.width,
-            n_read=self.width_read,
-            n_examples=sum(len(spans[0]) for spans in self._rows.values()),
-            n_outputs=self.n_outputs,
-            # Seeds × label sets, or in a code prefixes × priors.
-            n_cells=max(len(self.labels["train"]), n_together * len(logit_variances(spec))),
-            n_batches=n_together,
-        )
+        n_cells = len(self.labels["train"])
+        work = work_of(self.examples, self._hidden, self._project, spec, self.device, n_cells)
         return group_layers(memory, self.device, work)
 
     def features(self, layers: Sequence[int], hold: bool = False) -> dict[str, Features]:
@@ -168,6 +157,42 @@ class Material:
             return predicted
         mean, deviation = self.unit
         return predicted * deviation + mean
+
+
+def work_of(
+    examples: Examples,
+    hidden: int,
+    project: int | None,
+    spec: ProbeSpec,
+    device: torch.device,
+    n_cells: int,
+) -> Work:
+    """What a task is to be trained with; no vectors are needed to tell.
+
+    Args:
+        hidden: size of the model's vectors.
+        project: see `Material`.
+        n_cells: seeds × label sets.
+    """
+    n_together = courses_at_once(device)
+    n_features, n_read = _widths(examples, hidden, project)
+    return Work(
+        spec,
+        n_features=n_features,
+        n_read=n_read,
+        n_examples=sum(len(part.examples) for part in examples.splits.values()),
+        n_outputs=len(examples.classes),
+        # In a code prefixes × priors.
+        n_cells=max(n_cells, n_together * len(logit_variances(spec))),
+        n_batches=n_together,
+    )
+
+
+def _widths(examples: Examples, hidden: int, project: int | None) -> tuple[int, int]:
+    """See `Material.width` and `Material.width_read`."""
+    # Blocks are projected after they were read, and both lie in memory.
+    read = hidden if project is None else project + hidden
+    return (project or hidden) * examples.n_spans, read * examples.n_spans
 
 
 def _unit(examples: Examples) -> tuple[float, float]:

@@ -118,12 +118,17 @@ def block_bytes(n_layers: int, n_features: int) -> int:
     return 4 * _read(1) * n_layers * n_features
 
 
-def group_layers(memory: int, device: torch.device, work: Work) -> tuple[int, bool]:
-    """How many layers to fit at once within `memory` bytes, and whether to hold their features.
+def least(work: Work, n_mixed: int) -> int:
+    """Bytes that `work` takes if layers are fitted one at a time and no features are held.
 
-    On a CPU features are always read from the map as they are needed, since that costs little;
-    on another device they are held if those of one layer leave room for its fit.
+    Args:
+        n_mixed: layers that mixes are made of; 0 for no mixes.
     """
+    return _layer_bytes(work) + block_bytes(n_mixed, work.n_read)
+
+
+def _layer_bytes(work: Work) -> int:
+    """What fitting a layer takes, its features apart."""
     spec, n_features = work.spec, work.n_features
     cells = max(len(spec.strengths), work.n_cells)
     outputs = max(1, work.n_outputs)
@@ -137,7 +142,16 @@ def group_layers(memory: int, device: torch.device, work: Work) -> tuple[int, bo
     if spec.family == "linear" and not work.n_outputs:
         # The closed form's products of features, their eigenvectors, and what LAPACK takes.
         working += 8 * 8 * n_features**2
-    holding = 4 * n_features * work.n_examples
+    return working
+
+
+def group_layers(memory: int, device: torch.device, work: Work) -> tuple[int, bool]:
+    """How many layers to fit at once within `memory` bytes, and whether to hold their features.
+
+    On a CPU features are always read from the map as they are needed, since that costs little;
+    on another device they are held if those of one layer leave room for its fit.
+    """
+    working, holding = _layer_bytes(work), 4 * work.n_features * work.n_examples
     # What is held of a group is one tensor.
     largest = _METAL - 1 if device.type == "mps" else memory
     hold = device.type != "cpu" and working + holding <= memory and holding <= largest

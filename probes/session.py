@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,12 @@ from common.terminal import progress
 from probes import __version__
 from probes.breakdowns import marked_by_pieces
 from probes.config import RunConfig
+from probes.controls import has_types
 from probes.encoding import open_or_encode
 from probes.examples import Examples, NotServedError, collect_examples
 from probes.identity import blame, plug_ins_of
-from probes.memory import telling
+from probes.material import work_of
+from probes.memory import least, telling
 from probes.plan import FitUnit, Plan, what_is_left
 from probes.probing import encoding_record, probe
 from probes.provenance import provenance
@@ -67,7 +70,8 @@ class Session:
         """Compute the plan's units, writing each result the moment it is done.
 
         Raises:
-            UserError: a layer was asked for that the model does not have.
+            UserError: a layer was asked for that the model does not have, or `--memory` is less
+                than a unit takes.
         """
         if not self.plan.todo:
             return
@@ -75,10 +79,57 @@ class Session:
         if asked > n_blocks:
             name = self.subject.source.name
             raise UserError(f"--layers {asked}: {name} has layers 0 to {n_blocks}.")
+        self._require_memory()
         # What another run is computing comes last: by then it may be there.
         busy = yield from self._round(self.plan.todo, wait=False)
         yield from self._round(busy, wait=True)
         self.subject.release()
+
+    def _require_memory(self) -> None:
+        """Refuse a `--memory` below what training takes, before anything is encoded.
+
+        Raises:
+            UserError: it is below that of a unit.
+        """
+        given = self.config.memory
+        if given is None:
+            return
+        needs: dict[str, int] = {}
+        for task, units in groupby(self.plan.todo, key=lambda unit: unit.task):
+            try:
+                examples = collect_examples(task, self.corpus.value, self._hides)
+            except (NotServedError, TaskError):
+                continue  # said when it is its turn
+            needs |= {f"{task.name} with {u.probe.family}": self._least(u, examples) for u in units}
+        what = max(needs, key=lambda name: needs[name], default="")
+        if what and needs[what] > given:
+            enough = f"{math.ceil(needs[what] / 1e6)}MB"
+            less = "--project" if self.config.quick else "--quick or --project"
+            raise UserError(
+                f"--memory {given / 1e6:g}MB: fitting {what} probes takes {enough} at least, one "
+                f"layer at a time; give --memory {enough}, or need less with {less}."
+            )
+
+    def _least(self, unit: FitUnit, examples: Examples) -> int:
+        """Bytes that fitting a unit takes at least."""
+        info, device = self.subject.encoder.info, self.subject.encoder.device
+        control = not unit.quick and has_types(examples)
+        work = work_of(
+            examples,
+            info.hidden_size,
+            self.config.project,
+            unit.probe,
+            device,
+            n_cells=unit.n_seeds * (2 if control else 1),
+        )
+        n_layers = info.n_layers + 1
+        whole = unit.layers in ((), tuple(range(n_layers)))
+        return least(work, n_layers if whole and not unit.quick else 0)
+
+    @property
+    def _hides(self) -> ViewName:
+        """How the model reads an example that hides a word."""
+        return "cut" if self.subject.encoder.words.mask_id is None else "masked"
 
     def _round(
         self, todo: Sequence[FitUnit], *, wait: bool
@@ -147,10 +198,8 @@ class Session:
             return self._fit(left, examples, view, vectors)
 
     def _examples(self, task: Task) -> Examples:
-        has_mask = self.subject.encoder.words.mask_id is not None
-        hides: ViewName = "masked" if has_mask else "cut"
         words = self.subject.encoder.words
-        found = marked_by_pieces(collect_examples(task, self.corpus.value, hides), words)
+        found = marked_by_pieces(collect_examples(task, self.corpus.value, self._hides), words)
         counts = {split: len(part.examples) for split, part in found.splits.items()}
         what = f"{task.shape}, {task.kind}, {task.metric}"
         message = f"task    {task.name} · {what} · {per_split(counts)} examples"

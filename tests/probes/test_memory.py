@@ -1,6 +1,7 @@
 """What the plan of memory counts, and what is let go of in time."""
 
 import gc
+import re
 import weakref
 from dataclasses import replace
 
@@ -8,10 +9,12 @@ import pytest
 import torch
 
 import probes
+from common.errors import UserError
+from probes.cli import main
 from probes.config import PROBES
 from probes.description_length import LOGIT_VARIANCES
 from probes.material import Material
-from probes.memory import Work, group_layers
+from probes.memory import Work, block_bytes, group_layers, least
 
 CPU = torch.device("cpu")
 
@@ -39,12 +42,11 @@ def run(tiny_bert, tmp_path):
         return probes.run_probes(
             str(tiny_bert),
             limit=20,
-            tasks=("pos",),
             probes=("linear",),
             device="cpu",
             cache_dir=tmp_path / "cache",
             output=tmp_path / "results",
-            **settings,
+            **{"tasks": ("pos",), **settings},
         )
 
     return run
@@ -94,6 +96,69 @@ def test_what_goes_side_by_side_counts(run, monkeypatch, short_schedule):
     narrow = replace(alone, n_cells=1, n_features=8, n_read=1 << 14)
     few, many = (group_layers(1 << 32, device, replace(narrow, n_batches=n))[0] for n in (16, 4))
     assert few == pytest.approx(many / 4, abs=1)
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+@pytest.mark.parametrize("n_outputs", [0, 17])
+def test_the_least_is_what_one_layer_at_a_time_takes(family, n_outputs):
+    work = Work(PROBES[family], 384, 384, 10**6, n_outputs, 3)
+    one, mixes = least(work, 0), least(work, 7)
+    assert mixes - one == block_bytes(7, 384)
+    for device in (CPU, torch.device("cuda")):
+        assert group_layers(one, device, work) == (1, False)
+    assert group_layers(2 * one - 1, CPU, work)[0] == 1
+    assert group_layers(2 * one, CPU, work)[0] == 2
+
+
+@pytest.mark.parametrize("settings", [{"quick": True}, {"seeds": 2}, {"project": 5}, {"layers": 1}])
+def test_the_need_is_told_before_encoding_by_the_plan_of_training(
+    run, monkeypatch, short_schedule, settings
+):
+    foretold, followed = [], []
+
+    def tell(work, n_mixed):
+        foretold.append((work, n_mixed))
+        return 0
+
+    def plan(memory, device, work):
+        followed.append(work)
+        return group_layers(memory, device, work)
+
+    monkeypatch.setattr("probes.session.least", tell)
+    monkeypatch.setattr("probes.material.group_layers", plan)
+    tasks = ("pos", "depth", "agreement", "srl", "deprel")
+    layers = (1,) if "layers" in settings else ()
+    run(**{**settings, "layers": layers, "tasks": tasks, "memory": "1GB", "twins": 0})
+    assert [work for work, _ in foretold] == list(dict.fromkeys(followed))
+    assert len(foretold) == len(tasks)
+    mixed = {0} if layers or "quick" in settings else {3}
+    assert {n for _, n in foretold} == mixed
+
+
+def test_a_budget_below_the_least_is_refused_before_anything_is_done(run, tmp_path, short_schedule):
+    with pytest.raises(UserError) as caught:
+        run(memory="1MB", tasks=("pos", "depth"), twins=0)
+    said = re.fullmatch(
+        r"--memory 1MB: fitting (pos|depth) with linear probes takes (\d+)MB at least, one layer "
+        r"at a time; give --memory \2MB, or need less with --quick or --project\.",
+        str(caught.value),
+    )
+    assert not (tmp_path / "cache" / "vectors").exists()
+    assert not list((tmp_path / "results").rglob("*.json"))
+    less = int(said[2]) * 1_000_000 - 1_000_000
+    with pytest.raises(UserError, match=f"takes {said[2]}MB at least"):
+        run(memory=less, tasks=("pos", "depth"), twins=0)
+    assert run(memory=f"{said[2]}MB", tasks=("pos", "depth"), twins=0).frame.score.notna().all()
+    # Where nothing is left to be done, nothing is needed.
+    assert len(run(memory="1MB", tasks=("pos", "depth"), twins=0).results) == 2
+
+
+def test_a_budget_too_small_ends_in_one_line_with_status_2(tiny_bert, tmp_path, capsys):
+    line = f"--model {tiny_bert} --limit 20 --tasks pos --memory 1MB --device cpu"
+    line += f" --output {tmp_path / 'r'} --cache-dir {tmp_path / 'c'}"
+    assert main(line.split()) == 2
+    (error,) = [x for x in capsys.readouterr().err.splitlines() if "error" in x]
+    assert error.startswith("error: --memory 1MB: fitting pos with mlp probes takes ")
 
 
 def test_features_of_one_group_are_gone_before_the_next_are_made(run, monkeypatch, short_schedule):

@@ -1,6 +1,7 @@
 """Whole runs on a tiny model: what is written, what is reused, what never changes."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -702,7 +703,10 @@ def test_a_model_spread_by_device_map_runs_whole(tiny_bert, tmp_path):
 def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
     settings = {"tasks": ("pos", "depth"), "seeds": 2, "quick": False, "twins": 0}
     ample = run(tiny_bert, tmp_path, memory="2GB", **settings)
-    tight = run(tiny_bert, tmp_path, memory="1KB", overwrite="always", **settings)
+    with pytest.raises(UserError, match=r"takes .*MB at least") as caught:
+        run(tiny_bert, tmp_path, memory="1KB", overwrite="always", **settings)
+    least = re.search(r"give --memory (\d+MB)", str(caught.value))[1]
+    tight = run(tiny_bert, tmp_path, memory=least, overwrite="always", **settings)
     close(scores(ample), scores(tight))
     for one, other in zip(ample, tight, strict=True):
         # How many layers share a product may change its rounding. An MLP's fit magnifies that, so
