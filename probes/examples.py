@@ -16,7 +16,7 @@ from common.errors import UserError
 from data.sentence import SPLITS, Corpus
 from probes.alignment import Ints
 from probes.label_sets import label_set, membership
-from probes.misfits import require_consistent, require_repeatable, require_tellable
+from probes.misfits import require_consistent, require_repeatable
 from probes.store import Vectors
 from probes.views import (
     Text,
@@ -99,7 +99,7 @@ class Examples:
     label_sets: tuple[tuple[str, ...], ...] = ()
 
     def targets(self, split: str) -> NDArray[Any]:
-        """Class indices, -1 for a label that train lacks; or numbers (float32). Shape (n,).
+        """Class indices, -1 for a label that train lacks; or numbers (float64). Shape (n,).
 
         For multi-label, indices into `label_sets`.
         """
@@ -115,7 +115,7 @@ class Examples:
             code = {labels: code for code, labels in enumerate(self.label_sets)}
             return np.array([code[label_set(label)] for label in labels], dtype=np.int64)
         if self.task.kind == "regression":
-            return np.array(labels, dtype=np.float32)
+            return np.array(labels, dtype=np.float64)
         return self.encode(labels)
 
     def unseen(self, split: str) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ class Examples:
             return np.packbits(membership(labels, self.classes), axis=-1)
         if self.task.kind == "regression":
             # An example that the rule says nothing of leaves its score undefined.
-            return np.array([np.nan if x == "" else x for x in labels], dtype=np.float32)
+            return np.array([np.nan if x == "" else x for x in labels], dtype=np.float64)
         codes = self.encode(list(labels))
         return np.where(codes < 0, -2, codes)
 
@@ -264,7 +264,6 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         }
     splits["test"] = _marked_as_seen(splits["test"], splits["train"])
     if task.kind == "regression":
-        require_tellable(task, np.array([e.label for e in splits["train"].examples], float))
         return Examples(task, view, splits, ())
     known = {
         label_set(e.label) if task.kind == "multi-label" else (str(e.label),)

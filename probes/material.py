@@ -39,7 +39,8 @@ class Material:
     Attributes:
         n_outputs: number of classes; 0 for regression.
         control: as asked, and false for a task that gives its examples no types.
-        labels: of train and dev, by cell; numbers as `unit` has them. Each (K, n).
+        labels: of train and dev, by cell; numbers as `unit` has them, rounded to float32 only
+            then. Each (K, n).
         unit: mean and standard deviation of the numbers of train, which a regression is fitted
             in: how fast Adam learns a number depends on its size.
         sets: for multi-label the labels of each set, see `probes.cells.Batches`.
@@ -152,11 +153,14 @@ class Material:
         return ((real - mean) / deviation).astype(np.float32)
 
     def in_labels_unit(self, predicted: Array) -> Array:
-        """What cells say, as the task's labels are: class indices as they are, numbers scaled."""
+        """What cells say, as the task's labels are: class indices as they are, numbers scaled.
+
+        Numbers are float64 from here on: float32 may not tell large ones apart.
+        """
         if self.n_outputs:
             return predicted
         mean, deviation = self.unit
-        return predicted * deviation + mean
+        return predicted.astype(np.float64) * deviation + mean
 
 
 def work_of(
@@ -199,8 +203,11 @@ def _unit(examples: Examples) -> tuple[float, float]:
     """See `Material.unit`; of classes, and where all numbers are the same, (…, 1)."""
     if examples.classes:
         return 0.0, 1.0
-    numbers = examples.targets("train").astype(np.float64)
-    return float(numbers.mean()), float(numbers.std()) or 1.0
+    numbers = examples.targets("train")
+    if not np.ptp(numbers):
+        # Their mean may be off by a rounding error, which would then be the deviation.
+        return float(numbers[0]), 1.0
+    return float(numbers.mean()), float(numbers.std())
 
 
 def _training_order(examples: Examples) -> Array:

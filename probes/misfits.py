@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from data.sentence import Sentence
 from tasks.checked import TaskError
 from tasks.task import Example, Task
@@ -34,23 +31,6 @@ def require_consistent(task: Task, examples: Sequence[tuple[Sentence, Example]])
             what = "a hidden word that is not its only span"
         if what:
             raise task.fault(sentence, f"{example.label!r} {what}")
-
-
-def require_tellable(task: Task, numbers: NDArray[np.float64]) -> None:
-    """Refuse numbers that lie so far from 0 that 32 bits do not hold what tells them apart.
-
-    Raises:
-        TaskError: rounding moves one by over a hundredth of their standard deviation.
-    """
-    rounded = numbers.astype(np.float32)
-    errors = np.abs(rounded - numbers)
-    worst = errors.argmax()
-    if np.ptp(numbers) and errors[worst] > 0.01 * numbers.std():
-        raise TaskError(
-            f"Task {task.name!r}: 32 bits do not tell the numbers of train apart, "
-            f"{numbers[worst]:.17g} being read as {rounded[worst]:.17g}; take off what they have "
-            "in common, their mean say."
-        )
 
 
 def require_repeatable(task: Task, sentences: Iterable[Sentence]) -> None:

@@ -161,7 +161,7 @@ def _outcome(
 def stored_types(kind: Kind, n_classes: int) -> tuple[type[np.generic], type[np.generic]]:
     """How gold labels and predictions are stored."""
     if kind == "regression":
-        return np.float32, np.float32
+        return np.float64, np.float64
     if kind == "multi-label":
         return np.int32, np.uint8
     index = np.int16 if n_classes <= 2**15 else np.int32

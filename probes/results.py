@@ -166,8 +166,8 @@ def numerics_version(kind: str, family: str) -> int:
         family: of the probe.
     """
     if family == "linear":
-        return 7 if kind == "regression" else 8
-    return 9
+        return 8
+    return 10 if kind == "regression" else 9
 
 
 class FitKey(Frozen):

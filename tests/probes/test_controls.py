@@ -90,7 +90,7 @@ def test_control_values_of_a_regression_are_values_of_the_task():
     number = Task("number", 1, ("upos",), "word", "regression", "mae", (), rule, "")
     made = corpus({name: draw(k, 50) for k, name in enumerate(("train", "dev", "test"))})
     drawn = control_labels(collect_examples(number, made, "masked"), "dev", [0])
-    assert drawn.dtype == np.float32
+    assert drawn.dtype == np.float64
     assert set(drawn[0]) == {0.0, 1.0, 2.0}
 
 

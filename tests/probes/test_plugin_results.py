@@ -12,6 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 import probes
 from common.errors import UserError
 from data.sentence import Sentence
+from probes import probing, training
 from probes.boards import make_boards, named
 from probes.cli import main
 from probes.config import PROBES
@@ -345,28 +346,60 @@ lengths("years", 32, 1900)
 def test_unit_and_origin_of_a_number_change_no_score(write, run, family, monkeypatch):
     long = PROBES[family].model_copy(update={"min_steps": 200})
     monkeypatch.setitem(PROBES, family, long)
-    plain, small, shifted = run(
+    fitted_on = set()
+
+    def fit(train, dev, *others):
+        fitted_on.add((train.labels.numpy().tobytes(), dev.labels.numpy().tobytes()))
+        return training.fit(train, dev, *others)
+
+    monkeypatch.setattr(probing, "fit", fit)
+    results = run(
         write(LENGTHS),
         tasks=("letters", "millimetres", "years"),
         probes=(family,),
         quick=False,
         twins=0,
     )
+    # Probes of all three tasks learn the same labels, to the last bit, controls included.
+    assert len(fitted_on) == 1
+    plain, small, shifted = results
     assert plain.score(plain.best_layer) > 0.3
-    # A thousandth is not a binary fraction, and an MLP's mix of two near equal layers moves by
-    # some hundredths with the last bit of its labels.
-    apart = {"linear": 0.02, "mlp": 0.1}[family]
+    # What is left is how libraries round, which may depend on where arrays lie in memory. A closed
+    # form passes that on; the steps of an MLP, and of a mix, amplify it: labels that differed in
+    # their last bit moved errors by 3 %, and weights of a mix of two near equal layers by .05.
+    rel, apart = {"linear": (0.001, 0.02), "mlp": (0.1, 0.1)}[family]
     for other, scale in ((small, 0.004), (shifted, 32)):
         for ours, theirs in zip(other.layers, plain.layers, strict=True):
             for one, of_plain in zip(ours.cells, theirs.cells, strict=True):
-                for name, unit in (("corpus_spearman", 1), ("mae", scale)):
-                    expected = unit * of_plain.test[name]
-                    assert one.test[name] == pytest.approx(expected, rel=0.02, abs=0.005 * unit)
-                assert one.dev_loss == pytest.approx(scale**2 * of_plain.dev_loss, rel=0.02)
+                assert one.test["mae"] == pytest.approx(scale * of_plain.test["mae"], rel=rel)
+                expected = of_plain.test["corpus_spearman"]
+                assert one.test["corpus_spearman"] == pytest.approx(expected, abs=rel)
+                assert one.dev_loss == pytest.approx(scale**2 * of_plain.dev_loss, rel=2 * rel)
         for ours, theirs in zip(other.localisation.mixes, plain.localisation.mixes, strict=True):
             assert ours.weights == pytest.approx(theirs.weights, abs=apart)
             expected = theirs.test["corpus_spearman"]
-            assert ours.test["corpus_spearman"] == pytest.approx(expected, abs=0.02)
+            assert ours.test["corpus_spearman"] == pytest.approx(expected, abs=apart)
+
+
+def test_numbers_that_32_bits_do_not_tell_apart_are_learnt_as_others_are(write, run, tmp_path):
+    # Float32 holds every 128th second of these; float64 holds each.
+    text = LENGTHS + 'lengths("seconds", 1, 1.7e9)\n'
+    plain, seconds = run(write(text), tasks=("letters", "seconds"))
+    for ours, theirs in zip(seconds.layers, plain.layers, strict=True):
+        assert ours.cells[0].test["mae"] == pytest.approx(theirs.cells[0].test["mae"], rel=0.001)
+    # What is stored gives the recorded scores: read back, or reading them would fail.
+    (path,) = (tmp_path / "results").rglob("seconds-linear-*.json")
+    assert resampled_scores(seconds, path) is not None
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_numbers_that_are_all_the_same_are_predicted_as_they_are(write, run, family):
+    # The mean of many tenths is no tenth in floating point.
+    text = LENGTHS + 'lengths("constant", 0, 0.1)\n'
+    (found,) = run(write(text), tasks=("constant",), probes=(family,))
+    assert all(layer.cells[0].test["corpus_spearman"] is None for layer in found.layers)
+    if family == "linear":
+        assert all(layer.cells[0].test["mae"] < 1e-6 for layer in found.layers)
 
 
 APART = """\
@@ -387,15 +420,6 @@ def test_a_dev_loss_that_is_not_finite_is_refused(write, run, tmp_path, family):
     said = f"Task 'apart', {family} probes: the dev loss is not finite, probably since labels"
     assert results.failed[f"tiny-bert · apart · {family}"].startswith(said)
     assert not list((tmp_path / "results").rglob("apart-*.json"))
-
-
-def test_numbers_that_32_bits_do_not_tell_apart_are_refused(write, run):
-    text = LENGTHS + 'lengths("seconds", 1, 1.7e9)\nlengths("constant", 0, 0.1)\n'
-    results = run(write(text), tasks=("letters", "seconds"), probes=("linear",))
-    assert [result.task.name for result in results] == ["letters"]
-    said = results.failed["tiny-bert · seconds"]
-    assert said.startswith("Task 'seconds': 32 bits do not tell the numbers of train apart, 17000")
-    assert run(write(text), tasks=("constant",), probes=("linear",)).failed == {}
 
 
 def test_a_task_with_an_unknown_metric_is_an_error_only_if_it_is_asked_for(write, run):
