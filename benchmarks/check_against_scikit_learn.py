@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
-from common.places import default_cache, default_data_dir
-from data.find import find_corpus
-from probes.alignment import Ints
-from probes.config import Pooling
-from probes.examples import Examples, collect_examples
-from probes.metrics import Predictions
-from probes.results import read_results
-from probes.scoring import Scorer
-from probes.store import StoreKey, Vectors
-from probes.views import ViewName
-from tasks.builtin import tasks
+from probes.common.arrays import Ints
+from probes.common.places import default_cache, default_data_dir
+from probes.data.find import find_corpus
+from probes.examples.examples import Examples, collect_examples
+from probes.examples.scoring import Scorer
+from probes.extraction.alignment import Pooling
+from probes.extraction.store import StoreKey, Vectors
+from probes.extraction.views import ViewName
+from probes.records.files import read_results
+from probes.statistics.gold import Predictions
+from probes.tasks.builtin import tasks
 
 Features = dict[str, NDArray[np.float32]]
 """Split → one vector per example."""

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from scipy.stats import spearmanr
 
-from probes.comparison import compare
-from probes.results import Result, find_results
-from probes.stored import read_arrays
+from probes.boards.comparison import compare
+from probes.records.arrays import read_arrays
+from probes.records.files import find_results
+from probes.records.result import Result
 
 
 def selectivities(linear: Result, mlp: Result) -> str:

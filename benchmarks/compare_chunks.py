@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from data.conllu_files import read_conllu
-from data.ewt_join import join
-from data.propbank import Skeleton, Tree, read_skeletons
-from data.sentence import SPLITS, Frame, Sentence
+from probes.data.conllu_files import read_conllu
+from probes.data.ewt_join import join
+from probes.data.propbank import Skeleton, Tree, read_skeletons
+from probes.data.sentence import SPLITS, Frame, Sentence
 
 NAMES = ("EWT", "CoNLL-2000")
 BE = {

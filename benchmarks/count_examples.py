@@ -9,11 +9,11 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from common.places import default_data_dir
-from data.find import find_corpus
-from data.sentence import SPLITS, Corpus
-from probes.examples import collect_examples
-from tasks.builtin import STANDARD, tasks
+from probes.common.places import default_data_dir
+from probes.data.find import find_corpus
+from probes.data.sentence import SPLITS, Corpus
+from probes.examples.examples import collect_examples
+from probes.tasks.builtin import STANDARD, tasks
 
 
 def card_tables(corpus: Corpus) -> Iterator[str]:

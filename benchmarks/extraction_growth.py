@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from common.places import default_data_dir
+from probes.common.places import default_data_dir
 
 CASES = ((1 / 16, 7), (1 / 4, 7), (1.0, 7), (1 / 16, 13), (1 / 16, 25))
 """Share of the corpus, and layers."""
@@ -54,10 +54,10 @@ def measure(options: argparse.Namespace, share: float, layers: int) -> None:
     from extraction_speed import extraction, slice_of
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from data.find import find_corpus
-    from probes.encoder import load_encoder
-    from probes.models import find_model
-    from probes.views import View, plain_view
+    from probes.data.find import find_corpus
+    from probes.extraction.encoder import load_encoder
+    from probes.extraction.model_files import find_model
+    from probes.extraction.views import View, plain_view
 
     folder = find_model("all-MiniLM-L6-v2").folder
     config = BertConfig.from_pretrained(folder, num_hidden_layers=layers - 1)

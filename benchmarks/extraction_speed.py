@@ -35,16 +35,16 @@ import torch
 from machine import SIDE, Products
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
-from common.places import default_data_dir
-from data.find import find_corpus
-from probes.allocator import kept_memory
-from probes.batching import measured_batch_tokens
-from probes.encoder import Encoder, load_encoder
-from probes.encoding import open_or_encode
-from probes.models import find_model
-from probes.packing import packs
-from probes.store import StoreKey
-from probes.views import Text, View, plain_view
+from probes.common.places import default_data_dir
+from probes.compute.allocator import kept_memory
+from probes.data.find import find_corpus
+from probes.extraction.batching import measured_batch_tokens
+from probes.extraction.encoder import Encoder, load_encoder
+from probes.extraction.encoding import open_or_encode
+from probes.extraction.model_files import find_model
+from probes.extraction.packing import packs
+from probes.extraction.store import StoreKey
+from probes.extraction.views import Text, View, plain_view
 
 NEUROX = """
 import numpy, sys, time

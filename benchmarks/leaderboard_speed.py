@@ -12,8 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from probes.leaderboard import write_leaderboard
-from probes.results import read_result
+from probes.boards.leaderboard_csv import write_leaderboard
+from probes.records.files import read_result
 
 MODELS, RESULTS = 50, 10
 

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 
-from probes.packing import PackedLinear, pack, packs
+from probes.extraction.packing import PackedLinear, pack, packs
 
 _COPIED = 512 << 20
 """Bytes of a copy; far more than caches hold."""
@@ -53,7 +53,7 @@ class Products:
     Args:
         dtype: what is multiplied.
         packed: by the library, and with the layout of one factor, that models run with
-            (`probes.packing`), instead of `torch.mm`.
+            (`probes.extraction.packing`), instead of `torch.mm`.
 
     Attributes:
         seconds: of every product.

@@ -26,13 +26,13 @@ import torch
 from numpy.typing import NDArray
 from probe_speed import stored_vectors
 
-from common.places import default_cache, default_data_dir
-from data.find import find_corpus
-from probes.config import PROBES
-from probes.examples import Examples, collect_examples
-from probes.probing import probe
-from probes.store import Vectors
-from tasks.builtin import tasks
+from probes.common.places import default_cache, default_data_dir
+from probes.data.find import find_corpus
+from probes.examples.examples import Examples, collect_examples
+from probes.extraction.store import Vectors
+from probes.measurements.probing import probe
+from probes.records.probe_spec import PROBES
+from probes.tasks.builtin import tasks
 
 SIZES = ((16, None), (4, None), (1, None), (16, 13), (16, 25))
 """One training sentence in so many, and how many layers; None for the model's."""

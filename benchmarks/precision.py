@@ -16,11 +16,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.places import default_cache, default_data_dir
 from probes import run_probes
-from probes.records import LayerResult
-from probes.results import Result, find_results
-from probes.stored import gold_of, read_arrays
+from probes.common.places import default_cache, default_data_dir
+from probes.records.arrays import read_arrays
+from probes.records.files import find_results
+from probes.records.payload import LayerResult
+from probes.records.result import Result
+from probes.statistics.resampled import gold_of
 
 POINTS, EXAMPLES = 0.1, 2
 

@@ -40,18 +40,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from torch.utils.data import DataLoader, TensorDataset
 
-from common.places import default_cache, default_data_dir
-from data.find import find_corpus
-from probes import search
-from probes.alignment import Ints
-from probes.cells import BATCH
-from probes.config import PROBES, ProbeSpec
-from probes.examples import collect_examples
-from probes.precision import rounding
-from probes.probing import probe
-from probes.store import StoreKey, Vectors
-from probes.views import View
-from tasks.builtin import tasks
+from probes.common.arrays import Ints
+from probes.common.places import default_cache, default_data_dir
+from probes.compute.precision import rounding
+from probes.data.find import find_corpus
+from probes.examples.examples import collect_examples
+from probes.extraction.store import StoreKey, Vectors
+from probes.extraction.views import View
+from probes.measurements.probing import probe
+from probes.records.probe_spec import PROBES, ProbeSpec
+from probes.tasks.builtin import tasks
+from probes.training import search
+from probes.training.batches import BATCH
 
 Layer = NDArray[np.floating[Any]]
 

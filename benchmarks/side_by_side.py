@@ -20,17 +20,17 @@ from pathlib import Path
 import torch
 from probe_speed import stored_vectors
 
-from common.places import default_cache, default_data_dir
-from data.find import find_corpus
-from probes import search, trainer
-from probes.config import PROBES
-from probes.description_length import online_code
-from probes.examples import collect_examples
-from probes.loading import pick_device
-from probes.material import Material
-from probes.precision import exact_products
-from probes.training import fit
-from tasks.builtin import tasks
+from probes.common.places import default_cache, default_data_dir
+from probes.compute.devices import pick_device
+from probes.compute.precision import exact_products
+from probes.data.find import find_corpus
+from probes.examples.examples import collect_examples
+from probes.measurements.online_code import online_code
+from probes.records.probe_spec import PROBES
+from probes.tasks.builtin import tasks
+from probes.training import search, trainer
+from probes.training.dataset import Material
+from probes.training.fit import fit
 
 
 @exact_products()

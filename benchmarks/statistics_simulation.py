@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.metrics import Floats, Gold, Predictions, metrics
-from probes.statistics import interval, paired_p, replicates, resample
+from probes.common.arrays import Floats
+from probes.statistics.bootstrap import interval, replicates, resample
+from probes.statistics.gold import Gold, Predictions
+from probes.statistics.metrics import metrics
+from probes.statistics.significance import paired_p
 
 METRICS = {
     "accuracy": (0.93, 0.97),

@@ -17,17 +17,17 @@ from pathlib import Path
 import torch
 from probe_speed import stored_vectors
 
-from common.places import default_cache, default_data_dir
-from data.find import find_corpus
-from probes import search
-from probes.cells import Batches
-from probes.config import PROBES
-from probes.examples import collect_examples
-from probes.features import Held
-from probes.material import Material
-from probes.precision import exact_products
-from probes.training import fit
-from tasks.builtin import tasks
+from probes.common.places import default_cache, default_data_dir
+from probes.compute.precision import exact_products
+from probes.data.find import find_corpus
+from probes.examples.examples import collect_examples
+from probes.records.probe_spec import PROBES
+from probes.tasks.builtin import tasks
+from probes.training import search
+from probes.training.batches import Batches
+from probes.training.dataset import Material
+from probes.training.features import Held
+from probes.training.fit import fit
 
 LAYERS = ([3], [2, 3], [1, 2, 4, 5], [0, 1, 2, 3, 4, 5, 6])
 """What is put side by side."""

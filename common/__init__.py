@@ -1,1 +1,4 @@
-"""What `data`, `tasks` and `probes` all need; imports none of them."""
+"""What data, tasks and the rooms all need; it imports none of them."""
+
+if not __name__.startswith("probes."):
+    raise ImportError("import probes.common, not common")

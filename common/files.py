@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from common.errors import UserError
+from probes.common.errors import UserError
 
 _TEMPORARY = ".part-"
 _STALE = 3600.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from common.errors import UserError
+from probes.common.errors import UserError
 
 _TIMEOUT = 5.0
 """Seconds to wait for the hub's first answer."""

@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
-from common.errors import UserError
-from common.files import writing
-from common.terminal import progress
+from probes.common.errors import UserError
+from probes.common.files import writing
+from probes.common.terminal import progress
 
 SUFFIX = ".lock"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_tb
 
-from common.errors import printable
+from probes.common.errors import printable
 
 
 @dataclass(frozen=True)

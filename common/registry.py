@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from common.errors import UserError
-from common.origin import Origin, current
+from probes.common.errors import UserError
+from probes.common.origin import Origin, current
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tqdm import tqdm
 
-from common.errors import UserError, printable
-from common.files import writing
+from probes.common.errors import UserError, printable
+from probes.common.files import writing
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from data.propbank import Tree
-from data.sentence import shared
+from probes.data.propbank import Tree
+from probes.data.sentence import shared
 
 OUTSIDE = "O"
 

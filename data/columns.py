@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from common.errors import UserError
-from data.bio import is_bio, misplaced
-from data.sentence import LARGEST, Label, Sentence, shared
-from data.sources import Column
-from data.treebank import UNKNOWN_LANGUAGE
+from probes.common.errors import UserError
+from probes.data.bio import is_bio, misplaced
+from probes.data.sentence import LARGEST, Label, Sentence, shared
+from probes.data.sources import Column
+from probes.data.treebank import UNKNOWN_LANGUAGE
 
 IGNORED = -100
 """The number that training code passes over; as a label it is none."""

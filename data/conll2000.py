@@ -12,12 +12,12 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from common.errors import UserError
-from common.files import decoded
-from data.bio import WordError, require_bio
-from data.sentence import Corpus, Sentence, shared
-from data.sources import Source
-from data.splits import complete
+from probes.common.errors import UserError
+from probes.common.files import decoded
+from probes.data.bio import WordError, require_bio
+from probes.data.sentence import Corpus, Sentence, shared
+from probes.data.sources import Source
+from probes.data.splits import complete
 
 _MEMBERS = {"train": "conll2000/train.txt", "test": "conll2000/test.txt"}
 _MAX_BYTES = 1 << 25

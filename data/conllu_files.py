@@ -20,10 +20,10 @@ import conllu
 from conllu.exceptions import ParseException
 from conllu.parser import parse_dict_value
 
-from common.errors import UserError
-from common.files import read_text
-from data.bio import WordError, require_bio
-from data.sentence import ROOT, Fixed, Frame, Sentence, Span, shared
+from probes.common.errors import UserError
+from probes.common.files import read_text
+from probes.data.bio import WordError, require_bio
+from probes.data.sentence import ROOT, Fixed, Frame, Sentence, Span, shared
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _COLUMNS = 10

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from common.errors import UserError
-from common.files import below, published, sha256, writing
-from common.locks import locked
-from common.terminal import progress
+from probes.common.errors import UserError
+from probes.common.files import below, published, sha256, writing
+from probes.common.locks import locked
+from probes.common.terminal import progress
 
 RETRIES = 3
 TIMEOUT = 30.0

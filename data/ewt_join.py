@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from data.chunks import chunk
-from data.propbank import Skeleton
-from data.sentence import Sentence
+from probes.data.chunks import chunk
+from probes.data.propbank import Skeleton
+from probes.data.sentence import Sentence
 
 JoinCounts = Counter[str]
 """Sentences by what became of them: `JOINED` or one of the reasons in `NOT_JOINED`."""
@@ -35,7 +35,7 @@ def join(
 
     Args:
         sentences: of UD English-EWT, with `xpos`.
-        skeletons: by document, as `data.propbank.read_skeletons` gives them.
+        skeletons: by document, as `probes.data.propbank.read_skeletons` gives them.
 
     Returns:
         all the sentences, in order, and how many joined and did not, by reason. One that

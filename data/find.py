@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from common.errors import UserError, printable
-from common.registry import did_you_mean
-from data.registered import corpora
-from data.sources import CorpusRequest, Source
-from data.treebank import find_treebank
+from probes.common.errors import UserError, printable
+from probes.common.registry import did_you_mean
+from probes.data.registered import corpora
+from probes.data.sources import CorpusRequest, Source
+from probes.data.treebank import find_treebank
 
 TREEBANK = frozenset((".conllu",))
 TABLES = frozenset((".jsonl", ".json", ".csv", ".parquet"))
@@ -64,7 +64,7 @@ def _find_own(request: CorpusRequest) -> Source:
     require_known(request.corpus, request.task_from)
     if not paths:
         _refuse_unused(request, "annotate")
-        from data.labelled import find_dataset
+        from probes.data.labelled import find_dataset
 
         return find_dataset(name, request)
     endings = {path.suffix.lower() for path in paths}
@@ -78,7 +78,7 @@ def _find_own(request: CorpusRequest) -> Source:
                 f"--corpus {name}: name its label column with --task-from, such as ner_tags."
             )
         _refuse_unused(request, "annotate")
-        from data.labelled import find_table
+        from probes.data.labelled import find_table
 
         return find_table(label, paths, request)
     if endings <= TEXT:
@@ -88,7 +88,7 @@ def _find_own(request: CorpusRequest) -> Source:
                 "--annotate, such as en_core_web_sm."
             )
         _refuse_unused(request, "task_from")
-        from data.raw_text import find_text
+        from probes.data.raw_text import find_text
 
         return find_text(label, paths, request)
     raise UserError(

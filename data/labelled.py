@@ -21,14 +21,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.errors import UserError
-from common.files import read_text, sha256
-from common.hub import snapshot
-from common.terminal import progress
-from data.columns import Rows, read_rows, understand
-from data.sentence import SPLITS, Corpus
-from data.sources import CorpusRequest, Source
-from data.splits import UNNAMED, canonical_split, complete, files_by_split, require_splits
+from probes.common.errors import UserError
+from probes.common.files import read_text, sha256
+from probes.common.hub import snapshot
+from probes.common.terminal import progress
+from probes.data.columns import Rows, read_rows, understand
+from probes.data.sentence import SPLITS, Corpus
+from probes.data.sources import CorpusRequest, Source
+from probes.data.splits import UNNAMED, canonical_split, complete, files_by_split, require_splits
 
 if TYPE_CHECKING:
     import datasets

@@ -21,8 +21,8 @@ from functools import cache
 from operator import itemgetter
 from pathlib import Path
 
-from common.errors import UserError
-from data.sentence import Frame
+from probes.common.errors import UserError
+from probes.data.sentence import Frame
 
 CONTENT_DIGEST = "a6b094d3d7c3efa4c9fd2704fa4790609c819dc2ee0161d1e832e0f345ceb849"
 """What `find . -name '*.gold_skel' | LC_ALL=C sort | xargs sha256sum | sha256sum` prints in

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.errors import UserError
-from common.files import read_text, sha256
-from data.sentence import ROOT, SPLITS, Corpus, Sentence, shared
-from data.sources import CorpusRequest, Source
-from data.splits import UNNAMED, complete, files_by_split, require_splits
+from probes.common.errors import UserError
+from probes.common.files import read_text, sha256
+from probes.data.sentence import ROOT, SPLITS, Corpus, Sentence, shared
+from probes.data.sources import CorpusRequest, Source
+from probes.data.splits import UNNAMED, complete, files_by_split, require_splits
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from common.errors import UserError
-from common.files import sha256
-from common.registry import Registry, did_you_mean
-from data import conll2000, propbank
-from data.conllu_files import read_conllu
-from data.downloads import Archive, Remote
-from data.ewt_join import join
-from data.sentence import LAYERS, SPLITS, Corpus
-from data.soundness import read_checked
-from data.sources import CorpusRequest, Source
+from probes.common.errors import UserError
+from probes.common.files import sha256
+from probes.common.registry import Registry, did_you_mean
+from probes.data import conll2000, propbank
+from probes.data.conllu_files import read_conllu
+from probes.data.downloads import Archive, Remote
+from probes.data.ewt_join import join
+from probes.data.sentence import LAYERS, SPLITS, Corpus
+from probes.data.soundness import read_checked
+from probes.data.sources import CorpusRequest, Source
 
 HERE = Path(__file__).parent
 

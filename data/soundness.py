@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from reprlib import repr as shortened
 
-from common.errors import UserError
-from common.origin import Origin, described, place_in
-from data.sentence import LAYERS, ROOT, SPLITS, Corpus, Sentence
-from data.sources import Source
+from probes.common.errors import UserError
+from probes.common.origin import Origin, described, place_in
+from probes.data.sentence import LAYERS, ROOT, SPLITS, Corpus, Sentence
+from probes.data.sources import Source
 
 BY_WORD = tuple(layer for layer in LAYERS if layer != "frames")
 """Layers with one entry for each word."""

@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from common.files import folder_name
-from common.places import default_cache, default_data_dir
-from data.downloads import Shelf
-from data.sentence import ROOT, SPLITS, Corpus
-from data.splits import SplitBy, overlap, without_overlap
+from probes.common.files import folder_name
+from probes.common.places import default_cache, default_data_dir
+from probes.data.downloads import Shelf
+from probes.data.sentence import ROOT, SPLITS, Corpus
+from probes.data.splits import SplitBy, overlap, without_overlap
 
 READERS_VERSION = 2
 """Raise it whenever the same files would give other sentences."""

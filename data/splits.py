@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from common.errors import UserError
-from data.sentence import SPLITS, Sentence
+from probes.common.errors import UserError
+from probes.data.sentence import SPLITS, Sentence
 
 SplitBy = Literal["document", "sentence"]
 Parts = Mapping[str, Sequence[Sentence]]

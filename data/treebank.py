@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from common.errors import UserError
-from common.files import sha256
-from data.conllu_files import read_conllu
-from data.sentence import SPLITS, Corpus, Sentence
-from data.sources import CorpusRequest, Source
-from data.splits import complete, files_by_split, require_distinct_ids, require_splits
+from probes.common.errors import UserError
+from probes.common.files import sha256
+from probes.data.conllu_files import read_conllu
+from probes.data.sentence import SPLITS, Corpus, Sentence
+from probes.data.sources import CorpusRequest, Source
+from probes.data.splits import complete, files_by_split, require_distinct_ids, require_splits
 
 _LANGUAGE = re.compile(r"([a-z]{2,3})_")
 UNKNOWN_LANGUAGE = "und"

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from common.errors import UserError
-from common.registry import did_you_mean
-from common.terminal import progress
-from probes.arguments import Parser, add_include, exit_status
-from probes.plugins import discover
+from probes.cli.arguments import Parser, add_include, exit_status
+from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
+from probes.common.terminal import progress
+from probes.measurements.plugins import discover
 
 COMMANDS = (
     "fetch",
@@ -29,11 +29,11 @@ COMMANDS = (
     "new-task",
     "check",
 )
-"""Each is a module in probes/commands with `SUMMARY`, `add_arguments` and `run`."""
+"""Each is a module in probes/cli/commands with `SUMMARY`, `add_arguments` and `run`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a sub-command; see `probes.arguments.exit_status`."""
+    """Run a sub-command; see `probes.cli.arguments.exit_status`."""
     return exit_status(_main, arguments)
 
 
@@ -62,7 +62,7 @@ def _main(arguments: list[str]) -> int:
 
 def _module(name: str) -> ModuleType:
     module = name.replace("-", "_") + "_" * keyword.iskeyword(name)
-    return importlib.import_module(f"probes.commands.{module}")
+    return importlib.import_module(f"probes.cli.commands.{module}")
 
 
 if __name__ == "__main__":

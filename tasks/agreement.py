@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from data.sentence import Sentence
-from tasks.task import Example, Excluded, task
+from probes.data.sentence import Sentence
+from probes.tasks.task import Example, Excluded, task
 
 PLURAL_ONLY = {"Ptan": "Plur"}
 """*Scissors* (pluralia tantum) take a plural verb."""

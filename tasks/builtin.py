@@ -1,7 +1,8 @@
 """The tasks that ship, in the order of tables; each module of `SHIPPED` registers its own.
 
-Any other file in this folder is found too (see probes/plugins.py). What sets a listed one apart is
-that its version identifies it in results; the others are identified by their content.
+Any other file in this folder is found too (see probes/measurements/plugins.py). What sets a
+listed one apart is that its version identifies it in results; the others are identified by their
+content.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 
-from tasks.task import tasks
+from probes.tasks.task import tasks
 
 STANDARD = ("pos", "chunking", "depth", "agreement", "srl")
 """The tasks of a run that is not told which."""
@@ -29,7 +30,7 @@ TASK_GROUPS = ("standard", "all")
 """What `--tasks` takes beside names; of these a corpus need not serve every one."""
 
 for _name in SHIPPED:
-    importlib.import_module(f"tasks.{_name}")
+    importlib.import_module(f"probes.tasks.{_name}")
 
 
 def expanded(asked: Iterable[str], own: Iterable[str] = ()) -> list[str]:

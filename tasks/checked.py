@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from reprlib import repr as shortened
 from typing import TYPE_CHECKING
 
-from common.errors import UserError
-from data.sentence import LARGEST
+from probes.common.errors import UserError
+from probes.data.sentence import LARGEST
 
 if TYPE_CHECKING:
-    from tasks.task import Example, Kind
+    from probes.tasks.task import Example, Kind
 
 
 class TaskError(UserError):

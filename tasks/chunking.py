@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from data.sentence import Sentence
-from tasks.task import Example, task
+from probes.data.sentence import Sentence
+from probes.tasks.task import Example, task
 
 
 @task("chunking", version=1, needs=["chunks"], metric="span_f1", also=["accuracy"])

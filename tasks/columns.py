@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from common.errors import UserError
-from data.sentence import Sentence
-from data.sources import Column
-from tasks.task import Example, Excluded, Task, tasks
+from probes.common.errors import UserError
+from probes.data.sentence import Sentence
+from probes.data.sources import Column
+from probes.tasks.task import Example, Excluded, Task, tasks
 
 VERSION = 1
 NO_LABEL = Excluded("no label")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from data.sentence import ROOT, Sentence
-from tasks.srl import distance
-from tasks.task import Example, task
+from probes.data.sentence import ROOT, Sentence
+from probes.tasks.srl import distance
+from probes.tasks.task import Example, task
 
 
 @task(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from data.sentence import ROOT, Sentence
-from tasks.task import PUNCTUATION, Example, task
+from probes.data.sentence import ROOT, Sentence
+from probes.tasks.task import PUNCTUATION, Example, task
 
 DEEP = 5
 """Words this deep and deeper make one breakdown."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from data.sentence import ROOT, Sentence
-from tasks.srl import distance as words_between
-from tasks.task import Example, task
+from probes.data.sentence import ROOT, Sentence
+from probes.tasks.srl import distance as words_between
+from probes.tasks.task import Example, task
 
 
 @task("distance", version=1, needs=["heads"], shape="pair", kind="regression",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from data.sentence import ROOT, Sentence
-from tasks.task import Example, task
+from probes.data.sentence import ROOT, Sentence
+from probes.tasks.task import Example, task
 
 
 @task("main-verb", version=1, needs=["upos", "heads"],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from data.sentence import Sentence
-from tasks.task import Example, task
+from probes.data.sentence import Sentence
+from probes.tasks.task import Example, task
 
 PARTS = ((10, "words 0–9"), (20, "words 10–19"), (float("inf"), "words 20 and on"))
 """Breakdowns: the first index that is beyond, and the name."""

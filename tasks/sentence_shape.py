@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from data.sentence import Sentence
-from tasks.depth import depths
-from tasks.task import Example, task
+from probes.data.sentence import Sentence
+from probes.tasks.depth import depths
+from probes.tasks.task import Example, task
 
 LENGTHS = ((4, "1–4"), (8, "5–8"), (12, "9–12"), (16, "13–16"), (20, "17–20"), (25, "21–25"),
            (float("inf"), "26+"))  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from data.sentence import Sentence, Span
-from tasks.task import Example, task
+from probes.data.sentence import Sentence, Span
+from probes.tasks.task import Example, task
 
 DISTANCES = ((0, "0"), (2, "1–2"), (6, "3–6"), (float("inf"), "7+"))
 """Breakdowns by the words between predicate and argument: the most, and the name."""

@@ -9,11 +9,11 @@ from functools import partial
 from reprlib import repr as shortened
 from typing import Any, Literal, get_args
 
-from common.errors import UserError
-from common.origin import described, place_in
-from common.registry import Registry, did_you_mean
-from data.sentence import LAYERS, Sentence, Span
-from tasks.checked import TaskError, fault, items_of
+from probes.common.errors import UserError
+from probes.common.origin import described, place_in
+from probes.common.registry import Registry, did_you_mean
+from probes.data.sentence import LAYERS, Sentence, Span
+from probes.tasks.checked import TaskError, fault, items_of
 
 Shape = Literal["word", "pair", "span", "span pair", "sentence"]
 Kind = Literal["classification", "multi-label", "regression"]
@@ -76,7 +76,7 @@ class Task:
         needs: annotation layers of a sentence without which there are no examples.
         shape: what an example is made of.
         kind: what is predicted.
-        metric: the headline metric, by name (see probes/metrics.py).
+        metric: the headline metric, by name (see probes/statistics/metrics.py).
         also: further metrics, reported beside it.
         rule: yields the examples of one sentence.
         summary: one line for `--list-tasks`.

@@ -49,7 +49,7 @@ def pytest_terminal_summary(terminalreporter, config):
 @pytest.fixture(scope="session", autouse=True)
 def registered_corpora_are_parsed_once():
     """In a process of tests: a parse takes longer than most of what is tested after it."""
-    import data.registered as registered
+    import probes.data.registered as registered
 
     read = registered.read_conllu
 
@@ -121,8 +121,8 @@ def hub_cache(tiny_bert, tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def short_schedule(monkeypatch):
     """Probes that stop early, for tests of everything around the fit."""
-    from probes import mixing
-    from probes.config import PROBES
+    from probes.records.probe_spec import PROBES
+    from probes.training import scalar_mix as mixing
 
     monkeypatch.setattr(mixing, "_MIN_STEPS", 60)
     for family, spec in PROBES.items():
@@ -133,7 +133,7 @@ def short_schedule(monkeypatch):
 @pytest.fixture
 def plug_ins():
     """What a test loads is taken back when it is over."""
-    from probes import plugins
+    from probes.measurements import plugins
 
     def forget():
         for loading in reversed(list(plugins._loaded.values())):

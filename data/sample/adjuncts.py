@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from data.sample.lexicon import NOUNS, listed
-from data.sample.morphology import determiner, function_word, noun
-from data.sample.phrases import Phrases
-from data.sample.tree import Phrase, Word, chunk, hang
-from data.sample.verbs import Form
+from probes.data.sample.lexicon import NOUNS, listed
+from probes.data.sample.morphology import determiner, function_word, noun
+from probes.data.sample.phrases import Phrases
+from probes.data.sample.tree import Phrase, Word, chunk, hang
+from probes.data.sample.verbs import Form
 
 MOTION = frozenset(
     listed("walk.01 run.02 swim.01 jump.03 march.01 race.01 rush.01 travel.01 hurry.01 crawl.01")

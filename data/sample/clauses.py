@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from data.sample.adjuncts import MOTION, Adjunct, Adjuncts
-from data.sample.lexicon import listed
-from data.sample.morphology import function_word
-from data.sample.tree import Binding, Chunk, Clause, Phrase, Words, chunk, hang
-from data.sample.valencies import THING, VALENCIES, Slot, Valency
-from data.sample.verbs import Form, finite_form, verb_group
+from probes.data.sample.adjuncts import MOTION, Adjunct, Adjuncts
+from probes.data.sample.lexicon import listed
+from probes.data.sample.morphology import function_word
+from probes.data.sample.tree import Binding, Chunk, Clause, Phrase, Words, chunk, hang
+from probes.data.sample.valencies import THING, VALENCIES, Slot, Valency
+from probes.data.sample.verbs import Form, finite_form, verb_group
 
 KINDS = {
     "transitive": 20, "causative": 12, "inchoative": 12, "intransitive": 6, "motion": 7,

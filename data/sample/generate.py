@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from data.sample.clauses import NESTED, PLAIN, SUBJECT, Gap
-from data.sample.modifiers import Modifiers
-from data.sample.morphology import function_word
-from data.sample.tree import Clause, Phrase, Word, Words, check, chunk, hang, text, to_conllu
-from data.sample.valencies import VALENCIES
-from data.sample.verbs import Form, verb_group
+from probes.data.sample.clauses import NESTED, PLAIN, SUBJECT, Gap
+from probes.data.sample.modifiers import Modifiers
+from probes.data.sample.morphology import function_word
+from probes.data.sample.tree import Clause, Phrase, Word, Words, check, chunk, hang, text, to_conllu
+from probes.data.sample.valencies import VALENCIES
+from probes.data.sample.verbs import Form, verb_group
 
 SEED = 20240229
 SIZES = {"train": 2000, "dev": 400, "test": 400}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from data.sample.lexicon import listed
-from data.sample.tree import Word
+from probes.data.sample.lexicon import listed
+from probes.data.sample.tree import Word
 
 PLURALS = dict(
     pair.split(":")

@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from data.sample.lexicon import ADJECTIVES, ADVERBS, NOUNS, allowed, listed
-from data.sample.morphology import determiner, function_word, noun, pronoun
-from data.sample.tree import Phrase, Word, Words, chunk, hang
-from data.sample.valencies import AMBIGUOUS, THING
+from probes.data.sample.lexicon import ADJECTIVES, ADVERBS, NOUNS, allowed, listed
+from probes.data.sample.morphology import determiner, function_word, noun, pronoun
+from probes.data.sample.tree import Phrase, Word, Words, chunk, hang
+from probes.data.sample.valencies import AMBIGUOUS, THING
 
 T = TypeVar("T")
 

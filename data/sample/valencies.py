@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from data.sample.lexicon import ADJECTIVES, NOUNS
+from probes.data.sample.lexicon import ADJECTIVES, NOUNS
 
 THING = ("portable", "fragile", "cloth", "portable")
 """Things in general; a class named twice is drawn twice as often."""

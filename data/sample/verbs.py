@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from data.sample.lexicon import listed
-from data.sample.morphology import function_word, present_tag, verb
-from data.sample.tree import Chunk, Frame, Phrase, Word, Words, chunk, hang
+from probes.data.sample.lexicon import listed
+from probes.data.sample.morphology import function_word, present_tag, verb
+from probes.data.sample.tree import Chunk, Frame, Phrase, Word, Words, chunk, hang
 
 MODALS = listed("can will must may might should could would can will")
 

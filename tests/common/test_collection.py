@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from common.collection import seldom_collected
+from probes.common.collection import seldom_collected
 
 
 class Knot:

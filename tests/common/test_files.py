@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import UserError
-from common.files import below, folder_name, published
+from probes.common.errors import UserError
+from probes.common.files import below, folder_name, published
 
 HOSTILE = [
     *("../../etc", "a/b", "/", "", ".", "..", "...", "a--b", "-x", " x", "x ", "x.", "~", "a\\b"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from data.bio import WordError, is_bio, misplaced, require_bio
+from probes.data.bio import WordError, is_bio, misplaced, require_bio
 
 
 @pytest.mark.parametrize(

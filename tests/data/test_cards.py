@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from count_examples import card_tables
 
-from data.find import find_corpus
+from probes.data.find import find_corpus
 
 CARDS = Path(__file__).parents[2] / "data" / "cards"
 

@@ -11,8 +11,8 @@ import re
 
 import pytest
 
-from data.chunks import chunk
-from data.propbank import Tree
+from probes.data.chunks import chunk
+from probes.data.propbank import Tree
 
 BY_HAND = r"""
 a noun chunk ends at its head

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from common.errors import UserError
-from data.conll2000 import read_split
-from data.find import find_corpus
+from probes.common.errors import UserError
+from probes.data.conll2000 import read_split
+from probes.data.find import find_corpus
 
 SOUND = "The DT B-NP\ndog NN I-NP\nbarks VBZ B-VP\n. . O\n\nYes UH B-INTJ\n\n"
 

@@ -4,9 +4,9 @@ from copy import deepcopy
 
 import pytest
 
-from common.errors import UserError
-from data.conllu_files import read_conllu
-from data.sentence import ROOT, Frame, Sentence
+from probes.common.errors import UserError
+from probes.data.conllu_files import read_conllu
+from probes.data.sentence import ROOT, Frame, Sentence
 
 SOUND = """\
 # sent_id = a-1

@@ -14,12 +14,12 @@ import pytest
 from filelock import FileLock
 from serving import altered, broken_off, missing, serving, slow, stalled
 
-from common.errors import UserError
-from common.files import sha256
-from data import downloads
-from data.downloads import Archive, Remote, Shelf
-from data.find import find_corpus
-from data.registered import corpora
+from probes.common.errors import UserError
+from probes.common.files import sha256
+from probes.data import downloads
+from probes.data.downloads import Archive, Remote, Shelf
+from probes.data.find import find_corpus
+from probes.data.registered import corpora
 
 CONTENT = b"word\n" * 4000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from data.conllu_files import read_conllu
-from data.ewt_join import (
+from probes.data.conllu_files import read_conllu
+from probes.data.ewt_join import (
     JOINED,
     NO_DOCUMENT,
     NO_SENTENCE,
@@ -17,10 +17,10 @@ from data.ewt_join import (
     JoinCounts,
     join,
 )
-from data.propbank import Skeleton, Tree, read_skeletons
-from data.sentence import SPLITS, Frame, Sentence
-from tasks.srl import srl
-from tasks.task import Example
+from probes.data.propbank import Skeleton, Tree, read_skeletons
+from probes.data.sentence import SPLITS, Frame, Sentence
+from probes.tasks.srl import srl
+from probes.tasks.task import Example
 
 TREE = Tree("TOP", 0, 2, (Tree("S", 0, 2, (Tree("NP", 0, 1, (0,)), Tree("VP", 1, 2, (1,)))),))
 FRAME = Frame("bark.01", (1, 2), (("ARG0", (0, 1)),))

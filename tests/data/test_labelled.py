@@ -6,10 +6,10 @@ import pytest
 from datasets import ClassLabel, Dataset, Features, List, Value
 
 import probes
-from common.errors import UserError
-from data.find import find_corpus
-from data.sources import Column
-from tasks.columns import NO_LABEL, task_of
+from probes.common.errors import UserError
+from probes.data.find import find_corpus
+from probes.data.sources import Column
+from probes.tasks.columns import NO_LABEL, task_of
 
 ROWS = [
     {"tokens": ["Anna", "lives", "in", "Oslo"], "ner_tags": ["B-PER", "O", "O", "B-LOC"]},

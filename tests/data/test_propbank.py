@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import UserError
-from data.propbank import Skeleton, Tree, read_skeletons
-from data.sentence import Frame
+from probes.common.errors import UserError
+from probes.data.propbank import Skeleton, Tree, read_skeletons
+from probes.data.sentence import Frame
 
 FOLDER = "release-1/data/google/ewt/"
 MEMBER = FOLDER + "reviews/00/007.xml.gold_skel"

@@ -5,8 +5,8 @@ import spacy
 from spacy.training import Example
 
 import probes
-from common.errors import UserError
-from data.find import find_corpus
+from probes.common.errors import UserError
+from probes.data.find import find_corpus
 
 TEXT = """\
 The cat sees a dog. A bird sings.

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from common.errors import UserError
-from data.conll2000 import read_split
-from data.conllu_files import read_conllu
-from data.find import find_corpus
-from data.propbank import read_skeletons
+from probes.common.errors import UserError
+from probes.data.conll2000 import read_split
+from probes.data.conllu_files import read_conllu
+from probes.data.find import find_corpus
+from probes.data.propbank import read_skeletons
 
 CONLLU = (
     b"# sent_id = a\n1\tHi\thi\tINTJ\tUH\tA=b\t0\troot\t_\tChunk=B-NP|Frame=x.01|Args=A:1\n"
@@ -109,7 +109,7 @@ def test_conll2000(content):
 
 
 def skeletons(path):
-    from data.propbank import _digest, _members
+    from probes.data.propbank import _digest, _members
 
     # The content digest would refuse everything before it is parsed.
     read_skeletons(path, _digest(_members(path)))

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-import data.sample
-from data.conllu_files import read_conllu
-from data.sample.generate import write
-from data.sample.lexicon import ADJECTIVES, ADVERBS, NOUNS, allowed
-from data.sample.valencies import VALENCIES
-from data.sentence import ROOT, SPLITS, Frame, Sentence
-from tasks.agreement import agreement
-from tasks.depth import depths
-from tasks.task import Example
+import probes.data.sample
+from probes.data.conllu_files import read_conllu
+from probes.data.sample.generate import write
+from probes.data.sample.lexicon import ADJECTIVES, ADVERBS, NOUNS, allowed
+from probes.data.sample.valencies import VALENCIES
+from probes.data.sentence import ROOT, SPLITS, Frame, Sentence
+from probes.tasks.agreement import agreement
+from probes.tasks.depth import depths
+from probes.tasks.task import Example
 
-FOLDER = Path(data.sample.__file__).parent
+FOLDER = Path(probes.data.sample.__file__).parent
 Splits = dict[str, list[Sentence]]
 
 

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from common.errors import UserError
-from data.find import expand, find_corpus, require_known
-from data.registered import corpora
+from probes.common.errors import UserError
+from probes.data.find import expand, find_corpus, require_known
+from probes.data.registered import corpora
 
 
 def test_sample_needs_no_data_dir_and_limit_is_part_of_its_identity():

@@ -2,9 +2,9 @@
 
 import pytest
 
-from common.errors import UserError
-from data.sentence import Sentence
-from data.splits import (
+from probes.common.errors import UserError
+from probes.data.sentence import Sentence
+from probes.data.splits import (
     complete,
     overlap,
     require_distinct_ids,

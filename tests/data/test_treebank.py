@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import probes
-from common.errors import UserError
-from data.find import find_corpus
+from probes.common.errors import UserError
+from probes.data.find import find_corpus
 
 TREEBANKS = Path(__file__).parents[1] / "treebanks"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from probes.__main__ import main as probes_main
-from probes.cli import main as run_main
-from probes.config import PROBES
+from probes.cli.main import main as run_main
+from probes.records.probe_spec import PROBES
 
 GUIDE = Path(__file__).parents[2] / "docs" / "adding-a-task.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from common.errors import UserError
-from data.sentence import Sentence
-from tasks.checked import TaskError
-from tasks.task import Example, Excluded, Task
+from probes.common.errors import UserError
+from probes.data.sentence import Sentence
+from probes.tasks.checked import TaskError
+from probes.tasks.task import Example, Excluded, Task
 
 SENTENCE = Sentence("s7", "en", ("a", "b", "c"))
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import shortest_path
 
-from data.sentence import ROOT, SPLITS, Frame, Sentence
-from probes.examples import collect_examples
-from probes.scoring import require_metrics
-from tasks.builtin import STANDARD, expanded, tasks
-from tasks.distance import pairs, path_up
+from probes.data.sentence import ROOT, SPLITS, Frame, Sentence
+from probes.examples.examples import collect_examples
+from probes.examples.scoring import require_metrics
+from probes.tasks.builtin import STANDARD, expanded, tasks
+from probes.tasks.distance import pairs, path_up
 
 # She knows the man who sings
 KNOWS = Sentence(
@@ -170,7 +170,7 @@ def test_every_task_has_a_summary_and_metrics_that_score_it():
 
 
 def test_every_task_makes_examples_of_the_sample():
-    from data.find import find_corpus
+    from probes.data.find import find_corpus
 
     corpus = find_corpus("sample", limit=40).load()
     for name in tasks:

@@ -4,12 +4,12 @@ from collections import Counter
 
 import pytest
 
-from common.errors import UserError
-from data.sentence import ROOT, Frame, Sentence
-from tasks.builtin import tasks
-from tasks.depth import depths
-from tasks.srl import distance
-from tasks.task import Example, Excluded, Task, task
+from probes.common.errors import UserError
+from probes.data.sentence import ROOT, Frame, Sentence
+from probes.tasks.builtin import tasks
+from probes.tasks.depth import depths
+from probes.tasks.srl import distance
+from probes.tasks.task import Example, Excluded, Task, task
 
 
 def sentence(text, upos="", heads=(), deprels="", feats=(), **layers):
@@ -209,7 +209,7 @@ def test_a_span_outside_the_sentence_is_named():
 
 
 def test_breakdowns_of_the_sample_s_test_split():
-    from data.find import find_corpus
+    from probes.data.find import find_corpus
 
     test = find_corpus("sample").load().splits["test"]
 
@@ -233,7 +233,7 @@ def test_breakdowns_of_the_sample_s_test_split():
 
 @pytest.mark.real_data
 def test_ewt_agreement_examples(real_data):
-    from data.find import find_corpus
+    from probes.data.find import find_corpus
 
     corpus = find_corpus("ewt", data_dir=real_data).load()
     task = tasks.get("agreement")

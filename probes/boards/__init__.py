@@ -1,0 +1,1 @@
+"""What may stand together: leaderboards, comparisons and claims."""

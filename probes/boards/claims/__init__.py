@@ -1,0 +1,1 @@
+"""What the literature says about layers, held against results."""

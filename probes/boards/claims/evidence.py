@@ -1,0 +1,159 @@
+"""What one model's results on one corpus say about layers.
+
+Depths are relative: layer / L, 0 for the embedding output, 1 for the last layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from probes.common.arrays import Floats
+from probes.records.payload import Interval, LayerResult
+from probes.records.result import Result
+
+Band = Callable[[float], bool]
+"""Whether a relative depth belongs to a stretch of the model."""
+
+
+def lower(depth: float) -> bool:
+    """Below the middle."""
+    return depth < 1 / 4
+
+
+def middle(depth: float) -> bool:
+    """The middle half. The Primer calls 6–9 and 8–9 of 12 middle: a middle third would not."""
+    return 1 / 4 <= depth <= 3 / 4
+
+
+def late_middle(depth: float) -> bool:
+    """What rounds to layers 8 and 9 of 12."""
+    return 7.5 / 12 <= depth <= 9.5 / 12
+
+
+class MissingError(Exception):
+    """A claim needs something that the results do not hold; the message says what."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Results of one model, corpus and probe family.
+
+    Attributes:
+        results: by task.
+        resampled: a task's headline test scores in resamples of its test sentences, shape
+            (layers, resamples); None if they cannot be had.
+    """
+
+    results: Mapping[str, Result]
+    resampled: Callable[[str], Floats | None]
+
+    def result(self, task: str) -> Result:
+        """The result of `task`, if every layer was probed and could be tested.
+
+        Raises:
+            MissingError: it is not there, or not fit for a claim about layers.
+        """
+        if task not in self.results:
+            raise MissingError(f"{task} was not run")
+        result = self.results[task]
+        probed = {layer.layer for layer in result.layers}
+        absent = sorted(set(range(result.model.n_layers + 1)) - probed)
+        if absent:
+            raise MissingError(f"{task} was not run at layer {', '.join(map(str, absent))}")
+        best = result.best_layer.layer
+        if any(x.p_best is None for x in result.layers if x.layer != best):
+            raise MissingError(f"{task} has too few test sentences to compare layers")
+        return result
+
+    def replicates(self, task: str) -> Floats:
+        """The resampled scores of `task`, as `result` says which layers they are of.
+
+        Raises:
+            MissingError: there are none.
+        """
+        self.result(task)
+        values = self.resampled(task)
+        if values is None:
+            raise MissingError(f"the predictions of {task} are not beside its result")
+        return values
+
+
+def scores(result: Result) -> Floats:
+    """Headline test scores by layer; NaN for none. Shape (layers,)."""
+    return np.array([np.nan if s is None else s for s in map(result.score, result.layers)])
+
+
+def relative(result: Result, layer: int) -> float:
+    """Relative depth of a layer."""
+    return layer / result.model.n_layers
+
+
+def within(result: Result, band: Band) -> set[int]:
+    """Layers whose relative depth lies in `band`.
+
+    Raises:
+        MissingError: the model has none.
+    """
+    layers = {x.layer for x in result.layers if band(relative(result, x.layer))}
+    if not layers:
+        n, name = result.model.n_layers, band.__name__.replace("_", "-")
+        raise MissingError(f"a model of {n} layers has none that counts as {name}")
+    return layers
+
+
+def peaks(result: Result) -> set[int]:
+    """Layers that may be the best: the confidence set, and any that beats it on test.
+
+    The best layer is chosen on dev; a layer separated from it may be the better one.
+    """
+    best = result.best_layer
+    reached = _score(result, best)
+    better = {x.layer for x in result.layers if _score(result, x) > reached}
+    return set(result.confidence_set) | better
+
+
+def peak_numbers(result: Result) -> dict[str, Any]:
+    """The numbers behind a statement about where a task peaks."""
+    best = result.best_layer
+    return {
+        "task": result.task.name,
+        "view": result.view,
+        "best_layer": best.layer,
+        "relative_depth": round(relative(result, best.layer), 3),
+        "score": result.score(best),
+        "interval": best.intervals.get(result.task.metric),
+        "peak_layers": sorted(peaks(result)),
+        "p_best": {x.layer: x.p_best for x in result.layers},
+        "layers": result.model.n_layers,
+    }
+
+
+def last_drop(result: Result) -> tuple[float, float | None]:
+    """Best minus last layer's test score, and the corrected p-value of the difference.
+
+    None if the last layer is the best on dev.
+    """
+    last = max(result.layers, key=lambda x: x.layer)
+    return _score(result, result.best_layer) - _score(result, last), last.p_best
+
+
+def located(result: Result, what: str) -> Interval:
+    """The interval of an estimate of localisation: `expected_layer`, or `kl`, in bits.
+
+    None where localisation was not run, and where the task gains nothing over layer 0 that could
+    be located.
+    """
+    localisation = getattr(result, "localisation", None)
+    if localisation is None or localisation.expected_layer.value is None:
+        return None
+    interval: Interval = getattr(localisation, what).interval
+    return interval
+
+
+def _score(result: Result, layer: LayerResult) -> float:
+    score = result.score(layer)
+    return float("-inf") if score is None else score

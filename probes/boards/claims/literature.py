@@ -1,0 +1,101 @@
+"""What the literature says about layers, as predicates over one model's results.
+
+Each claim is one that "A Primer in BERTology" (Rogers et al. 2020, arXiv 2002.12327v1) makes or
+reports in section 5.2, with the study behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from probes.boards.claims import predicates
+from probes.boards.claims.evidence import Evidence, MissingError, late_middle, lower, middle
+from probes.boards.claims.predicates import Finding
+
+CAVEAT = "What can be decoded is not thereby used by the model."
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement about layers.
+
+    Attributes:
+        source: section of the Primer, and the studies it goes back to.
+        predicate: raises `MissingError` where the results do not serve.
+    """
+
+    name: str
+    statement: str
+    source: str
+    predicate: Callable[[Evidence], Finding] = field(repr=False)
+
+    def on(self, evidence: Evidence) -> Finding:
+        """The finding on one model's results."""
+        try:
+            return self.predicate(evidence)
+        except MissingError as missing:
+            return Finding("not tested", f"{missing}", [])
+
+
+CLAIMS = (
+    Claim(
+        "syntax-middle",
+        "Syntactic information is most prominent in the middle layers (depth)",
+        "Primer 5.2; Hewitt & Manning 2019, Jawahar et al. 2019",
+        predicates.peaks_in("depth", middle),
+    ),
+    Claim(
+        "agreement-late-middle",
+        "Agreement is best around layers 8–9 of 12",
+        "Primer 5.2; Goldberg 2019",
+        predicates.peaks_in("agreement", late_middle),
+    ),
+    Claim(
+        "pipeline-order",
+        "POS comes before parsing, parsing before semantic roles",
+        "Primer 5.2; Tenney et al. 2019a",
+        predicates.pipeline,
+    ),
+    Claim(
+        "middle-transfers-best",
+        "The middle layers are the most transferable across tasks",
+        "Primer 5.2; Liu et al. 2019a",
+        predicates.middle_transfers,
+    ),
+    Claim(
+        "last-layers-drop",
+        "The last layer scores below the best one, in every task",
+        "Primer 5.2; Liu et al. 2019a",
+        predicates.last_layer_drops,
+    ),
+    Claim(
+        "semantics-spread",
+        "Semantics is spread over more layers than syntax",
+        "Primer 5.2; Tenney et al. 2019a",
+        predicates.semantics_spread,
+    ),
+    Claim(
+        "chunks-low",
+        "Chunks are best in the lower layers",
+        "Primer 5.2; Jawahar et al. 2019",
+        predicates.peaks_in("chunking", lower),
+    ),
+    Claim(
+        "chunks-middle",
+        "Chunks are best in the middle layers",
+        "Primer 5.2; Liu et al. 2019a",
+        predicates.peaks_in("chunking", middle),
+    ),
+    Claim(
+        "pos-middle",
+        "POS tags are best in the middle layers",
+        "Primer 5.2; Liu et al. 2019a",
+        predicates.peaks_in("pos", middle),
+    ),
+)
+
+NOTE = (
+    f"{CAVEAT} Undecided: the test sentences cannot tell. One claim stands at .05; many claims and "
+    "models together do not."
+)

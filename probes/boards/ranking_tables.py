@@ -1,0 +1,163 @@
+"""A ranked board as tables for people, and as rows for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from probes.boards.board import Board, Candidate
+from probes.boards.ranking import Overall, Place, Ranking, interval_of
+from probes.records.table import Grid
+from probes.records.titles import METRIC_NAMES
+from probes.statistics.formatting import shown
+
+CSV_HEADS = (
+    "corpus",
+    "probe",
+    "encoders",
+    "task",
+    "model",
+    "revision",
+    "rank",
+    "layer",
+    "layers",
+    "parameters",
+    "metric",
+    "score",
+    "low",
+    "high",
+    "flags",
+    "apart",
+)
+
+_RULE = (
+    "Best layer chosen on dev, score on test ± half a 95 % interval. Models share places with the "
+    "first of their group if a paired bootstrap over test sentences does not separate them from "
+    "it (.05, Holm-corrected)."
+)
+
+_UNTESTED = (
+    "Where predictions are missing or of other examples, two models count as separated only if "
+    "their intervals do not overlap."
+)
+
+_MEAN = (
+    "Mean of the places in every task, ranked anew among the models that have all of them; shared "
+    "places count as their middle. Differences of mean ranks are not tested."
+)
+
+
+def grids(board: Board, ranking: Ranking) -> Iterator[Grid]:
+    """A table per task, the last with the rule; the overall one; and what stands apart."""
+    tables = [_of_task(board, *item, ranking) for item in board.tasks.items()]
+    notes = (_RULE, _UNTESTED) if ranking.untested else (_RULE,)
+    yield from (*tables[:-1], replace(tables[-1], notes=notes))
+    if len(board.tasks) > 1:
+        yield _of_all(board, ranking.overall(board))
+    if board.apart:
+        rows = sorted(
+            (c.result.task.name, c.name, *_cells(c), ", ".join(c.flags), why)
+            for c, why in board.apart
+        )
+        heads = ("task", "model", "layer", "score", "flags", "why it is not compared")
+        yield Grid(f"{board.setting} · listed apart", heads, tuple(rows), left=6)
+
+
+def _of_task(board: Board, task: str, candidates: tuple[Candidate, ...], ranking: Ranking) -> Grid:
+    places = ranking.places(candidates)
+    others = _unranked(candidates, places)
+    first = candidates[0].result
+    metric = METRIC_NAMES.get(first.task.metric, first.task.metric)
+    rows = [(p.text, p.candidate) for p in places] + [("–", other) for other in others]
+    return Grid(
+        f"{board.setting} · {task} v{first.task.version} · {metric}",
+        ("rank", "model", "layer", "score", "size", "flags"),
+        tuple(
+            (rank, c.name, *_cells(c), size(c.result.model.parameters), ", ".join(c.flags))
+            for rank, c in rows
+        ),
+        left=2,
+        faint=frozenset(range(len(places), len(rows))),
+    )
+
+
+def _unranked(candidates: tuple[Candidate, ...], places: list[Place]) -> list[Candidate]:
+    """Random twins, and models without a score."""
+    ranked = {place.candidate.path for place in places}
+    others = [c for c in candidates if c.path not in ranked]
+    return sorted(others, key=lambda c: (-(c.score or 0.0), c.name))
+
+
+def _of_all(board: Board, overall: Overall) -> Grid:
+    rows = [
+        (f"{mean:.2f}", name, *(places[task].text for task in overall.tasks))
+        for name, mean, places in overall.rows
+    ]
+    gaps = tuple(
+        f"Not ranked: {name} lacks {', '.join(tasks)}." for name, tasks in overall.missing.items()
+    )
+    heads = ("mean rank", "model", *overall.tasks)
+    title = f"{board.setting} · overall, {len(overall.tasks)} tasks"
+    return Grid(title, heads, tuple(rows), left=2, notes=(_MEAN, *gaps))
+
+
+def _cells(candidate: Candidate) -> tuple[str, str]:
+    """Best layer of all, and score with half its interval."""
+    result, interval = candidate.result, interval_of(candidate)
+    text = shown(candidate.score, result.task.metric)
+    if interval is not None:
+        text += f" ± {shown((interval[1] - interval[0]) / 2, result.task.metric)}"
+    number = "–" if result.best_number is None else result.best_number
+    return f"{number}/{result.model.n_layers}", text
+
+
+def size(parameters: int) -> str:
+    """A number of parameters as people say it: 22.6M."""
+    for unit, name in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if parameters >= unit:
+            return f"{parameters / unit:.1f}{name}"
+    return str(parameters)
+
+
+def records(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:
+    """Rows of `CSV_HEADS`; in overall ones rank is the mean one, and apart says what is missing."""
+    for task, candidates in board.tasks.items():
+        places = ranking.places(candidates)
+        for place in places:
+            yield _record(board, task, place.candidate, place.rank, "")
+        for other in _unranked(candidates, places):
+            yield _record(board, task, other, None, "")
+    if len(board.tasks) > 1:
+        overall = ranking.overall(board)
+        head = (board.corpus, board.probe, board.kind, "overall")
+        blank = (None,) * 8
+        for name, mean, _ in overall.rows:
+            yield *head, name, None, mean, *blank, None
+        for name, tasks in overall.missing.items():
+            yield *head, name, None, None, *blank, f"lacks {', '.join(tasks)}"
+    for candidate, why in board.apart:
+        yield _record(board, candidate.result.task.name, candidate, None, why)
+
+
+def _record(
+    board: Board, task: str, candidate: Candidate, rank: float | None, why: str
+) -> tuple[Any, ...]:
+    result = candidate.result
+    return (
+        board.corpus,
+        board.probe,
+        board.kind,
+        task,
+        candidate.name,
+        result.model.revision,
+        rank,
+        result.best_number,
+        result.model.n_layers,
+        result.model.parameters,
+        result.task.metric,
+        candidate.score,
+        *(interval_of(candidate) or (None, None)),
+        ", ".join(candidate.flags),
+        why,
+    )

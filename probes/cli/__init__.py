@@ -1,0 +1,1 @@
+"""Arguments, sub-commands, the run that prints, and the Python entry point."""

@@ -1,0 +1,141 @@
+"""What every command line of the suite shares: its parser's manners and its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import sys
+from collections.abc import Callable, Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import NoReturn
+
+from probes.common.errors import UserError, out_of_memory
+from probes.common.places import default_cache, default_data_dir
+from probes.common.registry import did_you_mean
+from probes.common.terminal import silence_output
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in one line, with the nearest flag for a misspelt one; no abbreviations."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage."""
+        prefix = "unrecognized arguments: "
+        if message.startswith(prefix):
+            rest = message.removeprefix(prefix)
+            flag = (rest.split() or [rest])[0]
+            known = [o for action in self._actions for o in action.option_strings]
+            message = f"unknown argument {flag!r}. {did_you_mean(flag, known)}"
+        raise UserError(message)
+
+
+def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None) -> int:
+    """Run a command line.
+
+    Exit status: what `run` returns, 1 for a defect of ours, 2 for what the user can mend, 130
+    if stopped.
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # What an encoding lacks is no reason to stop.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        status = run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # Whoever read has enough, as `| head` does; at exit Python would flush into the void.
+        silence_output()
+        return 0
+    except Exception as error:
+        if out_of_memory(error):
+            print(
+                f"error: out of memory ({' '.join(str(error).split())[:200]}); free some, or use "
+                "--limit; what was finished is kept, and the same command goes on from there",
+                file=sys.stderr,
+            )
+            return 2
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            print(f"error: {error}; free some space.", file=sys.stderr)
+            silence_output()
+            return 2
+        if not {"-v", "--verbose"} & set(arguments):
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            print(f"defect: {what} (-v shows where; please report it)", file=sys.stderr)
+            return 1
+        raise
+    except KeyboardInterrupt:
+        print("stopped; what was finished is kept, the same command goes on", file=sys.stderr)
+        return 130
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names separated by commas, each once.
+
+    Raises:
+        UserError: there is none.
+    """
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not found:
+        raise UserError(f"{text!r} names nothing; give names separated by commas, such as a,b.")
+    return found
+
+
+def place(text: str) -> Path:
+    """A path as it is given.
+
+    Raises:
+        UserError: it is empty, which would be the folder that one happens to be in.
+    """
+    if not text.strip():
+        raise UserError(f"{text!r} is no path; name a folder or a file (. for this one).")
+    return Path(text)
+
+
+class _Extend(argparse.Action):
+    """Collects the files of a flag that may be repeated, and may name several each time."""
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: object, option: object = None
+    ) -> None:
+        before = getattr(namespace, self.dest, None) or ()
+        setattr(namespace, self.dest, (*before, *values))  # type: ignore[misc]
+
+
+def add_include(parser: argparse.ArgumentParser) -> None:
+    """Add `--include`."""
+    parser.add_argument(
+        "--include",
+        type=names,
+        action=_Extend,
+        metavar="FILE,…",
+        default=parser.argument_default or (),
+        help="Python files with tasks, corpora, probe families or metrics of your own",
+    )
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add `--data-dir` and `--cache-dir`."""
+    parser.add_argument(
+        "--data-dir",
+        type=place,
+        metavar="DIR",
+        default=default_data_dir(),
+        help="searched for registered files before the cache (PROBES_DATA_DIR)",
+    )
+    parser.add_argument(
+        "--cache-dir",
+        type=place,
+        metavar="DIR",
+        default=default_cache(),
+        help="downloads are kept in its folder `corpora` (PROBES_CACHE_DIR)",
+    )

@@ -1,0 +1,209 @@
+"""`python -m probes cache`: what word vectors are stored, whether they are sound, what can go."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from probes.cli.arguments import place
+from probes.common.errors import UserError
+from probes.common.locks import SUFFIX, BusyError, locked, unused
+from probes.common.places import default_cache
+from probes.common.terminal import output_console
+from probes.extraction.store import FORMAT, MANIFEST, PARTIAL, damage_of, read_manifest
+
+SUMMARY = "List, verify and prune stored word vectors."
+
+WHOLE, UNFINISHED, DAMAGED, UNUSED = "whole", "unfinished", "damaged", "unused format"
+
+_NAME = re.compile(rf"[0-9a-f]+({re.escape(PARTIAL)})?")
+"""Of a store's folder; what is called otherwise is none of ours."""
+
+_BROKEN = "broken"
+"""What `--prune` calls everything that no run can read."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A folder of the cache.
+
+    Attributes:
+        manifest: what it says that it holds; empty if it does not.
+        size: bytes on disk.
+        used: time of its last use, in seconds since the epoch.
+        state: whether a run can use it.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    size: int
+    used: float
+    state: str
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty if unknown."""
+        return str(self.manifest.get("model", {}).get("name", ""))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command."""
+    add = parser.add_argument
+    add(
+        "--cache-dir",
+        type=place,
+        default=default_cache(),
+        metavar="DIR",
+        help="where vectors are",
+    )
+    add("--verify", action="store_true", help="read every file and compare its checksum")
+    add(
+        "--prune",
+        choices=("all", _BROKEN),
+        help="delete what the flags below choose: of everything, or of what no run can read "
+        "(damaged, unfinished, in a format of another version)",
+    )
+    add("--older-than", type=float, metavar="DAYS", help="only what was last used so long ago")
+    add("--model", metavar="M", help="only vectors of this model")
+    add("--dry-run", action="store_true", help="say what --prune would delete, delete nothing")
+
+
+def run(options: argparse.Namespace) -> int:
+    """List what is stored; verify and prune it if asked to. 1 if something stays damaged.
+
+    Raises:
+        UserError: a flag without the one that it belongs to.
+    """
+    if options.prune is None and (options.older_than is not None or options.dry_run):
+        raise UserError("--older-than and --dry-run belong to --prune; give --prune all, say.")
+    if options.older_than is not None and not options.older_than >= 0:
+        raise UserError(f"--older-than {options.older_than}: give a number of days, 0 or more.")
+    if options.prune == "all" and options.older_than is None and options.model is None:
+        raise UserError(
+            "--prune all would delete every vector; say which with --older-than DAYS (0 for any "
+            "age) or --model M."
+        )
+    vectors = options.cache_dir / "vectors"
+    entries = find_entries(vectors, thorough=options.verify)
+    if options.model is not None:
+        entries = [entry for entry in entries if entry.model == options.model]
+    console = output_console()
+    if not entries:
+        lacking = "" if vectors.exists() else ", which does not exist"
+        console.print(f"No vectors in {vectors}{lacking}.", highlight=False)
+        return 0
+    console.print(_table(entries))
+    total = _megabytes(sum(entry.size for entry in entries))
+    console.print(f"{len(entries)} stores, {total} in {vectors}", highlight=False, soft_wrap=True)
+    if options.prune is not None:
+        pruned = [entry for entry in entries if _chosen(entry, options)]
+        entries = [entry for entry in entries if entry not in pruned]
+        for entry in pruned:
+            what = f"{entry.folder} ({_megabytes(entry.size)}, {entry.state})"
+            said = f"would delete {what}" if options.dry_run else _delete(entry, what)
+            console.print(said, highlight=False, soft_wrap=True)
+        if not pruned:
+            console.print("nothing to delete")
+    return int(any(entry.state == DAMAGED for entry in entries))
+
+
+def find_entries(vectors: Path, *, thorough: bool = False) -> list[Entry]:
+    """Every store below `vectors`, the one used last first.
+
+    Args:
+        thorough: compare checksums too, not only sizes.
+    """
+    ours = (path for path in vectors.glob("*") if _NAME.fullmatch(path.name))
+    folders = [path for path in ours if path.is_dir() and not path.is_symlink()]
+    entries = [_entry(folder, thorough) for folder in folders]
+    return sorted(entries, key=lambda entry: (-entry.used, entry.folder))
+
+
+def _entry(folder: Path, thorough: bool) -> Entry:
+    manifest, state = _look_into(folder, thorough)
+    size = used = 0.0
+    with suppress(OSError):  # a run renames or deletes it meanwhile
+        used = folder.stat().st_mtime
+        size = sum(path.lstat().st_size for path in folder.iterdir())
+    return Entry(folder, manifest, int(size), used, state)
+
+
+def _look_into(folder: Path, thorough: bool) -> tuple[dict[str, Any], str]:
+    """What a store says that it holds, and its state."""
+    if folder.suffix == PARTIAL:
+        return {}, UNFINISHED
+    try:
+        manifest = read_manifest(folder)
+    except UserError:
+        manifest = _any_manifest(folder)
+        return manifest, UNUSED if manifest.get("format", FORMAT) != FORMAT else DAMAGED
+    damaged = any(
+        damage_of(folder / name, expected, thorough=thorough)
+        for name, expected in manifest["files"].items()
+    )
+    return manifest, DAMAGED if damaged else WHOLE
+
+
+def _any_manifest(folder: Path) -> dict[str, Any]:
+    """A manifest of whatever format; empty if it cannot be read."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        kinds = {"model": dict, "key": dict, "rows": int, "layers": int, "format": int}
+        known = {name: kind for name, kind in kinds.items() if name in manifest}
+        whole = all(isinstance(manifest[name], kind) for name, kind in known.items())
+        return dict(manifest) if whole and "model" in known else {}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+def _chosen(entry: Entry, options: argparse.Namespace) -> bool:
+    if options.prune == _BROKEN and entry.state == WHOLE:
+        return False
+    return options.older_than is None or time.time() - entry.used >= 86400 * options.older_than
+
+
+def _delete(entry: Entry, what: str) -> str:
+    """Delete a store, unless a run is writing or reading it."""
+    lock = entry.folder.with_suffix(SUFFIX)
+    try:
+        with locked(lock, wait=False), unused(entry.folder / MANIFEST):
+            shutil.rmtree(entry.folder)
+    except BusyError:
+        return f"kept {what}: a run is using it"
+    except OSError as error:
+        raise UserError(f"{entry.folder}: cannot be deleted ({error.strerror}).") from error
+    return f"deleted {what}"
+
+
+def _table(entries: list[Entry]) -> Table:
+    table = Table("model", "text", "vectors", box=None, pad_edge=False)
+    table.add_column("size", justify="right")
+    table.add_column("last used", justify="right")
+    table.add_column("state")
+    for entry in entries:
+        manifest, key = entry.manifest, entry.manifest.get("key", {})
+        revision = str(manifest.get("model", {}).get("revision") or key.get("model", ""))
+        table.add_row(
+            Text(f"{entry.model or entry.folder.name}\n{revision[:12]}"),
+            Text(f"{manifest.get('corpus') or 'unknown'}\n{manifest.get('view', '')}"),
+            f"{manifest.get('rows', 0):,} × {manifest.get('layers', '?')}\n"
+            f"{key.get('pooling', '')}, {key.get('dtype', '')}",
+            _megabytes(entry.size),
+            time.strftime("%Y-%m-%d\n%H:%M", time.localtime(entry.used)),
+            entry.state,
+        )
+    return table
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,103 @@
+"""`python -m probes compare`: what is different between two or more models."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from probes.boards.board import Candidate, make_boards, named
+from probes.boards.side_by_side import grids
+from probes.cli.arguments import names, place
+from probes.cli.commands.leaderboard import load
+from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
+from probes.common.terminal import output_console
+from probes.records.files import find_results, or_published
+from probes.records.unique import identity
+
+SUMMARY = "Compare models: layer curves, differences with intervals, claims that change."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add = parser.add_argument
+    add("model", nargs="+", help="two or more: names as in results, or folders of one model each")
+    add(
+        "--results",
+        type=place,
+        default=Path("results"),
+        metavar="DIR",
+        help="default: results",
+    )
+    add("--corpus", type=names, metavar="C,…", help="only these corpora")
+    add("--task", type=names, metavar="T,…", help="only these tasks")
+    add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
+    add("--format", choices=("terminal", "md"), default="terminal")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the tables.
+
+    Raises:
+        UserError: a model without results, or nothing that two of them share.
+    """
+    if len(dict.fromkeys(options.model)) < 2:
+        raise UserError("compare: name two models or more.")
+    candidates, models = find(options.model, options.results)
+    left = [
+        c
+        for c in candidates
+        if c.name in models
+        and c.result.probe.family == options.probe
+        and (not options.corpus or c.result.corpus.name in options.corpus)
+        and (not options.task or c.result.task.name in options.task)
+    ]
+    boards = make_boards(left, together=True)
+    found = [grid for board in boards for grid in grids(board, models)]
+    if not found:
+        raise UserError(
+            f"{', '.join(models)}: no corpus and task in common with {options.probe} probes and "
+            "these filters."
+        )
+    console = output_console()
+    for grid in found:
+        if options.format == "md":
+            print(grid.markdown())
+        else:
+            console.print(grid.terminal())
+    return 0
+
+
+def find(asked: list[str], results: Path) -> tuple[list[Candidate], list[str]]:
+    """All candidates, and the names of the models that are asked for.
+
+    Raises:
+        UserError: a name without results, or a folder of several models.
+    """
+    folders = [Path(name) for name in asked if _is_folder(name)]
+    others = [results] * (len(folders) < len(asked))
+    candidates = named(load([*others, *folders]))
+    known = sorted({c.name for c in candidates})
+    models: list[str] = []
+    for name in asked:
+        if _is_folder(name):
+            # Of a measurement that lies elsewhere too, the other may be the one that was taken.
+            its = set(map(identity, find_results(Path(name)).values()))
+            inside = {c.name for c in candidates if identity(c.result) in its}
+            if len(inside) != 1:
+                said = (
+                    f"results of {', '.join(sorted(inside))}" if inside else "no results of its own"
+                )
+                raise UserError(f"{name}: {said}; name a folder of one model, or a model.")
+            models += inside
+        elif name in known:
+            models.append(name)
+        else:
+            hint = did_you_mean(name, known)
+            raise UserError(f"{name}: no results in {results}{or_published(results)}. {hint}")
+    return candidates, list(dict.fromkeys(models))
+
+
+def _is_folder(name: str) -> bool:
+    """Whether a name is a path to results; a model may be called like a folder beside it."""
+    return ("/" in name or name.startswith(".")) and Path(name).is_dir()

@@ -1,0 +1,62 @@
+"""`python -m probes corpora`: what there is, what of it is here, and for which tasks."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.table import Table
+
+from probes.cli.arguments import add_places
+from probes.common.terminal import output_console
+from probes.data.downloads import Shelf
+from probes.data.registered import Registered, corpora
+from probes.tasks.builtin import tasks
+
+SUMMARY = "List corpora: licence, whether they are here, and the tasks they serve."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add_places(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table."""
+    shelf = Shelf(options.data_dir, options.cache_dir, offline=True)
+    table = Table("corpus", "version", "licence", "where", "tasks", box=None, pad_edge=False)
+    for name in corpora:
+        corpus = corpora.get(name)
+        table.add_row(name, corpus.version, corpus.licence, where(corpus, shelf), served(corpus))
+    console = output_console()
+    console.print(table)
+    console.print("\npython -m probes fetch NAME downloads what is not here.")
+    console.print("Your own: --corpus with a folder of CoNLL-U; .jsonl, .csv or .parquet with")
+    console.print("--task-from COLUMN; .txt with --annotate PIPELINE. Cards: data/cards/.")
+    return 0
+
+
+def where(corpus: Registered, shelf: Shelf) -> str:
+    """Embedded, cached, below `--data-dir`, or not here."""
+    if not corpus.remotes:
+        return "embedded"
+    found = {name: shelf.look(remote) for name, remote in corpus.remotes.items()}
+    if None not in found.values():
+        folders = {
+            "cached" if path.parent == shelf.folder else "--data-dir"
+            for path in found.values()
+            if path is not None
+        }
+        return ", ".join(sorted(folders))
+    some = sum(path is not None for path in found.values())
+    return f"{some} of {len(found)} files" if some else "not here"
+
+
+def served(corpus: Registered) -> str:
+    """The tasks that its annotation serves; those on a machine's labels are marked."""
+    names = []
+    for name in tasks:
+        task = tasks.get(name)
+        if not task.missing(corpus.layers):
+            silver = set(task.on(corpus.layers).needs) & corpus.silver
+            names.append(f"{name} (silver)" if silver else name)
+    return ", ".join(names)

@@ -1,0 +1,34 @@
+"""`python -m probes export`: results with predictions and provenance in one file."""
+
+from __future__ import annotations
+
+import argparse
+
+from probes.cli.arguments import place
+from probes.cli.commands.leaderboard import load
+from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.records.bundles import write_bundle
+
+SUMMARY = "Pack results into one file to share."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.add_argument("results", type=place, help="a folder of results, or of one model within")
+    parser.add_argument("file", type=place, metavar="FILE.zip", help="what to write")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the bundle.
+
+    Raises:
+        UserError: there are no results, or the file is there already.
+    """
+    if options.file.exists():
+        raise UserError(f"{options.file} is there already; name another file.")
+    results = load([options.results])
+    files = write_bundle(options.file, results)
+    size = options.file.stat().st_size / 1e6
+    progress.say(f"wrote   {options.file}: {len(results)} results, {files} files, {size:.1f} MB")
+    return 0

@@ -1,0 +1,49 @@
+"""`python -m probes fetch`: download corpora beforehand, and read them once to be sure."""
+
+from __future__ import annotations
+
+import argparse
+
+from probes.cli.arguments import add_places
+from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
+from probes.data.find import find_corpus
+from probes.data.registered import corpora
+from probes.data.sentence import SPLITS
+
+SUMMARY = "Download corpora for runs without a network, and check them."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.add_argument("name", nargs="+", help=f"all, or of {', '.join(corpora)}")
+    parser.add_argument(
+        "--mirror",
+        default="",
+        metavar="URL",
+        help="take the files from this address instead of their origins; checked all the same",
+    )
+    add_places(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fetch, read and count every corpus that is named."""
+    names = list(corpora) if "all" in options.name else list(dict.fromkeys(options.name))
+    for name in names:
+        if name not in corpora:
+            raise UserError(f"Unknown corpus {name!r}. {did_you_mean(name, [*corpora, 'all'])}")
+    for name in names:
+        source = find_corpus(
+            name,
+            data_dir=options.data_dir,
+            cache_dir=options.cache_dir,
+            mirror=options.mirror,
+        )
+        corpus = source.load()
+        sentences = " / ".join(f"{len(corpus.splits[split]):,}" for split in SPLITS)
+        words = " / ".join(f"{sum(map(len, corpus.splits[split])):,}" for split in SPLITS)
+        print(f"{name} {corpus.version} ({corpus.licence})")
+        print(f"  {sentences} sentences, {words} words, fingerprint {corpus.fingerprint[:16]}")
+        for folder in dict.fromkeys(path.parent for part in source.files.values() for path in part):
+            print(f"  in {folder}")
+    return 0

@@ -1,0 +1,122 @@
+"""`python -m probes leaderboard`: models ranked task by task, with what the data can tell apart."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from probes.boards.board import Candidate, make_boards, named
+from probes.boards.pairs import replicates_of
+from probes.boards.ranking import Ranking
+from probes.boards.ranking_tables import CSV_HEADS, grids, records
+from probes.cli.arguments import names, place
+from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
+from probes.common.terminal import output_console
+from probes.records.csv_text import csv_line
+from probes.records.files import or_published
+from probes.records.result import Result
+from probes.records.unique import unique_results
+from probes.statistics.resampled import Resampled
+
+SUMMARY = "Rank models by their best layers, task by task and overall."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add = parser.add_argument
+    add("results", nargs="*", type=place, default=[Path("results")], help="folders of results")
+    add("--corpus", type=names, metavar="C,…", help="only these corpora")
+    add("--probe", type=names, metavar="P,…", help="only these probe families")
+    add("--task", type=names, metavar="T,…", help="only these tasks")
+    add("--max-parameters", type=number, metavar="N", help="only models so large: 110M, 1.5B")
+    add("--together", action="store_true", help="rank causal encoders with bidirectional ones")
+    add("--format", choices=("terminal", "md", "csv", "latex"), default="terminal")
+
+
+def number(text: str) -> float:
+    """A count such as 5000, 110M or 1.5B.
+
+    Raises:
+        UserError: it is none.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMbBgG]?)", text.strip())
+    if not found:
+        raise UserError(f"--max-parameters {text}: give a number such as 5000, 110M or 1.5B.")
+    units = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}
+    return float(found[1]) * units[found[2].lower()]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the tables.
+
+    Raises:
+        UserError: there are no such results.
+    """
+    candidates = named(chosen(load(options.results), options))
+    boards = make_boards(candidates, together=options.together)
+    ranking = Ranking(at_best_layer)
+    if options.format == "csv":
+        print(csv_line(CSV_HEADS), end="")
+        for board in boards:
+            print("".join(map(csv_line, records(board, ranking))), end="")
+        return 0
+    console = output_console()
+    for board in boards:
+        for grid in grids(board, ranking):
+            if options.format == "terminal":
+                console.print(grid.terminal())
+            else:
+                print(grid.markdown() if options.format == "md" else grid.latex())
+    return 0
+
+
+def at_best_layer(candidate: Candidate) -> Resampled | None:
+    """The resampled scores that a candidate is compared by."""
+    return replicates_of(candidate, [candidate.result.best_layer.layer])
+
+
+def load(folders: Iterable[Path]) -> dict[Path, Result]:
+    """All results below the folders.
+
+    Raises:
+        UserError: there is no such folder, or nothing in them.
+    """
+    folders = tuple(folders)
+    for folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"{folder}: there is no such folder; name one of results.")
+    found = unique_results(*folders)
+    if not found:
+        where = ", ".join(map(str, folders))
+        raise UserError(f"{where}: no results; run run_probes.py first{or_published(*folders)}.")
+    return found
+
+
+def chosen(found: Mapping[Path, Result], options: argparse.Namespace) -> dict[Path, Result]:
+    """The results that pass the filters.
+
+    Raises:
+        UserError: a name that none of them has, or nothing is left.
+    """
+    for flag, asked, known in (
+        ("--corpus", options.corpus, {r.corpus.name for r in found.values()}),
+        ("--task", options.task, {r.task.name for r in found.values()}),
+        ("--probe", options.probe, {r.probe.family for r in found.values()}),
+    ):
+        for name in asked or ():
+            if name not in known:
+                raise UserError(f"{flag} {name}: no results. {did_you_mean(name, sorted(known))}")
+    left = {
+        path: result
+        for path, result in found.items()
+        if (not options.corpus or result.corpus.name in options.corpus)
+        and (not options.task or result.task.name in options.task)
+        and (not options.probe or result.probe.family in options.probe)
+        and (options.max_parameters is None or result.model.parameters <= options.max_parameters)
+    }
+    if not left:
+        raise UserError("No result passes these filters; leave one out.")
+    return left

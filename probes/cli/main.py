@@ -1,0 +1,159 @@
+"""Command-line arguments → RunConfig. Torch is imported only after they are valid."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Sequence
+
+from probes.cli.arguments import Parser, add_include, exit_status, names, place
+from probes.common.errors import UserError
+from probes.common.origin import Origin
+from probes.common.terminal import progress
+from probes.data.find import find_corpus
+from probes.data.registered import corpora
+from probes.engines.config import validate
+from probes.engines.inputs import find_models
+from probes.measurements.plugins import discover
+from probes.records.probe_spec import PROBES
+from probes.tasks.builtin import STANDARD, tasks
+
+EXAMPLES = """\
+examples:
+  python run_probes.py --model all-MiniLM-L6-v2
+      every task on the embedded sample corpus
+  python run_probes.py --model all-MiniLM-L6-v2 random:all-MiniLM-L6-v2 --corpus ewt --data-dir DIR
+      a model and its random twin on UD English-EWT
+  python run_probes.py --model ./my-model --tasks pos,depth --probes linear --layers 0,6,12
+      a local folder, two tasks, three layers
+  python run_probes.py --model all-MiniLM-L6-v2 --corpus path/to/UD_Hebrew-HTB
+      any treebank in CoNLL-U
+  python run_probes.py --model all-MiniLM-L6-v2 --corpus my.jsonl --task-from ner_tags
+      labelled data of your own
+  python run_probes.py --model all-MiniLM-L6-v2 --include my_task.py --tasks my_task
+      a task of your own (docs/adding-a-task.md)
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of `run_probes.py`; a flag left out keeps `RunConfig`'s default."""
+    parser = Parser(
+        prog="run_probes.py",
+        description="Which layer of a model knows what: layer-wise probes in one command.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+    )
+    add = parser.add_argument
+    add("--model", nargs="+", metavar="M", help="hub id, folder, packaged model, or random:M")
+    add(
+        "--corpus",
+        nargs="+",
+        metavar="C",
+        help=f"{', '.join(corpora)}; a folder, files or a pattern (.conllu, .jsonl, .csv, "
+        ".parquet, .txt); or a dataset on the hub (default: sample)",
+    )
+    add("--task-from", type=names, metavar="COLUMN,…", help="label columns of your own data")
+    add("--annotate", metavar="PIPELINE", help="spaCy pipeline that annotates raw text (silver)")
+    add("--split-by", choices=("document", "sentence"), help="cut missing splits from the rest")
+    add("--drop-overlap", action="store_true", help="drop train sentences that dev or test hold")
+    add_include(parser)
+    add(
+        "--tasks",
+        type=names,
+        metavar="T,…",
+        help=f"of {', '.join(tasks)}; standard (the default): {', '.join(STANDARD)}; or all",
+    )
+    add("--probes", type=names, metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
+    add("--layers", type=_layers, metavar="all|N,…", help="layers to probe; 0 is the embeddings")
+    add("--seeds", type=int, metavar="N", help="seeds per probe (default: 3)")
+    add("--twins", type=int, metavar="N", help="random twins beside each model (default: 1)")
+    add("--quick", action="store_true", help="scores alone: no controls, code, mix, twin; 1 seed")
+    add("--project", type=int, metavar="N", help="project vectors to N dimensions at random")
+    add("--output", type=place, metavar="DIR", help="where results go (default: results)")
+    add("--data-dir", type=place, metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
+    add(
+        "--cache-dir",
+        type=place,
+        metavar="DIR",
+        help="where vectors are kept (PROBES_CACHE_DIR)",
+    )
+    add("--device", help="auto, cpu, cuda, cuda:1, mps, map (default: auto)")
+    add("--dtype", choices=("auto", "float32", "bfloat16", "float16"), help="of the forward pass")
+    add("--batch-tokens", type=_auto_int, metavar="auto|N", help="tokens per forward pass")
+    add("--limit", type=int, metavar="N", help="keep the first N sentences of each split")
+    add("--overwrite", choices=("missing", "always", "never"), help="default: missing")
+    add("--pooling", choices=("mean", "first", "last"), help="of a word's subwords (default: mean)")
+    add("--threads", type=int, metavar="N", help="CPU threads (default: torch's choice)")
+    add("--memory", metavar="SIZE", help="for training, such as 2GB (default: a quarter of free)")
+    add("--revision", help="branch, tag or commit on the hub")
+    add("--offline", action="store_true", help="never use the network")
+    add("--trust-remote-code", action="store_true", help="run code that a model's folder holds")
+    add("--list-tasks", action="store_true", help="list the tasks and exit")
+    add("--list-corpora", action="store_true", help="list the corpora and exit")
+    add("-v", "--verbose", action="store_true", help="say more; show tracebacks")
+    add("-q", "--quiet", action="store_true", help="say nothing but errors")
+    return parser
+
+
+def _from(origin: Origin | None) -> str:
+    """What marks an entry that does not ship."""
+    return f" [{origin}]" if origin else ""
+
+
+def _layers(text: str) -> tuple[int, ...]:
+    if text == "all":
+        return ()
+    if not all(part.strip().isdecimal() and len(part) < 9 for part in text.split(",")):
+        raise UserError(
+            f"--layers {text[:80]}: give all, or numbers such as 0,3,6; layers count from 0, the "
+            "embedding output."
+        )
+    return tuple(int(part) for part in text.split(","))
+
+
+def _auto_int(text: str) -> int | None:
+    if text != "auto" and not (text.isdecimal() and len(text) < 19):
+        raise UserError(f"--batch-tokens {text[:80]}: give auto, or a number of tokens.")
+    return None if text == "auto" else int(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; see `probes.cli.arguments.exit_status`."""
+    return exit_status(_main, arguments)
+
+
+def _main(arguments: list[str]) -> int:
+    given = vars(build_parser().parse_args(arguments))
+    models = given.pop("model", [])
+    progress.verbose = given.pop("verbose", False)
+    progress.quiet = given.pop("quiet", False)
+    discover(given.get("include", ()))
+    if given.pop("list_tasks", False):
+        for name in tasks:
+            task = tasks.get(name)
+            mark = "*" if name in STANDARD else " "
+            print(
+                f"{mark} {name:<16} v{task.version}  {task.metric:<18} {task.summary}"
+                + _from(tasks.origin(name))
+            )
+        print("* standard: run where --tasks names none; --tasks all runs all that a corpus serves")
+        return 0
+    if given.pop("list_corpora", False):
+        for name in corpora:
+            print(f"{name:<12} {corpora.get(name).summary}" + _from(corpora.origin(name)))
+        return 0
+    config = validate(given)
+    if config.offline:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+
+    sources = find_models(models, config)
+    source = find_corpus(*config.corpus, **config.corpus_request)
+
+    from probes.cli.run import run_models
+    from probes.engines.inputs import Subject
+
+    command = shlex.join(["python", "run_probes.py", *arguments])
+    results = run_models(config, source, [Subject(model, config) for model in sources], command)
+    return 1 if results.failed else 0

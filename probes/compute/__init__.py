@@ -1,0 +1,1 @@
+"""Devices, precision, memory and transfers: the little that everything on tensors needs."""

@@ -1,0 +1,1 @@
+"""From a configuration to a plan and its units, and where units run."""

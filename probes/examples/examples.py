@@ -1,0 +1,297 @@
+"""A task's examples over a corpus, as arrays: labels, rows of the store, counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Ints
+from probes.common.errors import UserError
+from probes.data.sentence import SPLITS, Corpus
+from probes.examples.label_sets import label_set, membership
+from probes.examples.misfits import require_consistent, require_repeatable
+from probes.extraction.store import Vectors
+from probes.extraction.views import (
+    Text,
+    View,
+    ViewName,
+    cut_away,
+    plain_text,
+    plain_view,
+    shared,
+    text_of,
+    view_name,
+    view_over,
+)
+from probes.tasks.task import Example, Excluded, Task, tasks
+
+_ASKED_AGAIN = 100
+"""Sentences of a split of which a plug-in's rule is asked twice."""
+
+SEEN, UNSEEN = "type seen in train", "type unseen in train"
+
+
+class NotServedError(UserError):
+    """A corpus that has the annotation a task needs, and yet no example of it."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """The examples of one split, in corpus order.
+
+    Attributes:
+        examples: what the task yielded, less what the view cuts away.
+        texts: the text in which each is read.
+        sentence: number of each example's sentence in the split. Shape (n,).
+        excluded: candidates left out, by reason.
+    """
+
+    examples: tuple[Example, ...]
+    texts: tuple[Text, ...]
+    sentence: Ints
+    excluded: Mapping[str, int]
+
+    @cached_property
+    def spans(self) -> Ints:
+        """First and end word of each example's span in its sentence. Shape (n, 2)."""
+        return np.array([example.span for example in self.examples], dtype=np.int64)
+
+    @cached_property
+    def second_spans(self) -> Ints:
+        """The same of the second span, which examples of pairs have. Shape (n, 2)."""
+        return np.array([example.span2 for example in self.examples], dtype=np.int64)
+
+    @cached_property
+    def text_numbers(self) -> tuple[list[Text], Ints]:
+        """The distinct texts, and which of them each example is read in. Shape (n,)."""
+        # A long text takes long to compare; the examples of a sentence share theirs.
+        place = {id(text): text for text in self.texts}
+        number = {key: i for i, key in enumerate(place)}
+        numbers = np.array([number[id(text)] for text in self.texts], dtype=np.int64)
+        return list(place.values()), numbers
+
+    def group(self, name: str) -> NDArray[np.bool_]:
+        """Which examples fall in the breakdown called `name`. Shape (n,)."""
+        return np.array([name in example.groups for example in self.examples], dtype=bool)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A task over a corpus under one view.
+
+    Attributes:
+        classes: labels of the training split, sorted; empty for regression.
+        label_sets: for multi-label the sets of labels that occur in any split, sorted; a label is
+            then the index of its set.
+    """
+
+    task: Task
+    view: ViewName
+    splits: Mapping[str, Split]
+    classes: tuple[str, ...]
+    label_sets: tuple[tuple[str, ...], ...] = ()
+
+    def targets(self, split: str) -> NDArray[Any]:
+        """Class indices, -1 for a label that train lacks; or numbers (float64). Shape (n,).
+
+        For multi-label, indices into `label_sets`.
+        """
+        return self._targets[split]
+
+    @cached_property
+    def _targets(self) -> dict[str, NDArray[Any]]:
+        return {split: self._targets_of(part) for split, part in self.splits.items()}
+
+    def _targets_of(self, part: Split) -> NDArray[Any]:
+        labels = [example.label for example in part.examples]
+        if self.task.kind == "multi-label":
+            code = {labels: code for code, labels in enumerate(self.label_sets)}
+            return np.array([code[label_set(label)] for label in labels], dtype=np.int64)
+        if self.task.kind == "regression":
+            return np.array(labels, dtype=np.float64)
+        return self.encode(labels)
+
+    def unseen(self, split: str) -> tuple[str, ...]:
+        """Labels of `split` that train lacks, as often as examples have them, in order."""
+        if not self.classes:
+            return ()
+        labels = (label for e in self.splits[split].examples for label in self._names(e))
+        return tuple(label for label in labels if label not in self._code)
+
+    @cached_property
+    def unseen_anywhere(self) -> tuple[str, ...]:
+        """Labels of dev or test that train lacks, sorted."""
+        return tuple(sorted({*self.unseen("dev"), *self.unseen("test")}))
+
+    @cached_property
+    def members(self) -> NDArray[np.bool_] | None:
+        """Which labels each set holds, those of `classes` first, then of `unseen_anywhere`.
+
+        Shape (sets, labels); None if the task is not multi-label.
+        """
+        if self.task.kind != "multi-label":
+            return None
+        return membership(self.label_sets, (*self.classes, *self.unseen_anywhere))
+
+    def _names(self, example: Example) -> tuple[str, ...]:
+        """The labels of an example: for multi-label any number, else one."""
+        several = self.task.kind == "multi-label"
+        return label_set(example.label) if several else (str(example.label),)
+
+    def predictions(self, labels: Sequence[Any]) -> NDArray[Any]:
+        """Labels as probes would predict them; what they cannot predict equals no gold label.
+
+        Shape (n,), or for multi-label (n, bytes), see `probes.statistics.gold.Gold`.
+        """
+        if self.task.kind == "multi-label":
+            return np.packbits(membership(labels, self.classes), axis=-1)
+        if self.task.kind == "regression":
+            # An example that the rule says nothing of leaves its score undefined.
+            return np.array([np.nan if x == "" else x for x in labels], dtype=np.float64)
+        codes = self.encode(list(labels))
+        return np.where(codes < 0, -2, codes)
+
+    def encode(self, labels: list[Any]) -> Ints:
+        """Class indices of `labels`; -1 for one that train lacks. Shape (n,)."""
+        return np.array([self._code.get(str(label), -1) for label in labels], dtype=np.int64)
+
+    @cached_property
+    def _code(self) -> dict[str, int]:
+        return {label: code for code, label in enumerate(self.classes)}
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the breakdowns that test examples fall in, sorted."""
+        return tuple(sorted({g for e in self.splits["test"].examples for g in e.groups}))
+
+    @cached_property
+    def label_counts(self) -> dict[str, tuple[int, ...]]:
+        """Examples of each label in train, dev and test, most frequent first."""
+        counts = [
+            Counter(label for e in self.splits[s].examples for label in self._names(e))
+            for s in SPLITS
+        ]
+        order = sorted(counts[0] + counts[1] + counts[2], key=lambda x: (-counts[0][x], x))
+        return {label: tuple(count[label] for count in counts) for label in order}
+
+    def view_of(self, corpus: Corpus) -> View:
+        """The texts that these examples are read in; all of the corpus for the plain view."""
+        if self.view == "plain":
+            return plain_view(corpus)
+        return view_over((t for s in SPLITS for t in self.splits[s].texts), self.view)
+
+    @property
+    def n_spans(self) -> int:
+        """How many spans an example is read from."""
+        # Where a word is hidden, the one that is kept is the one that it is read from.
+        hidden = self.view in ("masked", "cut")
+        return 2 if self.task.shape in ("pair", "span pair") and not hidden else 1
+
+    def rows(self, split: str, view: View, vectors: Vectors) -> list[Ints]:
+        """First and end row of each example's span, then of its second span. Each (n, 2)."""
+        part = self.splits[split]
+        texts, number = part.text_numbers
+        start = vectors.starts[[view.index[text] for text in texts]][number]
+        if self.view in ("masked", "cut"):
+            return [np.stack([start, start + 1], axis=1)]
+        start -= np.array([text.keep[0] for text in texts], dtype=np.int64)[number]
+        spans = [part.spans]
+        if self.n_spans == 2:
+            spans.append(part.second_spans)
+        return [span + start[:, None] for span in spans]
+
+
+def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
+    """Apply `task` to every sentence of `corpus`.
+
+    Args:
+        hiding: the view for examples that hide a word, "masked" or "cut".
+
+    Raises:
+        NotServedError: a split has no examples, train has a single label, or dev none of train's.
+        TaskError: its rule failed, or its examples do not fit what the task says of itself.
+    """
+    if tasks.origin(task.name) is not None:
+        require_repeatable(task, [s for name in SPLITS for s in corpus.splits[name][:_ASKED_AGAIN]])
+    splits = {}
+    remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
+    for name in SPLITS:
+        found: list[Example] = []
+        texts: list[Text] = []
+        numbers: list[int] = []
+        excluded: Counter[str] = Counter()
+        for number, sentence in enumerate(corpus.splits[name]):
+            whole = plain_text(sentence)
+            for item in task.examples(sentence):
+                if isinstance(item, Excluded):
+                    excluded[item.reason] += 1
+                elif hiding == "cut" and cut_away(item):
+                    excluded["cue or all text cut away with the hidden word"] += 1
+                else:
+                    found.append(item)
+                    text = text_of(sentence, item, hiding)
+                    texts.append(whole if text == whole else text)
+                    numbers.append(number)
+        if not found:
+            why = ", ".join(f"{reason} {n:,}" for reason, n in sorted(excluded.items()))
+            raise NotServedError(
+                f"Task {task.name!r} has no examples in the {name} split of {corpus.name!r}"
+                + (f" (left out: {why})" if why else "")
+                + f"; {remedy}"
+            )
+        splits[name] = Split(tuple(found), tuple(texts), np.array(numbers), dict(excluded))
+    require_consistent(
+        task,
+        [
+            (corpus.splits[name][number], example)
+            for name, part in splits.items()
+            for number, example in zip(part.sentence, part.examples, strict=True)
+        ],
+    )
+    view = view_name(splits["train"].examples[0], hiding)
+    if view == "own":
+        together = iter(shared([text for part in splits.values() for text in part.texts]))
+        splits = {
+            name: replace(part, texts=tuple(islice(together, len(part.texts))))
+            for name, part in splits.items()
+        }
+    splits["test"] = _marked_as_seen(splits["test"], splits["train"])
+    if task.kind == "regression":
+        return Examples(task, view, splits, ())
+    known = {
+        label_set(e.label) if task.kind == "multi-label" else (str(e.label),)
+        for e in splits["train"].examples
+    }
+    if len(known) < 2:
+        (only,) = known
+        raise NotServedError(
+            f"Task {task.name!r}: every training example of {corpus.name!r} has the label "
+            f"{', '.join(only)!r}; there is nothing to tell apart."
+        )
+    classes = tuple(sorted({label for labels in known for label in labels}))
+    if task.kind == "classification":
+        if not any((str(e.label),) in known for e in splits["dev"].examples):
+            raise NotServedError(
+                f"Task {task.name!r}: no dev example of {corpus.name!r} has a label that train "
+                f"has, by which a probe could be chosen; {remedy}"
+            )
+        return Examples(task, view, splits, classes)
+    every = known.union(label_set(e.label) for part in splits.values() for e in part.examples)
+    return Examples(task, view, splits, classes, tuple(sorted(every)))
+
+
+def _marked_as_seen(test: Split, train: Split) -> Split:
+    """The split with two more breakdowns: examples whose type train has, and the others."""
+    types = {example.type for example in train.examples}
+    marked = (
+        replace(e, groups=(*e.groups, SEEN if e.type in types else UNSEEN)) if e.type else e
+        for e in test.examples
+    )
+    return replace(test, examples=tuple(marked))

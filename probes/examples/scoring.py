@@ -1,0 +1,174 @@
+"""Scores of a task's predictions: metrics, breakdowns, baselines, references, counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
+from probes.examples.breakdowns import by_label
+from probes.examples.examples import Examples
+from probes.records.header import ExampleCounts
+from probes.records.payload import LabelScore, Scores
+from probes.statistics.gold import Gold
+from probes.statistics.metrics import lower_is_better, metrics
+from probes.statistics.rank_correlation import nspr_sentences
+from probes.tasks.task import PUNCTUATION, Kind, Task
+
+Array = NDArray[Any]
+
+_BY_EXAMPLE: dict[Kind, str] = {
+    "classification": "accuracy",
+    "multi-label": "exact_match",
+    "regression": "mae",
+}
+"""Means over examples, which serve groups of any size."""
+
+
+class Scorer:
+    """Scores predictions of one task on one split."""
+
+    def __init__(self, examples: Examples, split: str) -> None:
+        part = examples.splits[split]
+        task, sets = examples.task, examples.members
+        self.gold = Gold(
+            labels=examples.targets(split),
+            sentence=part.sentence,
+            classes=examples.classes,
+            punctuation=part.group(PUNCTUATION),
+            unseen=examples.unseen(split) if sets is None else examples.unseen_anywhere,
+            sets=sets,
+        )
+        self.names = (task.metric, *task.also)
+        by_example = task.metric in ("accuracy", "balanced_accuracy", "mae", "micro_f1")
+        self.group_metric = task.metric if by_example else _BY_EXAMPLE[task.kind]
+        self._groups = {name: part.group(name) for name in examples.groups}
+
+    def scores(self, predicted: Array) -> list[Scores]:
+        """Every metric of every row of `predicted`: cells, each (n,) or (n, bytes)."""
+        columns = {name: metrics.get(name)(self.gold, predicted) for name in self.names}
+        return [
+            {name: number(column[row]) for name, column in columns.items()}
+            for row in range(len(predicted))
+        ]
+
+    def group_scores(self, predicted: Array) -> list[Scores]:
+        """The group metric within every breakdown, of every row of `predicted`."""
+        rows: list[Scores] = [{} for _ in predicted]
+        for name, keep in self._groups.items():
+            if not keep.any():
+                continue
+            values = metrics.get(self.group_metric)(self.gold.part(keep), predicted[:, keep])
+            for row, value in zip(rows, values, strict=True):
+                row[name] = number(value)
+        return rows
+
+    def label_scores(self, predicted: Array) -> dict[str, LabelScore]:
+        """Scores by label of one cell; by type of chunk where labels are BIO tags of chunks."""
+        return by_label(self.gold, predicted, chunks=self.names[0] == "span_f1")
+
+
+def control_metric(task: Task) -> str:
+    """By what a task is compared with its control task.
+
+    Random tags are no segmentation, and no class of theirs is worth more than another, so that is
+    accuracy for all classification. A random label set is as good as any: multi-label tasks keep
+    their headline metric, as regressions do.
+    """
+    return "accuracy" if task.kind == "classification" else task.metric
+
+
+def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
+    """Scores of what can be said without any vector.
+
+    "majority": the most frequent training label, or the training mean; "type majority": the same
+    among the training examples of an example's type, backing off to the former for a type that
+    train lacks. Ties go to the label that comes first. For multi-label it is every label that more
+    than half of them have, as of a probe that knows nothing but frequencies: the most frequent set
+    may well be the empty one, which has no F1.
+    """
+    names = [example.type for example in examples.splits["train"].examples]
+    code = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    overall = _typical(examples, train_labels, np.zeros(len(names), dtype=np.int64))
+    by_type = _typical(examples, train_labels, np.array([code[name] for name in names]))
+    said = dict(zip(code, by_type, strict=True))
+    types = [example.type for example in examples.splits["test"].examples]
+    rules = np.array([[*overall] * len(types), [said.get(name, *overall) for name in types]])
+    return dict(zip(("majority", "type majority"), test.scores(rules), strict=True))
+
+
+def _typical(examples: Examples, labels: Array, group: Array) -> Array:
+    """What to predict where no more is known than the labels of groups 0 to G - 1. Shape (G, …).
+
+    Of equally frequent classes that is the first.
+    """
+    size = np.bincount(group)
+    typical: Array
+    if examples.members is not None:
+        count = np.zeros((len(size), len(examples.classes)))
+        np.add.at(count, group, examples.members[labels, : len(examples.classes)])
+        typical = np.packbits(2 * count > size[:, None], axis=1)
+    elif examples.classes:
+        pairs, counts = np.unique(group * len(examples.classes) + labels, return_counts=True)
+        group, labels = np.divmod(pairs, len(examples.classes))
+        order = np.lexsort((labels, -counts, group))
+        _, first = np.unique(group[order], return_index=True)
+        typical = labels[order][first]
+    else:
+        typical = np.bincount(group, labels) / size
+    return typical
+
+
+def references(examples: Examples, test: Scorer) -> dict[str, Scores]:
+    """Scores of the rule that a task names as its upper reference, if it names one."""
+    if not examples.task.reference:
+        return {}
+    said = examples.predictions([e.reference for e in examples.splits["test"].examples])
+    scores = test.scores(said[None])[0]
+    if not examples.classes and np.isnan(said).any():
+        scores = dict.fromkeys(scores)  # ranks would take what it lacks for a number
+    return {examples.task.reference: scores}
+
+
+def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:
+    """What the task made of the corpus, for the record."""
+    unseen = examples.unseen("test")
+    return ExampleCounts(
+        n={split: len(part.examples) for split, part in examples.splits.items()},
+        labels=examples.label_counts if examples.classes else {},
+        excluded={split: dict(part.excluded) for split, part in examples.splits.items()},
+        unseen_test_labels={label: unseen.count(label) for label in sorted(set(unseen))},
+        groups={g: int(examples.splits["test"].group(g).sum()) for g in examples.groups},
+        covered_sentences=nspr_sentences(test.gold) if examples.task.metric == "nspr" else None,
+    )
+
+
+def number(value: float) -> float | None:
+    """None for a score that is undefined."""
+    return None if np.isnan(value) else float(value)
+
+
+def require_metrics(task: Task) -> None:
+    """Check that every metric a task names exists and scores tasks of its kind.
+
+    Raises:
+        UserError: one does not, or a best layer cannot be chosen by the headline metric.
+    """
+    for name in (task.metric, *task.also):
+        if name not in metrics:
+            hint = did_you_mean(name, metrics)
+            raise UserError(f"Task {task.name!r}: unknown metric {name!r}. {hint}")
+        if task.kind not in metrics.get(name).kinds:
+            fitting = ", ".join(x for x in metrics if task.kind in metrics.get(x).kinds)
+            raise UserError(
+                f"Task {task.name!r}: the metric {name!r} does not score {task.kind} tasks, as "
+                f"this one is. There is: {fitting}."
+            )
+    if lower_is_better(task.metric):
+        raise UserError(
+            f"Task {task.name!r}: {task.metric!r} cannot be its headline metric, since lower is "
+            "better; name it under also=, and another one first."
+        )

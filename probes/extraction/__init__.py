@@ -1,0 +1,1 @@
+"""From model files to an encoder, what is kept of its forward passes, and the store."""

@@ -1,0 +1,307 @@
+"""Subwords and words: which pieces a word has, and in which window it is read.
+
+Everything goes by the tokenizer's own word ids. Texts are tokenised without special
+tokens; the encoder puts those around each window.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from probes.common.arrays import Ints
+from probes.common.errors import UserError
+from probes.extraction.views import Text
+
+_NONCHARACTER = "\uffff"
+"""Stands before the names of special tokens; Unicode keeps it out of all text."""
+
+_LIST, _WORDS_AT_ONCE = 32, 1 << 14
+"""Words that the tokenizer is given as one text, and at once. What it says of a text takes many
+times the room of its ids, until it is dropped."""
+
+_ROOM = 64 << 20
+"""Bytes that must be there before: out of memory, the tokenizer would end the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A text as subwords.
+
+    Attributes:
+        ids: token ids, without special tokens. Shape (pieces,).
+        bounds: word w has the pieces `bounds[w]` to `bounds[w + 1]`. Shape (words + 1,).
+        unknown: words that yielded no piece and stand as the unknown token.
+    """
+
+    ids: Ints
+    bounds: Ints
+    unknown: int
+
+
+class WordTokenizer:
+    """A fast tokenizer, used on words that are given.
+
+    Each word is split as it would be in running text with a space before it, the first word
+    too, so that a word has the same pieces wherever it stands. Settings that ride in the
+    tokenizer's file (truncation, padding) are switched off, and words that look like special
+    tokens (``[SEP]``, ``</s>``) are text like any other. The tokenizer that is passed in is
+    left as it is.
+
+    Attributes:
+        prefix, suffix: ids of the special tokens around a text.
+        mask_id: id of the mask token; None if there is none.
+        highest_id: the largest id that a text can yield, those above included.
+
+    Raises:
+        UserError: the tokenizer is not a fast one, or does not mark words as plain text does.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise UserError(
+                f"{type(tokenizer).__name__} is not a fast tokenizer and has no word ids; save a "
+                "fast one (tokenizer.json) into the model's folder."
+            )
+        self._backend, text_id = _for_text(tokenizer.backend_tokenizer)
+        self._unk_id: int | None = tokenizer.unk_token_id
+        self.mask_id: int | None = tokenizer.mask_token_id
+        self._space = self._word_prefix()
+        self.prefix, self.suffix = self._special_tokens(tokenizer.backend_tokenizer.post_processor)
+        named = (self._unk_id, self.mask_id, *self.prefix, *self.suffix)
+        self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
+
+    def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
+        """Split texts into subwords, every different word once.
+
+        Raises:
+            UserError: a word yields no subword and the tokenizer has no unknown token, or the
+                tokenizer's word ids do not assign its subwords to the words in order.
+            MemoryError: there is little left.
+        """
+        index: dict[str, int] = {}
+        flat = [index.setdefault(word, len(index)) for text in texts for word in text.words]
+        words = np.array(flat, dtype=np.int64)
+        lengths = np.array([len(text.words) for text in texts], dtype=np.int64)
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        masked = np.array(
+            [start + t.mask for start, t in zip(starts, texts, strict=True) if t.mask is not None],
+            dtype=np.int64,
+        )
+        ids, counts = self._split(list(index))
+        missing = counts[words] == 0
+        missing[masked] = False
+        if missing.any() and self._unk_id is None:
+            odd = list(index)[words[missing.argmax()]]
+            raise UserError(
+                f"The word {odd!r} yields no subword, and this tokenizer has "
+                "no unknown token to put in its place; remove the word from the corpus."
+            )
+        # Behind all words' pieces stand the unknown token and the mask.
+        first = np.append(np.where(counts == 0, len(ids), np.cumsum(counts) - counts), len(ids) + 1)
+        counts = np.append(np.maximum(counts, 1), 1)
+        ids = np.append(ids, [self._unk_id or 0, self.mask_id or 0])
+        words[masked] = len(index)
+        bounds = np.append(0, np.cumsum(counts[words]))
+        ids = ids[np.repeat(first[words] - bounds[:-1], counts[words]) + np.arange(bounds[-1])]
+        return [
+            Pieces(
+                ids[bounds[start] : bounds[end]],
+                bounds[start : end + 1] - bounds[start],
+                int(missing[start:end].sum()),
+            )
+            for start, end in zip(starts, ends, strict=True)
+        ]
+
+    def require_pieces(self, texts: Sequence[Text]) -> None:
+        """Look at every distinct word before any text is encoded.
+
+        Raises:
+            UserError: one yields no subword, and the tokenizer has no unknown token.
+        """
+        if self._unk_id is None:
+            words = sorted(
+                {word for text in texts for i, word in enumerate(text.words) if i != text.mask}
+            )
+            if words:
+                self([Text(tuple(words), (0, len(words)))])
+
+    def _split(self, words: Sequence[str]) -> tuple[Ints, Ints]:
+        """The pieces of all words, one word's after the other's, and how many each has."""
+        ids, counts = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        for first in range(0, len(words), _WORDS_AT_ONCE):
+            part = words[first : first + _WORDS_AT_ONCE]
+            lists = [part[i : i + _LIST] for i in range(0, len(part), _LIST)]
+            np.empty(_ROOM, dtype=np.uint8)  # takes an address, not memory
+            encodings = self._backend.encode_batch(
+                [[self._space + word for word in given] for given in lists],
+                is_pretokenized=True,
+                add_special_tokens=False,
+            )
+            for given, encoding in zip(lists, encodings, strict=True):
+                owner = word_of_pieces(encoding.word_ids, given)
+                ids.append(np.asarray(encoding.ids, dtype=np.int64))
+                counts.append(np.bincount(owner, minlength=len(given)))
+        return np.concatenate(ids), np.concatenate(counts)
+
+    def _word_prefix(self) -> str:
+        """What to put before each word so that its pieces are those it has in running text.
+
+        Byte-level and SentencePiece vocabularies mark a word by the space before it, and
+        tokenizers differ in whether they add that space to words that come one by one.
+        """
+
+        def ids(words: list[str] | str) -> list[int]:
+            split = not isinstance(words, str)
+            found = self._backend.encode(words, is_pretokenized=split, add_special_tokens=False)
+            return list(found.ids)
+
+        # The first word is left out: running text has no space before it.
+        text = ids("we saw the birds")
+        for space in ("", " "):
+            words = [space + word for word in ("we", "saw", "the", "birds")]
+            if ids(words)[len(ids(words[:1])) :] == text[len(ids("we")) :]:
+                return space
+        raise UserError(
+            "This tokenizer splits words given one by one otherwise than running text, with or "
+            "without a space before each; its vectors would not be the model's own."
+        )
+
+    def _special_tokens(self, post_processor: Any) -> tuple[list[int], list[int]]:
+        """The ids that the tokenizer puts before and after a text."""
+        bare = self._backend.encode("the", add_special_tokens=False)
+        if post_processor is None:
+            return [], []
+        full = post_processor.process(bare).ids
+        for start in range(len(full) - len(bare.ids) + 1):
+            if full[start : start + len(bare.ids)] == bare.ids:
+                return full[:start], full[start + len(bare.ids) :]
+        raise UserError("This tokenizer changes a text's subwords when it adds special tokens.")
+
+
+def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:
+    """A copy that reads everything as text, and the largest id that text can yield.
+
+    Special tokens are given names that no text contains. `encode_special_tokens` would not
+    do: a Unigram vocabulary lists ``</s>`` among its pieces and finds it in text all the same.
+    """
+    spec = json.loads(backend.to_str())
+    spec.update(truncation=None, padding=None, post_processor=None)
+    model, added = spec["model"], spec["added_tokens"]
+    hidden = {
+        token["content"]: _NONCHARACTER + token["content"] for token in added if token["special"]
+    }
+    ids = [token["id"] for token in added if not token["special"]]
+    if isinstance(model["vocab"], dict):
+        ids += [i for token, i in model["vocab"].items() if token not in hidden]
+        model["vocab"] = {hidden.get(token, token): i for token, i in model["vocab"].items()}
+    else:
+        ids += [i for i, (token, _) in enumerate(model["vocab"]) if token not in hidden]
+        model["vocab"] = [[hidden.get(token, token), score] for token, score in model["vocab"]]
+    if model.get("unk_token") is not None:
+        model["unk_token"] = hidden.get(model["unk_token"], model["unk_token"])
+    for token in added:
+        token["content"] = hidden.get(token["content"], token["content"])
+    return Tokenizer.from_str(json.dumps(spec)), max(ids, default=0)
+
+
+def word_of_pieces(word_ids: Sequence[int | None], words: Sequence[str]) -> Ints:
+    """The word that each piece belongs to. Shape (pieces,).
+
+    Raises:
+        UserError: a piece belongs to no word, or the words' pieces are out of order.
+    """
+    owner = np.array([-1 if word is None else word for word in word_ids], dtype=np.int64)
+    if (owner < 0).any():
+        what = f"piece {int(np.argmin(owner))} belongs to no word"
+    elif (np.diff(owner) < 0).any():
+        what = f"pieces of word {int(owner[1:][np.argmin(np.diff(owner))])} lie after later words'"
+    else:
+        return owner
+    raise UserError(
+        f"This tokenizer's pieces do not align with the words of {' '.join(words)!r}: {what}."
+    )
+
+
+def windows(n_pieces: int, capacity: int) -> list[tuple[int, int]]:
+    """The windows in which a text is read: one if it fits, else overlapping by half or more.
+
+    Args:
+        n_pieces: subwords of the text.
+        capacity: subwords that a window holds, special tokens not counted.
+
+    Returns:
+        (start, end) pairs that cover all pieces; all but a lone one have `capacity` pieces.
+    """
+    if n_pieces <= capacity:
+        return [(0, n_pieces)]
+    stride = max(1, capacity // 2)
+    starts = [*range(0, n_pieces - capacity, stride), n_pieces - capacity]
+    return [(start, start + capacity) for start in starts]
+
+
+def window_of_pieces(bounds: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
+    """The window from which each piece's vector is taken.
+
+    A word is read in the window in which it lies farthest from an edge, the earlier one if
+    two are equal. A word too long to lie whole in any window is treated piece by piece.
+
+    Args:
+        bounds: piece bounds of the words. Shape (words + 1,).
+        spans: the windows.
+
+    Returns:
+        An index into `spans` for each piece. Shape (pieces,).
+    """
+    pieces = np.arange(bounds[-1])
+    if len(spans) == 1:
+        return np.zeros(len(pieces), dtype=np.int64)
+    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    whole = _farthest_from_edge(bounds[:-1], bounds[1:], spans)[owner]
+    single = _farthest_from_edge(pieces, pieces + 1, spans)
+    return np.where(whole >= 0, whole, single)
+
+
+def _farthest_from_edge(first: Ints, end: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
+    """For each range of pieces the window that keeps it farthest from an edge; -1 if none."""
+    starts, ends = np.array(spans).T
+    best = np.full(len(first), -1, dtype=np.int64)
+    margin = np.full(len(first), -1, dtype=np.int64)
+    # Only a few windows before the last that starts early enough reach as far as the range.
+    window = np.searchsorted(starts, first, side="right") - 1
+    while True:
+        here = np.minimum(first - starts[window], ends[window] - end)
+        here[window < 0] = -1
+        if (here < 0).all():
+            return best
+        better = (here >= 0) & (here >= margin)
+        best[better], margin[better] = window[better], here[better]
+        window = np.maximum(window - 1, -1)
+
+
+def pooled_pieces(bounds: Ints, keep: tuple[int, int], pooling: Pooling) -> tuple[Ints, Ints]:
+    """The pieces that make up each kept word's vector.
+
+    Returns:
+        pieces (n,) and, for each, the word it belongs to, counted from `keep[0]` (n,).
+    """
+    first, end = bounds[keep[0] : keep[1]], bounds[keep[0] + 1 : keep[1] + 1]
+    if pooling == "first":
+        return first, np.arange(len(first))
+    if pooling == "last":
+        return end - 1, np.arange(len(first))
+    return np.arange(bounds[keep[0]], bounds[keep[1]]), np.repeat(
+        np.arange(len(first)), end - first
+    )
+
+
+Pooling = Literal["mean", "first", "last"]
+
+WINDOW_RULE = "half-overlapping windows, word read where farthest from an edge, v1"
+"""Part of every key: raise the version when the rule in alignment.py changes."""

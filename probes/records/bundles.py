@@ -1,0 +1,183 @@
+"""Results in one file to share: a zip of result files, and a manifest of what and whence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import stat
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from probes import __version__
+from probes.common.errors import UserError
+from probes.common.files import published
+from probes.records.result import SCHEMA_VERSION, Result
+
+FORMAT = 1
+
+MANIFEST = "manifest.json"
+
+MAX_FILE, MAX_TOTAL, MAX_FILES = 2**30, 2**34, 100_000
+"""Bytes of a file, of a bundle when unpacked, and files in it."""
+
+MAX_RATIO = 300
+"""Bytes for each packed one: text compresses 50-fold at the most, a bomb 1,000-fold."""
+
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}"
+
+_NAME = re.compile(rf"{_PART}/{_PART}/{_PART}-[0-9a-f]{{8}}\.(json|npz)")
+"""`<model>/<corpus>/<task>-<probe>-<key>`: nothing that leads out of a folder."""
+
+_CHUNK = 1 << 20
+
+
+def bundle_name(path: Path) -> str:
+    """What a file is called in a bundle: model, corpus, file."""
+    return "/".join(path.absolute().parts[-3:])
+
+
+def write_bundle(target: Path, results: Mapping[Path, Result]) -> int:
+    """Pack results with their predictions; equal results give equal bytes.
+
+    Returns:
+        the number of files.
+
+    Raises:
+        UserError: two results have one name, or a file cannot be written.
+    """
+    contents: dict[str, bytes] = {}
+    entries = []
+    for path, result in results.items():
+        name = bundle_name(path)
+        if not _NAME.fullmatch(name):
+            raise UserError(f"{path}: not in a folder MODEL/CORPUS as runs write them.")
+        if name in contents:
+            raise UserError(f"{path}: a second result named {name}; export them one by one.")
+        contents[name] = path.read_bytes()
+        if (beside := path.with_suffix(".npz")).exists():
+            contents[bundle_name(beside)] = beside.read_bytes()
+        entries.append({"file": name, **_described(result)})
+    manifest = {
+        "format": FORMAT,
+        "suite_version": __version__,
+        "schema_version": SCHEMA_VERSION,
+        "results": entries,
+        "files": {
+            name: {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+            for name, content in sorted(contents.items())
+        },
+    }
+    text = json.dumps(manifest, indent=1, ensure_ascii=False).encode()
+    with published(target) as temporary, zipfile.ZipFile(temporary, "w") as bundle:
+        for name, content in ((MANIFEST, text), *sorted(contents.items())):
+            # A fixed time: the bytes are those of the results alone.
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.external_attr = 0o644 << 16
+            packed = zipfile.ZIP_STORED if name.endswith(".npz") else zipfile.ZIP_DEFLATED
+            bundle.writestr(entry, content, compress_type=packed)
+    return len(contents)
+
+
+def _described(result: Result) -> dict[str, Any]:
+    """What one wants to know of a result before unpacking it."""
+    return {
+        "key": result.key,
+        "model": result.model.model_dump(),
+        "corpus": {
+            name: getattr(result.corpus, name)
+            for name in ("name", "version", "licence", "digest", "fingerprint", "limit")
+        },
+        "task": {"name": result.task.name, "version": result.task.version},
+        "probe": result.probe.family,
+        "layers": [layer.layer for layer in result.layers],
+        "seeds": [cell.seed for cell in result.layers[0].cells],
+        "suite_version": result.suite_version,
+        "seconds": result.seconds,
+        "provenance": result.provenance,
+    }
+
+
+def unpack(path: Path, folder: Path) -> list[str]:
+    """Unpack a bundle into an empty folder, every file verified.
+
+    Returns:
+        names of the results' JSON files.
+
+    Raises:
+        UserError: it is not a bundle, too new, damaged, or not safe to unpack.
+    """
+    try:
+        with zipfile.ZipFile(path) as bundle:
+            infos = bundle.infolist()
+            _require_safe(path, infos)
+            files = _manifest(path, bundle)
+            names = {info.filename for info in infos} - {MANIFEST}
+            if odd := sorted(names ^ files.keys()):
+                raise UserError(f"{path}: {odd[0]} is in the manifest or the bundle, not in both.")
+            for name in sorted(names):
+                _extract(path, bundle, name, files[name], folder / name)
+    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise UserError(f"{path}: not a readable bundle ({error}).") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f"{path}: its manifest is not one ({error}).") from error
+    results = sorted(name for name in names if name.endswith(".json"))
+    if alone := sorted({str(Path(name).with_suffix(".json")) for name in names} - set(results)):
+        raise UserError(f"{path}: predictions without their result {alone[0]}.")
+    return results
+
+
+def _require_safe(path: Path, infos: list[zipfile.ZipInfo]) -> None:
+    """Check names, kinds and sizes before anything is unpacked."""
+    seen: set[str] = set()
+    for info in infos:
+        name, kind = info.filename, stat.S_IFMT(info.external_attr >> 16)
+        if name != MANIFEST and not _NAME.fullmatch(name):
+            raise UserError(f"{path}: {name[:200]!r} is no name of a result's file.")
+        if kind not in (0, stat.S_IFREG):
+            raise UserError(f"{path}: {name} is a link or another special file.")
+        if name.lower() in seen:
+            raise UserError(f"{path}: {name} is in it twice.")
+        seen.add(name.lower())
+        if info.file_size > MAX_FILE or info.file_size > MAX_RATIO * max(info.compress_size, 64):
+            raise UserError(f"{path}: {name} would unpack to {info.file_size:,} bytes.")
+    if len(infos) > MAX_FILES or sum(info.file_size for info in infos) > MAX_TOTAL:
+        raise UserError(f"{path}: too many or too large files.")
+
+
+def _manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, Any]:
+    """The files' digests and sizes."""
+    try:
+        manifest = json.loads(bundle.read(MANIFEST))
+    except KeyError as error:
+        raise UserError(f"{path}: no {MANIFEST}; it is not what export writes.") from error
+    for what, known in (("format", FORMAT), ("schema_version", SCHEMA_VERSION)):
+        if manifest[what] != known:
+            raise UserError(
+                f"{path}: {what.replace('_version', '')} {manifest[what]}, this version reads "
+                f"{known}; it was written by version {manifest.get('suite_version')} of the suite."
+            )
+    files: dict[str, Any] = manifest["files"]
+    return files
+
+
+def _extract(
+    path: Path, bundle: zipfile.ZipFile, name: str, said: Mapping[str, Any], target: Path
+) -> None:
+    """Unpack one file; no byte more than the manifest says."""
+    digest, size = hashlib.sha256(), 0
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with bundle.open(name) as source, target.open("xb") as file:
+        while size <= said["size"] and (chunk := source.read(_CHUNK)):
+            size += len(chunk)
+            digest.update(chunk)
+            file.write(chunk)
+    if size != said["size"] or digest.hexdigest() != said["sha256"]:
+        raise UserError(f"{path}: {name} is damaged: other content than its manifest says.")
+    if target.suffix == ".npz":
+        # The arrays are a zip of their own, opened by whoever compares models.
+        with zipfile.ZipFile(target) as arrays:
+            if sum(info.file_size for info in arrays.infolist()) > MAX_FILE:
+                raise UserError(f"{path}: {name} would unpack to more than {MAX_FILE:,} bytes.")

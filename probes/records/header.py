@@ -1,0 +1,109 @@
+"""What every record says of its model, corpus, task and vectors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from probes.records.base import Frozen, Name
+from probes.tasks.task import Kind
+
+
+class CorpusRecord(Frozen):
+    """The text that it was probed on."""
+
+    name: Name
+    version: str
+    licence: str
+    citation: str
+    """BibTeX; empty for the user's own text."""
+    silver: tuple[str, ...]
+    """Annotation layers that a machine made."""
+    digest: str
+    """SHA-256 over the source files, the reader's version and the limit."""
+    fingerprint: str
+    """SHA-256 over every word and annotation."""
+    sentences: dict[str, int]
+    words: dict[str, int]
+    notes: dict[str, int]
+    limit: int | None
+    limited: bool
+    """Whether the limit left sentences out."""
+
+
+class PlugIn(Frozen):
+    """Something that decided the scores and does not ship: known by its source code."""
+
+    kind: str
+    """"task", "metric" or "probe family"."""
+    name: str
+    source: str
+    """The file as the user named it, or the module."""
+    distribution: str
+    """Name and version of the package; empty for a file."""
+    sha256: str
+    """Of the file, or of the package's Python files."""
+
+
+class TaskRecord(Frozen):
+    """What was asked."""
+
+    name: Name
+    version: int
+    needs: tuple[str, ...]
+    """Annotation layers that it reads; stand-ins in the place of those that the corpus lacks."""
+    kind: Kind
+    shape: str
+    metric: str
+
+
+class ExampleCounts(Frozen):
+    """What the task made of the corpus."""
+
+    n: dict[str, int]
+    """Examples by split."""
+    labels: dict[str, Annotated[tuple[int, ...], Field(min_length=3, max_length=3)]]
+    """Examples of each label in train, dev and test; empty for regression."""
+    excluded: dict[str, dict[str, int]]
+    """Candidates left out, by split and reason."""
+    unseen_test_labels: dict[str, int]
+    """Test examples whose label train lacks; each counts as an error."""
+    groups: dict[str, int]
+    """Test examples in each breakdown."""
+    covered_sentences: int | None
+    """Test sentences that the headline metric covers, where it does not cover all."""
+
+
+class EncodingRecord(Frozen):
+    """How the vectors came about."""
+
+    storage: str
+    unknown_words: int
+    """Words that yielded no subword and stand as the unknown token."""
+    texts_in_several_windows: int
+    batch_tokens: int
+
+
+MOST_LAYERS = 10_000
+"""More no model has that is not made up."""
+
+
+class ModelRecord(Frozen):
+    """The model that was probed."""
+
+    name: Name
+    revision: str
+    digest: str
+    """SHA-256 over configuration, tokenizer and weights."""
+    architecture: str
+    n_layers: int = Field(ge=1, le=MOST_LAYERS)
+    """Blocks; layers are numbered 0 to n_layers, 0 being the embedding output."""
+    hidden_size: int
+    parameters: int = Field(ge=0, lt=1 << 63)
+    window: int
+    """Tokens that it reads at once, special ones included."""
+    causal: bool
+    """Whether a word's vector knows only the words before it."""
+    random_seed: int | None
+    """Seed of the initialisation of a random twin; None for pretrained weights."""

@@ -1,0 +1,57 @@
+"""What decides the scores of a result, as a key, and the name of its file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from pydantic import Field
+
+from probes.common.files import folder_name
+from probes.records.base import Frozen
+from probes.records.probe_spec import ProbeSpec
+
+
+def numerics_version(kind: str, family: str) -> int:
+    """Part of every key: to be raised where the same inputs would give other scores.
+
+    Args:
+        kind: of the task.
+        family: of the probe.
+    """
+    if family == "linear":
+        return 8
+    return 10 if kind == "regression" else 9
+
+
+class FitKey(Frozen):
+    """Everything that decides the scores of a fit unit, besides which layers and seeds."""
+
+    model: str
+    corpus: str
+    task: str
+    task_version: int
+    kind: str
+    """Of the task; see `numerics_version`."""
+    probe: ProbeSpec
+    pooling: str
+    dtype: str
+    project: int | None
+    windows: str
+    plug_ins: dict[str, str] = Field(default_factory=dict)
+    """SHA-256 of the sources that do not ship; see `probes.measurements.plug_in_keys.digests`."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the key and the version of the numerics."""
+        content = self.model_dump(mode="json")
+        content["numerics"] = numerics_version(content.pop("kind"), self.probe.family)
+        if not self.plug_ins:
+            # Keys are older than plug-ins.
+            del content["plug_ins"]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def result_name(task: str, family: str, key: str) -> str:
+    """Name of a result's file."""
+    return f"{folder_name(task)}-{family}-{key[:8]}.json"

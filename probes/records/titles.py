@@ -1,0 +1,43 @@
+"""What tables call metrics, tasks and corpora."""
+
+from __future__ import annotations
+
+from probes.records.result import Result
+
+METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced acc.",
+    "span_f1": "span F1",
+    "nspr": "NSpr",
+    "macro_f1": "macro F1",
+    "corpus_spearman": "Spearman",
+    "spearman": "sent. Spearman",
+    "micro_f1": "micro F1",
+    "exact_match": "exact match",
+}
+
+
+def metric_name(result: Result) -> str:
+    """The headline metric as column heads give it, and what sets it apart."""
+    return ", ".join([METRIC_NAMES.get(result.task.metric, result.task.metric), *_marks(result)])
+
+
+def task_head(result: Result, metric: str = "") -> str:
+    """A task, a metric of it, and what sets it apart: ``agreement (balanced acc., masked)``."""
+    words = [METRIC_NAMES.get(metric, metric)] * bool(metric) + _marks(result)
+    return f"{result.task.name} ({', '.join(words)})" if words else result.task.name
+
+
+def _marks(result: Result) -> list[str]:
+    return [view for view in (result.view,) if view != "plain"] + ["silver"] * result.silver
+
+
+def limit_mark(result: Result) -> str:
+    """What follows a corpus's name where only a part of it was used."""
+    return f", limit {result.corpus.limit}" if result.corpus.limited else ""
+
+
+def corpus_title(result: Result) -> str:
+    """Name and version of a corpus, and how much of it was used: ``ewt r2.16, limit 400``."""
+    corpus = result.corpus
+    return f"{corpus.name} {corpus.version}".strip() + limit_mark(result)

@@ -1,0 +1,93 @@
+"""The layer × task tables as a picture."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from probes.boards.layer_tables import layer_entries
+from probes.records.result import Result
+from probes.records.titles import limit_mark, metric_name
+
+_MARK = "#ff5a36"
+
+
+def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
+    """Draw one panel per probe family; colour runs from each task's worst layer to its best."""
+    families = list(dict.fromkeys(result.probe.family for result in results))
+    n_layers = max(len(result.layers) for result in results)
+    n_tasks = max(sum(r.probe.family == f for r in results) for f in families)
+    figure = Figure(
+        figsize=(2.0 + len(families) * (0.6 + 1.15 * n_tasks), 1.9 + 0.42 * n_layers),
+        layout="constrained",
+    )
+    panels = figure.subplots(1, len(families), squeeze=False)[0]
+    for axes, family in zip(panels, families, strict=True):
+        chosen = [result for result in results if result.probe.family == family]
+        image = panel(axes, chosen)
+        axes.set_title(f"{family} probe", fontsize=11)
+    panels[0].set_ylabel("layer")
+    scale(figure, image, list(panels))
+    first = results[0]
+    figure.suptitle(
+        f"{first.model.name} on {first.corpus.name}{limit_mark(first)}: test scores by layer "
+        "(framed: best on dev)",
+        fontsize=12,
+        parse_math=False,
+    )
+    with warnings.catch_warnings():
+        # A model's name may have letters that the font lacks; they are drawn as boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(path, dpi=150)
+
+
+def scale(figure: Figure, image: Any, panels: list[Any], size: float = 8, **where: Any) -> None:
+    """Add the scale of colours beside the panels; `size` is of its text, in points."""
+    bar = figure.colorbar(image, ax=panels, pad=0.02, **{"shrink": 0.8, **where})
+    bar.set_ticks([0, 1], labels=["task's worst", "task's best"])
+    bar.ax.tick_params(labelsize=size)
+    bar.outline.set_visible(False)
+
+
+def panel(
+    axes: Any,
+    results: Sequence[Result],
+    size: float = 10,
+    among: Sequence[Sequence[Result]] = (),
+) -> Any:
+    """One family's scores: a row per layer, a column per task.
+
+    Args:
+        size: of text, in points.
+        among: whose scores the colours of each column span; see `layer_entries`.
+    """
+    rows = layer_entries(results, among)
+    places = [[entry.place for entry in entries] for entries in rows.values()]
+    image = axes.imshow(places, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    for y, entries in enumerate(rows.values()):
+        for x, entry in enumerate(entries):
+            colour = "black" if entry.place > 0.6 else "white"
+            weight = "bold" if entry.best else "normal"
+            font = {"color": colour, "weight": weight, "size": size}
+            axes.text(x, y, entry.text, ha="center", va="center", **font)
+            if entry.best:
+                axes.add_patch(_frame(x, y, size / 5))
+    names = [
+        f"{r.task.name.replace('$', chr(92) + '$')}\n{metric_name(r).replace(', ', chr(10))}"
+        for r in results
+    ]
+    axes.set_xticks(range(len(results)), names)
+    axes.set_yticks(range(len(rows)), [str(layer) for layer in rows])
+    axes.tick_params(length=0, labelsize=0.9 * size)
+    axes.spines[:].set_visible(False)
+    return image
+
+
+def _frame(x: int, y: int, width: float) -> Rectangle:
+    corner = (x - 0.48, y - 0.47)
+    return Rectangle(corner, 0.96, 0.94, fill=False, edgecolor=_MARK, linewidth=width)

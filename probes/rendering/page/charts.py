@@ -1,0 +1,100 @@
+"""What the page's script draws: plain numbers, rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from probes.boards.curves import Curves
+from probes.boards.groups import Group
+from probes.records.payload import Estimate, Localisation
+from probes.rendering.page.models import Shown
+
+Chart = dict[str, Any]
+
+
+def model_styles(models: Mapping[str, Shown]) -> list[dict[str, Any]]:
+    """How each model is drawn, by its id."""
+    return [
+        {
+            "label": m.label,
+            "name": _text(m.label),
+            "colour": m.colour,
+            "symbol": m.symbol,
+            "random": m.random,
+        }
+        for m in models.values()
+    ]
+
+
+def line_chart(curves: Curves, models: Mapping[str, Shown]) -> Chart:
+    """A line with its band for each model, and levels."""
+    series = []
+    for label, points in curves.models.items():
+        known = [point for point in points if point.value is not None]
+        bounds = [point.interval or (None, None) for point in known]
+        series.append(
+            {
+                "m": models[label].id,
+                "x": [point.layer for point in known],
+                "y": [_rounded(point.value, curves.scale) for point in known],
+                "l": [_rounded(low, curves.scale) for low, _ in bounds],
+                "h": [_rounded(high, curves.scale) for _, high in bounds],
+            }
+        )
+    levels = [[_text(name), _rounded(v, curves.scale)] for name, v in curves.levels.items()]
+    digits = 1 if curves.scale == 100 else 3 if curves.metric else 2
+    what = "layers 0 to k" if curves.name == "mix" else "layer"
+    return {
+        "kind": "lines",
+        "axis": curves.axis,
+        "what": what,
+        "digits": digits,
+        "series": series,
+        "levels": levels,
+    }
+
+
+def expected_layer_chart(group: Group, models: Mapping[str, Shown]) -> Chart | None:
+    """A bar per model and task from layer 0 to the expected layer, and its centre of gravity.
+
+    None if no result has been localised.
+    """
+    units = [unit for unit in group.units if any(r.localisation for r in unit.results.values())]
+    series = []
+    for label in group.models:
+        results = [unit.results.get(label) for unit in units]
+        found = [result.localisation if result else None for result in results]
+        if not any(found):
+            continue
+        series.append(
+            {
+                "m": models[label].id,
+                "e": [_value(x.expected_layer if x else None) for x in found],
+                "l": [_bound(x, 0) for x in found],
+                "h": [_bound(x, 1) for x in found],
+                "g": [_value(x.centre_of_gravity if x else None) for x in found],
+                "undefined": [bool(x and x.expected_layer.value is None) for x in found],
+            }
+        )
+    tasks = [_text(group.short_title(unit)) for unit in units]
+    return {"kind": "bars", "tasks": tasks, "series": series} if series else None
+
+
+def _value(estimate: Estimate | None) -> float | None:
+    return _rounded(estimate.value) if estimate else None
+
+
+def _bound(localisation: Localisation | None, which: int) -> float | None:
+    interval = localisation.expected_layer.interval if localisation else None
+    return _rounded(interval[which]) if interval else None
+
+
+def _rounded(value: float | None, scale: int = 1) -> float | None:
+    return None if value is None else round(scale * value, 2 if scale > 1 else 4)
+
+
+def _text(text: str) -> str:
+    """Text for the plotting library, which reads a few tags and entities."""
+    return escape(text, quote=False)

@@ -1,0 +1,66 @@
+"""The models of a report, and how charts draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from probes.boards.groups import model_key, model_labels, model_order
+from probes.extraction.model_files import pretrained_name
+from probes.records.result import Result
+from probes.rendering.palette import COLOURS
+
+SYMBOLS = {"circle": "●○", "square": "■□", "diamond": "◆◇", "triangle-up": "▲△", "star": "★☆"}
+"""Plotly's name, and a letter for it, filled and open."""
+
+MOST_DRAWN = 8
+"""Models that are in the charts at first; more are a tangle."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A model as the page shows it.
+
+    Attributes:
+        random: whether its weights were never trained; it has its model's colour, dotted.
+        drawn: whether it is in the charts at first.
+    """
+
+    id: int
+    label: str
+    result: Result
+    colour: str
+    symbol: str
+    glyph: str
+    random: bool
+    drawn: bool
+
+
+def shown_models(found: Mapping[Path, Result]) -> dict[str, Shown]:
+    """Models by label, each followed by its random twins."""
+    labels = model_labels(found)
+    firsts: dict[str, Result] = {}
+    for result in found.values():
+        firsts.setdefault(labels[model_key(result)], result)
+    order = sorted(firsts, key=model_order)
+    bases = list(dict.fromkeys(map(pretrained_name, order)))
+    shown = {}
+    for place, label in enumerate(order):
+        base, random = bases.index(pretrained_name(label)), _is_random(firsts[label])
+        symbol = list(SYMBOLS)[base // len(COLOURS) % len(SYMBOLS)]
+        shown[label] = Shown(
+            id=place,
+            label=label,
+            result=firsts[label],
+            colour=COLOURS[base % len(COLOURS)],
+            symbol=symbol,
+            glyph=SYMBOLS[symbol][random],
+            random=random,
+            drawn=place < MOST_DRAWN,
+        )
+    return shown
+
+
+def _is_random(result: Result) -> bool:
+    return result.model.random_seed is not None

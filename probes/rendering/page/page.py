@@ -1,0 +1,146 @@
+"""Writes the page: gathers what there is, and fills the templates."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from probes import __version__
+from probes.boards.claims.literature import CLAIMS, NOTE
+from probes.boards.claims.report import Report, make_reports
+from probes.boards.curves import Curves, all_curves
+from probes.boards.groups import Group, Unit, group
+from probes.common.errors import UserError
+from probes.common.files import published
+from probes.records.result import Result
+from probes.rendering.page import charts
+from probes.rendering.page import tables as rows
+from probes.rendering.page.models import MOST_DRAWN, Shown, shown_models
+from probes.rendering.page.sources import sources
+
+
+@dataclass(frozen=True)
+class UnitView:
+    """One task in one setting, as the templates read it.
+
+    Attributes:
+        measures: curves and the table of their numbers.
+        groups: the breakdown.
+    """
+
+    unit: Unit
+    measures: list[tuple[Curves, rows.Table, list[str]]]
+    estimates: rows.Table
+    groups: rows.Table
+    groups_unit: str
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """Results that may stand in one table, as the templates read them.
+
+    Attributes:
+        claims: findings by model, or why there are none.
+    """
+
+    id: str
+    group: Group
+    leaderboard: rows.Table
+    heat_maps: dict[str, rows.Table]
+    units: list[UnitView]
+    located: bool
+    claims: dict[str, Report | str]
+
+
+def write_page(found: Mapping[Path, Result], path: Path, name: str) -> Path:
+    """Write the report of results by their paths; `name` is what it is a report of."""
+    with published(path) as temporary:
+        temporary.write_text(page(found, name), encoding="utf-8")
+    return path
+
+
+def page(found: Mapping[Path, Result], name: str) -> str:
+    """The report as HTML."""
+    models = shown_models(found)
+    groups, left_out = group(found)
+    views = [_group_view(f"g{i}", each) for i, each in enumerate(groups)]
+    environment = Environment(
+        loader=PackageLoader("probes.rendering.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html").render(
+        name=name,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        version=__version__,
+        models=models,
+        most_drawn=MOST_DRAWN,
+        groups=views,
+        left_out=left_out,
+        tasks=list(dict.fromkeys(unit.name for each in groups for unit in each.units)),
+        claims=CLAIMS,
+        claims_note=NOTE,
+        sources=sources(list(found.values())),
+        data={"models": charts.model_styles(models), "charts": _charts(views, models)},
+        plotly=_script(),
+    )
+
+
+def _script() -> str:
+    """The plotting library's own script, with its notice (MIT)."""
+    from plotly.offline import get_plotlyjs
+
+    script: str = get_plotlyjs()
+    return script.replace("</script", "<\\/script")
+
+
+def _group_view(name: str, given: Group) -> GroupView:
+    return GroupView(
+        id=name,
+        group=given,
+        leaderboard=rows.leaderboard(given),
+        heat_maps={model: rows.heat_map(given, model) for model in given.models},
+        units=[_unit_view(unit) for unit in given.units],
+        located=any(r.localisation for unit in given.units for r in unit.results.values()),
+        claims={model: _claims(paths, given.probe) for model, paths in given.paths.items()},
+    )
+
+
+def _unit_view(unit: Unit) -> UnitView:
+    return UnitView(
+        unit,
+        [(x, rows.numbers(x, unit), rows.levels(x)) for x in all_curves(unit)],
+        rows.estimates(unit),
+        rows.breakdown(unit),
+        rows.breakdown_unit(unit),
+    )
+
+
+def _claims(paths: Mapping[Path, Result], family: str) -> Report | str:
+    """One model's findings; one whose predictions are unreadable must not cost the page."""
+    try:
+        reports = make_reports(paths, family)
+    except UserError as error:
+        return str(error)
+    return reports[0] if reports else "made by another version of its tasks or probe"
+
+
+def _charts(views: list[GroupView], models: Mapping[str, Shown]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for view in views:
+        located = charts.expected_layer_chart(view.group, models)
+        if located:
+            found[f"{view.id}-located"] = located
+        for place, each in enumerate(view.units):
+            for curves, _, _ in each.measures:
+                if curves.models:
+                    chart = charts.line_chart(curves, models)
+                    found[f"{view.id}-{place}-{curves.name}"] = chart
+    return found

@@ -1,0 +1,30 @@
+"""The colours of models, in pages and figures alike, and shades of scores in the terminal."""
+
+from __future__ import annotations
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8639a", "#c08a00", "#3f9fdb")
+"""After Okabe & Ito 2008, the light ones darker; symbols tell more than six models apart."""
+
+_RAMP = (
+    (68, 1, 84),
+    (71, 45, 123),
+    (59, 82, 139),
+    (44, 114, 142),
+    (33, 145, 140),
+    (40, 174, 128),
+    (94, 201, 98),
+    (173, 220, 48),
+    (253, 231, 37),
+)
+"""Points of viridis, which heat maps are drawn in; matplotlib itself is slow to import."""
+
+
+def shade(share: float) -> tuple[int, int, int]:
+    """Red, green and blue, 0 to 255, from the darkest shade (0) to the lightest (1)."""
+    place = share * (len(_RAMP) - 1)
+    below = min(int(place), len(_RAMP) - 2)
+    red, green, blue = (
+        round(a + (place - below) * (b - a))
+        for a, b in zip(_RAMP[below], _RAMP[below + 1], strict=True)
+    )
+    return red, green, blue

@@ -1,0 +1,1 @@
+"""Metrics as sums over sentences, the bootstrap, and tests."""

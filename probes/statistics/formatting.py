@@ -1,0 +1,22 @@
+"""Scores and p-values as tables print them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probes.statistics.metrics import is_percent
+
+
+def shown(value: float | None, metric: str) -> str:
+    """A score as tables print it: 94.7 for shares, .766 for correlations."""
+    if value is None or np.isnan(value):
+        return "–"
+    if is_percent(metric):
+        return f"{100 * value:.1f}"
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def shown_p(p: float) -> str:
+    """A p-value as tables print it."""
+    return "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)

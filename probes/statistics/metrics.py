@@ -1,0 +1,178 @@
+"""Scores from gold labels and predictions, as functions of sums over sentences.
+
+A metric has two parts: what each sentence contributes to it, and the value of the sums of these
+contributions. A score is the value over all sentences; over resampled ones it is a bootstrap
+replicate (see probes/statistics/bootstrap.py). Class labels are indices into `Gold.classes`; a
+gold label of -1 was not in train, and no prediction equals it. Multi-label gold labels are rows of
+`Gold.sets`; a prediction is the set itself, one bit per class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probes.common.arrays import Floats
+from probes.common.registry import Registry
+from probes.statistics.conlleval import span_f1, span_parts
+from probes.statistics.gold import Gold, Predictions
+from probes.statistics.rank_correlation import (
+    correlation,
+    moment_parts,
+    nspr,
+    nspr_parts,
+    spearman_parts,
+)
+from probes.statistics.sums import mean_parts, mean_value, ratio, sparse
+from probes.tasks.task import Kind
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number per cell, from sums over sentences.
+
+    Attributes:
+        parts: contributions of each sentence to the sums, from predictions (n,).
+            Shape (sentences, k).
+        value: the metric of sums of shape (…, k). Shape (…,); NaN where it is undefined.
+        kinds: of tasks that it scores.
+        percent: whether tables show it times 100.
+        lower_is_better: whether it is an error, by which no best layer can be chosen.
+    """
+
+    parts: Callable[[Gold, Predictions], csr_array]
+    value: Callable[[Gold, Floats], Floats]
+    kinds: tuple[Kind, ...] = ("classification",)
+    percent: bool = False
+    lower_is_better: bool = False
+
+    def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
+        """The score of every row of `predicted` (cells, n). Shape (cells,)."""
+        return np.array([self.value(gold, self.parts(gold, row).sum(0)) for row in predicted])
+
+
+metrics: Registry[Metric] = Registry("metric")
+
+
+def is_percent(name: str) -> bool:
+    """Whether tables show the metric times 100; one that is not registered is shown as it is."""
+    return name in metrics and metrics.get(name).percent
+
+
+def lower_is_better(name: str) -> bool:
+    """Whether the metric is an error; one that is not registered is taken not to be."""
+    return name in metrics and metrics.get(name).lower_is_better
+
+
+CLASSES: tuple[Kind, ...] = ("classification", "multi-label")
+
+NUMBERS: tuple[Kind, ...] = ("regression",)
+
+metrics.add(
+    "accuracy",
+    # Share of examples predicted right.
+    Metric(
+        lambda gold, given: mean_parts(gold, gold.right(given).astype(float)),
+        mean_value,
+        percent=True,
+    ),
+)
+
+metrics.add(
+    "exact_match",
+    # Share of examples with every label predicted right and no other: subset accuracy.
+    Metric(metrics.get("accuracy").parts, mean_value, ("multi-label",), percent=True),
+)
+
+metrics.add(
+    "mae",
+    # Mean absolute error, in the label's unit.
+    Metric(
+        lambda gold, given: mean_parts(gold, np.abs(given - gold.labels).astype(float)),
+        mean_value,
+        NUMBERS,
+        lower_is_better=True,
+    ),
+)
+
+
+def class_parts(gold: Gold, given: Predictions) -> csr_array:
+    """Examples, predictions and right predictions of each label, the unseen ones last."""
+    if gold.sets is not None:
+        wanted, found = gold.indicators(given)
+        each = np.concatenate([wanted, found, wanted & found], axis=1).astype(np.float64)
+        return sparse(np.add.reduceat(each, gold.bounds[:-1]))
+    n = len(gold.classes) + len(set(gold.unseen))
+    given = given.astype(np.int64)  # stored ones may be too narrow for the columns
+    named = given >= 0
+    right = given == gold.codes
+    rows = np.concatenate([gold.place, gold.place[named], gold.place[right]])
+    columns = np.concatenate([gold.codes, n + given[named], 2 * n + given[right]])
+    return sparse((np.ones(len(rows)), (rows, columns)), (gold.n_sentences, 3 * n))
+
+
+def _balanced_accuracy(gold: Gold, sums: Floats) -> Floats:
+    """Mean recall over the classes that occur, those of train alone."""
+    count, _, right = np.split(sums, 3, axis=-1)
+    seen = slice(len(gold.classes))
+    recall = ratio(right[..., seen], count[..., seen], otherwise=0.0)
+    return ratio(recall.sum(-1), (count[..., seen] > 0).sum(-1))
+
+
+def _macro_f1(least: int, gold: Gold, sums: Floats) -> Floats:
+    """Mean F1 over the labels that occur, and `least` times or more in the scored split.
+
+    Which labels are frequent is the split's, not the resample's; those unseen in train score 0.
+    """
+    count, given, right = np.split(sums, 3, axis=-1)
+    here = (count > 0) & (gold.counts >= least)
+    f1 = ratio(2 * right, count + given, otherwise=0.0)
+    return ratio((f1 * here).sum(-1), here.sum(-1))
+
+
+def _micro_f1(gold: Gold, sums: Floats) -> Floats:
+    """F1 over all decisions, label by label (Tenney et al. 2019b); of single classes, accuracy."""
+    count, given, right = (part.sum(-1) for part in np.split(sums, 3, axis=-1))
+    return ratio(2 * right, count + given, otherwise=0.0)
+
+
+metrics.add("balanced_accuracy", Metric(class_parts, _balanced_accuracy, percent=True))
+
+metrics.add("macro_f1", Metric(class_parts, partial(_macro_f1, 1), CLASSES, percent=True))
+
+metrics.add("macro_f1_20", Metric(class_parts, partial(_macro_f1, 20), CLASSES, percent=True))
+
+metrics.add("micro_f1", Metric(class_parts, _micro_f1, CLASSES, percent=True))
+
+metrics.add("span_f1", Metric(span_parts, span_f1, percent=True))
+
+metrics.add("nspr", Metric(nspr_parts, nspr, NUMBERS))
+
+# Spearman within sentences, averaged over sentences. NaN if none has two gold values.
+metrics.add("spearman", Metric(spearman_parts, mean_value, NUMBERS))
+
+metrics.add("corpus_spearman", Metric(moment_parts, correlation, NUMBERS))
+
+
+def _root_parts(gold: Gold, given: Predictions) -> csr_array:
+    right = np.zeros(gold.n_sentences)
+    for which, examples in gold.by_length:
+        passed = gold.punctuation[examples]
+        passed = passed & ~passed.all(1, keepdims=True)
+        root = np.where(passed, np.inf, given[examples]).argmin(1)
+        right[which] = gold.labels[examples[np.arange(len(which)), root]] == 0
+    return sparse(np.stack([right, np.ones_like(right)], axis=1))
+
+
+# Share of sentences whose least deep word, punctuation passed over, is the root, as Hewitt &
+# Manning 2019. A sentence of nothing but punctuation is searched whole.
+metrics.add("root_accuracy", Metric(_root_parts, mean_value, NUMBERS, percent=True))
+
+metrics.ship()

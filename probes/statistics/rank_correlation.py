@@ -1,0 +1,98 @@
+"""Spearman correlations: within sentences, by length (NSpr), and over a corpus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats, Ints
+from probes.statistics.sums import ratio, sparse
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from probes.statistics.gold import Gold, Predictions
+
+NSPR_LENGTHS = range(5, 51)
+
+
+def centred_ranks(values: NDArray[Any]) -> Floats:
+    """Ranks along the last axis, ties averaged, less their mean."""
+    from scipy.stats import rankdata
+
+    ranks: Floats = np.asarray(rankdata(values, axis=-1), dtype=np.float64)
+    ranks -= ranks.mean(-1, keepdims=True)
+    return ranks
+
+
+def _sentence_spearman(gold: Gold, given: Predictions) -> tuple[Ints, Floats]:
+    """Spearman's rank correlation within each sentence that has two different gold values.
+
+    Ties share their mean rank. A prediction that is constant over a sentence scores 0.
+
+    Returns:
+        the sentences (s,), and their correlations (s,).
+    """
+    sentences, scores = [], []
+    for which, examples in gold.by_length:
+        wanted, found = centred_ranks(gold.labels[examples]), centred_ranks(given[examples])
+        varied = (wanted != 0).any(1)
+        scale = np.sqrt((wanted**2).sum(1) * (found**2).sum(1))
+        rho = ratio((wanted * found).sum(1), scale, otherwise=0.0)
+        sentences.append(which[varied])
+        scores.append(rho[varied])
+    return np.concatenate(sentences), np.concatenate(scores)
+
+
+def nspr_parts(gold: Gold, given: Predictions) -> csr_array:
+    """Correlations summed, and sentences counted, by length."""
+    sentences, rho = _sentence_spearman(gold, given)
+    column = np.diff(gold.bounds)[sentences] - NSPR_LENGTHS.start
+    kept = (column >= 0) & (column < len(NSPR_LENGTHS))
+    sentences, rho, column = sentences[kept], rho[kept], column[kept]
+    n = len(NSPR_LENGTHS)
+    data = np.concatenate([rho, np.ones(len(rho))])
+    place = (np.tile(sentences, 2), np.concatenate([column, n + column]))
+    return sparse((data, place), (gold.n_sentences, 2 * n))
+
+
+def nspr(gold: Gold, sums: Floats) -> Floats:
+    """Spearman within sentences, averaged per length 5 to 50, then over lengths.
+
+    The NSpr metric of Hewitt & Manning 2019. NaN if no sentence is of such a length.
+    """
+    total, count = np.split(sums, 2, axis=-1)
+    return ratio(ratio(total, count, otherwise=0.0).sum(-1), (count > 0).sum(-1))
+
+
+def nspr_sentences(gold: Gold) -> int:
+    """How many sentences `nspr` covers."""
+    return int(nspr_parts(gold, gold.labels)[:, len(NSPR_LENGTHS) :].sum())
+
+
+def spearman_parts(gold: Gold, given: Predictions) -> csr_array:
+    """Correlation, and 1, of each sentence that has one."""
+    sentences, rho = _sentence_spearman(gold, given)
+    parts = np.zeros((gold.n_sentences, 2))
+    parts[sentences] = np.stack([rho, np.ones(len(rho))], axis=1)
+    return sparse(parts)
+
+
+def moment_parts(gold: Gold, given: Predictions) -> csr_array:
+    """Sums, squares and products of ranks; a resample keeps the ranks of the whole sample."""
+    x, y = centred_ranks(gold.labels), centred_ranks(given)
+    terms = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+    return sparse(np.add.reduceat(terms, gold.bounds[:-1], axis=0))
+
+
+def correlation(gold: Gold, sums: Floats) -> Floats:
+    """Spearman over all examples at once, ties sharing their mean rank.
+
+    NaN if all gold values are equal; constant predictions score 0.
+    """
+    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    wanted, found = xx - x * x / n, yy - y * y / n
+    rho = ratio(xy - x * y / n, np.sqrt(wanted * found), otherwise=0.0)
+    return np.where(wanted > 0, rho, np.nan)

@@ -1,0 +1,96 @@
+"""A stored result's test predictions, and what they are scored against."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from probes.common.arrays import Floats
+from probes.common.errors import UserError
+from probes.records.arrays import Arrays, read_arrays
+from probes.records.result import Result
+from probes.statistics.bootstrap import MIN_SENTENCES, replicates, resample
+from probes.statistics.gold import Gold
+from probes.statistics.metrics import metrics
+
+
+def gold_of(result: Result, arrays: Arrays) -> Gold:
+    """What the test predictions of a stored result are scored against."""
+    counts = result.examples.labels
+    return Gold(
+        labels=arrays["gold"],
+        sentence=arrays["sentence"].astype(np.int64),
+        classes=tuple(sorted(label for label, (train, *_) in counts.items() if train)),
+        punctuation=arrays["punctuation"],
+        unseen=tuple(arrays["unseen"].tolist()),
+        sets=arrays.get("sets"),
+    )
+
+
+class Resampled(NamedTuple):
+    """Seed 0's headline test scores in every resample of the test sentences.
+
+    Attributes:
+        examples: digest of the examples that were scored; only where it is equal are two paired.
+        values: shape (layers, resamples).
+    """
+
+    examples: str
+    values: Floats
+
+
+def resampled_scores(result: Result, path: Path) -> Floats | None:
+    """The replicates of every layer; see `resampled`."""
+    found = resampled(result, path, [layer.layer for layer in result.layers])
+    return None if found is None else found.values
+
+
+def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | None:
+    """Seed 0's headline test score at some layers in every resample, as when it was scored.
+
+    Args:
+        path: the result's JSON; its predictions lie beside it.
+
+    Returns:
+        None if the predictions are not there, or cover too few sentences, or if the metric is a
+        plug-in's that is not loaded.
+
+    Raises:
+        UserError: they are not readable, or do not give the scores that are recorded.
+    """
+    if not path.with_suffix(".npz").exists() or result.task.metric not in metrics:
+        return None
+    arrays = read_arrays(path)
+    stored = arrays["layers"].tolist()
+    if stored != [layer.layer for layer in result.layers]:
+        raise _unlike(path)
+    places = [stored.index(layer) for layer in layers]
+    gold, predicted = gold_of(result, arrays), arrays["predicted"][places, 0]
+    if gold.n_sentences < MIN_SENTENCES:
+        return None
+    metric = metrics.get(result.task.metric)
+    try:
+        scores = metric(gold, predicted)
+    except (IndexError, ValueError, OverflowError) as error:  # labels that there are not
+        raise _unlike(path) from error
+    recorded = [result.score(result.layers[place]) for place in places]
+    known = [np.nan if score is None else score for score in recorded]
+    if not np.allclose(scores, known, atol=1e-6, equal_nan=True):
+        raise _unlike(path)
+    digest = hashlib.sha256()
+    for name in ("gold", "sentence"):
+        digest.update(f"{arrays[name].dtype} {arrays[name].shape}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    draws = resample(gold.n_sentences)
+    return Resampled(digest.hexdigest(), replicates(metric, gold, predicted, draws))
+
+
+def _unlike(path: Path) -> UserError:
+    return UserError(
+        f"{path.with_suffix('.npz')}: these predictions do not give the scores in the result "
+        "beside them; delete both and run again."
+    )

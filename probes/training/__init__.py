@@ -1,0 +1,1 @@
+"""Probe families, losses and fits: many fits as one operation."""

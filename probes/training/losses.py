@@ -1,0 +1,131 @@
+"""Losses of classification, multi-label and regression probes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+
+class Loss(Protocol):
+    """A weighted loss. Labels and weights have shape (L, K, N), or (K, N) for all layers alike."""
+
+    def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """Sum over examples. Shape (L, K)."""
+
+    def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """Its derivative by the outputs. Shape (L, K, C, N)."""
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """What is predicted. Shape (L, K, N), or (L, K, N, bytes) for label sets."""
+
+
+class LogLoss(Loss, Protocol):
+    """A loss that is the negative logarithm of a probability."""
+
+    def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Of each decision that makes a label, natural logarithm. Shape (L, K, decisions, N)."""
+
+    def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+        """Output biases that give each label its frequency, 1/2 added to counts. Shape (K, C)."""
+
+
+class CrossEntropy:
+    """Negative log-likelihood in nats of class indices; outputs are logits."""
+
+    def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """See `Loss`."""
+        return -(self.log_probabilities(outputs, labels).squeeze(2) * weights).sum(-1)
+
+    def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """See `Loss`."""
+        errors, index = outputs.softmax(2), _index(labels, outputs)
+        errors.scatter_add_(2, index, errors.new_full((1,), -1.0).expand(index.shape))
+        return errors.mul_(weights.unsqueeze(-2))
+
+    def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """See `LogLoss`: one decision."""
+        return outputs.log_softmax(2).gather(2, _index(labels, outputs))
+
+    def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+        """See `LogLoss`."""
+        count = torch.zeros(len(labels), n_outputs, device=weights.device)
+        count.scatter_add_(1, labels, weights)
+        return (count + 0.5).log().log_softmax(1)
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """The most probable class."""
+        # Five times as fast as argmax; of equal ones, both take the first.
+        return outputs.max(2).indices
+
+
+class SquaredError:
+    """Half the squared error of numbers; C is 1."""
+
+    def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """See `Loss`."""
+        return 0.5 * ((outputs.squeeze(2) - labels).square() * weights).sum(-1)
+
+    def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """See `Loss`."""
+        return (outputs - labels.unsqueeze(-2)).mul_(weights.unsqueeze(-2))
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """The number itself."""
+        return outputs.squeeze(2)
+
+
+def _index(labels: Tensor, outputs: Tensor) -> Tensor:
+    """Labels as an index into the classes of `outputs`. Shape (L, K, 1, N)."""
+    return labels.unsqueeze(-2).expand(*outputs.shape[:2], 1, -1)
+
+
+class BinaryCrossEntropy:
+    """Negative log-likelihood in nats of label sets, summed over labels; outputs are logits.
+
+    With y_c 1 where the set holds label c, and logits o,
+
+        loss = Σ_c log(1 + exp(o_c)) − y_c o_c,     ∂loss/∂o_c = σ(o_c) − y_c.
+
+    Args:
+        sets: which labels each set holds, float. Shape (S, C).
+    """
+
+    def __init__(self, sets: Tensor) -> None:
+        self._sets = sets
+
+    def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """See `Loss`."""
+        return -(self.log_probabilities(outputs, labels).sum(2) * weights).sum(-1)
+
+    def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """See `Loss`."""
+        return outputs.sigmoid().sub_(self._held(labels)).mul_(weights.unsqueeze(-2))
+
+    def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """See `Loss`: one decision of two outcomes per label."""
+        held = self._held(labels)
+        return (held * outputs).sub_(softplus(outputs))
+
+    def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+        """See `Loss`."""
+        held = (self._held(labels) * weights.unsqueeze(-2)).sum(-1)
+        return ((held + 0.5) / (weights.sum(-1, keepdim=True) - held + 0.5)).log()
+
+    def decide(self, outputs: Tensor) -> Tensor:
+        """Labels of probability above 1/2, logit above 0, as `numpy.packbits` packs them.
+
+        uint8 of shape (L, K, N, bytes).
+        """
+        bits = (outputs > 0).movedim(2, -1)
+        bits = torch.nn.functional.pad(bits, (0, -bits.shape[-1] % 8))
+        values = torch.tensor([128, 64, 32, 16, 8, 4, 2, 1], device=bits.device, dtype=torch.uint8)
+        packed: Tensor = (bits.unflatten(-1, (-1, 8)) * values).sum(-1, dtype=torch.uint8)
+        return packed
+
+    def _held(self, labels: Tensor) -> Tensor:
+        """Sets of shape (…, K, N) as (…, K, C, N)."""
+        held: Tensor = self._sets[labels].movedim(-1, -2)
+        return held

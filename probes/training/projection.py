@@ -1,0 +1,71 @@
+"""A random projection of vectors to a given width, so that models of other widths compare.
+
+A wider vector gives a linear probe more parameters. Projected to the same width at random
+(Johnson & Lindenstrauss 1984), the vectors of all models give it as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from probes.training.batches import blocks
+from probes.training.features import Features
+
+_SEED = 0
+
+
+class Projected(Features):
+    """Features of which every span's vector is projected, and standardised again.
+
+    Args:
+        whole: features of `spans` vectors side by side.
+        matrix: shape (hidden size, P).
+        scale: factor for each projected feature. Shape (L, spans × P), or None for 1.
+    """
+
+    def __init__(
+        self, whole: Features, matrix: Tensor, spans: int, scale: Tensor | None = None
+    ) -> None:
+        self._whole, self._matrix, self._spans, self._scale = whole, matrix, spans, scale
+        self.device = whole.device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        n_layers, n_examples, _ = self._whole.shape
+        return n_layers, n_examples, self._spans * self._matrix.shape[1]
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        vectors = self._whole.block(part).unflatten(2, (self._spans, -1))
+        values: Tensor = (vectors @ self._matrix).flatten(2)
+        return values if self._scale is None else values * self._scale[:, None]
+
+    def of_layers(self, layers: Sequence[int]) -> Features:
+        """See `Features`."""
+        places = list(layers)
+        scale = None if self._scale is None else self._scale[places]
+        return Projected(self._whole.of_layers(places), self._matrix, self._spans, scale)
+
+
+def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[str, Features]:
+    """Features by split, every span's vector projected to `width` dimensions.
+
+    Args:
+        features: standardised; "train" among them.
+        spans: vectors of an example, side by side.
+    """
+    train = features["train"]
+    n_layers, n_examples, n_features = train.shape
+    generator = torch.Generator().manual_seed(_SEED)
+    matrix = torch.randn(n_features // spans, width, generator=generator).to(train.device)
+    raw = Projected(train, matrix, spans)
+    square = torch.zeros(n_layers, spans * width, dtype=torch.float64)
+    for part in blocks(n_examples):
+        square += raw.block(part).square().sum(1).cpu()
+    # The mean is 0, as it was before.
+    scale = (square / n_examples).clamp_min(1e-30).rsqrt().float().to(train.device)
+    return {split: Projected(whole, matrix, spans, scale) for split, whole in features.items()}

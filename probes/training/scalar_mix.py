@@ -1,0 +1,191 @@
+"""Scalar mixes of layers, learnt together with a probe on top (Tenney et al. 2019a, eq. 1).
+
+Of J layers the mix of reach k reads the first k + 1:
+
+    γ(s) · Σ_{j ≤ k} s_j x_j,   s = softmax(a_0, …, a_k),
+
+where x_j are the standardised features of layer j. In the paper γ is learnt; under a penalty on
+the probe's weights a free γ would only undo the penalty. Here it makes a mix vary as much as its
+layers do, as R_ij = E[x_i x_j], the mean over examples and features, tells:
+
+    γ(s)² = Σ_j s_j R_jj / Σ_ij s_i s_j R_ij,
+
+so that a strength means the same for every mix, and the mix of reach 0 is layer 0 itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from probes.compute.allocator import kept_memory
+from probes.compute.precision import fast_products
+from probes.records.probe_spec import ProbeSpec
+from probes.training.adam import Adam
+from probes.training.batches import Batches, blocks, bootstrap_weights
+from probes.training.family import Head, Parameters
+from probes.training.features import Features
+from probes.training.fit import family
+from probes.training.fits import mean_loss
+from probes.training.trainer import shuffled_batches
+
+_PASSES = 2
+
+_MIN_STEPS = 600
+"""Length of the schedule: on many examples mixes settle long before the probes on them do."""
+
+_STEP = 0.06
+"""Adam's step for a at the start; it falls to 0 quadratically, and so does the probe's here."""
+
+
+class Mixed(Features):
+    """Features of C mixes, made from those of J layers block by block.
+
+    Args:
+        scales: γ(s) · s of each mix. Shape (C, J).
+    """
+
+    def __init__(self, layers: Features, scales: Tensor) -> None:
+        self._layers, self._scales = layers, scales
+        self.device = layers.device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """C mixes, N examples, H features."""
+        _, n_examples, n_features = self._layers.shape
+        return len(self._scales), n_examples, n_features
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`; the layers are mixes here."""
+        return mix(self._layers.block(part), self._scales)
+
+    def of_layers(self, layers: Sequence[int]) -> Features:
+        """See `Features`; the layers are mixes here."""
+        return Mixed(self._layers, self._scales[list(layers)])
+
+
+def mix(x: Tensor, scales: Tensor) -> Tensor:
+    """Weighted sums of layers: (J, n, H) and (C, J) → (C, n, H)."""
+    return (scales @ x.flatten(1)).view(len(scales), *x.shape[1:])
+
+
+def mix_scales(weights: Tensor, overlap: Tensor) -> Tensor:
+    """γ(s) · s of mixes s (C, J), given R (J, J). Shape (C, J)."""
+    layers = (weights * overlap.diagonal()).sum(1)
+    # Layers that are constant throughout vary as much as any mix of them.
+    mixes = ((weights @ overlap) * weights).sum(1).clamp_min(1e-12)
+    return weights * (layers / mixes).sqrt()[:, None]
+
+
+def layer_overlap(features: Features) -> Tensor:
+    """R, the mean product of two layers' features. Shape (J, J)."""
+    n_layers, n_examples, n_features = features.shape
+    total = torch.zeros(n_layers, n_layers, dtype=torch.float64)
+    for part in blocks(n_examples):
+        x = features.block(part).flatten(1)
+        total += (x @ x.T).cpu()
+    return (total / (n_examples * n_features)).float().to(features.device)
+
+
+def even_weights(reach: Sequence[int], n_layers: int) -> Tensor:
+    """The weights that learning starts from: each layer within reach the same. Shape (C, J)."""
+    return _logits(reach, n_layers).softmax(1)
+
+
+def _logits(reach: Sequence[int], n_layers: int) -> Tensor:
+    beyond = torch.arange(n_layers) > torch.tensor(reach)[:, None]
+    return torch.zeros(beyond.shape).masked_fill(beyond, -math.inf)
+
+
+@kept_memory()
+def learn_mixes(
+    train: Batches,
+    dev: Batches,
+    n_outputs: int,
+    spec: ProbeSpec,
+    overlap: Tensor,
+    reach: Sequence[int],
+    seeds: Sequence[int],
+    strengths: Tensor,
+    steps: Tensor,
+) -> tuple[Tensor, Parameters]:
+    """The weights s of cells, each a mix with a probe on top, both learnt at once.
+
+    Seeds other than 0 train on bootstrap samples of sentences, as plain probes do. Of each cell
+    the weights at its least dev loss are returned, looked at as often as a plain fit looks.
+
+    Args:
+        train, dev: features of J layers; labels and weights of shape (1, N).
+        overlap: R of `layer_overlap`. Shape (J, J).
+        reach, seeds: of each of the C cells.
+        strengths: L2 strength of each cell's probe. Shape (C,).
+        steps: Adam's of each cell's probe at the start, float64. Shape (C,).
+
+    Returns:
+        the weights, shape (C, J), and the probes' last parameters, leading dimensions (C, 1).
+    """
+    device = train.features.device
+    head, loss = family(spec, n_outputs, train.sets)
+    n_layers, _, n_features = train.features.shape
+    logits = _logits(reach, n_layers).to(device).requires_grad_()
+    drawn = [head.initial(1, [seed], n_features, max(1, n_outputs)) for seed in seeds]
+    # Cells stand where layers do in a plain fit: each reads features of its own.
+    parameters = [torch.cat(p).to(device) for p in zip(*drawn, strict=True)]
+    penalty = strengths.to(device)[:, None, None, None]
+    n_batches = len(train.bounds) - 1
+    counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
+    weights = (counts.to(device) * train.weights)[:, None]
+    weights = weights / (weights.sum(-1, keepdim=True) / n_batches)
+    of_probes = Adam(parameters, steps.tolist())
+    of_mixes = Adam([logits.detach()], [_STEP] * len(seeds))
+    n_steps = max(_PASSES * n_batches, _MIN_STEPS)
+    check_at = {math.ceil(n_steps * i / spec.checks) for i in range(1, spec.checks + 1)}
+    best = logits.detach().softmax(1)
+    least = torch.full((len(seeds),), math.inf, device=device)
+    for step, (part, meant) in enumerate(islice(shuffled_batches(train), n_steps), 1):
+        x = train.features.rounded(part)
+        here = weights[..., part] * meant
+        errors = partial(loss.errors, labels=train.labels[:, part], weights=here)
+        *gradients, by_logits = _gradients(head, parameters, logits, overlap, x, errors)
+        for weight, gradient in zip(parameters[::2], gradients[::2], strict=True):
+            gradient.addcmul_(weight, penalty)
+        fall = (1 - step / n_steps) ** 2
+        of_probes.step(gradients, fall)
+        of_mixes.step([by_logits], fall)
+        if step in check_at:
+            now = logits.detach().softmax(1)
+            mixed = Mixed(dev.features, mix_scales(now, overlap))
+            dev_loss = mean_loss(head, loss, parameters, replace(dev, features=mixed))[:, 0]
+            best = torch.where((dev_loss < least)[:, None], now, best)
+            least = torch.minimum(dev_loss, least)
+    return best, parameters
+
+
+def _gradients(
+    head: Head,
+    parameters: Parameters,
+    logits: Tensor,
+    overlap: Tensor,
+    x: Tensor,
+    errors_of: Callable[[Tensor], Tensor],
+) -> tuple[Tensor, ...]:
+    """Of the loss by each of `parameters`, then by `logits`, a leaf of autograd.
+
+    Args:
+        x: features of all layers. Shape (J, n, H).
+        errors_of: the loss' derivative by outputs (C, 1, outputs, n).
+    """
+    scales = mix_scales(logits.softmax(1), overlap)
+    # Mixes themselves are products so thin that nothing is gained by rounding them.
+    layers = x.float()
+    mixed = mix(layers, scales.detach()).to(x.dtype)
+    with fast_products():
+        gradients, by_mixed = head.gradients(parameters, mixed, errors_of)
+    by_scales = by_mixed.flatten(1) @ layers.flatten(1).T
+    return *gradients, *torch.autograd.grad(scales, logits, by_scales)

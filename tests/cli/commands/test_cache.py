@@ -1,0 +1,142 @@
+"""`python -m probes cache` on stores that real runs have written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import probes
+from probes.cli.commands import cache
+from probes.common.errors import UserError
+from probes.common.locks import locked
+from probes.extraction.store import StoreKey, Vectors, write_manifest
+
+
+@pytest.fixture
+def vectors(tiny_bert: Path, tmp_path: Path) -> Path:
+    """A cache with one store: the plain view of a few sentences."""
+    probes.run_probes(
+        str(tiny_bert), tasks=("pos",), probes=("linear",), limit=20, device="cpu", quick=True,
+        output=tmp_path / "results", cache_dir=tmp_path / "cache",
+    )  # fmt: skip
+    return tmp_path / "cache" / "vectors"
+
+
+def call(vectors: Path, *flags: str) -> int:
+    parser = argparse.ArgumentParser()
+    cache.add_arguments(parser)
+    return cache.run(parser.parse_args(["--cache-dir", str(vectors.parent), *flags]))
+
+
+def states(vectors: Path, *, thorough: bool = False) -> list[str]:
+    return [entry.state for entry in cache.find_entries(vectors, thorough=thorough)]
+
+
+def flip_a_byte(vectors: Path) -> None:
+    (layer,) = vectors.rglob("layer-01.npy")
+    content = bytearray(layer.read_bytes())
+    content[-3] ^= 1
+    layer.write_bytes(content)
+
+
+def test_a_cache_that_is_not_there_is_said_not_to_be(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "500")
+    nowhere, empty = tmp_path / "nowhere" / "vectors", tmp_path / "vectors"
+    empty.mkdir()
+    assert call(nowhere) == call(empty) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"No vectors in {nowhere}, which does not exist.",
+        f"No vectors in {empty}.",
+    ]
+
+
+def test_a_whole_store_is_listed_by_what_it_holds(vectors, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    (entry,) = cache.find_entries(vectors, thorough=True)
+    assert (entry.state, entry.manifest["corpus"]) == ("whole", "sample")
+    assert entry.size == sum(path.stat().st_size for path in entry.folder.iterdir())
+    assert abs(entry.used - time.time()) < 600
+    assert call(vectors) == 0
+    printed = capsys.readouterr().out
+    for part in (entry.model, "sample", "plain", "mean", "float32", "whole"):
+        assert part in printed
+    assert "1 stores" in printed
+
+
+def test_only_verify_reads_contents(vectors):
+    flip_a_byte(vectors)
+    assert states(vectors) == ["whole"]
+    assert states(vectors, thorough=True) == ["damaged"]
+    assert call(vectors, "--verify") == 1
+
+
+def test_what_no_run_can_read_is_told_apart_and_pruned(vectors, capsys):
+    (whole,) = (path for path in vectors.glob("*") if path.is_dir())
+    unfinished = vectors / ("a" * 32 + ".partial")
+    unfinished.mkdir()
+    (unfinished / "layer-00.npy").write_bytes(b"x")
+    older = vectors / ("b" * 32)
+    older.mkdir()
+    (older / "manifest.json").write_text(json.dumps({"format": 1, "model": {"name": "m"}}))
+    (vectors / ("c" * 32)).mkdir()
+    assert sorted(states(vectors)) == ["damaged", "unfinished", "unused format", "whole"]
+    assert call(vectors, "--prune", "broken", "--dry-run") == 0
+    assert len(states(vectors)) == 4
+    assert call(vectors, "--prune", "broken") == 0
+    assert [entry.folder for entry in cache.find_entries(vectors)] == [whole]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("files", []), ("files", {}), ("model", None), ("layers", 99), ("layers", "x"), ("key", "k")],
+)
+def test_a_manifest_that_makes_no_sense_is_a_damaged_store(vectors, capsys, field, value):
+    (entry,) = cache.find_entries(vectors)
+    (vectors / "d.partial").mkdir()
+    (vectors / "d.partial" / "layer-00.npy").symlink_to("nowhere")
+    key = StoreKey(**entry.manifest["key"])
+    write_manifest(entry.folder, {**entry.manifest, field: value})
+    with pytest.raises(UserError, match=r"not a readable store .*; delete"):
+        Vectors(vectors.parent, key)
+    assert sorted(states(vectors)) == ["damaged", "unfinished"]
+    assert call(vectors) == 1
+    assert call(vectors, "--prune", "broken") == 0
+    assert not states(vectors)
+
+
+def test_pruning_by_age_and_model(vectors):
+    (entry,) = cache.find_entries(vectors)
+    call(vectors, "--prune", "all", "--older-than", "30")
+    call(vectors, "--prune", "all", "--model", "another")
+    assert states(vectors) == ["whole"]
+    os.utime(entry.folder, (0, time.time() - 31 * 86400))
+    call(vectors, "--prune", "all", "--older-than", "30", "--model", entry.model)
+    assert states(vectors) == []
+    assert call(vectors) == 0
+
+
+def test_deleting_everything_has_to_be_said(vectors):
+    with pytest.raises(UserError, match="--prune all would delete every vector"):
+        call(vectors, "--prune", "all")
+    with pytest.raises(UserError, match="belong to --prune"):
+        call(vectors, "--older-than", "3")
+
+
+def test_a_run_that_is_writing_is_left_alone(vectors, capsys):
+    (entry,) = cache.find_entries(vectors)
+    with locked(entry.folder.with_suffix(".lock")):
+        call(vectors, "--prune", "all", "--older-than", "0")
+    assert states(vectors) == ["whole"]
+    assert "a run is using it" in capsys.readouterr().out
+
+
+def test_it_needs_no_torch():
+    code = "import sys, probes.cli.commands.cache; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,108 @@
+"""Models side by side: literal tables of results written by hand."""
+
+import re
+
+import pytest
+from board_by_hand import put
+
+from probes.__main__ import main
+from probes.records.arrays import read_arrays
+from probes.records.files import read_result, write_result
+from probes.records.payload import Estimate, Localisation, MixResult
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model of two blocks and one of four; relative depths 0, .5 and 1 are common."""
+    put(tmp_path, "small", "pos", 0, wrongs=(200, 40, 100))
+    put(tmp_path, "large", "pos", 0, wrongs=(200, 120, 42, 20, 10))
+    put(tmp_path, "large", "srl", 0, wrongs=(9, 9, 9, 9, 9))
+    put(tmp_path, "other-text", "pos", 0, wrongs=(9, 9, 9), corpus__fingerprint="e" * 64,
+        corpus__limited=True)  # fmt: skip
+    return tmp_path
+
+
+def printed(capsys, folder, *arguments):
+    assert main(["compare", *arguments, "--results", str(folder), "--format", "md"]) == 0
+    text = capsys.readouterr().out
+    return [line for line in text.splitlines() if line.startswith(("|", "###"))]
+
+
+def test_best_layers_and_curves(folder, capsys):
+    lines = printed(capsys, folder, "small", "large")
+    # 30 of 400 words differ at the best layers, all one way; its standard error is 1.32 %.
+    best, curves = lines[:5], lines[5:]
+    assert best[:4] == [
+        "### c 1 · linear probe · best layers",
+        "| task | model | layers 0–L | best | score | less the first | p |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: |",
+        "| pos (accuracy) | small | ▁▇▅ | 1/2 | 90.0 |  |  |",
+    ]
+    assert re.fullmatch(
+        r"\|  \| large \| ▁▄▇██ \| 4/4 \| 97.5 \| \+7.5 \\\[\+[45].\d, \+10.\d\\\] \| &lt;.001 \|",
+        best[4],
+    )
+    assert curves[:3] == [
+        "### c 1 · linear probe · pos (accuracy) by relative depth",
+        "| depth | small | large | less the first | p |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    assert curves[3] == r"| 0.00 | 50.0  | 50.0  | 0.0 \[0.0, 0.0\] | 1.000 |"
+    assert curves[4] == "| 0.25 |  | 70.0  |  |  |"
+    # Two words: e^-2 of the resamples have neither.
+    assert re.fullmatch(
+        r"\| 0.50 \| 90.0★ \| 89.5  \| −0.5 \\\[−1.\d, 0.0\\\] \| .5\d\d \|", curves[5]
+    )
+    assert curves[6] == "| 0.75 |  | 95.0  |  |  |"
+    assert re.fullmatch(r"\| 1.00 \| 75.0  \| 97.5★ \| \+22.5 .* \| .003 \|", curves[7])
+
+
+def test_what_is_not_comparable_stands_apart(folder, capsys):
+    lines = printed(capsys, folder, "small", "large", "other-text")
+    assert lines[-1] == (
+        "| pos | other-text | corpus limit None, fingerprint eeeeeeee, not whole, fingerprint ffffffff |"
+    )
+
+
+def test_folders_do_as_names(folder, capsys):
+    named = printed(capsys, folder, "small", "large")
+    assert printed(capsys, folder / "none", f"{folder}/small", f"{folder}/large") == named
+
+
+def test_expected_layers_and_claims_that_change(tmp_path, capsys):
+    for model, wrongs, value in (("early", (40, 200, 200, 200, 200), 0.5), ("mid", (200, 200, 40, 200, 200), 2.0)):  # fmt: skip
+        path = put(tmp_path, model, "pos", 0, wrongs=wrongs)
+        none = Estimate(value=None, interval=None, missing="no gain")
+        found = Localisation(
+            mixes=(MixResult(k=0, weights=(1.0,), strength=0.1, dev={}, test={}, intervals={}),),
+            total_gain=none,
+            expected_layer=Estimate(value=value, interval=(value - 0.25, value + 0.25)),
+            centre_of_gravity=none,
+            kl=none,
+            seed_weights=(),
+        )
+        result = read_result(path).model_copy(update={"localisation": found})
+        write_result(path, result, read_arrays(path))
+    lines = printed(capsys, tmp_path, "early", "mid")
+    assert r"| pos | 0.50 \[0.25, 0.75\] | 2.00 \[1.75, 2.25\] |" in lines
+    assert lines[lines.index("| claim | early | mid |") :][2:] == [
+        "| POS tags are best in the middle layers | contradicted | supported |"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("small",), "name two models or more"),
+        (("small", "smal"), "smal: no results in"),
+        (("large", "small", "--probe", "mlp"), "no corpus and task in common"),
+        (("large", "small", "--task", "srl"), "no corpus and task in common"),
+        (("small", "./"), "no results of its own"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(
+    folder, capsys, monkeypatch, tmp_path_factory, arguments, said
+):
+    monkeypatch.chdir(tmp_path_factory.mktemp("empty"))
+    assert main(["compare", *arguments, "--results", str(folder)]) == 2
+    assert said in capsys.readouterr().err

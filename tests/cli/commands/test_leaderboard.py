@@ -1,0 +1,190 @@
+"""Ranks, ties, gaps and what must not be mixed: literal tables of results written by hand."""
+
+import io
+import re
+import shutil
+import subprocess
+
+import pandas as pd
+import pytest
+from board_by_hand import put
+
+from probes.__main__ import main
+from probes.records.probe_spec import PROBES
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two tasks; what each model is there for stands in its name."""
+    for task in ("pos", "srl"):
+        put(tmp_path, "first", task, 40)
+        put(tmp_path, "close", task, 42)
+        put(tmp_path, "low", task, 200 if task == "pos" else 38)
+        put(tmp_path, "random:first", task, 10, random_seed=0)
+        put(tmp_path, "causal", task, 4, model__causal=True)
+    put(tmp_path, "one-task", "pos", 202)
+    put(tmp_path, "old-task", "pos", 1, task__version=0)
+    put(tmp_path, "part", "pos", 1, corpus__fingerprint="e" * 64, corpus__limited=True,
+        corpus__limit=50, corpus__digest="part")  # fmt: skip
+    put(tmp_path, "cut", "pos", 1, view="cut")
+    put(tmp_path, "other-probe", "pos", 1, probe=PROBES["linear"].model_copy(update={"step": 0.5}))
+    put(tmp_path, "narrow", "pos", 1, project=7)
+    put(tmp_path, "old-numbers", "pos", 1, current=False)
+    return tmp_path
+
+
+def printed(capsys, *arguments):
+    assert main(["leaderboard", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def rows(text):
+    """The lines of the tables and their titles."""
+    text = re.sub(r"sha256:\w{8}", "sha256:…", text)
+    return [line for line in text.splitlines() if line.startswith(("|", "###"))]
+
+
+def test_ranks_ties_gaps_and_what_stands_apart(folder, capsys):
+    text = printed(capsys, folder, "--format", "md")
+    assert rows(text) == [
+        "### c 1 · linear probe · bidirectional encoders · pos v1 · accuracy",
+        "| rank | model | layer | score | size | flags |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "| 1–2 | first | 1/1 | 90.0 ± 3.0 | 1 |  |",
+        "| 1–2 | close | 1/1 | 89.5 ± 3.0 | 1 |  |",
+        "| 3–4 | low | 1/1 | 50.0 ± 3.0 | 1 |  |",
+        "| 3–4 | one-task | 1/1 | 49.5 ± 3.0 | 1 |  |",
+        "| – | random:first | 1/1 | 97.5 ± 3.0 | 1 | random twin |",
+        "### c 1 · linear probe · bidirectional encoders · srl v1 · accuracy",
+        "| rank | model | layer | score | size | flags |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "| 1–3 | low | 1/1 | 90.5 ± 3.0 | 1 |  |",
+        "| 1–3 | first | 1/1 | 90.0 ± 3.0 | 1 |  |",
+        "| 1–3 | close | 1/1 | 89.5 ± 3.0 | 1 |  |",
+        "| – | random:first | 1/1 | 97.5 ± 3.0 | 1 | random twin |",
+        "### c 1 · linear probe · bidirectional encoders · overall, 2 tasks",
+        "| mean rank | model | pos | srl |",
+        "| --- | --- | ---: | ---: |",
+        "| 1.75 | close | 1–2 | 1–3 |",
+        "| 1.75 | first | 1–2 | 1–3 |",
+        "| 2.50 | low | 3 | 1–3 |",
+        "### c 1 · linear probe · bidirectional encoders · listed apart",
+        "| task | model | layer | score | flags | why it is not compared |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| pos | cut | 1/1 | 99.8 ± 3.0 | cut | view cut, not plain |",
+        "| pos | narrow | 1/1 | 99.8 ± 3.0 |  | projection 7 dimensions, not none |",
+        "| pos | old-numbers | 1/1 | 99.8 ± 3.0 |  | numerics of another version, not of this version |",
+        "| pos | old-task | 1/1 | 99.8 ± 3.0 |  | task version 0, not 1 |",
+        "| pos | other-probe | 1/1 | 99.8 ± 3.0 |  | probe specification sha256:…, not sha256:… |",
+        "| pos | part | 1/1 | 99.8 ± 3.0 | limited | corpus limit 50, fingerprint eeeeeeee, not whole, fingerprint ffffffff |",
+        "### c 1 · linear probe · causal encoders · pos v1 · accuracy",
+        "| rank | model | layer | score | size | flags |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "| 1 | causal | 1/1 | 99.0 ± 3.0 | 1 |  |",
+        "### c 1 · linear probe · causal encoders · srl v1 · accuracy",
+        "| rank | model | layer | score | size | flags |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "| 1 | causal | 1/1 | 99.0 ± 3.0 | 1 |  |",
+        "### c 1 · linear probe · causal encoders · overall, 2 tasks",
+        "| mean rank | model | pos | srl |",
+        "| --- | --- | ---: | ---: |",
+        "| 1.00 | causal | 1 | 1 |",
+    ]
+    assert "Not ranked: one-task lacks srl." in text
+    assert "predictions are missing" not in text
+
+
+def test_causal_encoders_are_ranked_with_others_only_if_asked_to(folder, capsys):
+    text = printed(capsys, folder, "--together", "--task", "srl", "--format", "md")
+    assert rows(text)[3:5] == [
+        "| 1 | causal | 1/1 | 99.0 ± 3.0 | 1 |  |",
+        "| 2–4 | low | 1/1 | 90.5 ± 3.0 | 1 |  |",
+    ]
+
+
+def test_without_predictions_only_intervals_that_do_not_overlap_separate(tmp_path, capsys):
+    for model, wrong in (("a", 20), ("b", 40), ("c", 100)):
+        put(tmp_path, model, "pos", wrong, predictions=model == "a")
+    text = printed(capsys, tmp_path, "--format", "md")
+    assert [row[:11] for row in rows(text)[3:]] == ["| 1–2 | a |", "| 1–2 | b |", "| 3 | c | 1"]
+    assert "Where predictions are missing" in text
+
+
+def test_silver_and_quick_are_flagged(tmp_path, capsys):
+    put(tmp_path, "m", "pos", 9, quick=True, corpus__silver=("upos",), task__needs=("upos",))
+    assert "| 1 | m | 1/1 | 97.8 ± 3.0 | 1 | silver, quick |" in printed(
+        capsys, tmp_path, "--format", "md"
+    )
+
+
+def test_filters(folder, capsys):
+    put(folder, "huge", "pos", 1, model__parameters=2_000_000)
+    small = printed(capsys, folder, "--max-parameters", "1.5M", "--task", "pos")
+    assert "huge" not in small
+    assert "srl" not in small
+    assert "huge" in printed(capsys, folder, "--max-parameters", "2M")
+    for wrong, said in (
+        (("--task", "poss"), "--task poss: no results. Did you mean 'pos'?"),
+        (("--corpus", "d"), "--corpus d: no results. There is: c."),
+        (("--probe", "mlp"), "--probe mlp: no results. There is: linear."),
+        (("--max-parameters", "0"), "No result passes these filters"),
+        (("--max-parameters", "big"), "--max-parameters big: give a number"),
+    ):
+        assert main(["leaderboard", str(folder), *wrong]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["leaderboard", str(folder / "none")]) == 2
+    assert "there is no such folder" in capsys.readouterr().err
+
+
+def test_two_models_of_one_name_are_told_apart(tmp_path, capsys):
+    put(tmp_path, "m", "pos", 9, model__revision="1111111111", model__digest="x")
+    put(tmp_path, "m", "pos", 99, model__revision="2222222222", model__digest="y")
+    put(tmp_path, "m", "pos", 9, model__revision="1111111111", model__digest="x", pooling="last")
+    text = printed(capsys, tmp_path, "--format", "md")
+    assert [row.split("|")[2].strip() for row in rows(text)[3:]] == [
+        "m@11111111",
+        "m@11111111 (last pooling)",
+        "m@22222222",
+    ]
+
+
+def test_csv_and_latex(tmp_path, capsys):
+    put(tmp_path, "=1+1", "pos", 9)
+    put(tmp_path, "50%_<b>|x", "pos", 199)
+    frame = pd.read_csv(io.StringIO(printed(capsys, tmp_path, "--format", "csv")))
+    assert frame[["model", "rank", "score"]].to_numpy().tolist() == [
+        ["'=1+1", 1.0, 0.9775],
+        ["50%_<b>|x", 2.0, 0.5025],
+    ]
+    latex = printed(capsys, tmp_path, "--format", "latex")
+    assert (
+        r"2 & 50\%\_\textless{}b\textgreater{}\textbar{}x & 1/1 & 50.2 $\pm$ 3.0 & 1 &  \\" in latex
+    )
+    for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{llrrrr}"):
+        assert command in latex
+    markdown = printed(capsys, tmp_path, "--format", "md")
+    assert r"| 2 | 50%\_&lt;b>\|x | 1/1 |" in markdown
+
+
+def test_damaged_predictions_are_named_and_take_no_others_with_them(tmp_path, capsys):
+    put(tmp_path, "whole", "pos", 40)
+    put(tmp_path, "torn", "pos", 9).with_suffix(".npz").write_bytes(b"PK")
+    assert main(["leaderboard", str(tmp_path), "--format", "md"]) == 0
+    captured = capsys.readouterr()
+    assert rows(captured.out)[3:] == [
+        "| 1 | torn | 1/1 | 97.8 ± 3.0 | 1 |  |",
+        "| 2 | whole | 1/1 | 90.0 ± 3.0 | 1 |  |",
+    ]
+    assert "not tested: " in captured.err
+    assert "not readable" in captured.err
+
+
+def test_latex_compiles(folder, tmp_path, capsys):
+    if shutil.which("pdflatex") is None:
+        pytest.skip("no pdflatex here")
+    tables = printed(capsys, folder, "--format", "latex")
+    start = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
+    (tmp_path / "t.tex").write_text(f"{start}\n{tables}\n\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]

@@ -1,0 +1,140 @@
+"""What is read back from a run's results: resampled predictions, claims, breakdowns."""
+
+import json
+
+import numpy as np
+import pytest
+
+import probes
+from probes.__main__ import main
+from probes.common.errors import UserError
+from probes.records.files import find_results
+from probes.records.probe_spec import PROBES
+from probes.statistics.bootstrap import interval
+from probes.statistics.resampled import resampled_scores
+
+TASKS = ("pos", "chunking", "depth", "agreement", "srl")
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_bert, tmp_path_factory):
+    """Results of all tasks on a part of the sample, with probes that stop early."""
+    spec = PROBES["linear"].model_copy(update={"passes": 1, "min_steps": 24})
+    folder = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROBES, "linear", spec)
+        probes.run_probes(
+            str(tiny_bert),
+            limit=60,
+            probes=("linear",),
+            cache_dir=folder / "cache",
+            output=folder / "results",
+            device="cpu",
+            twins=0,
+        )
+    return folder / "results"
+
+
+@pytest.fixture(autouse=True)
+def short_schedule(monkeypatch):
+    spec = PROBES["linear"].model_copy(update={"passes": 1, "min_steps": 24})
+    monkeypatch.setitem(PROBES, "linear", spec)
+
+
+def test_stored_predictions_give_the_stored_intervals(folder):
+    found = find_results(folder)
+    assert sorted(r.task.name for r in found.values()) == sorted(TASKS)
+    for path, result in found.items():
+        bounds = interval(resampled_scores(result, path))
+        stored = [layer.intervals[result.task.metric] for layer in result.layers]
+        np.testing.assert_allclose(bounds, stored, atol=1e-6)
+
+
+def test_predictions_that_are_gone_or_changed_are_not_used(folder, tmp_path):
+    path, result = next(iter(find_results(folder).items()))
+    assert resampled_scores(result, tmp_path / "gone.json") is None
+    arrays = dict(np.load(path.with_suffix(".npz")))
+    arrays["predicted"] = np.roll(arrays["predicted"], 1, axis=-1)
+    np.savez(tmp_path / "changed.npz", **arrays)
+    with pytest.raises(UserError, match=r"changed\.npz: these predictions do not give"):
+        resampled_scores(result, tmp_path / "changed.json")
+    (tmp_path / "torn.npz").write_bytes(b"PK")
+    with pytest.raises(UserError, match=r"torn\.npz: not readable"):
+        resampled_scores(result, tmp_path / "torn.json")
+
+
+def test_breakdowns_are_in_the_results(folder):
+    by_task = {r.task.name: r for r in find_results(folder).values()}
+    pos = by_task["pos"]
+    groups = pos.examples.groups
+    assert groups["word of one piece"] + groups["word of several pieces"] == pos.examples.n["test"]
+    assert "word of one piece" not in by_task["agreement"].examples.groups
+    depth = by_task["depth"].examples.groups
+    assert sum(n for name, n in depth.items() if name.startswith("depth")) == pos.examples.n["test"]
+    between = [n for name, n in by_task["srl"].examples.groups.items() if "between" in name]
+    assert sum(between) == by_task["srl"].examples.n["test"]
+    for layer in pos.layers:
+        counts = {name: test for name, (_, _, test) in pos.examples.labels.items() if test}
+        assert {name: s.n for name, s in layer.labels.items() if s.n} == counts
+        macro = np.mean([s.f1 for s in layer.labels.values() if s.n])
+        assert layer.cells[0].test["macro_f1"] == pytest.approx(macro)
+    assert set(by_task["chunking"].layers[0].labels) >= {"NP", "PP", "SBAR", "VP"}
+    assert by_task["depth"].layers[0].labels == {}
+
+
+def test_tables_have_ranks_and_correlations(folder):
+    (path,) = folder.rglob("transfer.csv")
+    assert path.read_text().startswith("layer,pos (linear),chunking (linear),")
+    assert "## Transferability" in path.with_name("layers.md").read_text()
+
+
+@pytest.mark.parametrize("form", ["table", "md", "json"])
+def test_claims_are_printed(folder, form, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["claims", str(folder), "--format", form]) == 0
+    printed = capsys.readouterr().out
+    assert "not thereby used" in " ".join(printed.split())
+    if form != "json":
+        assert "part of the corpus" in printed
+        assert "Tenney et al. 2019a" in " ".join(printed.split())
+        return
+    (report,) = json.loads(printed)
+    assert (report["model"], report["probe"]) == ("tiny-bert", "linear")
+    verdicts = {claim["name"]: claim["verdict"] for claim in report["claims"]}
+    assert len(verdicts) == 9
+    # Two layers: only layer 1, at .5, is in the middle.
+    assert verdicts["agreement-late-middle"] == "not tested"
+    assert verdicts["middle-transfers-best"] != "not tested"
+
+
+@pytest.mark.parametrize("by", ["group", "label"])
+def test_breakdowns_are_shown(folder, by, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["show", str(folder), "--by", by]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    expected = {
+        "group": "mae, lower is better, by group",
+        "label": "depth, linear probe: no breakdown by label.",
+    }
+    assert expected[by] in printed
+    path = next(iter(find_results(folder)))
+    assert main(["show", str(path), "--by", by]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["claims", "/nowhere"], "/nowhere: there is no such folder."),
+        (["show", "/nowhere.json"], "/nowhere.json: there is no such file."),
+        (["claims", ".", "--probe", "mpl"], ".: no results of mpl probes; run them first."),
+    ],
+)
+def test_bad_input_is_one_line(arguments, message, capsys):
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_without_results_is_said(folder, tmp_path, capsys):
+    assert main(["claims", str(folder), "--probe", "mlp"]) == 2
+    assert "no results of mlp probes" in capsys.readouterr().err
+    assert main(["show", str(tmp_path)]) == 2

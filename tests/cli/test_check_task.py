@@ -1,0 +1,188 @@
+"""What `check` says of tasks, on sentences counted by hand."""
+
+import pytest
+
+from probes.cli.check_task import check_task, layers_read
+from probes.data.sentence import Corpus, Sentence
+from probes.tasks.builtin import tasks
+from probes.tasks.checked import TaskError
+from probes.tasks.task import Example, Task
+
+
+def sentence(id, words, upos):
+    words, upos = tuple(words.split()), tuple(upos.split())
+    return Sentence(id, "en", words, upos=upos, xpos=upos, heads=(-1,) * len(words))
+
+
+CORPUS = Corpus(
+    "tiny",
+    "1",
+    "CC0-1.0",
+    {
+        "train": (
+            sentence("1", "the dog saw the saw", "D N V D N"),
+            sentence("2", "dogs bark", "N V"),
+        ),
+        "dev": (sentence("3", "cats see", "N V"),),
+        "test": (sentence("4", "dogs bark", "N V"), sentence("5", "the saw ran off", "D N V P")),
+    },
+)
+
+
+def by_word(s):
+    return [Example(tag, (i, i + 1), type=s.words[i]) for i, tag in enumerate(s.upos)]
+
+
+def task_of(rule, needs=("upos",), kind="classification", metric="accuracy"):
+    return Task("t", 1, needs, "word", kind, metric, (), rule, "")
+
+
+def test_counts_leaks_and_baselines():
+    report = check_task(task_of(by_word), CORPUS)
+    leaks = report.leaks
+    assert report.examples.label_counts == {
+        "N": (3, 1, 2),
+        "D": (2, 0, 1),
+        "V": (2, 1, 2),
+        "P": (0, 0, 1),
+    }
+    assert report.majority == pytest.approx(3 / 7)
+    # the, dog, saw, dogs, bark; of test's six words: dogs, bark, the, saw.
+    assert (leaks.types, leaks.seen) == (5, pytest.approx(4 / 6))
+    # "saw" is V and N once each; V comes first, and test has N.
+    assert leaks.by_type == pytest.approx(3 / 4)
+    assert (leaks.n_test, leaks.in_train) == (6, 2)
+    assert (leaks.repeated, leaks.contradictory) == (0, 0)
+    # Most frequent: N, right twice of six.
+    assert report.baselines["majority"]["accuracy"] == pytest.approx(2 / 6)
+    assert report.errors == ()
+    said = "\n".join(report.warnings)
+    assert "1 test examples have labels that train lacks: 'P'; each is an error" in said
+    assert "2 of 6 test examples stand word for word in train" in said
+    assert "fewer than" in said
+    assert len(report.warnings) == 3
+
+
+def test_examples_given_twice_and_against_each_other_are_counted():
+    def rule(s):
+        yield from by_word(s)
+        yield Example(s.upos[0], (0, 1), type="x")
+        yield Example("X", (0, 1), type="x")
+
+    leaks = check_task(task_of(rule), CORPUS).leaks
+    assert (leaks.repeated, leaks.contradictory) == (5, 5)
+
+
+def test_leaks_of_a_task_that_brings_its_own_words_are_those_of_its_words():
+    def alone(s):
+        return [Example(t, (0, 1), words=(w,)) for w, t in zip(s.words, s.upos, strict=True)]
+
+    report = check_task(task_of(alone), CORPUS)
+    # "the" stands twice in sentence 1; "saw" does too, as V and as N.
+    assert (report.leaks.repeated, report.leaks.contradictory) == (1, 1)
+    # Of test, all but "ran" and "off" stand alone in train, with these tags.
+    assert report.leaks.in_train == 4
+    (said,) = (text for text in report.warnings if "word for word" in text)
+    assert "4 of 6" in said
+    assert "--drop-overlap" not in said
+
+
+def test_the_share_of_a_label_is_of_examples_and_its_order_says_nothing():
+    def rule(s):
+        for i, tag in enumerate(s.upos):
+            both = (tag, "any") if s.id in ("1", "3") else ("any", tag)
+            yield Example(both if tag == "N" else (tag,), (i, i + 1), type=s.words[i])
+
+    report = check_task(task_of(rule, kind="multi-label", metric="micro_f1"), CORPUS)
+    assert report.examples.label_counts["N"] == (3, 1, 2)
+    assert report.majority == pytest.approx(3 / 7)
+    assert report.leaks.in_train == 2
+    # Of dogs, bark, the, saw: the last is V and N once each in train, V first; test has N.
+    assert report.leaks.by_type == pytest.approx(3 / 4)
+
+
+def test_a_layer_that_is_read_and_not_declared_is_an_error():
+    def rule(s):
+        return [
+            Example(t + x, (i, i + 1)) for i, (t, x) in enumerate(zip(s.upos, s.xpos, strict=True))
+        ]
+
+    report = check_task(task_of(rule), CORPUS)
+    assert report.read == {"upos", "xpos"}
+    (error,) = report.errors
+    assert "reads xpos" in error
+    assert "needs=['upos', 'xpos']" in error
+    assert any("no type=" in warning for warning in report.warnings)
+
+
+def test_a_layer_that_is_declared_and_not_read_is_a_warning():
+    report = check_task(task_of(by_word, ("upos", "heads")), CORPUS)
+    assert any(
+        w.startswith("needs= names heads, which the rule never reads") for w in report.warnings
+    )
+
+
+def test_layers_are_found_through_layer_and_through_copies():
+    from dataclasses import replace
+
+    def rule(s):
+        copy = replace(s, words=s.words)
+        return [Example(copy.layer("xpos")[0], (0, 1))]
+
+    assert layers_read(task_of(rule, ()), CORPUS) == {"xpos"}
+
+
+def test_stand_ins_count_as_what_they_stand_for():
+    pos = tasks.get("pos")
+    splits = {
+        split: tuple(Sentence(s.id, "en", s.words, xpos=s.xpos) for s in part)
+        for split, part in CORPUS.splits.items()
+    }
+    without = Corpus("c", "1", "", splits)
+    report = check_task(pos, without)
+    assert report.read == {"upos"}
+    assert report.errors == ()
+
+
+@pytest.mark.parametrize("name", list(tasks))
+def test_the_suites_own_tasks_pass(name):
+    from probes.data.find import find_corpus
+
+    report = check_task(tasks.get(name), find_corpus("sample", limit=80).load())
+    assert report.errors == ()
+    assert report.read == set(tasks.get(name).needs)
+
+
+def test_chance_and_memory_are_found():
+    import random
+
+    before = []
+
+    def remembers(s):
+        before.append(s.id)
+        return [Example(f"{len(before) % 2}", (0, 1))]
+
+    def guesses(s):
+        return [Example(str(random.random()), (0, 1))]
+
+    for rule in (remembers, guesses):
+        with pytest.raises(
+            TaskError, match=r"gave other examples of sentence '\d' when asked again"
+        ):
+            check_task(task_of(rule), CORPUS)
+
+
+def test_accuracy_on_imbalanced_labels_is_a_warning():
+    def rule(s):
+        return [
+            Example("yes" if i == 4 else "no", (i, i + 1), type=w) for i, w in enumerate(s.words)
+        ]
+
+    splits = dict.fromkeys(
+        ("train", "dev", "test"), (sentence("1", " ".join("abcdefghijklm"), ""),)
+    )
+    corpus = Corpus("c", "1", "", splits)
+    warnings = check_task(task_of(rule, ()), corpus).warnings
+    assert any("one label has 92.3% of train" in warning for warning in warnings)
+    other = check_task(task_of(rule, (), metric="balanced_accuracy"), corpus).warnings
+    assert not any("one label has" in warning for warning in other)

@@ -1,0 +1,79 @@
+"""`python -m probes COMMAND`: what each prints and refuses."""
+
+import hashlib
+
+import pytest
+from serving import serving
+
+from probes.__main__ import main
+from probes.data.downloads import Remote
+from probes.data.registered import Registered, corpora, read_english
+
+LINE = "1\tHi\thi\tINTJ\tUH\t_\t0\troot\t_\t_\n\n"
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """A corpus of three one-word files, registered for one test."""
+    contents = {
+        split: f"# sent_id = {split}\n{LINE}".encode() for split in ("train", "dev", "test")
+    }
+    files = {
+        split: Remote(f"tiny-{split}.conllu", "http://127.0.0.1:9/x", hashlib.sha256(c).hexdigest())
+        for split, c in contents.items()
+    }
+    corpus = Registered("tiny", "1", "CC0", "Tiny.", files, read_english, frozenset(["upos"]))
+    corpus.__dict__["citation"] = "@misc{tiny}"
+    monkeypatch.setitem(corpora._entries, "tiny", corpus)
+    return {f"tiny-{split}.conllu": content for split, content in contents.items()}
+
+
+def test_without_a_command_all_are_listed(capsys):
+    assert main([]) == 0
+    printed = capsys.readouterr().out
+    assert "fetch " in printed
+    assert "corpora " in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fecth"], "Unknown command 'fecth'. Did you mean 'fetch'?"),
+        (["fetch", "ewtt"], "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
+        (["fetch"], "the following arguments are required: name"),
+        (
+            ["corpora", "--data-dirr", "x"],
+            "unknown argument '--data-dirr'. Did you mean '--data-dir'",
+        ),
+        (["corpora", "--data-dir", "/nowhere"], "--data-dir /nowhere: there is no such folder."),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(arguments, message, capsys):
+    assert main(arguments) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+
+
+def test_fetch_then_listed_as_cached(tiny, tmp_path, capsys):
+    places = ["--cache-dir", str(tmp_path)]
+    assert main(["corpora", *places]) == 0
+    (row,) = (r for r in capsys.readouterr().out.splitlines() if r.startswith("tiny"))
+    assert row.split() == ["tiny", "1", "CC0", "not", "here", "pos,", "position,", "length"]
+    with serving(tiny) as (url, seen):
+        assert main(["fetch", "tiny", "--mirror", url, *places]) == 0
+        assert main(["fetch", "tiny", "--mirror", url, *places]) == 0
+    assert set(seen.values()) == {1}
+    printed = capsys.readouterr()
+    assert "1 / 1 / 1 sentences, 1 / 1 / 1 words" in printed.out
+    assert "tiny 1: CC0. Please cite:\n@misc{tiny}" in printed.err
+    assert main(["corpora", *places]) == 0
+    (row,) = (r for r in capsys.readouterr().out.splitlines() if r.startswith("tiny"))
+    assert row.split() == ["tiny", "1", "CC0", "cached", "pos,", "position,", "length"]
+    # One file is lost, another damaged.
+    (tmp_path / "corpora" / "tiny-dev.conllu").unlink()
+    (tmp_path / "corpora" / "tiny-test.conllu").write_text("x")
+    assert main(["corpora", *places]) == 0
+    printed = capsys.readouterr()
+    assert "1 of 3 files" in printed.out
+    assert "passed over" in printed.err

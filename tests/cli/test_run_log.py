@@ -1,0 +1,221 @@
+"""The run's log, what is said aloud, and stores and folders that are in use."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+import probes
+from probes.__main__ import main as python_m_probes
+from probes.cli.main import main
+from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.data.labelled import _json_lines
+from probes.extraction.store import StoreKey, Vectors
+from probes.records.files import find_results
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def short_schedule(monkeypatch):
+    """Probes that stop early: these tests are about everything around the fit."""
+    from probes.records.probe_spec import PROBES
+
+    for family, spec in PROBES.items():
+        short = spec.model_copy(update={"passes": 1, "min_steps": 24, "hidden": spec.hidden // 16})
+        monkeypatch.setitem(PROBES, family, short)
+    monkeypatch.setattr(progress, "quiet", False)
+    monkeypatch.setattr(progress, "verbose", False)
+
+
+def flags(model, folder, *more):
+    line = "--tasks pos --probes linear --limit 20 --quick --device cpu"
+    places = ["--output", str(folder / "r"), "--cache-dir", str(folder / "c")]
+    return ["--model", str(model), *line.split(), *places, *more]
+
+
+def events(folder):
+    (log,) = (folder / "r" / "runs").glob("*.jsonl")
+    return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_log_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "runs").write_text("a file")
+    with (
+        pytest.raises(UserError, match=r"runs/.*jsonl: cannot be written \("),
+        progress.recorded(tmp_path / "runs"),
+    ):
+        pass
+
+
+def test_the_log_has_every_event_also_of_a_quiet_run(tiny_bert, tmp_path, capsys):
+    assert main(flags(tiny_bert, tmp_path, "-q")) == 0
+    assert capsys.readouterr().err == ""
+    found = events(tmp_path)
+    names = [event["event"] for event in found]
+    assert (names[0], names[-1], found[-1]["status"]) == ("start", "end", "done")
+    for name in ("model", "corpus", "task", "encode", "vectors", "fitted", "wrote"):
+        assert name in names
+    assert [event["time"] for event in found] == sorted(event["time"] for event in found)
+    assert {event["level"] for event in found} == {"info", "debug"}
+    (fitted,) = (event for event in found if event["event"] == "fitted")
+    assert (fitted["task"], fitted["probe"]) == ("pos", "linear")
+    assert find_results(tmp_path / "r").keys() == {Path(fitted["result"])}
+
+
+def test_the_log_says_why_a_run_ended(tiny_bert, tmp_path):
+    assert main(flags(tiny_bert, tmp_path, "--layers", "9")) == 2
+    end = events(tmp_path)[-1]
+    assert (end["level"], end["status"]) == ("error", "error")
+    assert end["message"] == "--layers 9: tiny-bert has layers 0 to 2."
+
+
+def test_verbose_says_more_on_standard_error_and_results_go_to_standard_output(
+    tiny_bert, tmp_path, capsys
+):
+    assert main(flags(tiny_bert, tmp_path / "plain")) == 0
+    plain = capsys.readouterr()
+    assert main(flags(tiny_bert, tmp_path / "more", "-v")) == 0
+    more = capsys.readouterr()
+    assert "encode  " not in plain.err
+    assert "encode  " in more.err
+    assert "fitted  " not in plain.out
+    assert "★" in plain.out
+    assert len(more.err.splitlines()) > len(plain.err.splitlines())
+
+
+def test_no_bars_where_there_is_no_terminal(tiny_bert, tmp_path):
+    command = [sys.executable, str(ROOT / "run_probes.py"), *flags(tiny_bert, tmp_path)]
+    done = subprocess.run(command, capture_output=True, check=True, cwd=ROOT)
+    assert b"\r" not in done.stderr + done.stdout
+    assert b"it/s" not in done.stderr
+    assert b"\x1b" not in done.stderr + done.stdout
+
+
+def test_a_log_that_cannot_be_written_does_not_stop_a_run(tmp_path, capsys):
+    with progress.recorded(tmp_path):
+        progress._log.close()
+        progress._log = Path("/dev/full").open("w") if Path("/dev/full").exists() else None  # noqa: SIM115
+        if progress._log is None:
+            pytest.skip("no /dev/full here")
+        progress.say("one")
+        progress.say("two")
+    said = capsys.readouterr().err
+    assert said.count("the run's log ends here: it cannot be written") == 1
+    assert "two" in said
+
+
+def test_a_store_in_use_is_not_pruned(tiny_bert, tmp_path, capsys):
+    assert main(flags(tiny_bert, tmp_path)) == 0
+    (manifest,) = (tmp_path / "c").rglob("manifest.json")
+    prune = ["cache", "--cache-dir", str(tmp_path / "c"), "--prune", "all", "--older-than", "0"]
+    vectors = Vectors(tmp_path / "c", StoreKey(**json.loads(manifest.read_bytes())["key"]))
+    assert python_m_probes(prune) == 0
+    assert "a run is using it" in capsys.readouterr().out
+    assert vectors.layer(2).shape == (vectors.manifest["rows"], 16)
+    del vectors
+    assert python_m_probes(prune) == 0
+    assert not manifest.exists()
+
+
+def test_an_import_waits_for_another_and_sweeps_what_a_killed_one_left(tiny_bert, tmp_path):
+    assert main(flags(tiny_bert, tmp_path)) == 0
+    bundle, target = tmp_path / "b.zip", tmp_path / "other"
+    assert python_m_probes(["export", str(tmp_path / "r"), str(bundle)]) == 0
+    (target / ".import-killed" / "x").mkdir(parents=True)
+    with FileLock(target / "import.lock"):
+        command = [sys.executable, "-m", "probes", "import", str(bundle), "--output", str(target)]
+        waiting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        assert waiting.stderr.readline() == "waiting for another import to end\n"
+        assert zipfile.is_zipfile(bundle)
+        assert not find_results(target)
+    assert waiting.wait() == 0
+    assert len(find_results(target)) == 1
+    assert not list(target.glob(".import-*"))
+
+
+def test_json_arrays_are_read_and_odd_ones_named(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('[{"tokens": ["a"], "y": ["X"]}, {"tokens": ["b"]}]')
+    assert _json_lines(path) == ({"tokens": [["a"], ["b"]], "y": [["X"], None]}, [])
+    for content, message in (
+        ('[{"a": 1}, 2]', "element 2: no JSON object"),
+        ('[{"a": 1}', "not JSON"),
+        ("[]", "holds no row"),
+    ):
+        path.write_text(content)
+        with pytest.raises(UserError, match=message):
+            _json_lines(path)
+
+
+def test_a_batch_size_that_comes_too_late_is_said_to(tiny_bert, tmp_path, capsys, monkeypatch):
+    from probes.extraction import layer_files
+
+    monkeypatch.setattr(layer_files, "_SYNC_BYTES", 1)
+    write, written = layer_files.LayerFiles._write, []
+
+    def third_stops(self, layers, texts):
+        written.append(layers)
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        write(self, layers, texts)
+
+    settings = {"tasks": ("pos",), "probes": ("linear",), "limit": 30, "quick": True}
+    settings |= {"cache_dir": tmp_path / "c", "output": tmp_path / "r", "device": "cpu"}
+    with monkeypatch.context() as patch:
+        patch.setattr(layer_files.LayerFiles, "_write", third_stops)
+        with pytest.raises(KeyboardInterrupt):
+            probes.run_probes(str(tiny_bert), batch_tokens=64, **settings)
+    probes.run_probes(str(tiny_bert), batch_tokens=512, **settings)
+    assert "that are there already, of 64 tokens each, not 512" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reader", ["true", "head -1", "cat > /dev/full"])
+def test_output_that_nobody_takes_costs_no_file(tiny_bert, tmp_path, reader):
+    line = [sys.executable, str(ROOT / "run_probes.py"), *flags(tiny_bert, tmp_path)]
+    script = f'"$@" 2> {tmp_path}/said | {reader} > {tmp_path}/taken; exit ${{PIPESTATUS[0]}}'
+    if "full" in reader:
+        script = f'"$@" 2> {tmp_path}/said > /dev/full'
+    done = subprocess.run(["bash", "-c", script, "run", *line], check=False)
+    assert done.returncode == 0, (tmp_path / "said").read_text()
+    assert (tmp_path / "r" / "leaderboard.csv").is_file()
+    assert ("cannot be printed" in (tmp_path / "said").read_text()) == ("full" in reader)
+    (log,) = (tmp_path / "r" / "runs").glob("*.jsonl")
+    assert json.loads(log.read_text().splitlines()[-1])["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("leaderboard results/published | true", 0), ("leaderboard results/published > /dev/full", 2)],
+)
+def test_a_command_whose_output_nobody_takes_has_no_defect(command, status):
+    script = f"{sys.executable} -m probes {command}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    assert done.stderr.count("\n") == (status == 2)
+    assert "defect" not in done.stderr
+
+
+def test_what_an_encoding_lacks_is_escaped():
+    done = subprocess.run(
+        [sys.executable, "-m", "probes", "leaderboard", "results/published"],
+        cwd=ROOT, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert b"\\xb1" in done.stdout
+
+
+@pytest.mark.parametrize("flag", ["--output", "--cache-dir", "--data-dir"])
+def test_an_empty_path_is_not_this_folder(flag, capsys):
+    assert main(["--model", "m", flag, ""]) == 2
+    assert capsys.readouterr().err == (
+        "error: '' is no path; name a folder or a file (. for this one).\n"
+    )

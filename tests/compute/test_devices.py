@@ -1,0 +1,39 @@
+"""Everything that a GPU would do, on a simulated device (tests/helpers/second_device.py)."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def found(tiny_bert, tmp_path_factory):
+    done = subprocess.run(
+        [sys.executable, TESTS / "on_both_devices.py", tiny_bert, tmp_path_factory.mktemp("both")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_another_device_gives_the_same_numbers(found):
+    assert found["mixed"]
+    assert len(found["cpu"]) == 6
+    # Prefixes of these codes go side by side there, and so do seeds 1 and 2 of MLPs.
+    assert all(found["cpu"][unit][-1] > 0 for unit in ("pos linear", "pos mlp"))
+    assert found["cpu"].keys() == found["elsewhere"].keys()
+    for unit, numbers in found["cpu"].items():
+        assert found["elsewhere"][unit] == pytest.approx(numbers, rel=1e-3, abs=0.02), unit
+
+
+def test_a_training_step_waits_for_no_transfer(found):
+    short, twice_as_long = found["crossings"]
+    assert short > 0
+    assert twice_as_long == short

@@ -1,0 +1,315 @@
+"""Disks that fill, files that rot, memory that ends: named, and nothing wrong is computed."""
+
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import torch
+from killing import Driver, command, logged, small_corpus, written
+
+import probes
+from probes.common.errors import UserError
+from probes.extraction.store import StoreKey, Vectors
+from probes.records.arrays import read_arrays
+from probes.records.files import find_results, read_result
+
+FLIPS = 400
+
+
+pytestmark = pytest.mark.usefixtures("short_schedule")
+
+
+def run(model, folder, **settings):
+    given = {"limit": 30, "quick": True, "tasks": ("pos",), "probes": ("linear",), "device": "cpu"}
+    given |= {"cache_dir": folder / "cache", "output": folder / "results", **settings}
+    return probes.run_probes(model if isinstance(model, tuple) else str(model), **given)
+
+
+@pytest.fixture
+def done(tiny_bert, tmp_path):
+    """A folder with a run's cache and results."""
+    run(tiny_bert, tmp_path)
+    return tmp_path
+
+
+def damaged_copies(content, n, seed=0):
+    """The content with a bit flipped, at each of the first bytes and at random ones, or cut."""
+    numbers = random.Random(seed)
+    places = [*range(min(64, len(content))), *(numbers.randrange(len(content)) for _ in range(n))]
+    for place in places:
+        changed = bytearray(content)
+        changed[place] ^= 1 << numbers.randrange(8)
+        yield bytes(changed)
+    for length in {0, 1, len(content) // 2, len(content) - 1}:
+        yield content[:length]
+
+
+def test_any_flipped_bit_of_a_store_is_found(done, tally):
+    (folder,) = (path for path in (done / "cache" / "vectors").iterdir() if path.is_dir())
+    key = StoreKey(**json.loads((folder / "manifest.json").read_bytes())["key"])
+    whole = Vectors(done / "cache", key)
+    names = [*whole.manifest["files"], "manifest.json"]
+    assert len(names) == 5
+    del whole
+    for name in names:
+        sound = (folder / name).read_bytes()
+        for content in damaged_copies(sound, FLIPS // len(names)):
+            (folder / name).write_bytes(content)
+            with pytest.raises(UserError) as caught:  # noqa: PT012
+                vectors = Vectors(done / "cache", key)
+                for layer in range(vectors.n_layers):
+                    vectors.layer(layer)
+            assert str(folder) in str(caught.value)
+            assert f"delete {folder} and run again." in str(caught.value)
+            tally["corruptions of vectors detected"] += 1
+        (folder / name).write_bytes(sound)
+    assert Vectors(done / "cache", key).n_layers == 3
+
+
+def test_a_store_under_another_keys_name_is_refused(done, tiny_bert):
+    vectors = done / "cache" / "vectors"
+    (folder,) = (path for path in vectors.iterdir() if path.is_dir())
+    key = StoreKey(**json.loads((folder / "manifest.json").read_bytes())["key"])
+    other = StoreKey("another model", key.view, key.pooling, key.dtype)
+    shutil.copytree(folder, vectors / other.digest[:32])
+    with pytest.raises(UserError, match="holds the vectors of another key; delete"):
+        Vectors(done / "cache", other)
+
+
+def test_a_half_written_or_foreign_result_is_named_and_left_out(done, tally):
+    (path,) = (done / "results").rglob("pos-*.json")
+    whole = path.read_bytes()
+    for length in range(0, len(whole), max(1, len(whole) // 60)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(
+            UserError, match=r"not a readable result .*; if it was one, delete it and run again"
+        ):
+            read_result(path)
+        assert find_results(done / "results") == {}
+        tally["corruptions of results detected"] += 1
+    path.write_text(json.dumps({**json.loads(whole), "schema_version": 99}))
+    with pytest.raises(UserError, match="result schema 99, this version reads"):
+        read_result(path)
+    path.write_bytes(whole)
+    assert list(find_results(done / "results")) == [path]
+
+
+def test_damaged_predictions_are_named(done, tally):
+    (path,) = (done / "results").rglob("pos-*.npz")
+    sound, whole = read_arrays(path.with_suffix(".json")), path.read_bytes()
+    for content in damaged_copies(whole, 200):
+        path.write_bytes(content)
+        try:
+            found = read_arrays(path.with_suffix(".json"))
+        except UserError as error:
+            assert f"{path}: not readable" in str(error)  # noqa: PT017
+            tally["corruptions of results detected"] += 1
+        else:
+            # A bit that no reader looks at, such as of a time.
+            assert found.keys() == sound.keys()
+            assert all(np.array_equal(found[name], sound[name]) for name in sound)
+
+
+def test_results_without_predictions_are_computed_again(done, tiny_bert):
+    before = written(done)
+    (path,) = (done / "results").rglob("pos-*.npz")
+    path.unlink()
+    run(tiny_bert, done)
+    assert written(done) == before
+
+
+def test_a_cache_that_can_only_be_read_serves_what_it_has(done, tiny_bert):
+    before = written(done / "results")
+    vectors = done / "cache" / "vectors"
+    if os.geteuid() == 0:
+        mount = ["mount", "--bind", str(vectors), str(vectors)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            pytest.skip("root can write everywhere, and no folder can be mounted here")
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(vectors)], check=True)
+    else:
+        vectors.chmod(0o500)
+    try:
+        run(tiny_bert, done, overwrite="always")
+        assert written(done / "results") == before
+        with pytest.raises(UserError, match=r"vectors/\.writable: cannot be written"):
+            run(tiny_bert, done, limit=31)
+    finally:
+        if os.geteuid() == 0:
+            subprocess.run(["umount", str(vectors)], check=True)
+        else:
+            vectors.chmod(0o700)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Mounts a file system of so many kilobytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = []
+
+    def mount(kilobytes):
+        size = f"size={kilobytes}k"
+        line = ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(folder)]
+        if os.geteuid() != 0 or subprocess.run(line, capture_output=True, check=False).returncode:
+            pytest.skip("no file system can be mounted here, so that no disk can be filled")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for place in mounted:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.parametrize("kilobytes", [4, 40, 80, 120, 160, 200, 240])
+def test_a_full_disk_is_named_and_the_run_goes_on_where_there_is_room(
+    small_disk, tiny_bert, tmp_path, kilobytes, tally
+):
+    disk = small_disk(kilobytes)
+    with pytest.raises(UserError, match=r"free some space|are free; name another"):
+        run(tiny_bert, disk, tasks=("pos", "depth"), probes=("linear", "mlp"))
+    for path, result in find_results(disk).items():
+        assert read_arrays(path)["predicted"].shape[-1] == result.examples.n["test"]
+    subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+    run(tiny_bert, disk, tasks=("pos", "depth"), probes=("linear", "mlp"))
+    run(tiny_bert, tmp_path / "ample", tasks=("pos", "depth"), probes=("linear", "mlp"))
+    assert written(disk) == written(tmp_path / "ample")
+    tally["full disks survived"] += 1
+
+
+def test_vectors_that_are_not_finite_are_named_by_layer_and_word(tiny_bert, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    model, tokenizer = (x.from_pretrained(tiny_bert) for x in (AutoModel, AutoTokenizer))
+    (piece,) = tokenizer.convert_tokens_to_ids(["the"])
+    model.embeddings.word_embeddings.weight.data[piece, 3] = float("nan")
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    row = "{}\t{}\t_\t{}\t_\t_\t0\troot\t_\t_\n"
+    text = "".join(
+        row.format(*x) for x in ((1, "dog", "NOUN"), (2, "the", "DET"), (3, "cat", "NOUN"))
+    )
+    for split in ("train", "dev", "test"):
+        (corpus / f"{split}.conllu").write_text(text + "\n")
+    with pytest.raises(UserError) as caught:
+        run((model, tokenizer), tmp_path, corpus=str(corpus), name="broken")
+    message = "--model broken: layer 0 gives a vector that is not finite (NaN or infinite) for "
+    assert str(caught.value).startswith(f"{message}'the', word 2 of 3 in '… dog the cat …'")
+    assert not list((tmp_path / "cache" / "vectors").glob("*.partial"))
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_too_little_memory_for_a_batch_makes_the_passes_smaller(
+    padded, tiny_bert, tmp_path, monkeypatch
+):
+    from probes.extraction.encoder import Encoder
+
+    if padded:
+        monkeypatch.setattr("probes.extraction.encoder.leave_padding_out", lambda encoder: None)
+    usual = run(tiny_bert, tmp_path / "ample", batch_tokens=1024)
+    forward, sizes, room = Encoder._forward, [], 130
+
+    def short_of_memory(self, inputs, arguments):
+        sizes.append(inputs["input_ids"].numel())
+        if sizes[-1] > room:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+        return forward(self, inputs, arguments)
+
+    monkeypatch.setattr(Encoder, "_forward", short_of_memory)
+    tight = run(tiny_bert, tmp_path / "tight", batch_tokens=1024)
+    (line, *_) = logged(tmp_path / "tight", "smaller passes")
+    # The longest text, which is read first, takes three windows of 64.
+    assert (max(sizes), line["tokens"]) == (192, 96)
+    for layer in range(3):
+        one, other = (
+            np.load(next((tmp_path / name / "cache").rglob(f"layer-0{layer}.npy")))
+            for name in ("ample", "tight")
+        )
+        np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-3)
+    for a, b in zip(usual, tight, strict=True):
+        assert a.score(a.best_layer) == pytest.approx(b.score(b.best_layer), abs=0.011)
+
+
+def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
+    tiny_bert, tmp_path, monkeypatch
+):
+    from probes.extraction.encoder import Encoder
+
+    forward = Encoder._forward
+
+    def none(self, inputs, arguments):
+        if inputs["input_ids"].shape[1] > 12:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
+        return forward(self, inputs, arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("probes.extraction.encoder.leave_padding_out", lambda encoder: None)
+        patch.setattr(Encoder, "_forward", none)
+        with pytest.raises(
+            UserError, match=r"not enough memory on cpu for .* use --dtype bfloat16"
+        ):
+            run(tiny_bert, tmp_path)
+    assert run(tiny_bert, tmp_path).results
+
+
+def test_too_little_memory_for_the_rows_of_a_pass_says_of_how_many_tokens(
+    tiny_bert, tmp_path, monkeypatch
+):
+    def none(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("probes.extraction.encoder.leave_padding_out", lambda encoder: None)
+    monkeypatch.setattr("probes.extraction.windows._rows", none)
+    with pytest.raises(UserError, match=r"not enough memory on cpu for [1-9]\d* tokens at once; "):
+        run(tiny_bert, tmp_path, batch_tokens=64)
+
+
+def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_path, monkeypatch):
+    from probes.measurements import probing
+
+    usual = run(tiny_bert, tmp_path / "ample", memory="1GB")
+    fit, sizes = probing.fit, []
+
+    def short_of_memory(train, *rest):
+        sizes.append(train.features.shape[0])
+        if sizes[-1] > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+        return fit(train, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(probing, "fit", short_of_memory)
+        tight = run(tiny_bert, tmp_path / "tight", memory="1GB")
+    assert (sizes[0], sizes[-3:]) == (3, [1, 1, 1])
+    assert usual.table().equals(tight.table())
+
+    def none(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr(probing, "fit", none)
+    with pytest.raises(UserError, match=r"Out of memory while fitting depth with linear probes; "):
+        run(tiny_bert, tmp_path / "tight", memory="1GB", tasks=("depth",))
+
+
+def test_a_low_limit_of_the_address_space_is_one_line(tiny_bert, tmp_path, tally):
+    corpus = small_corpus(tmp_path / "corpus")
+    driver = Driver(tiny_bert)
+    ends = []
+    for megabytes in (50, 1, 5, 20, 100, 400):
+        folder = tmp_path / f"{megabytes}"
+        log = tmp_path / f"{megabytes}.log"
+        line = command(tiny_bert, corpus, folder)
+        answer = driver.ask(line, watch=False, log=str(log), more_memory=megabytes << 20)
+        said = log.read_text().splitlines()
+        ends.append(answer["status"])
+        assert answer["status"] in (0, 2), said
+        if answer["status"]:
+            assert any(line.startswith("error: ") for line in said), said
+            tally["runs with too little memory that ended in one line"] += 1
+        assert driver.ask(line, watch=False)["status"] == 0
+    driver.close()
+    assert 2 in ends
+    assert resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY

@@ -1,0 +1,142 @@
+"""Breakdowns by label against scikit-learn and by hand; by pieces; how they are shown."""
+
+import io
+
+import numpy as np
+import pytest
+from results_by_hand import make_result
+from rich.console import Console
+from sklearn.metrics import precision_recall_fscore_support
+
+from probes.cli.commands.show import group_tables, label_tables
+from probes.data.sentence import Corpus, Sentence
+from probes.examples.breakdowns import ONE_PIECE, SEVERAL_PIECES, by_label, marked_by_pieces
+from probes.examples.examples import collect_examples
+from probes.extraction.alignment import Pieces
+from probes.records.payload import LabelScore
+from probes.statistics.gold import Gold
+from probes.tasks.task import Example, Task
+
+
+def gold_of(labels, classes, sentence=None, unseen=()):
+    labels = np.array(labels)
+    sentence = np.zeros(len(labels), dtype=np.int64) if sentence is None else np.array(sentence)
+    return Gold(labels, sentence, classes, np.zeros(len(labels), dtype=bool), unseen)
+
+
+def test_by_label_by_hand():
+    gold = gold_of([0, 0, 0, 1, -1], ("a", "b", "c", "d"), unseen=("e",))
+    found = by_label(gold, np.array([0, 0, 1, 1, 2]), chunks=False)
+    assert found == {
+        "a": LabelScore(n=3, precision=1.0, recall=2 / 3, f1=4 / 5),
+        "b": LabelScore(n=1, precision=0.5, recall=1.0, f1=2 / 3),
+        # Predicted and never right; never predicted, being unknown to train; d is neither.
+        "c": LabelScore(n=0, precision=0.0, recall=None, f1=0.0),
+        "e": LabelScore(n=1, precision=None, recall=0.0, f1=0.0),
+    }
+
+
+def test_by_label_is_scikit_learn_s():
+    rng = np.random.default_rng(0)
+    names = tuple("abcdefg")
+    labels, given = rng.integers(0, 7, 500), rng.integers(0, 7, 500)
+    found = by_label(gold_of(labels, names, np.arange(500)), given, chunks=False)
+    expected = precision_recall_fscore_support(labels, given, labels=range(7))
+    for name, precision, recall, f1, n in zip(names, *expected, strict=True):
+        score = found[name]
+        assert (score.precision, score.recall, score.f1, score.n) == (
+            pytest.approx(precision),
+            pytest.approx(recall),
+            pytest.approx(f1),
+            n,
+        )
+
+
+def test_chunks_are_scored_by_type_and_end_with_their_sentence():
+    classes = ("B-NP", "B-VP", "I-NP", "O")
+    # NP, VP | NP NP; given: NP cut short, VP right | one NP right, the other missed.
+    gold = gold_of([0, 2, 1, 0, 0], classes, [0, 0, 0, 1, 1])
+    found = by_label(gold, np.array([0, 3, 1, 0, 3]), chunks=True)
+    assert found == {
+        "NP": LabelScore(n=3, precision=0.5, recall=1 / 3, f1=2 / 5),
+        "VP": LabelScore(n=1, precision=1.0, recall=1.0, f1=1.0),
+    }
+
+
+def test_regression_has_no_labels():
+    assert by_label(gold_of([0.5, 1.0], ()), np.array([0.1, 0.2]), chunks=False) == {}
+
+
+def split_by_letters(texts):
+    """A tokenizer with one piece per letter."""
+    bounds = [np.cumsum([0, *map(len, text.words)]) for text in texts]
+    return [Pieces(np.zeros(b[-1], dtype=np.int64), b, 0) for b in bounds]
+
+
+def collected(rule, shape="word"):
+    sentence = Sentence("s", "en", ("a", "bcd", "e"))
+    corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), (sentence,)))
+    task = Task("t", 1, (), shape, "classification", "accuracy", (), rule, "")
+    return collect_examples(task, corpus, "masked")
+
+
+def test_words_are_told_apart_by_their_pieces():
+    examples = collected(lambda s: [Example(w, (i, i + 1)) for i, w in enumerate(s.words)])
+    found = marked_by_pieces(examples, split_by_letters)
+    assert found.splits["test"].group(ONE_PIECE).tolist() == [True, False, True]
+    assert found.splits["test"].group(SEVERAL_PIECES).tolist() == [False, True, False]
+    assert not found.splits["train"].group(ONE_PIECE).any()
+
+
+@pytest.mark.parametrize(
+    ("examples", "shape"),
+    [
+        ([Example("x", (0, 1), hide=0), Example("y", (1, 2), hide=1)], "word"),
+        ([Example("x", (0, 2)), Example("y", (1, 2))], "span"),
+        ([Example("x", (0, 1), (1, 2)), Example("y", (1, 2), (0, 1))], "pair"),
+    ],
+)
+def test_hidden_words_spans_and_pairs_are_not_marked(examples, shape):
+    found = collected(lambda s: examples, shape)
+    assert marked_by_pieces(found, split_by_letters) is found
+
+
+def printed(tables, width=80):
+    console = Console(width=width, record=True, file=io.StringIO())
+    for table in tables:
+        console.print(table)
+    return console.export_text()
+
+
+def with_breakdowns(n_labels=2, n_layers=3):
+    labels = {
+        f"L{i}": LabelScore(n=100 - i, precision=0.5, recall=None, f1=0.25) for i in range(n_labels)
+    }
+    result = make_result(
+        scores=[0.1 * i for i in range(n_layers)], groups={"few": 3, "many": 1200, "none": 0}
+    )
+    cell = result.layers[0].cells[0].model_copy(update={"groups": {"few": 0.5, "many": 0.875}})
+    layers = [x.model_copy(update={"labels": labels, "cells": (cell,)}) for x in result.layers]
+    return result.model_copy(update={"layers": tuple(layers)})
+
+
+def test_groups_are_columns_and_layers_rows():
+    text = printed(group_tables(with_breakdowns(), 80))
+    assert "n = 1,200" in text
+    assert "87.5" in text
+    assert "none" not in text
+
+
+def test_rare_labels_are_left_out_unless_asked_for():
+    result = with_breakdowns(25)
+    text = printed(label_tables(result, 80, all_labels=False))
+    assert "L19" in text
+    assert "L20" not in text
+    assert "5 more with --all" in " ".join(text.split())
+    assert "L24" in printed(label_tables(result, 80, all_labels=True))
+
+
+def test_many_layers_make_several_tables():
+    tables = list(label_tables(with_breakdowns(n_layers=13), 80, all_labels=False))
+    assert [len(table.columns) - 4 for table in tables] == [5, 5, 3]
+    assert max(map(len, printed(tables).splitlines())) <= 80

@@ -1,0 +1,135 @@
+"""Examples that do not fit what their task says are refused, not misread."""
+
+import pytest
+
+from probes.common.errors import UserError
+from probes.data.sentence import Corpus, Sentence
+from probes.examples.examples import SEEN, UNSEEN, NotServedError, collect_examples
+from probes.examples.scoring import Scorer, references
+from probes.tasks.checked import TaskError
+from probes.tasks.task import Example, Task
+
+SENTENCE = Sentence("s", "en", ("a", "b", "c"))
+CORPUS = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), (SENTENCE, SENTENCE)))
+
+
+def collect(*examples, shape="word", kind="classification", hiding="masked"):
+    task = Task("t", 1, (), shape, kind, "accuracy", (), lambda s: examples, "")
+    return collect_examples(task, CORPUS, hiding)
+
+
+@pytest.mark.parametrize(
+    ("examples", "shape", "message"),
+    [
+        (
+            [Example("x", (0, 1)), Example("y", (0, 1), (1, 2))],
+            "word",
+            "a span2 in a task of shape",
+        ),
+        ([Example("x", (0, 1)), Example("y", (1, 2))], "pair", "no span2 in a task of shape"),
+        ([Example("x", (0, 1), hide=0), Example("y", (1, 2))], "word", "make it two tasks"),
+        ([Example("x", (0, 2), hide=0), Example("y", (0, 1), hide=0)], "word", "not its only span"),
+    ],
+)
+def test_examples_that_would_be_misread_are_refused(examples, shape, message):
+    with pytest.raises(UserError, match=message):
+        collect(*examples, shape=shape)
+
+
+def of_split(rule, kind="classification", metric="accuracy", also=(), reference=""):
+    """The examples of a rule that is told the split."""
+    splits = {s: (Sentence(s, "en", ("a", "b", "c")),) for s in ("train", "dev", "test")}
+    task = Task("t", 1, (), "word", kind, metric, also, lambda s: rule(s.id), "", reference)
+    return collect_examples(task, Corpus("c", "1", "MIT", splits), "masked")
+
+
+@pytest.mark.parametrize("own", ["train", "dev", "test"])
+def test_a_rule_that_brings_words_in_one_split_alone_is_refused(own):
+    def rule(split):
+        words = ("A", "B", "C") if split == own else None
+        return [Example(label, (i, i + 1), words=words) for i, label in enumerate("xy")]
+
+    with pytest.raises(TaskError, match="words of its own in some examples and none in others"):
+        of_split(rule)
+
+
+def test_dev_must_have_a_label_of_train_and_test_need_not():
+    def labelled(**of):
+        return lambda split: [Example(of.get(split, "xy")[i], (i, i + 1)) for i in (0, 1)]
+
+    with pytest.raises(NotServedError, match="no dev example of 'c' has a label that train has"):
+        of_split(labelled(dev="vw"))
+    assert of_split(labelled(dev="vx")).targets("dev").tolist() == [-1, 0]
+    assert of_split(labelled(test="vw")).targets("test").tolist() == [-1, -1]
+
+
+def test_label_sets_of_dev_may_all_be_new():
+    def rule(split):
+        return [Example((name,) * (split != "dev"), (0, 1)) for name in "xy"]
+
+    assert of_split(rule, "multi-label", "micro_f1").targets("dev").tolist() == [0, 0]
+
+
+def test_a_perfect_reference_of_numbers_scores_1():
+    def rule(split):
+        return [Example(label, (0, 1), reference=label) for label in (0.1, 2, -1e6, 1e18)]
+
+    found = of_split(rule, "regression", "spearman", ("corpus_spearman", "mae"), "the truth")
+    scores = references(found, Scorer(found, "test"))
+    expected = {"spearman": 1, "corpus_spearman": 1, "mae": 0}
+    assert scores == {"the truth": pytest.approx(expected)}
+
+
+@pytest.mark.parametrize("lacks", [0, 1, 6])
+def test_a_reference_that_lacks_a_number_has_no_score(lacks):
+    def rule(split):
+        return [Example(i + 0.5, (0, 1), reference=i + 0.5 if i >= lacks else "") for i in range(6)]
+
+    found = of_split(rule, "regression", "spearman", ("corpus_spearman", "mae"), "a rule")
+    said = references(found, Scorer(found, "test"))["a rule"]
+    right = {"spearman": 1, "corpus_spearman": 1, "mae": 0}
+    assert said == (dict.fromkeys(right) if lacks else pytest.approx(right))
+
+
+def test_class_labels_may_be_numbers():
+    found = collect(Example(1, (0, 1)), Example(12, (1, 2)), Example(2, (2, 3)))
+    assert found.classes == ("1", "12", "2")
+    assert found.targets("test").tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_one_label_is_nothing_to_tell_apart():
+    with pytest.raises(UserError, match="every training example of 'c' has the label 'x'"):
+        collect(Example("x", (0, 1)))
+
+
+def test_the_cut_view_leaves_out_what_it_cuts_away_and_counts_it():
+    before = Example("x", (2, 3), hide=2, cue=0)
+    after = Example("y", (1, 2), hide=1, cue=2)
+    first = Example("y", (0, 1), hide=0)
+    other = Example("y", (2, 3), hide=2, cue=1)
+    found = collect(before, after, first, other, hiding="cut")
+    assert found.view == "cut"
+    assert [e.hide for e in found.splits["test"].examples] == [2, 2, 2, 2]
+    reason = "cue or all text cut away with the hidden word"
+    assert found.splits["test"].excluded == {reason: 4}
+    assert found.splits["test"].texts[0].words == ("a", "b")
+    assert found.splits["test"].texts[0].keep == (1, 2)
+    masked = collect(before, after, first, other, hiding="masked")
+    assert len(masked.splits["test"].examples) == 8
+    assert masked.splits["test"].texts[0].mask == 2
+
+
+def test_test_examples_are_told_apart_by_whether_train_has_their_type():
+    splits = {
+        "train": (Sentence("a", "en", ("x", "y")),),
+        "dev": (Sentence("d", "en", ("x", "c")),),
+        "test": (Sentence("b", "en", ("y", "z", "x")),),
+    }
+    task = Task("t", 1, (), "word", "classification", "accuracy", (), by_word, "")
+    found = collect_examples(task, Corpus("c", "1", "MIT", splits), "masked")
+    assert found.splits["test"].group(SEEN).tolist() == [True, False, True]
+    assert found.splits["test"].group(UNSEEN).tolist() == [False, True, False]
+
+
+def by_word(sentence):
+    return [Example(word, (i, i + 1), type=word) for i, word in enumerate(sentence.words)]

@@ -1,0 +1,241 @@
+"""Words to subwords: conventions, odd words, windows; loud where nothing aligns."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_models import FAMILIES
+from tiny_tokenizers import TEXT
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from probes.common.errors import UserError
+from probes.extraction.alignment import (
+    WordTokenizer,
+    _farthest_from_edge,
+    pooled_pieces,
+    window_of_pieces,
+    windows,
+    word_of_pieces,
+)
+from probes.extraction.views import Text
+
+
+def fast(name: str, **settings: Any) -> PreTrainedTokenizerFast:
+    tiny = FAMILIES[name].tokenizer()
+    return PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **(tiny.named | settings))
+
+
+def tokens(tokenizer: PreTrainedTokenizerFast, *words: str) -> list[list[str]]:
+    """The pieces of each word, by name."""
+    (pieces,) = WordTokenizer(tokenizer)([Text(words, (0, len(words)))])
+    names = tokenizer.convert_ids_to_tokens(pieces.ids.tolist())
+    bounds = pieces.bounds.tolist()
+    return [names[start:end] for start, end in pairwise(bounds)]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("bert", [["the"], ["light"]]),
+        ("roberta", [["Ġthe"], ["Ġlight"]]),
+        ("gpt2", [["Ġthe"], ["Ġlight"]]),
+        ("qwen2", [["Ġthe"], ["Ġlight"]]),
+        ("gemma", [["▁the"], ["▁light"]]),
+    ],
+)
+def test_every_word_is_marked_as_after_a_space_the_first_too(
+    name: str, expected: list[list[str]]
+) -> None:
+    assert tokens(fast(name), "the", "light") == expected
+
+
+def sentencepiece(pre_tokenizer: Any, normalizer: Any = None) -> PreTrainedTokenizerFast:
+    """A SentencePiece vocabulary under another convention for the first space."""
+    trained = Tokenizer(models.Unigram())
+    trained.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    trained.train_from_iterator(
+        TEXT,
+        trainers.UnigramTrainer(vocab_size=200, special_tokens=["<unk>"], unk_token="<unk>"),
+    )
+    if pre_tokenizer is not None:
+        trained.pre_tokenizer = pre_tokenizer
+    else:
+        spec = json.loads(trained.to_str()) | {"pre_tokenizer": None}
+        trained = Tokenizer.from_str(json.dumps(spec))
+    if normalizer is not None:
+        trained.normalizer = normalizer
+    return PreTrainedTokenizerFast(tokenizer_object=trained, unk_token="<unk>")
+
+
+@pytest.mark.parametrize("split", [True, False])
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+def test_metaspace_of_every_scheme_marks_every_word(scheme: str, split: bool) -> None:
+    metaspace = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=split)
+    found = tokens(sentencepiece(metaspace), "the", "light", "zzz")
+    assert ["".join(word) for word in found] == ["▁the", "▁light", "▁<unk>"]
+
+
+def test_spaces_replaced_by_a_normalizer_mark_every_word() -> None:
+    """As in Llama 2's older files: no pre-tokenizer, a prefix and a replacement."""
+    normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    found = tokens(sentencepiece(None, normalizer), "the", "light")
+    assert ["".join(word) for word in found] == ["▁the", "▁light"]
+
+
+@pytest.mark.parametrize("prefix_space", [True, False])
+def test_byte_level_marks_every_word_whatever_its_file_says(prefix_space: bool) -> None:
+    tokenizer = fast("gpt2")
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=prefix_space
+    )
+    assert tokens(tokenizer, "the", "light") == [["Ġthe"], ["Ġlight"]]
+
+
+def test_a_tokenizer_that_words_alone_cannot_reproduce_is_refused() -> None:
+    """Digraphs across spaces: no way of giving words one by one yields running text."""
+    tokenizer = fast("gpt2")
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split("w t", "isolated")
+    tokenizer.backend_tokenizer.normalizer = normalizers.Replace("w the", "")
+    with pytest.raises(UserError, match="otherwise than running text"):
+        WordTokenizer(tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "expected"),
+    [
+        ("t5", "</s>", ["▁", "<unk>", "s", "<unk>"]),
+        ("xlm-roberta", "<pad>", ["▁", "<unk>", "p", "ad", "<unk>"]),
+        ("deberta-v2", "[SEP]", ["▁", "[UNK]", "S", "[UNK]"]),
+        ("bert", "[SEP]", ["[UNK]", "s", "##e", "##p", "[UNK]"]),
+        ("roberta", "<mask>", ["Ġ", "<", "m", "as", "k", ">"]),
+        ("gpt2", "<|endoftext|>", None),
+        ("qwen2", "<|im_start|>", None),
+    ],
+)
+def test_a_word_that_looks_like_a_special_token_is_text(
+    name: str, word: str, expected: list[str] | None
+) -> None:
+    tokenizer = fast(name)
+    (found,) = tokens(tokenizer, word)
+    assert word not in found
+    assert "".join(found).lower().count("<unk>") < len(found)
+    if expected is not None:
+        assert found[:1] == expected[:1]
+        assert [t for t in found if t in "<>[]"] == [t for t in expected if t in "<>[]"]
+    special = set(tokenizer.all_special_tokens) - {tokenizer.unk_token}
+    assert not special & set(found)
+
+
+def test_riding_settings_are_overridden_and_the_tokenizer_is_left_alone() -> None:
+    tokenizer = fast("bert")
+    backend = tokenizer.backend_tokenizer
+    backend.enable_truncation(8)
+    backend.enable_padding(length=128)
+    before = backend.to_str()
+    words = WordTokenizer(tokenizer)
+    (pieces,) = words([Text(("light",) * 200, (0, 200))])
+    assert len(pieces.ids) == 200
+    assert words.prefix == [backend.token_to_id("[CLS]")]
+    assert words.suffix == [backend.token_to_id("[SEP]")]
+    assert backend.to_str() == before
+
+
+def test_a_word_that_yields_nothing_is_unknown_and_counted() -> None:
+    tokenizer = fast("bert")
+    words = ("a", "\u200b", "light", "\ufeff")
+    (pieces,) = WordTokenizer(tokenizer)([Text(words, (0, 4))])
+    assert tokenizer.convert_ids_to_tokens(pieces.ids.tolist()) == ["a", "[UNK]", "light", "[UNK]"]
+    assert pieces.bounds.tolist() == [0, 1, 2, 3, 4]
+    assert pieces.unknown == 2
+
+
+def test_without_an_unknown_token_the_word_is_named() -> None:
+    pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+    )
+    tokenizer = sentencepiece(pre_tokenizer, normalizers.Replace("\u200b", ""))
+    tokenizer.unk_token = None
+    with pytest.raises(UserError, match=r"'\\u200b' yields no subword"):
+        tokens(tokenizer, "a", "\u200b")
+
+
+def test_the_mask_stands_for_the_whole_word() -> None:
+    tokenizer = fast("roberta")
+    words = ("the", "harbourlights", "count")
+    (pieces,) = WordTokenizer(tokenizer)([Text(words, (1, 2), mask=1)])
+    assert tokenizer.convert_ids_to_tokens(pieces.ids.tolist())[1] == "<mask>"
+    assert pieces.bounds[1:3].tolist() == [1, 2]
+
+
+def test_a_slow_tokenizer_is_refused() -> None:
+    from transformers import ByT5Tokenizer
+
+    with pytest.raises(UserError, match="ByT5Tokenizer is not a fast tokenizer"):
+        WordTokenizer(ByT5Tokenizer())
+
+
+@pytest.mark.parametrize(
+    ("word_ids", "complaint"),
+    [([0, None, 1], "piece 1 belongs to no word"), ([0, 2, 1], "pieces of word 1 lie after")],
+)
+def test_pieces_that_do_not_align_are_loud(word_ids: list[int | None], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        word_of_pieces(word_ids, ["three", "odd", "words"])
+
+
+def test_windows_overlap_by_half_and_cover_all() -> None:
+    assert windows(6, 6) == [(0, 6)]
+    assert windows(7, 6) == [(0, 6), (1, 7)]
+    assert windows(13, 6) == [(0, 6), (3, 9), (6, 12), (7, 13)]
+    assert windows(3, 1) == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_a_word_is_read_where_it_lies_farthest_from_an_edge() -> None:
+    spans = windows(12, 6)  # (0, 6), (3, 9), (6, 12)
+    bounds = np.array([0, 1, 4, 5, 7, 12])
+    #  word 1 = pieces 1–3: margin 1 in the first, outside the others; word 2 = piece 4: 1 and 1,
+    #  the earlier; word 3 = pieces 5–6: whole in the second only; word 4 = pieces 7–11: third
+    assert window_of_pieces(bounds, spans).tolist() == [0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
+
+
+def test_a_word_longer_than_a_window_is_read_piece_by_piece() -> None:
+    spans = windows(9, 4)  # (0, 4), (2, 6), (4, 8), (5, 9)
+    assert window_of_pieces(np.array([0, 9]), spans).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_pooling_takes_all_first_or_last_pieces() -> None:
+    bounds = np.array([0, 2, 3, 6])
+    assert [a.tolist() for a in pooled_pieces(bounds, (1, 3), "mean")] == [
+        [2, 3, 4, 5],
+        [0, 1, 1, 1],
+    ]
+    assert [a.tolist() for a in pooled_pieces(bounds, (1, 3), "first")] == [[2, 3], [0, 1]]
+    assert [a.tolist() for a in pooled_pieces(bounds, (0, 3), "last")] == [[1, 2, 5], [0, 1, 2]]
+
+
+def test_every_range_is_read_where_it_is_farthest_from_an_edge():
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        n_pieces, capacity = int(random.integers(1, 80)), int(random.integers(1, 20))
+        spans = windows(n_pieces, capacity)
+        inner = random.integers(0, n_pieces + 1, int(random.integers(0, n_pieces + 1)))
+        cuts = np.unique(np.array([0, *inner, n_pieces]))
+        for first, end, found in zip(
+            cuts, cuts[1:], _farthest_from_edge(cuts[:-1], cuts[1:], spans), strict=False
+        ):
+            margins = [min(first - start, stop - end) for start, stop in spans]
+            assert found == (margins.index(max(margins)) if max(margins) >= 0 else -1)
+
+
+def test_little_memory_is_found_before_the_tokenizer_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = WordTokenizer(fast("bert"))
+    monkeypatch.setattr("probes.extraction.alignment._ROOM", 1 << 60)
+    with pytest.raises(MemoryError):
+        words([Text(("light",), (0, 1))])

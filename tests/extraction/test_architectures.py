@@ -1,0 +1,335 @@
+"""Every family: our word vectors against one plain forward pass per sentence, aligned by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from tiny_models import FAMILIES
+from tiny_tokenizers import Tiny
+from transformers import AutoModel
+
+from probes.extraction.batching import in_batches
+from probes.extraction.encoder import Encoder, WordVectors, load_encoder
+from probes.extraction.model_files import find_model
+from probes.extraction.views import Text
+from probes.extraction.windows import Padded, Unpadded, bare
+
+SENTENCES = [
+    str.split("We saw the birds that the children had fed near the harbour ."),
+    ["Yes"],
+    ["the", "light"],
+    # odd words: accents, emoji, zero width, names of special tokens, spaces within
+    [
+        "naïve",
+        "cafe\u0301",
+        "🙂",
+        "👩‍👩‍👧",
+        "\u200b",
+        "x\u200by",
+        "\ufeff",
+        "東京",
+        "—",
+        "do",
+        "n't",
+    ],
+    ["a", "[SEP]", "</s>", "<s>", "<mask>", "[MASK]", "<|endoftext|>", "<bos>", "<unk>", "[UNK]"],
+    ["10 000", "boats", "10\u00a0000", "tab\tbed", "x" * 130],
+    # longer than the window, twice over
+    ("the keeper of the light counts the boats , one by one , and writes " * 2).split(),
+    # a word longer than the window, among others
+    ["a", "word", "like", "qzxj" * 12, "is", "longer", "than", "windows"],
+    ["zq" * 30],
+]
+TEXTS = [Text(tuple(words), (0, len(words))) for words in SENTENCES]
+MASKED = "mask_token"
+ALWAYS_PADDED = ("deberta-v2", "mpnet", "gemma2", "t5", "bart")
+"""Families that take no attention, or no positions, from outside, or cap its scores."""
+
+
+@dataclass(eq=False)
+class Case:
+    """One family: its tokenizer by hand, our encoder, and transformers' own model."""
+
+    name: str
+    folder: Path
+    tiny: Tiny
+    encoder: Encoder
+    model: Any
+
+    @cache  # noqa: B019 (a case lives as long as its module's tests)
+    def states(self, ids: tuple[int, ...]) -> list[torch.Tensor]:
+        """All layers of one plain forward pass. Each of shape (len(ids), hidden size)."""
+        given = torch.tensor([ids])
+        with torch.no_grad():
+            output = self.model(
+                input_ids=given, attention_mask=torch.ones_like(given), output_hidden_states=True
+            )
+        return [state[0] for state in output.hidden_states]
+
+    def by_hand(self, text: Text, pooling: str) -> list[torch.Tensor]:
+        """Word vectors of every layer, by the documented rules, without our code."""
+        pieces = [self.tiny.split(word) or [self.tiny.unknown] for word in text.words]
+        if text.mask is not None:
+            pieces[text.mask] = [self.tiny.backend.token_to_id(self.tiny.named[MASKED])]
+        flat = [i for word in pieces for i in word]
+        prefix, suffix = self.tiny.around()
+        room = FAMILIES[self.name].window - len(prefix) - len(suffix)
+        starts = [0]
+        while starts[-1] + room < len(flat):
+            starts.append(min(starts[-1] + room // 2, len(flat) - room))
+        read = [self.states((*prefix, *flat[s : s + room], *suffix)) for s in starts]
+        layers: list[list[torch.Tensor]] = [[] for _ in read[0]]
+        first = 0
+        for w, word in enumerate(pieces):
+            places = list(range(first, first + len(word)))
+            first += len(word)
+            if not text.keep[0] <= w < text.keep[1]:
+                continue
+            chosen = {"mean": places, "first": places[:1], "last": places[-1:]}[pooling]
+            for layer in range(len(layers)):
+                vectors = []
+                for place in chosen:
+                    # the whole word's margin; a word in no window whole goes piece by piece
+                    whole = [min(places[0] - s, s + room - places[-1] - 1) for s in starts]
+                    alone = [min(place - s, s + room - place - 1) for s in starts]
+                    margins = whole if max(whole) >= 0 else alone
+                    best = margins.index(max(margins))
+                    vectors.append(read[best][layer][len(prefix) + place - starts[best]])
+                layers[layer].append(torch.stack(vectors).mean(0))
+        return [torch.stack(vectors) for vectors in layers]
+
+    def ours(
+        self, texts: list[Text], pooling: Any, batch_tokens: int
+    ) -> dict[Text, list[torch.Tensor]]:
+        """The same from the encoder, by text."""
+        batches = list(in_batches(self.encoder, texts, batch_tokens))
+        collector = WordVectors()
+        found: dict[Text, list[torch.Tensor]] = {}
+        done = self.encoder.encode(batches, pooling, batch_tokens, collector)
+        for batch, _ in zip(batches, done, strict=True):
+            row = 0
+            for i in batch.index:
+                n_words = texts[i].keep[1] - texts[i].keep[0]
+                found[texts[i]] = [layer[row : row + n_words] for layer in collector.vectors]
+                row += n_words
+        return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Threads cost these tiny models more than they give, the more so on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+CASES = [
+    *((name, Padded) for name in FAMILIES),
+    *((name, Unpadded) for name in FAMILIES if name not in ALWAYS_PADDED),
+]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda p: f"{p[0]}-{p[1].__name__}")
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    name, layout = request.param
+    folder = tmp_path_factory.mktemp(name)
+    tiny = tiny_models.save(name, folder)
+    model = AutoModel.from_pretrained(folder).eval()
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    with pytest.MonkeyPatch.context() as patch:
+        if layout is Padded and name not in ALWAYS_PADDED:
+            patch.setattr("probes.extraction.encoder.leave_padding_out", lambda _encoder: None)
+        encoder = load_encoder(find_model(str(folder)), device="cpu")
+    assert type(encoder.layout) is layout
+    return Case(name, folder, tiny, encoder, model)
+
+
+def assert_close(
+    ours: dict[Text, list[torch.Tensor]], expected: dict[Text, list[torch.Tensor]]
+) -> None:
+    """Every word, every layer: ‖a−b‖/‖b‖ ≤ 1e-3 after storage in fp16."""
+    for text, layers in expected.items():
+        assert len(ours[text]) == len(layers)
+        for layer, (found, wanted) in enumerate(zip(ours[text], layers, strict=True)):
+            stored = torch.from_numpy(found.numpy().astype(np.float16).astype(np.float32))
+            error = (stored - wanted).norm(dim=1) / wanted.norm(dim=1)
+            worst = int(error.argmax())
+            assert error[worst] <= 1e-3, (text.words[text.keep[0] + worst], layer, error[worst])
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first", "last"])
+def test_word_vectors_are_those_of_a_plain_forward_pass(case: Case, pooling: str) -> None:
+    expected = {text: case.by_hand(text, pooling) for text in TEXTS}
+    assert_close(case.ours(TEXTS, pooling, batch_tokens=256), expected)
+
+
+def test_texts_in_a_batch_do_not_change_each_other(case: Case) -> None:
+    together = case.ours(TEXTS, "mean", batch_tokens=4096)
+    for text in TEXTS:
+        alone = case.ours([text], "mean", batch_tokens=1)[text]
+        for one, other in zip(alone, together[text], strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_a_hidden_word_is_one_mask_or_cut_away(case: Case) -> None:
+    words = tuple(str.split("the keeper of the lights counts the boats before dark"))
+    masks = MASKED in case.tiny.named and not case.name.startswith("gemma")
+    assert (case.encoder.words.mask_id is not None) is masks
+    if masks:
+        text = Text(words, (5, 6), mask=5)
+        long = Text(words * 4, (25, 26), mask=25)
+        mask = case.tiny.backend.token_to_id(case.tiny.named[MASKED])
+        for hidden in (text, long):
+            (pieces,) = case.encoder.split([hidden])
+            (start, end) = pieces.bounds[hidden.keep[0] : hidden.keep[0] + 2]
+            assert pieces.ids[start:end].tolist() == [mask]
+            assert pieces.ids.tolist().count(mask) == 1
+    else:
+        text = Text(words[:5], (4, 5))
+        long = Text((words * 4)[:25], (24, 25))
+    expected = {t: case.by_hand(t, "mean") for t in (text, long)}
+    assert_close(case.ours([text, long], "mean", batch_tokens=256), expected)
+
+
+# What layer 0 is, per family, from its submodules by hand; `m` the model, `ids` (1, n).
+def _gpt2_input(m: Any, ids: torch.Tensor) -> torch.Tensor:
+    return m.wte(ids) + m.wpe.weight[: ids.shape[1]]
+
+
+def _absolute(m: Any, ids: torch.Tensor) -> torch.Tensor:
+    """Words + positions (after the padding index) + segment 0, normed: BERT and RoBERTa."""
+    table = m.embeddings
+    offset = 0 if table.position_embeddings.padding_idx is None else 2
+    positions = table.position_embeddings.weight[offset : offset + ids.shape[1]]
+    total = table.word_embeddings.weight[ids] + positions
+    if hasattr(table, "token_type_embeddings"):
+        total = total + table.token_type_embeddings.weight[0]
+    return table.LayerNorm(total)
+
+
+def _bart_input(m: Any, ids: torch.Tensor) -> torch.Tensor:
+    words = m.embed_tokens.weight[ids] * m.config.d_model**0.5  # scale_embedding is on here
+    return m.layernorm_embedding(words + m.embed_positions.weight[2 : 2 + ids.shape[1]])
+
+
+def _scaled(m: Any, ids: torch.Tensor) -> torch.Tensor:
+    return m.embed_tokens.weight[ids] * m.config.hidden_size**0.5
+
+
+def _words_only(m: Any, ids: torch.Tensor) -> torch.Tensor:
+    return m.get_input_embeddings().weight[ids]
+
+
+def _projected(m: Any, ids: torch.Tensor) -> torch.Tensor:
+    albert = hasattr(m.encoder, "embedding_hidden_mapping_in")
+    return (m.encoder.embedding_hidden_mapping_in if albert else m.embeddings_project)(
+        _absolute(m, ids)
+    )
+
+
+LAYER_0 = {
+    "bert": _absolute,
+    "distilbert": _absolute,
+    "albert": _projected,
+    "electra": _projected,
+    "roberta": _absolute,
+    "xlm-roberta": _absolute,
+    "deberta-v2": lambda m, ids: m.embeddings.LayerNorm(m.embeddings.word_embeddings.weight[ids]),
+    "mpnet": _absolute,
+    "modernbert": lambda m, ids: m.embeddings.norm(m.embeddings.tok_embeddings.weight[ids]),
+    "gpt2": _gpt2_input,
+    "gpt-neox": _words_only,
+    "llama-2": _words_only,
+    "llama-3": _words_only,
+    "qwen2": _words_only,
+    "qwen3": _words_only,
+    "gemma": _scaled,
+    "gemma2": _scaled,
+    "gemma3": _scaled,
+    "t5": _words_only,
+    "bart": _bart_input,
+}
+BLOCKS = {
+    "distilbert": "transformer.layer",
+    "modernbert": "layers",
+    "gpt2": "h",
+    "t5": "block",
+} | dict.fromkeys(
+    ["gpt-neox", "llama-2", "llama-3", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "bart"],
+    "layers",
+)
+FINAL_NORM = {
+    "modernbert": "final_norm",
+    "gpt2": "ln_f",
+    "gpt-neox": "final_layer_norm",
+    "t5": "final_layer_norm",
+} | dict.fromkeys(["llama-2", "llama-3", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"], "norm")
+
+
+def _first(output: Any) -> torch.Tensor:
+    return (output[0] if isinstance(output, tuple) else output).detach()
+
+
+def test_layers_are_what_the_table_says(case: Case) -> None:
+    """docs/architectures.md, row by row: layer 0, the blocks' outputs, the final norm."""
+    text = Text(("nobody", "knows", "why"), (0, 3))
+    (pieces,) = case.encoder.split([text])
+    prefix, suffix = case.tiny.around()
+    ids = torch.tensor([[*prefix, *pieces.ids, *suffix]])
+    outputs: list[torch.Tensor] = []
+    if case.name == "albert":
+        blocks = [case.model.encoder.albert_layer_groups[0].albert_layers[0]]  # shared by all
+    else:
+        blocks = list(case.model.get_submodule(BLOCKS.get(case.name, "encoder.layer")))
+    hooks = [
+        block.register_forward_hook(lambda _m, _i, output: outputs.append(_first(output)))
+        for block in blocks
+    ]
+    with torch.no_grad():
+        last = case.model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        zero = LAYER_0[case.name](case.model, ids)
+        for hook in hooks:
+            hook.remove()
+        if case.name == "deberta-v2":  # a convolution over the input joins the first block
+            convolved = case.model.encoder.conv(zero, outputs[0], torch.ones_like(ids))
+            assert not torch.allclose(convolved, outputs[0], atol=1e-2)
+            last = outputs[-1]  # of the block that read it
+            outputs[0] = convolved
+        assert len(outputs) == case.encoder.info.n_layers
+        if case.name in FINAL_NORM:
+            raw, norm = outputs[-1], case.model.get_submodule(FINAL_NORM[case.name])
+            outputs[-1] = norm(raw)
+            assert not torch.allclose(raw, outputs[-1], atol=1e-2)
+    torch.testing.assert_close(outputs[-1], last)
+    ours = case.ours([text], "first", batch_tokens=64)[text]
+    places = len(prefix) + torch.from_numpy(pieces.bounds[:-1])
+    for found, expected in zip(ours, [zero, *outputs], strict=True):
+        torch.testing.assert_close(found, expected[0, places], rtol=1e-4, atol=1e-5)
+
+
+def test_neither_cache_nor_pooler_nor_head_is_computed(case: Case) -> None:
+    inputs = case.encoder.layout.rows([bare([5, 6, 7])]).inputs
+    output = case.encoder._forward(inputs, {"output_hidden_states": True})
+    assert getattr(output, "past_key_values", None) is None
+    assert getattr(output, "pooler_output", None) is None
+    assert "logits" not in output
+
+
+def test_unused_words_are_counted(case: Case) -> None:
+    """Only BERT's normalizer leaves nothing of a zero-width word."""
+    text = Text(("the", "\u200b", "\ufeff", "light"), (0, 4))
+    (pieces,) = case.encoder.split([text])
+    nothing = [word for word in text.words if not case.tiny.split(word)]
+    assert pieces.unknown == len(nothing)
+    assert len(pieces.bounds) == 5
+    assert (np.diff(pieces.bounds) > 0).all()

@@ -1,0 +1,167 @@
+"""Which texts share a batch, and that texts are tokenised ahead."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probes.common.errors import UserError
+from probes.extraction.batching import (
+    CANDIDATES,
+    in_batches,
+    measured_batch_tokens,
+    one_ahead,
+    plan_batches,
+    stretches,
+)
+from probes.extraction.encoder import Encoder, load_encoder
+from probes.extraction.encoding import open_or_encode
+from probes.extraction.model_files import find_model
+from probes.extraction.store import StoreKey
+from probes.extraction.views import Text, View
+from probes.extraction.windows import Padded, Unpadded
+
+WORDS = ("light", "she", "counts", "the", "boats", "lightkeepers")
+
+
+@pytest.fixture(scope="module", params=[Padded(0), Unpadded(0, 0)], ids=["padded", "unpadded"])
+def encoder(request: pytest.FixtureRequest, tiny_bert: Path) -> Encoder:
+    """Not to be run: its attention stays that of unpadded rows."""
+    encoder = load_encoder(find_model(str(tiny_bert)), device="cpu")
+    encoder.layout = request.param
+    return encoder
+
+
+def texts(n: int) -> list[Text]:
+    """Of 1 to 20 words, every word of 1 to several pieces."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 21, n)
+    return [Text(tuple(rng.choice(WORDS, k)), (0, int(k))) for k in lengths]
+
+
+def test_stretches_hold_every_text_once_longest_first() -> None:
+    given = texts(300)
+    found = stretches(given, 400)
+    assert sorted(i for part in found for i in part) == list(range(300))
+    for part in found:
+        assert part == sorted(part)
+    sizes = [sum(len(given[i].words) for i in part) for part in found]
+    assert all(400 <= size < 420 for size in sizes[:-1])
+    shortest = [min(len(given[i].words) for i in part) for part in found]
+    longest = [max(len(given[i].words) for i in part) for part in found]
+    assert all(a >= b for a, b in zip(shortest[:-1], longest[1:], strict=True))
+    assert stretches([], 400) == []
+
+
+def test_batches_hold_each_text_with_its_own_pieces_and_stay_within_bounds(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("probes.extraction.batching._STRETCH", 500)
+    monkeypatch.setattr("probes.extraction.batching._STRETCH_BATCHES", 1)
+    given = texts(300)
+    batches = list(in_batches(encoder, given, 128))
+    assert sorted(i for batch in batches for i in batch.index) == list(range(300))
+    for batch in batches:
+        assert batch.texts == [given[i] for i in batch.index]
+        for text, pieces in zip(batch.texts, batch.pieces, strict=True):
+            (alone,) = encoder.split([text])
+            assert pieces.ids.tolist() == alone.ids.tolist()
+        lengths = [len(p.ids) + encoder.specials for p in batch.pieces]
+        padded = isinstance(encoder.layout, Padded)
+        taken = max(lengths) * len(lengths) if padded else sum(lengths)
+        assert len(batch.index) == 1 or taken <= 128
+
+
+def test_one_stretch_is_the_plan_of_all_texts(encoder: Encoder) -> None:
+    given = texts(200)
+    plan = plan_batches(encoder, encoder.split(given), 128)
+    assert [batch.index for batch in in_batches(encoder, given, 128)] == plan
+
+
+@pytest.mark.parametrize("n_texts", [200, 4000])
+def test_sizes_are_tried_on_the_typical_length_within_a_share_of_the_whole(
+    n_texts: int, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = texts(n_texts)
+    pieces = [min(len(p.ids), encoder.capacity) for p in encoder.split(given)]
+    lengths = np.sort(pieces) + encoder.specials
+    tokens = lengths.cumsum()
+    median = lengths[np.searchsorted(tokens, tokens[-1] / 2)]
+    tried: list[tuple[int, int]] = []
+
+    def seconds(rows: int, length: int) -> float:
+        tried.append((rows, length))
+        return 1.0 if rows * length > 16 else 100.0
+
+    monkeypatch.setattr(encoder, "seconds", seconds)
+    # At .03 of the tokens, the three smallest sizes are tried twice each.
+    sizes = [int(share * tokens[-1]) for share in (0.001, 0.002, 0.01, 0.5)]
+    monkeypatch.setitem(CANDIDATES, "cpu", tuple(sizes))
+    split, asked = encoder.split, []
+    monkeypatch.setattr(encoder, "split", lambda part: asked.append(len(part)) or split(part))
+    assert measured_batch_tokens(encoder, given) in sizes[:3]
+    assert len(tried) == 6
+    assert all(abs(length - median) <= 1 for _, length in tried)
+    assert sum(asked) <= 1024
+
+
+def test_a_word_without_pieces_is_named_before_anything_is_encoded(
+    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder.words, "_unk_id", None)
+    odd = Text(("she", "\u200b", "counts"), (0, 3))
+    view = View("plain", (*texts(50), odd))
+    key = StoreKey(encoder.info.digest, view.digest, "mean", "float32")
+    monkeypatch.setattr(encoder, "encode", None)
+    with pytest.raises(UserError, match="yields no subword"):
+        open_or_encode(tmp_path, key, view, encoder, 64)
+    assert not list(tmp_path.rglob("*.npy"))
+    # Where it is the word that is hidden, it is not read.
+    encoder.words.require_pieces([replace(odd, mask=1)])
+
+
+def test_the_next_item_is_computed_while_one_is_used() -> None:
+    begun = [threading.Event() for _ in range(4)]
+
+    def square(i: int) -> int:
+        begun[i].set()
+        return i * i
+
+    found = []
+    for i, value in enumerate(one_ahead(square, range(4))):
+        if i < 3:
+            assert begun[i + 1].wait(30)
+        found.append(value)
+        assert not any(event.is_set() for event in begun[i + 2 :])
+    assert found == [0, 1, 4, 9]
+
+
+def test_who_stops_early_waits_for_no_item_that_has_not_begun() -> None:
+    asked: list[int] = []
+    begun, held = threading.Event(), threading.Event()
+
+    def slow(i: int) -> int:
+        asked.append(i)
+        if i == 1:
+            begun.set()
+            held.wait(30)
+        return i
+
+    values = one_ahead(slow, range(9))
+    assert next(values) == 0
+    assert begun.wait(30)
+    threading.Timer(0.2, held.set).start()
+    values.close()
+    assert asked == [0, 1]
+    assert not any("ThreadPool" in thread.name for thread in threading.enumerate())
+
+
+def test_an_error_ahead_is_raised_where_it_belongs() -> None:
+    values = one_ahead(lambda i: 6 // i, [3, 0, 2])
+    assert next(values) == 2
+    with pytest.raises(ZeroDivisionError):
+        next(values)

@@ -1,0 +1,541 @@
+"""Loading, windows, fillers, twins, devices."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import tiny_models
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from tiny_models import FAMILIES, save, save_tokenizer
+from transformers import AutoModel, AutoTokenizer
+
+from probes.common.errors import UserError
+from probes.extraction.batching import in_batches
+from probes.extraction.collectors import WordVectors
+from probes.extraction.encoder import Encoder, load_encoder
+from probes.extraction.loading import declared_causal
+from probes.extraction.model_files import find_model
+from probes.extraction.views import Text
+from probes.extraction.windows import Rows, bare
+
+TEXTS = [
+    Text(tuple(words.split()), (0, len(words.split())))
+    for words in ("the keeper of the light counts the boats", "she saw it", "light")
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def load(folder: Path, random: bool = False, **options: Any) -> Encoder:
+    return load_encoder(find_model(("random:" if random else "") + str(folder)), **options)
+
+
+def vectors(encoder: Encoder, texts: list[Text] = TEXTS) -> list[torch.Tensor]:
+    """All layers of `texts`, in their order."""
+    found: list[list[torch.Tensor]] = []
+    collector = WordVectors()
+    for text in texts:
+        for _ in encoder.encode(in_batches(encoder, [text], 512), "mean", 512, collector):
+            found.append(collector.vectors)
+    return [torch.cat(layer) for layer in zip(*found, strict=True)]
+
+
+def assert_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> None:
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+# -- windows ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "limit", "window"),
+    [
+        ("bert", {"max_position_embeddings": 512}, None, 512),
+        ("roberta", {"max_position_embeddings": 514}, None, 512),
+        ("roberta", {"max_position_embeddings": 514}, 128, 128),
+        ("xlm-roberta", {"max_position_embeddings": 514}, 512, 512),
+        ("mpnet", {"max_position_embeddings": 514}, None, 512),
+        ("bart", {"max_position_embeddings": 1024}, None, 1024),
+        ("gpt2", {"n_positions": 1024}, None, 1024),
+        ("gpt2", {"n_positions": 64}, 1024, 64),
+        ("deberta-v2", {"max_position_embeddings": 512}, None, 512),
+        ("modernbert", {"max_position_embeddings": 8192}, 8192, 8192),
+        ("llama-3", {"max_position_embeddings": 2048}, None, 2048),
+        ("t5", {}, 64, 64),
+        ("t5", {}, int(1e30), 512),
+    ],
+)
+def test_usable_window(
+    name: str, changes: dict[str, Any], limit: int | None, window: int, tmp_path: Path
+) -> None:
+    save(name, tmp_path, **({} if "n_positions" in changes else changes))
+    if "n_positions" in changes:
+        family = FAMILIES[name]
+        config = tiny_models.build_config(
+            family, family.tokenizer(), max_position_embeddings=changes["n_positions"]
+        )
+        AutoModel.from_config(config).save_pretrained(tmp_path)
+        assert json.loads((tmp_path / "config.json").read_text())["n_positions"]
+    if limit is not None:
+        save_tokenizer(name, tmp_path, model_max_length=limit)
+    encoder = load(tmp_path)
+    assert encoder.info.window == window
+    specials = len(encoder.words.prefix) + len(encoder.words.suffix)
+    assert encoder.capacity == window - specials
+    if window <= 1024:  # a full window can be read, and so can a text beyond it
+        long = Text(("light",) * (window + 3), (0, window + 3))
+        assert all(layer.isfinite().all() for layer in vectors(encoder, [long]))
+
+
+def test_514_positions_do_not_hold_513_tokens(tmp_path: Path) -> None:
+    """Why RoBERTa's window is 512: its first two positions are reserved."""
+    save("roberta", tmp_path, max_position_embeddings=514)
+    model = AutoModel.from_pretrained(tmp_path).eval()
+    model(input_ids=torch.full((1, 512), 7))
+    with pytest.raises((IndexError, RuntimeError)):
+        model(input_ids=torch.full((1, 513), 7))
+
+
+def test_a_window_without_room_is_refused(tmp_path: Path) -> None:
+    save("bert", tmp_path)
+    save_tokenizer("bert", tmp_path, model_max_length=2)
+    with pytest.raises(UserError, match="window of 2 tokens leaves no room for text"):
+        load(tmp_path)
+
+
+def test_truncation_and_padding_in_the_file_are_overridden(tmp_path: Path) -> None:
+    save("bert", tmp_path, max_position_embeddings=300)
+    plain = load(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    spec = json.loads(path.read_text())
+    spec["truncation"] = {
+        "direction": "Right",
+        "max_length": 128,
+        "strategy": "LongestFirst",
+        "stride": 0,
+    }
+    spec["padding"] = {
+        "strategy": {"Fixed": 128},
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 1,
+        "pad_type_id": 0,
+        "pad_token": "[PAD]",
+    }
+    path.write_text(json.dumps(spec))
+    ridden = load(tmp_path)
+    assert ridden.info.window == plain.info.window == 300
+    assert (ridden.words.prefix, ridden.words.suffix) == (plain.words.prefix, plain.words.suffix)
+    long = [Text(("light",) * 200, (0, 200)), *TEXTS]
+    assert [p.ids.tolist() for p in ridden.split(long)] == [
+        p.ids.tolist() for p in plain.split(long)
+    ]
+    assert_same(vectors(ridden, long), vectors(plain, long))
+
+
+# -- what does not fit --------------------------------------------------------------------
+
+
+def test_more_ids_than_embeddings_are_refused(tmp_path: Path) -> None:
+    save("bert", tmp_path, vocab_size=100)
+    with pytest.raises(UserError, match="has only 100 embeddings; they do not belong together"):
+        load(tmp_path)
+
+
+def test_a_special_token_without_embedding_that_no_text_yields_is_harmless(tmp_path: Path) -> None:
+    """Gemma 3's 1B model: the token that stands for an image has an id, but no row."""
+    save("gemma3", tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<image_soft_token>"]})
+    tokenizer.save_pretrained(tmp_path)
+    encoder = load(tmp_path)
+    assert len(tokenizer) == encoder.model.get_input_embeddings().num_embeddings + 1
+    (pieces,) = encoder.split([Text(("<image_soft_token>",), (0, 1))])
+    assert pieces.ids.max() < len(tokenizer) - 1
+
+
+@pytest.mark.parametrize("pad", [-1, None])
+def test_without_a_padding_token_any_filler_does(tmp_path: Path, pad: int | None) -> None:
+    save("llama-3", tmp_path, pad_token_id=pad)
+    encoder = load(tmp_path)
+    batches = list(in_batches(encoder, TEXTS, 512))
+    assert [batch.index for batch in batches] == [[0, 1, 2]]
+    collector = WordVectors()
+    for _ in encoder.encode(batches, "mean", 512, collector):
+        assert_same(collector.vectors, vectors(encoder))
+
+
+def test_a_model_that_mixes_padding_into_text_is_refused() -> None:
+    """FNet has no attention mask."""
+    config = transformers.FNetConfig(
+        vocab_size=400, hidden_size=16, num_hidden_layers=2, intermediate_size=32,
+        max_position_embeddings=32, tpu_short_seq_length=32, initializer_range=0.3,
+    )  # fmt: skip
+    with pytest.raises(UserError, match="padding changes its vectors"):
+        Encoder(transformers.FNetModel(config), bert_tokenizer(), name="fnet")
+
+
+def test_a_model_that_shortens_texts_is_refused() -> None:
+    config = transformers.FunnelConfig(
+        vocab_size=400, d_model=16, n_head=2, d_head=8, d_inner=32, block_sizes=[1, 1, 1],
+        num_decoder_layers=1,
+    )  # fmt: skip
+    model = transformers.FunnelBaseModel(config)
+    with pytest.raises(UserError, match="one vector of one size per token and layer"):
+        Encoder(model, bert_tokenizer(), name="funnel")
+
+
+def bert_tokenizer() -> Any:
+    tiny = FAMILIES["bert"].tokenizer()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+
+
+# -- loading ------------------------------------------------------------------------------
+
+
+def test_missing_weights_are_refused_and_named(tmp_path: Path) -> None:
+    save("bert", tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = load_file(path)
+    del weights["encoder.layer.1.output.dense.weight"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(UserError, match=r"1 weights .* encoder.layer.1.output.dense.weight"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["bert", "llama-3", "t5"])
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_damaged_file_is_one_line(name: str, file: str, tmp_path: Path) -> None:
+    save(name, tmp_path)
+    path = tmp_path / file
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(UserError, match="transformers cannot load it") as caught:
+        load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def change(folder: Path, **settings: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **settings}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"hidden_size": "abc"}, "transformers cannot load it: .*hidden_size"),
+        ({"hidden_size": 32}, r"have another shape .* \[32\]"),
+        ({"num_attention_heads": 0}, "ZeroDivisionError"),
+        ({"num_attention_heads": -2}, "it cannot be run"),
+        ({"vocab_size": -1}, "transformers cannot load it"),
+        ({"pad_token_id": 99999}, "transformers cannot load it"),
+        ({"chunk_size_feed_forward": 3}, "it cannot be run"),
+        ({"num_hidden_layers": 0}, "it has no layers"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_one_line(
+    settings: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    save("bert", tmp_path)
+    change(tmp_path, **settings)
+    with pytest.raises(UserError, match=said) as caught:
+        load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_that_gives_tuples_gives_the_same_vectors(tmp_path: Path) -> None:
+    save("bert", tmp_path)
+    expected = vectors(load(tmp_path))
+    change(tmp_path, return_dict=False)
+    assert_same(vectors(load(tmp_path)), expected)
+
+
+def test_layers_that_are_left_out_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save("bert", tmp_path)
+    load(tmp_path)
+    assert capsys.readouterr().err.count("not used") == 0
+    change(tmp_path, num_hidden_layers=1)
+    load(tmp_path)
+    assert "16 weights in its files belong to layers that config.json does not count (first: " in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_pooler_or_a_decoder_may_be_missing(tmp_path: Path) -> None:
+    tiny = FAMILIES["bert"].tokenizer()
+    config = tiny_models.build_config(FAMILIES["bert"], tiny)
+    head = transformers.BertForMaskedLM(config).eval()
+    head.save_pretrained(tmp_path / "bert")
+    save_tokenizer("bert", tmp_path / "bert")
+    expected = vectors(Encoder(head, bert_tokenizer(), name="in memory", device="cpu"))
+    assert_same(vectors(load(tmp_path / "bert")), expected)
+
+    save("t5", tmp_path / "t5")
+    whole = vectors(load(tmp_path / "t5"))
+    encoder = transformers.T5EncoderModel.from_pretrained(tmp_path / "t5")
+    encoder.save_pretrained(tmp_path / "t5")
+    assert_same(vectors(load(tmp_path / "t5")), whole)
+
+
+def test_a_model_in_memory_keeps_its_pooler_and_configuration() -> None:
+    tiny = FAMILIES["bert"].tokenizer()
+    model = transformers.BertModel(tiny_models.build_config(FAMILIES["bert"], tiny))
+    config = model.config.to_json_string()
+    encoder = Encoder(model, bert_tokenizer(), name="mine", device="cpu")
+    vectors(encoder)
+    assert model.pooler is not None
+    assert model.config.to_json_string() == config
+    again = Encoder(model, bert_tokenizer(), name="mine", device="cpu")
+    assert again.info.digest == encoder.info.digest
+    with torch.no_grad():
+        model.encoder.layer[0].output.dense.weight[0, 0] += 1
+    changed = Encoder(model, bert_tokenizer(), name="mine", device="cpu")
+    assert changed.info.digest != encoder.info.digest
+
+
+POOLED: dict[str, tuple[str, dict[str, Any]]] = {
+    "squeezebert": (
+        "SqueezeBertConfig",
+        {
+            "embedding_size": 16,
+            **{f"{part}_groups": 1 for part in ("q", "k", "v", "post_attention")},
+        },
+    ),
+    "layoutlm": ("LayoutLMConfig", {}),
+    "big-bird": ("BigBirdConfig", {"attention_type": "original_full"}),
+    "roberta": ("RobertaConfig", {"max_position_embeddings": 34}),
+    "bert": ("BertConfig", {}),
+}
+
+
+@pytest.mark.parametrize("name", POOLED)
+def test_a_pooler_is_left_out_however_its_model_asks_for_it(name: str, tmp_path: Path) -> None:
+    """SqueezeBERT and LayoutLM call theirs in any case, BigBird goes on with what it gives."""
+    encoder = Encoder(save_other(*POOLED[name], tmp_path), bert_tokenizer(), name="whole")
+    found = load(tmp_path, device="cpu")
+    assert_same(vectors(found), vectors(encoder))
+    inputs = found.layout.rows([bare([5, 6, 7])]).inputs
+    assert found._forward(inputs, {}).pooler_output is None
+    assert not [key for key, _ in found.model.named_parameters() if key.startswith("pooler")]
+
+
+def save_other(config: str, settings: dict[str, Any], folder: Path) -> Any:
+    """A tiny model of no family in `tiny_models`, with BERT's tokenizer; written to `folder`."""
+    family = tiny_models.Family(config, FAMILIES["bert"].tokenizer, "", settings=settings)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        built = tiny_models.build_config(family, family.tokenizer())
+        model = AutoModel.from_config(built).eval()
+    model.save_pretrained(folder)
+    save_tokenizer("bert", folder)
+    return model
+
+
+CAUSAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "bloom": ("BloomConfig", {}),
+    "mpt": ("MptConfig", {"d_model": 16, "n_layers": 2, "n_heads": 2, "max_seq_len": 32}),
+    "openai-gpt": ("OpenAIGPTConfig", {}),
+    "codegen": ("CodeGenConfig", {"rotary_dim": 4, "num_attention_heads": 4}),
+    "xglm": ("XGLMConfig", {"d_model": 16, "num_layers": 2, "attention_heads": 2, "ffn_dim": 32}),
+    "mamba": ("MambaConfig", {"state_size": 4, "time_step_rank": 2}),
+    "rwkv": ("RwkvConfig", {"attention_hidden_size": 16, "context_length": 32}),
+}
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_a_causal_model_is_seen_to_be_one_whatever_it_declares(name: str, tmp_path: Path) -> None:
+    encoder = Encoder(save_other(*CAUSAL[name], tmp_path), bert_tokenizer(), name=name)
+    assert not declared_causal(encoder.model)
+    assert encoder.info.causal
+    assert encoder.words.mask_id is None
+
+
+@pytest.mark.parametrize("random", [False, True])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_of_the_families_the_decoders_are_causal(name: str, random: bool, tmp_path: Path) -> None:
+    save(name, tmp_path)
+    causal = name.startswith(("gpt", "llama", "qwen", "gemma"))
+    assert load(tmp_path, random, device="cpu").info.causal is causal
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("random", [False, True])
+def test_a_model_with_small_weights_is_not_taken_for_a_causal_one(
+    random: bool, dtype: Any, tiny_bert: Path
+) -> None:
+    encoder = load(tiny_bert, random, dtype=dtype)
+    assert not encoder.info.causal
+    assert encoder.words.mask_id is not None
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_a_window_too_small_to_measure_leaves_it_to_what_a_model_declares(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("gpt2", tmp_path)  # with no special token around its text
+    save_tokenizer("gpt2", tmp_path, model_max_length=2)
+    monkeypatch.setattr("probes.extraction.encoder.declared_causal", lambda model: name == "gpt2")
+    assert load(tmp_path).info.causal is (name == "gpt2")
+
+
+def test_layer_l_is_after_the_final_norm_even_where_a_model_lists_it_before(
+    tmp_path: Path,
+) -> None:
+    save("llama-3", tmp_path)
+    expected = vectors(load(tmp_path))
+    save("llama-3", tmp_path, tie_last_hidden_states=False)
+    encoder = load(tmp_path)
+    inputs = encoder.layout.rows([bare([5, 6, 7])]).inputs
+    output = encoder._forward(inputs, WordVectors.model_arguments)
+    assert not torch.allclose(output.hidden_states[-1], output.last_hidden_state)
+    assert_same(vectors(encoder), expected)
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "mpnet", "gpt2", "t5", "llama-3", "gemma3"])
+def test_a_random_twin_is_fresh_and_the_same_each_time(name: str, tmp_path: Path) -> None:
+    save(name, tmp_path)
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    twin = vectors(load(tmp_path, random=True))
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    again = vectors(load(tmp_path, random=True))
+    trained = vectors(load(tmp_path))
+    for layer, (a, b, c) in enumerate(zip(twin, again, trained, strict=True)):
+        assert torch.equal(a, b)
+        assert ((a - c).norm(dim=1) > 0.1 * c.norm(dim=1)).all(), layer
+
+
+# -- devices ------------------------------------------------------------------------------
+
+
+def test_an_unknown_device_is_refused(tmp_path: Path) -> None:
+    save("bert", tmp_path)
+    with pytest.raises(UserError, match="--device warp"):
+        load(tmp_path, device="warp")
+
+
+def test_a_map_without_accelerate_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("bert", tmp_path)
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *a: None if name == "accelerate" else found(name, *a),
+    )
+    with pytest.raises(UserError, match="pip install accelerate"):
+        load(tmp_path, device="map")
+
+
+@pytest.mark.parametrize("name", ["bert", "t5", "llama-3", "gpt2"])
+@pytest.mark.parametrize("random", [False, True])
+def test_a_map_gives_the_same_vectors(name: str, random: bool, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    save(name, tmp_path)
+    spread = load(tmp_path, device="map", random=random)
+    expected = vectors(load(tmp_path, device="cpu", random=random))
+    for found, wanted in zip(vectors(spread), expected, strict=True):
+        torch.testing.assert_close(found.cpu(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_layers_that_accelerate_fetches_from_disk_are_read(tmp_path: Path) -> None:
+    """Its hooks at work without a second device: one block lives on disk between passes."""
+    pytest.importorskip("accelerate")
+    save("llama-3", tmp_path)
+    expected = vectors(load(tmp_path, device="cpu"))
+    devices = dict.fromkeys(["embed_tokens", "layers.0", "norm", "rotary_emb"], "cpu")
+    model = AutoModel.from_pretrained(
+        tmp_path, device_map=devices | {"layers.1": "disk"}, offload_folder=str(tmp_path / "off")
+    )
+    assert any(weight.is_meta for weight in model.parameters())
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    with pytest.raises(UserError, match="offloaded and cannot be read"):
+        Encoder(model, tokenizer, name="spread")
+    encoder = Encoder(model, tokenizer, name="spread", digest="known")
+    assert_same(vectors(encoder), expected)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU beside the CPU")
+def test_each_layer_stays_on_the_device_that_computed_it(tmp_path: Path) -> None:
+    accelerate = pytest.importorskip("accelerate")
+    save("llama-3", tmp_path)
+    expected = vectors(load(tmp_path, device="cpu"))
+    model = AutoModel.from_pretrained(tmp_path).eval()
+    devices = dict.fromkeys(["embed_tokens", "layers.0", "rotary_emb"], "cuda:0")
+    devices |= {"layers.1": "cpu", "norm": "cpu", "": "cuda:0"}
+    accelerate.hooks.attach_align_device_hook_on_blocks(model, execution_device=devices)
+    model.hf_device_map = devices
+    encoder = Encoder(model, AutoTokenizer.from_pretrained(tmp_path), name="two", digest="known")
+    assert encoder.device.type == "cuda"
+    found = vectors(encoder)
+    assert [layer.device.type for layer in found] == ["cuda", "cuda", "cpu"]
+    for one, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(one.cpu(), wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_the_collector_leaves_layers_where_they_lie() -> None:
+    """With the one other device that is always there: "meta", which holds no numbers."""
+    rows = Rows(
+        inputs={},
+        position=torch.tensor([1, 2]),
+        offset=torch.tensor([0, 1]),
+        weight=torch.ones(2),
+        word=torch.tensor([0, 1]),
+    )
+    here, there = torch.randn(1, 4, 8), torch.empty(1, 4, 8, device="meta")
+    collector = WordVectors()
+    collector.start([0], 2)
+    collector.add(
+        rows,
+        transformers.modeling_outputs.BaseModelOutput(
+            last_hidden_state=there, hidden_states=(here, there)
+        ),
+    )
+    assert [layer.device.type for layer in collector.vectors] == ["cpu", "meta"]
+    assert torch.equal(collector.vectors[0], here[0, 1:3])
+    assert collector.vectors[1].shape == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("passes", "expected"),
+    [
+        ([[0, 1]], [1.0, 3.0]),
+        ([[0, 1], [0, 1]], [11.0, 33.0]),  # pieces of both words in both passes
+        ([[1], [0]], [10.0, 1.0]),
+        ([[0], [0, 1]], [11.0, 30.0]),
+        ([[0, 1], [1]], [1.0, 13.0]),
+    ],
+)
+def test_what_several_passes_say_of_a_word_is_added(
+    passes: list[list[int]], expected: list[float]
+) -> None:
+    """Passes over two tokens, whose vectors are 1 and 3, then 10 and 30."""
+    collector = WordVectors()
+    collector.start([0], 2)
+    for scale, words in zip((1.0, 10.0), passes, strict=False):
+        states = scale * torch.tensor([[[1.0], [3.0]]])
+        places = torch.arange(len(words))
+        rows = Rows({}, places, places, torch.ones(len(words)), torch.tensor(words))
+        output = SimpleNamespace(hidden_states=[states, states], last_hidden_state=states)
+        collector.add(rows, output)
+    assert len(collector.vectors) == 2
+    for layer in collector.vectors:
+        assert layer.tolist() == [[value] for value in expected]

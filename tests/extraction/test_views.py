@@ -1,0 +1,146 @@
+"""A task's own view of the text: what is read, what is kept, and that the vectors are those."""
+
+import numpy as np
+import pytest
+
+import probes
+from probes.common.errors import UserError
+from probes.data.sentence import Corpus, Sentence
+from probes.engines.inputs import find_models
+from probes.examples.examples import collect_examples
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import open_or_encode
+from probes.extraction.loading import load_files
+from probes.extraction.store import StoreKey
+from probes.extraction.views import Text
+from probes.tasks.task import Example, Task
+
+WORDS = ("The", "old", "Dog", "sees", "a", "Cat")
+
+
+def corpus(*sentences):
+    made = tuple(Sentence(str(i), "en", words) for i, words in enumerate(sentences))
+    return Corpus("c", "1", "", dict.fromkeys(("train", "dev", "test"), made))
+
+
+def collect(rule, *sentences, shape="word", hiding="masked"):
+    task = Task("t", 1, (), shape, "classification", "accuracy", (), rule, "")
+    return collect_examples(task, corpus(*sentences), hiding)
+
+
+@pytest.fixture(scope="module")
+def vectors_of(tiny_bert, tmp_path_factory):
+    """The rows of each split's examples at every layer, encoded by the tiny model."""
+    (source,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
+    encoder = Encoder(*load_files(source, "cpu", "float32", False), name="tiny", device="cpu")
+    cache = tmp_path_factory.mktemp("cache")
+
+    def read(examples, *sentences):
+        view = examples.view_of(corpus(*sentences))
+        key = StoreKey("m", view.digest, "mean", "float32")
+        store = open_or_encode(cache, key, view, encoder, 512)
+        rows = examples.rows("test", view, store)
+        found = [
+            np.stack([np.stack([store.layer(k)[a:b].mean(0) for a, b in span]) for span in rows])
+            for k in range(store.n_layers)
+        ]
+        return np.stack(found), store.manifest["rows"], len(view.texts)
+
+    return read
+
+
+def lowered(sentence):
+    words = tuple(word.lower() for word in sentence.words)
+    for i in (1, 3, 4):
+        yield Example(f"{i}", (i, i + 1), words=words)
+
+
+def as_it_stands(sentence):
+    for i in (1, 3, 4):
+        yield Example(f"{i}", (i, i + 1))
+
+
+def test_vectors_are_those_of_a_corpus_that_has_these_words(vectors_of):
+    found = collect(lowered, WORDS)
+    assert found.view == "own"
+    ours, kept, texts = vectors_of(found, WORDS)
+    plain = tuple(word.lower() for word in WORDS)
+    theirs, _, _ = vectors_of(collect(as_it_stands, plain), plain)
+    np.testing.assert_allclose(ours, theirs, atol=2e-3)
+    # One text for all examples and splits, of which words 1 to 4 are kept.
+    assert (texts, kept) == (1, 4)
+
+
+def test_the_words_that_are_given_are_the_words_that_are_read(vectors_of):
+    def turned(sentence):
+        words = sentence.words[::-1]
+        yield Example("x", (0, 1), words=words)
+        yield Example("y", (1, 2), words=words)
+
+    def straight(sentence):
+        yield Example("x", (0, 1))
+        yield Example("y", (1, 2))
+
+    ours, *_ = vectors_of(collect(turned, WORDS), WORDS)
+    theirs, *_ = vectors_of(collect(straight, WORDS[::-1]), WORDS[::-1])
+    other, *_ = vectors_of(collect(straight, WORDS), WORDS)
+    np.testing.assert_allclose(ours, theirs, atol=2e-3)
+    assert np.abs(ours - other).max() > 0.1
+
+
+def test_pairs_and_spans_count_in_the_words_that_are_given(vectors_of):
+    def without_the_first(sentence):
+        words = sentence.words[1:]
+        yield Example("x", (0, 2), (4, 5), words=words)
+        yield Example("y", (1, 2), (2, 4), words=words)
+
+    def plain(sentence):
+        yield Example("x", (0, 2), (4, 5))
+        yield Example("y", (1, 2), (2, 4))
+
+    ours, *_ = vectors_of(collect(without_the_first, WORDS, shape="span pair"), WORDS)
+    theirs, *_ = vectors_of(collect(plain, WORDS[1:], shape="span pair"), WORDS[1:])
+    np.testing.assert_allclose(ours, theirs, atol=2e-3)
+
+
+def test_examples_of_different_texts_keep_what_each_needs():
+    def alone(sentence):
+        for word in sentence.words:
+            yield Example(word, (0, 1), words=(word,))
+
+    found = collect(alone, ("a", "b"), ("b", "c"))
+    assert found.splits["train"].texts == tuple(Text((word,), (0, 1)) for word in "abbc")
+    assert len(found.view_of(corpus()).texts) == 3
+
+
+@pytest.mark.parametrize(
+    ("hiding", "text"),
+    [("masked", Text(("x", "y", "z"), (2, 3), mask=2)), ("cut", Text(("x", "y"), (1, 2)))],
+)
+def test_a_word_may_be_hidden_among_words_that_are_given(hiding, text):
+    def rule(sentence):
+        yield Example("a", (2, 3), words=("x", "y", "z"), hide=2)
+        yield Example("b", (1, 2), words=("x", "y"), hide=1)
+
+    found = collect(rule, ("u",), hiding=hiding)
+    assert found.view == hiding
+    assert found.splits["test"].texts[0] == text
+
+
+def test_a_span_outside_the_words_that_are_given_is_named():
+    def rule(sentence):
+        yield Example("a", (3, 4), words=("x", "y"))
+
+    with pytest.raises(
+        UserError, match=r"sentence '0': the rule gave the span \(3, 4\) in 2 words"
+    ):
+        collect(rule, WORDS)
+
+
+def test_own_words_in_some_examples_alone_are_refused():
+    def rule(sentence):
+        yield Example("a", (0, 1), words=("x",))
+        yield Example("b", (0, 1))
+
+    with pytest.raises(UserError, match="words of its own in some examples and none in others"):
+        collect(rule, WORDS)

@@ -1,0 +1,99 @@
+"""Runs the suite on the CPU, then on a simulated second device, and prints what came out as JSON.
+
+    python tests/helpers/on_both_devices.py MODEL FOLDER
+
+A program, since the simulation cannot be taken back in a process.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import second_device
+import torch
+
+import probes
+from probes.compute import precision
+from probes.records.probe_spec import PROBES
+from probes.training import scalar_mix as mixing
+
+TASKS = ("depth", "agreement", "pos")
+STEPS = 6
+
+
+def main(model: Path, folder: Path) -> None:
+    """Print scores, codelengths and crossings."""
+    torch.set_num_threads(1)
+    # The CPU rounds factors where the other device does not.
+    precision.has_bf16 = precision.multiplies_bf16 = lambda: False
+    mixing._MIN_STEPS = STEPS
+    # No threads of autograd serve the simulation: the weights of mixes stay even on both.
+    torch.autograd.grad = lambda of, by, weight: [torch.zeros_like(by) * weight.sum()]
+    found = {"cpu": suite(model, folder, "cpu")}
+    second_device.simulate()
+    with second_device.Simulation():
+        found["mixed"] = mixing_is_refused()
+        found["elsewhere"] = suite(model, folder, second_device.NAME)
+        found["crossings"] = []
+        for steps in (STEPS, 2 * STEPS):
+            before = second_device.crossings
+            short = {"tasks": ("pos",), "probes": ("linear",), "quick": True}
+            apart = folder / f"{steps} steps"  # a full result would be computed in full again
+            suite(model, folder, second_device.NAME, steps, output=apart, **short)
+            found["crossings"].append(second_device.crossings - before)
+    print(json.dumps(found))
+
+
+def suite(
+    model: Path, folder: Path, device: str, steps: int = STEPS, **settings: Any
+) -> dict[str, list[float]]:
+    """Scores, selectivity and codelengths of each layer, by task and probe."""
+    for family, spec in PROBES.items():
+        PROBES[family] = spec.model_copy(
+            update={
+                "passes": 1,
+                "min_steps": steps,
+                "hidden": 16 * bool(spec.hidden),
+                "checks": 2 if spec.hidden else 1,
+            }
+        )
+    settings = {
+        "tasks": TASKS,
+        "limit": 20,
+        "batch_tokens": 1024,
+        "seeds": 3,
+        "twins": 0,
+        "device": device,
+        "cache_dir": folder / device,
+        "output": folder / device,
+        "overwrite": "always",
+        **settings,
+    }
+    results = probes.run_probes(str(model), corpus="sample", **settings)
+    return {
+        f"{r.task.name} {r.probe.family}": [
+            value
+            for layer in r.layers
+            for value in (
+                *(score for cell in layer.cells for score in cell.test.values()),
+                *(cell.dev_loss for cell in layer.cells),
+                *(cell.selectivity.control for cell in layer.cells if cell.selectivity),
+                layer.codelength or 0.0,
+            )
+        ]
+        for r in results
+    }
+
+
+def mixing_is_refused() -> bool:
+    """Whether the simulation notices what it is for."""
+    try:
+        torch.zeros(2, device=second_device.NAME) + torch.ones(2)
+    except second_device.MixedError:
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

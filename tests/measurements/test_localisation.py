@@ -1,0 +1,258 @@
+"""Measures of localisation against published numbers, hand computations and planted features."""
+
+import csv
+
+import numpy as np
+import pytest
+import torch
+
+from probes.measurements.cumulative import localise
+from probes.measurements.localisation import (
+    FEW_SENTENCES,
+    NO_GAIN,
+    NO_SCORE,
+    ONE_SEED,
+    centre_of_gravity,
+    expected_layer,
+    kl_from_uniform,
+    located,
+    over_seeds,
+)
+from probes.records.probe_spec import PROBES
+from probes.statistics.bootstrap import replicates, resample
+from probes.statistics.gold import Gold
+from probes.statistics.metrics import metrics
+from probes.training.batches import Batches, batch_bounds
+from probes.training.features import Held
+from probes.training.fit import fit, fit_at, predict
+from probes.training.scalar_mix import learn_mixes
+
+PUBLISHED = {
+    "pos": (1.76, 3.39),
+    "constituents": (2.38, 3.79),
+    "dependencies-ewt": (2.52, 5.69),
+    "entities": (2.42, 4.64),
+    "srl": (2.59, 6.54),
+    "coreference": (3.62, 9.47),
+    "spr1": (4.29, 9.93),
+    "relations-semeval": (4.16, 9.40),
+}
+
+
+@pytest.fixture(scope="module")
+def cumulative(real_data):
+    """Tenney et al.'s cumulative dev F1 by model and task."""
+    path = real_data.parent / "reference" / "tenney2019-bert-cumulative-dev-f1.csv"
+    if not path.is_file():
+        pytest.skip(f"no published numbers at {path}")
+    scores = {}
+    with path.open(encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            scores.setdefault((row["model"], row["task"]), []).append(float(row["dev_f1"]))
+    return {key: np.array(values) for key, values in scores.items()}
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("task", PUBLISHED)
+def test_expected_layers_are_the_published_ones(cumulative, task):
+    for size, published in zip(("base", "large"), PUBLISHED[task], strict=True):
+        found = expected_layer(cumulative[f"bert-{size}-uncased", task])
+        assert f"{found:.2f}" == f"{published:.2f}"
+
+
+def simulated(n, shares):
+    """Gold labels of n one-word sentences, and predictions of which these shares are right."""
+    rng = np.random.default_rng(0)
+    gold = Gold(np.ones(n, dtype=np.int64), np.arange(n), ("a", "b"), np.zeros(n, dtype=bool))
+    right = np.arange(n) < np.round(np.array(shares) * n)[:, None]
+    return gold, rng.permuted(right, axis=1).astype(np.int64)
+
+
+def gain_and_layer(n, shares):
+    gold, rows = simulated(n, shares)
+    accuracy = metrics.get("accuracy")
+    values = replicates(accuracy, gold, rows, resample(n))
+    return located(accuracy(gold, rows), values)
+
+
+@pytest.mark.real_data
+def test_a_gain_of_nothing_but_noise_has_no_layer(cumulative):
+    dpr = cumulative["bert-base-uncased", "dpr"]
+    assert f"{expected_layer(dpr):.2f}" == "23.92"
+    gain, layer = gain_and_layer(2000, dpr / 100)
+    assert gain.interval[0] < 0 < gain.interval[1]
+    assert (layer.value, layer.interval, layer.missing) == (None, None, NO_GAIN)
+    gain, layer = gain_and_layer(2000, cumulative["bert-base-uncased", "pos"] / 100)
+    assert layer.interval[0] < layer.value < layer.interval[1]
+    assert layer.value == pytest.approx(1.76, abs=0.05)
+
+
+def test_expected_layer_by_hand():
+    assert expected_layer(np.array([0.5, 0.7, 0.8, 0.8])) == pytest.approx(
+        (1 * 0.2 + 2 * 0.1) / 0.3
+    )
+    # A fall counts as one: no running maximum.
+    assert expected_layer(np.array([0.5, 0.8, 0.7])) == pytest.approx((1 * 0.3 - 2 * 0.1) / 0.2)
+    both = expected_layer(np.array([[0.5, 0.1], [0.6, 0.1], [0.9, 0.1]]))
+    assert both[0] == pytest.approx((0.1 + 2 * 0.3) / 0.4)
+    assert np.isnan(both[1])
+
+
+def test_centre_of_gravity_and_divergence_by_hand():
+    weights = np.array([0.5, 0.25, 0.25, 0])
+    assert centre_of_gravity(weights) == pytest.approx(0.25 + 0.5)
+    assert kl_from_uniform(weights) == pytest.approx(2 - 1.5)
+    assert kl_from_uniform(np.full(5, 0.2)) == pytest.approx(0, abs=1e-12)
+    assert kl_from_uniform(np.array([0, 0, 1.0, 0])) == pytest.approx(2)
+
+
+def test_a_fall_has_no_layer_and_few_sentences_say_nothing():
+    gain, layer = gain_and_layer(1000, [0.9, 0.7, 0.6])
+    assert gain.value == pytest.approx(-0.3)
+    assert gain.interval[1] < 0
+    assert (layer.value, layer.missing) == (None, NO_GAIN)
+    gain, layer = located(np.array([0.1, 0.9]), None)
+    assert (gain.value, gain.interval, gain.missing) == (pytest.approx(0.8), None, FEW_SENTENCES)
+    assert (layer.value, layer.missing) == (None, FEW_SENTENCES)
+    gain, layer = located(np.array([0.1, np.nan]), np.zeros((2, 9)))
+    assert (gain.value, gain.missing, layer.missing) == (None, NO_SCORE, NO_SCORE)
+
+
+def test_the_seeds_t_interval_by_hand():
+    found = over_seeds(np.array([2.0, 2.3, 1.6]), most=3.0)
+    half = 4.302653 * np.sqrt((0.3**2 + 0.4**2) / 2)
+    assert found.value == 2.0
+    assert found.interval == (pytest.approx(2 - half), 3.0)
+    alone = over_seeds(np.array([2.0]), most=3.0)
+    assert (alone.value, alone.interval, alone.missing) == (2.0, None, ONE_SEED)
+
+
+class PlainScorer:
+    """Accuracy or Spearman of predictions, as `Scorer` has them."""
+
+    def __init__(self, labels, sentences, classes):
+        names = [str(c) for c in range(classes)]
+        nothing = np.zeros(len(labels), dtype=bool)
+        self.gold = Gold(labels.numpy(), sentences.numpy(), tuple(names), nothing)
+        self.names = ("accuracy",) if classes else ("corpus_spearman",)
+
+    def scores(self, rows):
+        found = metrics.get(self.names[0])(self.gold, rows)
+        return [{self.names[0]: float(value)} for value in found]
+
+
+PLANTED = 2
+
+
+def planted(n, seed, regression, strength=1.5):
+    """Four layers of noise, the label added to some features of one."""
+    torch.manual_seed(seed)
+    x = torch.randn(4, n, 8)
+    y = torch.randn(n) if regression else torch.randint(3, (n,))
+    code = y[:, None] * torch.ones(3) if regression else torch.eye(3)[y]
+    x[PLANTED, :, :3] += strength * code
+    sentences = torch.arange(n) // 4
+    return Batches(Held(x), y[None], torch.ones(1, n), sentences, batch_bounds(sentences))
+
+
+def run(regression, family, n_seeds=3, at_once=9, strength=1.5):
+    parts = [planted(n, i, regression, strength) for i, n in enumerate((3000, 800, 800))]
+    train, dev, test = parts
+    spec = PROBES[family].model_copy(update={"hidden": 16 if family == "mlp" else 0})
+    n_classes = 0 if regression else 3
+    scorers = {
+        split: PlainScorer(b.labels[0], b.sentences, n_classes)
+        for split, b in (("dev", dev), ("test", test))
+    }
+    plain = fit(train, dev, n_classes, spec, [0])
+    strengths = plain.strength[:, 0].tolist()
+    steps = [step or spec.step for step in plain.step[:, 0].tolist()]
+    found, predicted = localise(
+        train,
+        dev,
+        test.features,
+        n_classes,
+        spec,
+        n_seeds,
+        strengths,
+        steps,
+        scorers,
+        lambda said: said,
+        at_once,
+    )
+    isolated = predict(plain, test.features, n_classes, spec)[:, 0].numpy()
+    return found, predicted, isolated, scorers["test"]
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+@pytest.mark.parametrize("regression", [False, True], ids=["classes", "numbers"])
+def test_a_planted_feature_is_found_at_its_layer_by_every_measure(regression, family):
+    found, predicted, isolated, scorer = run(regression, family)
+    name = scorer.names[0]
+    alone = [row[name] for row in scorer.scores(isolated)]
+    assert int(np.argmax(alone)) == PLANTED
+    assert found.expected_layer.value == pytest.approx(PLANTED, abs=0.15)
+    assert found.expected_layer.interval == pytest.approx((PLANTED, PLANTED), abs=0.25)
+    assert found.centre_of_gravity.value == pytest.approx(PLANTED, abs=0.1)
+    # Of 2 bits: the last traces of a useless layer cost so little that they fade slowly.
+    assert found.kl.value > 1
+    assert found.mixes[3].weights[PLANTED] > 0.8
+    # The mix of layer 0 alone is the probe of layer 0, fitted as that is.
+    if regression:
+        np.testing.assert_allclose(predicted[0], isolated[0], atol=1e-4)
+    else:
+        assert (predicted[0] != isolated[0]).mean() < 0.02
+    # The mix up to the planted layer is as good as that layer.
+    assert found.mixes[PLANTED].test[name] == pytest.approx(alone[PLANTED], abs=0.02)
+    low, high = found.mixes[PLANTED].intervals[name]
+    assert low < found.mixes[PLANTED].test[name] < high
+
+
+def test_without_a_feature_anywhere_there_is_no_layer():
+    found, _, _, _ = run(False, "linear", n_seeds=1, strength=0.0)
+    assert found.total_gain.interval[0] < 0 < found.total_gain.interval[1]
+    assert (found.expected_layer.value, found.expected_layer.missing) == (None, NO_GAIN)
+    assert found.centre_of_gravity.missing == ONE_SEED
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_mixes_are_learnt_with_the_steps_of_their_layers_by_linear_probes_alone(
+    family, monkeypatch
+):
+    train, dev, test = (planted(n, i, False) for i, n in enumerate((300, 100, 100)))
+    spec = PROBES[family].model_copy(update={"hidden": 4, "min_steps": 20})
+    learnt, fitted = [], []
+
+    def recorded(*given):
+        learnt.append(given[-1].tolist())
+        return learn_mixes(*given)
+
+    def then(*given):
+        fitted.append(given[-2].tolist())
+        return fit_at(*given)
+
+    monkeypatch.setattr("probes.measurements.cumulative.learn_mixes", recorded)
+    monkeypatch.setattr("probes.measurements.cumulative.fit_at", then)
+    scorers = {
+        split: PlainScorer(b.labels[0], b.sentences, 3)
+        for split, b in (("dev", dev), ("test", test))
+    }
+    steps = [0.02, 0.01, 0.0025, 0.02]
+    found, _ = localise(
+        train, dev, test.features, 3, spec, 2, [1e-3] * 4, steps, scorers, lambda said: said, 9
+    )
+    # Of reach 0 to 3, and the last again for the second seed; geometric means of all within reach.
+    means = [np.exp(np.log(steps[: k + 1]).mean()) for k in (0, 1, 2, 3, 3)]
+    expected = means if family == "linear" else [spec.step] * 5
+    assert learnt == [pytest.approx(expected)]
+    by_weight = [np.exp(np.log(steps[: len(mix.weights)]) @ mix.weights) for mix in found.mixes]
+    assert fitted == [pytest.approx(by_weight, rel=1e-5)]
+
+
+def test_how_many_mixes_train_at_once_changes_nothing():
+    together, all_rows, _, _ = run(False, "linear", n_seeds=2)
+    apart, rows, _, _ = run(False, "linear", n_seeds=2, at_once=2)
+    assert (all_rows != rows).sum() <= 4
+    for a, b in zip(together.mixes, apart.mixes, strict=True):
+        assert a.weights == pytest.approx(b.weights, abs=2e-3)
+    assert together.kl.value == pytest.approx(apart.kl.value, abs=0.01)

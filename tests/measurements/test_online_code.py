@@ -1,0 +1,254 @@
+"""The online code against hand computations, entropies and planted features."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from probes import run_probes
+from probes.measurements.online_code import (
+    block_ends,
+    code_record,
+    online_code,
+    prior_bits,
+    uniform_bits,
+)
+from probes.records.probe_spec import PROBES
+from probes.training.batches import Batches, batch_bounds
+from probes.training.dataset import Material
+from probes.training.features import Held
+from probes.training.prefixes import LOGIT_VARIANCES, fit_prefixes
+
+FAMILIES = ("linear", "mlp")
+
+
+def examples(x, y, per_sentence=1):
+    """Examples of weight 1 with features (L, N, H)."""
+    sentences = torch.arange(len(y)) // per_sentence
+    return Batches(Held(x), y[None], torch.ones(1, len(y)), sentences, batch_bounds(sentences))
+
+
+def says(monkeypatch, bias_of):
+    """Instead of fitting: probes that see nothing and have the biases `bias_of(prefix, k)`."""
+    seen = []
+
+    def fit_prefixes(prefixes, n_outputs, spec, strengths, steps):
+        for prefix, given in zip(prefixes, strengths, strict=True):
+            seen.append((prefix, given))
+            n_layers, n_cells = given.shape
+            bias = torch.stack([bias_of(prefix, k) for k in range(n_cells)])
+            weight = torch.zeros(n_layers, n_cells, n_outputs, prefix.features.shape[2])
+            yield [weight, bias.expand(n_layers, -1, -1)]
+
+    monkeypatch.setattr("probes.measurements.online_code.fit_prefixes", fit_prefixes)
+    return seen
+
+
+def test_codelength_is_a_hand_computation(monkeypatch):
+    monkeypatch.setattr("probes.measurements.online_code.SHARES", (25.0, 50.0, 100.0))
+    y = torch.tensor([0, 1] * 40)
+    # Four probes that say 1/2, 3/4, 1/8 and 1/2 for class 0.
+    said = [torch.tensor([p, 1 - p]).log() for p in (0.5, 0.75, 0.125, 0.5)]
+    seen = says(monkeypatch, lambda prefix, k: said[k])
+    code = online_code(examples(torch.zeros(1, 80, 3), y, 4), 2, PROBES["linear"])
+    assert code.ends == (20, 40, 80)
+
+    def block(prefix, n):  # half of the labels are 0; a share 2 / (2n + 2) is uniform.
+        e = 1 / (prefix + 1)
+        pairs = [
+            ((1 - e) * a + e / 2) * ((1 - e) * (1 - a) + e / 2) for a in (0.5, 0.75, 0.125, 0.5)
+        ]
+        return -math.log2(sum(p ** (n / 2) for p in pairs) / 4)
+
+    expected = [20, block(20, 20), block(40, 40)]
+    assert expected == pytest.approx([20, 20.9454, 40.9969], abs=1e-4)
+    assert code.block_bits[0].tolist() == pytest.approx(expected, rel=1e-6)
+    assert code.bits.item() == pytest.approx(81.9422, abs=1e-3)
+    # The prior on the weights stays the same: its strength falls as 1 / n.
+    (first, a), (second, b) = seen
+    assert (first.features.shape[1], second.features.shape[1]) == (20, 40)
+    torch.testing.assert_close(a, 2 * b)
+    assert a[0].tolist() == pytest.approx([3 / v / 20 for v in LOGIT_VARIANCES["linear"]])
+
+
+def test_zero_logits_give_the_uniform_code(monkeypatch):
+    y = torch.from_numpy(np.random.default_rng(0).choice(3, 500, p=[0.8, 0.1, 0.1]))
+    says(monkeypatch, lambda prefix, k: torch.zeros(3))
+    code = online_code(examples(torch.randn(2, 500, 4), y, 5), 3, PROBES["linear"])
+    assert code.bits.tolist() == pytest.approx([uniform_bits(500, 3)] * 2, rel=1e-6)
+    assert code.deviation.tolist() == pytest.approx([0, 0], abs=1e-3)
+
+
+def test_what_is_too_little_for_two_blocks_is_sent_uniformly():
+    y = torch.tensor([0, 1, 2] * 10)
+    code = online_code(examples(torch.randn(2, 30, 4), y), 3, PROBES["linear"])
+    assert code.ends == (30,)
+    assert code.bits.tolist() == pytest.approx([uniform_bits(30, 3)] * 2)
+
+
+def test_a_probe_that_knows_label_frequencies_gives_the_prior_code(monkeypatch):
+    y = torch.from_numpy(np.random.default_rng(0).choice(3, 500, p=[0.9, 0.08, 0.02]))
+
+    def frequencies(prefix, k):
+        return torch.bincount(prefix.labels[0], minlength=3).float().log()  # log 0 included
+
+    says(monkeypatch, frequencies)
+    data = examples(torch.randn(1, 500, 4), y)
+    code = online_code(data, 3, PROBES["linear"])
+    expected = prior_bits(y, code.ends, 3)
+    assert code.bits.item() == pytest.approx(expected, rel=1e-6)
+    record = code_record(y, code.ends, 3)
+    assert (record.prior_bits, record.uniform_bits) == (expected, 500 * math.log2(3))
+
+
+def test_the_prior_code_is_a_hand_computation():
+    y = torch.tensor([0, 0, 1, 0, 1])
+    # Block 1: 3 labels of 1 bit. Block 2: one 0 and one 1 after two 0 and one 1.
+    expected = 3 - math.log2(2.5 / 4) - math.log2(1.5 / 4)
+    assert prior_bits(y, (3, 5), 2) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_linear_codes_keep_the_steps_that_plain_probes_chose(family, monkeypatch):
+    taken = []
+
+    def recorded(prefixes, n_outputs, spec, strengths, steps):
+        taken.append((spec.step, list(steps)))
+        return fit_prefixes(prefixes, n_outputs, spec, strengths, steps)
+
+    monkeypatch.setattr("probes.measurements.online_code.fit_prefixes", recorded)
+    torch.manual_seed(0)
+    data = examples(torch.randn(2, 90, 4), torch.randint(2, (90,)))
+    given = online_code(data, 2, PROBES[family], [0.02, 0.0025])
+    spec = online_code(data, 2, PROBES[family])
+    chosen = [0.02, 0.0025] if family == "linear" else [0.01, 0.01]
+    first = PROBES["linear"].step if family == "linear" else 0.01
+    assert taken == [(first, chosen), (first, [first, first])]
+    assert given.bits[0] == spec.bits[0]
+    assert (given.bits[1] != spec.bits[1]) == (family == "linear")
+
+
+def test_a_run_s_codes_are_told_what_seed_0_s_probes_chose(
+    tiny_bert, tmp_path, monkeypatch, short_schedule
+):
+    told = []
+
+    def recorded(train, n_classes, spec, chosen):
+        told.extend(chosen)
+        return online_code(train, n_classes, spec, chosen)
+
+    monkeypatch.setattr("probes.measurements.probing.online_code", recorded)
+    folders = {"cache_dir": tmp_path / "cache", "output": tmp_path / "results"}
+    found = run_probes(
+        str(tiny_bert), limit=40, tasks=("pos",), probes=("mlp",), twins=0, **folders
+    )
+    [result] = found
+    assert told == [layer.cells[0].step for layer in result.layers]
+    assert PROBES["mlp"].step not in told
+
+
+def test_class_weights_are_left_out(monkeypatch):
+    seen = says(monkeypatch, lambda prefix, k: torch.zeros(2))
+    y = torch.tensor([0, 0, 0, 1] * 20)
+    data = examples(torch.zeros(1, 80, 3), y)
+    data.weights[:] = torch.where(y == 0, 2 / 3, 2.0)
+    online_code(data, 2, PROBES["linear"])
+    assert all((prefix.weights == 1).all() for prefix, _ in seen)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_labels_independent_of_the_features_cost_their_entropy_and_little_more(family):
+    share = torch.tensor([0.6, 0.3, 0.1])
+    torch.manual_seed(0)
+    y = torch.multinomial(share, 3000, replacement=True)
+    code = online_code(examples(torch.randn(1, 3000, 64), y, 5), 3, PROBES[family])
+    entropy = -(share * share.log2()).sum().item()
+    deviation = (share * (-share.log2() - entropy) ** 2).sum().sqrt().item()
+    low = 3000 * entropy - 3 * deviation * 3000**0.5
+    assert low < code.bits.item() < 1.1 * prior_bits(y, code.ends, 3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_planted_features_give_a_far_shorter_code(family):
+    torch.manual_seed(0)
+    y = torch.randint(4, (3000,))
+    x = torch.randn(2, 3000, 64)
+    x[1, :, :4] = 2 * torch.nn.functional.one_hot(y, 4).float()
+    code = online_code(examples(x, y, 5), 4, PROBES[family])
+    noise, planted = code.bits.tolist()
+    assert noise > 0.95 * 6000
+    assert planted < 0.15 * 6000
+
+
+@pytest.mark.parametrize("n", [1, 30, 45, 300, 3985, 204577])
+def test_blocks_hold_whole_sentences_and_are_not_tiny(n):
+    lengths = np.random.default_rng(n).integers(1, 30, n)
+    sentences = torch.from_numpy(np.repeat(np.arange(n), lengths)[:n])
+    ends = block_ends(sentences)
+    assert ends[-1] == n
+    assert all(sentences[end - 1] != sentences[end] for end in ends[:-1])
+    assert min(np.diff((0, *ends))) >= min(n, 20)
+    if n > 200_000:
+        assert len(ends) == 11
+        assert [100 * end / n for end in ends] == pytest.approx(
+            [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100], abs=0.02
+        )
+
+
+def test_the_standard_error_is_that_of_sentences_drawn_anew(monkeypatch):
+    torch.manual_seed(0)
+    monkeypatch.setattr("probes.measurements.online_code.SHARES", (10.0, 50.0, 100.0))
+    says(monkeypatch, lambda prefix, k: torch.tensor([0.9, 0.1]).log())
+    found = []
+    for _ in range(300):
+        kind = torch.rand(200).repeat_interleave(5)  # words of a sentence depend on each other
+        y = (torch.rand(1000) < 0.3 * kind).long()
+        found.append(online_code(examples(torch.zeros(1, 1000, 2), y, 5), 2, PROBES["linear"]))
+    spread = torch.stack([code.bits for code in found]).std().item()
+    assert found[0].deviation.item() == pytest.approx(spread, rel=0.25)
+
+
+@pytest.mark.real_data
+def test_ewt_dev_changes_nothing_and_compression_is_sensible(
+    real_data, tiny_bert, tmp_path, monkeypatch
+):
+    def run(name):
+        return next(
+            iter(
+                run_probes(
+                    str(tiny_bert),
+                    corpus="ewt",
+                    data_dir=real_data,
+                    limit=150,
+                    twins=0,
+                    tasks=("pos",),
+                    probes=("linear",),
+                    output=tmp_path / name,
+                    cache_dir=tmp_path / "cache",
+                )
+            )
+        )
+
+    result = run("a")
+    code = result.code
+    assert code.ends[-1] == result.examples.n["train"]
+    assert 1 < code.uniform_bits / code.prior_bits < 1.3
+    for layer in result.layers:
+        assert sum(layer.block_bits) == pytest.approx(layer.codelength)
+        assert len(layer.block_bits) == len(code.ends)
+        low, high = result.compression_interval(layer)
+        assert low < result.compression(layer) < high
+        assert result.compression(layer) > 1.05 * code.uniform_bits / code.prior_bits
+    assert result.seconds["code"] > 0
+
+    def shuffled(self, split, features):
+        made = batches(self, split, features)
+        return replace(made, labels=made.labels.flip(1)) if split == "dev" else made
+
+    batches = Material.batches
+    monkeypatch.setattr(Material, "batches", shuffled)
+    other = run("b")
+    assert [layer.codelength for layer in other.layers] == [x.codelength for x in result.layers]
+    assert other.layers[0].cells[0].dev_loss != result.layers[0].cells[0].dev_loss

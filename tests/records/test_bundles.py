@@ -1,0 +1,240 @@
+"""Results that travel: packed, verified, merged; nothing overwritten, nothing let out."""
+
+import json
+import shutil
+import stat
+import zipfile
+
+import numpy as np
+import pytest
+from board_by_hand import put
+
+from probes.__main__ import main
+from probes.records import bundles
+from probes.records.files import find_results, read_result, write_result
+
+
+@pytest.fixture
+def results(tmp_path):
+    folder = tmp_path / "results"
+    put(folder, "m", "pos", 9)
+    put(folder, "m", "srl", 9)
+    put(folder, "other", "pos", 99, provenance={"command": "run", "processor": "Z80"})
+    return folder
+
+
+@pytest.fixture
+def bundle(results, tmp_path):
+    path = tmp_path / "b.zip"
+    assert main(["export", str(results), str(path)]) == 0
+    return path
+
+
+def bring(bundle, folder):
+    return main(["import", str(bundle), "--output", str(folder)])
+
+
+def files(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "leaderboard.csv"
+    }
+
+
+def rewritten(bundle, change):
+    """The bundle with `change` applied to its files, by name."""
+    with zipfile.ZipFile(bundle) as old:
+        content = {name: old.read(name) for name in old.namelist()}
+    change(content)
+    with zipfile.ZipFile(bundle, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, data in content.items():
+            new.writestr(name, data)
+    return bundle
+
+
+def test_what_is_packed_comes_out_the_same(results, bundle, tmp_path):
+    assert bring(bundle, tmp_path / "there") == 0
+    assert files(tmp_path / "there") == files(results)
+    with zipfile.ZipFile(bundle) as opened:
+        manifest = json.loads(opened.read("manifest.json"))
+    (described,) = [r for r in manifest["results"] if r["model"]["name"] == "other"]
+    assert described["provenance"]["processor"] == "Z80"
+    assert (described["layers"], described["seeds"]) == ([0, 1], [0])
+    assert described["corpus"]["fingerprint"] == "f" * 64
+    assert (tmp_path / "there" / "leaderboard.csv").read_text().count("\n") == 7
+    assert sorted(p.name for p in (tmp_path / "there").iterdir()) == [
+        "leaderboard.csv",
+        "m",
+        "other",
+    ]
+
+
+def test_equal_results_give_equal_bytes(results, bundle, tmp_path):
+    shutil.copytree(results, tmp_path / "copy")
+    assert main(["export", str(tmp_path / "copy"), str(tmp_path / "c.zip")]) == 0
+    assert (tmp_path / "c.zip").read_bytes() == bundle.read_bytes()
+    assert main(["export", str(results), str(bundle)]) == 2
+
+
+def test_what_is_there_already_is_skipped(bundle, tmp_path, capsys):
+    there = tmp_path / "there"
+    bring(bundle, there)
+    path = next(p for p, r in find_results(there).items() if r.model.name == "other")
+    result = read_result(path)
+    arrays = path.with_suffix(".npz")
+    arrays.unlink()
+    path.write_text(result.model_copy(update={"seconds": {"fit": 9.0}}).model_dump_json())
+    before = files(there)
+    capsys.readouterr()
+    assert bring(bundle, there) == 0
+    assert "added   0 results; 3 were there already" in capsys.readouterr().err
+    after = files(there)
+    # Predictions that were missing came; the record that was there stays.
+    assert after.keys() - before.keys() == {str(arrays.relative_to(there))}
+    assert all(after[name] == content for name, content in before.items())
+
+
+@pytest.mark.parametrize("change", ["scores", "layers", "torn"])
+def test_conflicts_are_reported_and_nothing_is_overwritten(bundle, tmp_path, capsys, change):
+    there = tmp_path / "there"
+    bring(bundle, there)
+    path = next(p for p, r in find_results(there).items() if r.task.name == "srl")
+    result = read_result(path)
+    if change == "scores":
+        text = path.read_text().replace("0.9775", "0.9")
+    elif change == "layers":
+        text = result.model_copy(update={"layers": result.layers[1:]}).model_dump_json()
+    else:
+        text = path.read_text()[:100]
+    path.write_text(text)
+    shutil.rmtree(there / "other")
+    before = files(there)
+    capsys.readouterr()
+    assert bring(bundle, there) == 2
+    after = files(there)
+    assert {name: after[name] for name in before} == before
+    assert len(after) == len(before) + 2
+    error = capsys.readouterr().err
+    assert "not imported: m/c/srl-linear-" in error
+    said = {"scores": "other scores", "layers": "other layers", "torn": "cannot be read"}[change]
+    assert said in error
+
+
+def test_one_measurement_under_another_path_is_recognised(bundle, tmp_path, capsys):
+    there = tmp_path / "there"
+    bring(bundle, there)
+    (there / "theirs").mkdir()
+    (there / "m").rename(there / "theirs" / "m")
+    capsys.readouterr()
+    assert bring(bundle, there) == 0
+    assert "added   0 results; 3 were" in capsys.readouterr().err
+
+
+def test_published_results_are_neither_packed_nor_touched(results, bundle, tmp_path, capsys):
+    there = tmp_path / "there"
+    shutil.copytree(results, there / "published")
+    for arrays in (there / "published").rglob("*.npz"):
+        arrays.unlink()
+    before = files(there / "published")
+    capsys.readouterr()
+    assert bring(bundle, there) == 0
+    assert "added   3 results; 0 were" in capsys.readouterr().err
+    assert files(there / "published") == before
+    assert main(["export", str(there), str(tmp_path / "c.zip")]) == 0
+    assert (tmp_path / "c.zip").read_bytes() == bundle.read_bytes()
+
+
+def refused(bundle, tmp_path, capsys, said):
+    there = tmp_path / "there"
+    assert bring(bundle, there) == 2
+    assert said in capsys.readouterr().err
+    assert not any(there.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../evil-linear-00000000.json", "/etc/x/evil-linear-00000000.json", "a/../x-l-00000000.npz",
+     "C:\\x\\y-l-00000000.json", "a/b/c/d-linear-00000000.json", "m/c/notes.txt", ".ssh/c/x-l-00000000.npz",
+     "m/c/pos-linear-00000000.npz/", "m/c/x-linear-00000000.pkl", "m/c/x\n-linear-00000000.json"],
+)  # fmt: skip
+def test_names_that_are_not_results_are_refused(bundle, tmp_path, capsys, name):
+    rewritten(bundle, lambda content: content.update({name: b"{}"}))
+    refused(bundle, tmp_path, capsys, "is no name of a result's file")
+
+
+def test_links_are_refused(bundle, tmp_path, capsys):
+    with zipfile.ZipFile(bundle, "a") as opened:
+        entry = zipfile.ZipInfo("m/c/pos-linear-0000000a.json")
+        entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+        opened.writestr(entry, "/etc/passwd")
+    refused(bundle, tmp_path, capsys, "is a link")
+
+
+def test_bombs_are_refused(bundle, tmp_path, capsys):
+    bomb = {"m/c/pos-linear-0000000a.json": b" " * 30_000_000}
+    rewritten(bundle, lambda content: content.update(bomb))
+    refused(bundle, tmp_path, capsys, "would unpack to 30,000,000 bytes")
+
+
+def test_a_bomb_within_predictions_is_refused(results, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(bundles, "MAX_FILE", 100_000)
+    path = next(iter(find_results(results))).with_suffix(".npz")
+    np.savez_compressed(path, gold=np.zeros(100_000))
+    assert main(["export", str(results), str(tmp_path / "b.zip")]) == 0
+    refused(tmp_path / "b.zip", tmp_path, capsys, "would unpack to more than 100,000 bytes")
+
+
+def test_damage_is_noticed(bundle, tmp_path, capsys):
+    def damage(content):
+        name = next(n for n in content if n.endswith(".npz"))
+        content[name] = content[name][:-1] + b"x"
+
+    refused(rewritten(bundle, damage), tmp_path, capsys, "is damaged")
+
+
+def test_what_the_manifest_does_not_name_is_refused(bundle, tmp_path, capsys):
+    rewritten(bundle, lambda content: content.update({"m/c/pos-linear-0000000a.json": b"{}"}))
+    refused(bundle, tmp_path, capsys, "not in both")
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [("schema_version", "schema 99, this version reads"), ("format", "format 99")],
+)
+def test_newer_bundles_are_refused_by_name(bundle, tmp_path, capsys, field, said):
+    def renew(content):
+        content["manifest.json"] = json.dumps(
+            {**json.loads(content["manifest.json"]), field: 99, "suite_version": "9.1"}
+        ).encode()
+
+    rewritten(bundle, renew)
+    refused(bundle, tmp_path, capsys, said)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"[]", b"{}"])
+def test_what_is_no_bundle_is_refused(tmp_path, capsys, content):
+    path = tmp_path / "x.zip"
+    if content.startswith((b"[", b"{")):
+        with zipfile.ZipFile(path, "w") as opened:
+            opened.writestr("manifest.json", content)
+    else:
+        path.write_bytes(content)
+    refused(path, tmp_path, capsys, "x.zip: ")
+
+
+def test_a_result_under_another_name_is_refused(results, tmp_path, capsys):
+    path = next(iter(find_results(results)))
+    renamed = path.with_name("depth-linear-00000000.json")
+    path.rename(renamed)
+    path.with_suffix(".npz").rename(renamed.with_suffix(".npz"))
+    assert main(["export", str(results), str(tmp_path / "b.zip")]) == 0
+    refused(tmp_path / "b.zip", tmp_path, capsys, "its name is not that of the result in it")
+
+
+def test_two_results_of_one_name_are_not_packed(results, tmp_path, capsys):
+    path, result = next(iter(find_results(results).items()))
+    twin = result.model_copy(update={"model": result.model.model_copy(update={"name": "x"})})
+    write_result(results / "again" / "/".join(path.parts[-3:]), twin, {})
+    assert main(["export", str(results), str(tmp_path / "b.zip")]) == 2
+    assert "a second result named" in capsys.readouterr().err

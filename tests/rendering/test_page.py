@@ -1,0 +1,266 @@
+"""The report in a real browser."""
+
+import re
+
+import pytest
+from browser import started
+from results_by_hand import make_full_result, make_result
+
+from probes.rendering.page.page import write_page
+
+EVIL = "<script>alert(1)</script>"
+TASK = "</script><script>alert(2)</script>"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_current():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("probes.boards.groups.is_current", lambda _: True)
+        yield
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with started() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def some(tmp_path_factory):
+    """Three models, one random, one of an evil name; a quick result and one without a score."""
+    folder = tmp_path_factory.mktemp("some")
+    found = [
+        make_full_result("pos", (0.5, 0.7, 0.6), model="beta"),
+        make_full_result(
+            "pos", (0.4, 0.3, 0.45), model="random:beta", random_seed=0, located=False
+        ),
+        make_full_result("pos", (0.5, 0.9, 0.8), model=EVIL),
+        make_full_result(TASK, (0.2, 0.25, 0.3), model="beta"),
+        make_result("chunking", (0.3, 0.4, None), model="beta", quick=True, metric="span_f1"),
+        make_full_result("chunking", (0.3, 0.5, 0.2), model=EVIL, metric="span_f1"),
+    ]
+    found = [named(r, r.model.name) for r in found]
+    return write_page(
+        {folder / f"{i}.json": r for i, r in enumerate(found)}, folder / "p.html", EVIL
+    )
+
+
+@pytest.fixture(scope="module")
+def fifty(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fifty")
+    found = {}
+    for i in range(50):
+        for task in ("pos", "chunking", "depth", "agreement", "srl"):
+            scores = [0.5 + 0.004 * i + 0.01 * layer for layer in range(13)]
+            result = make_full_result(task, scores, model=f"org/model-{i:02}")
+            found[folder / f"{task}-{i}.json"] = named(result, str(i))
+    return write_page(found, folder / "p.html", "fifty")
+
+
+def named(result, digest):
+    return result.model_copy(update={"model": result.model.model_copy(update={"digest": digest})})
+
+
+@pytest.fixture
+def page(browser, some):
+    browser.emulate()
+    browser.open(some)
+    yield browser
+    assert browser.errors() == []
+
+
+NAMES = "#board-g0 tbody th"
+
+
+def drawn(browser, name="g0-0-score"):
+    browser.until("return !!document.querySelector(`[data-chart='${arguments[0]}'].done`)", name)
+    return browser.js(
+        "return document.querySelector(`[data-chart='${arguments[0]}']`).data"
+        ".filter(x => x.visible && x.name).map(x => x.name)",
+        name,
+    )
+
+
+def test_heads_sort_and_missing_scores_stay_last(page):
+    assert page.texts(NAMES) == [
+        f"● {EVIL}",
+        "● beta",
+        "○ random:beta never trained",
+    ]
+    pos, chunking = page.all("#board-g0 thead button")[3:5]
+    pos.click()
+    assert [x.split()[1] for x in page.texts(NAMES)] == [EVIL, "beta", "random:beta"]
+    assert pos.find_element("xpath", "..").get_attribute("aria-sort") == "descending"
+    pos.click()
+    assert [x.split()[1] for x in page.texts(NAMES)] == ["random:beta", "beta", EVIL]
+    for _ in range(2):
+        chunking.click()
+        assert page.texts(NAMES)[-1].split()[1] == "random:beta"
+    assert pos.find_element("xpath", "..").get_attribute("aria-sort") is None
+
+
+def test_filters_narrow_tables_and_charts(page):
+    from selenium.webdriver.support.ui import Select
+
+    page.one("#search").send_keys("BETA")
+    assert [x.split()[1] for x in page.texts(NAMES)] == ["beta", "random:beta"]
+    assert page.one("#count").text == "2 of 3 models"
+    page.one("#random").click()
+    assert [x.split()[1] for x in page.texts(NAMES)] == ["beta"]
+    page.one("#tab-curves").click()
+    assert drawn(page) == ["beta"]
+    Select(page.one("#task")).select_by_index(1)
+    assert len(page.texts("#curves h4")) == 1
+    page.one("#tab-leaderboard").click()
+    assert len(page.texts("#board-g0 thead th")) == 4
+
+
+def test_models_are_ticked_in_and_out_of_charts(page):
+    page.one("#tab-curves").click()
+    assert len(drawn(page)) == 3
+    page.one("[data-draw='1']").click()
+    assert len(drawn(page)) == 2
+    page.one("[data-tick='none']").click()
+    assert drawn(page) == []
+
+
+def test_hover_gives_numbers(page):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    page.one("#tab-curves").click()
+    drawn(page)
+    point = page.one("[data-chart='g0-0-score'] .point")
+    ActionChains(page.driver).move_to_element(point).perform()
+    page.until("return !!document.querySelector('.hoverlayer text')")
+    shown = page.js("return document.querySelector('.hoverlayer').textContent")
+    assert "layer 0" in shown
+    assert re.search(r"beta\s*:\s*50\.0 \[48\.0, 52\.0\]", shown)
+
+
+def test_numbers_are_in_tables_too(page):
+    page.one("#tab-curves").click()
+    page.all("#curves summary")[0].click()
+    cells = page.texts("#curves figure details[open] tr[data-model='1'] td")
+    assert cells == ["50.0 ±2.0", "70.0 ±2.0★", "60.0 ±2.0"]
+
+
+def test_what_is_missing_is_said(page):
+    page.one("#tab-curves").click()
+    said = " ".join(page.texts("#curves .missing"))
+    assert "Not measured for beta: a quick run leaves it out." in said
+    assert "No random twin among the results on chunking." in said
+    page.one("#tab-localisation").click()
+    shown = page.one("#localisation").text
+    assert "undefined: no gain" in shown
+    assert "not measured: a quick run leaves it out" in shown
+
+
+def test_the_keyboard_does(page):
+    from selenium.webdriver.common.keys import Keys
+
+    seen = page.one("#tab-leaderboard")
+    seen.send_keys(Keys.ARROW_RIGHT)
+    assert page.js("return document.activeElement.id") == "tab-heat-maps"
+    assert page.one("#heat-maps").is_displayed()
+    assert not page.one("#leaderboard").is_displayed()
+    page.driver.switch_to.active_element.send_keys(Keys.END)
+    assert page.one("#sources").is_displayed()
+    page.driver.switch_to.active_element.send_keys(Keys.HOME)
+    page.driver.switch_to.active_element.send_keys(Keys.TAB)
+    outline = page.js("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+    head = page.all("#board-g0 thead button")[3]
+    head.send_keys(Keys.ENTER)
+    assert head.find_element("xpath", "..").get_attribute("aria-sort") == "descending"
+
+
+def test_dark_mode_is_readable(page):
+    for dark in (False, True):
+        page.emulate(dark=dark)
+        page.one("#tab-curves").click()
+        drawn(page)
+        paper, ink, tick = page.js(
+            "const of = (x, k) => getComputedStyle(document.querySelector(x))[k];"
+            "return [of('body', 'backgroundColor'), of('body', 'color'), of('.xtick text', 'fill')]"
+        )
+        assert contrast(paper, ink) > 7
+        assert tick == ink
+    page.emulate()
+
+
+def contrast(one, other):
+    def luminance(colour):
+        parts = [int(x) / 255 for x in re.findall(r"\d+", colour)[:3]]
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        return sum(w * x for w, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_print_unfolds_everything_and_has_no_controls(page):
+    n_charts = len(page.all("[data-chart]"))
+    page.js("window.addEventListener('beforeprint', () => { window.drawn = "
+            "document.querySelectorAll('[data-chart].done .main-svg').length;"
+            "window.folded = document.querySelectorAll('details:not([open])').length })")  # fmt: skip
+    assert page.pdf().startswith(b"%PDF")
+    assert page.js("return window.drawn") >= n_charts
+    assert page.js("return window.folded") == 0
+    page.emulate(media="print", dark=True)
+    assert not any(x.is_displayed() for x in page.all(".controls"))
+    assert all(x.is_displayed() for x in page.all(".panel"))
+    assert page.js("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.emulate()
+
+
+def test_names_are_text_and_nothing_else(page):
+    assert EVIL in page.one("h1 + p").text
+    assert page.js("return [...document.scripts].filter(x => x.textContent.includes('alert'))"
+                   ".map(x => x.type)") == ["application/json"]  # fmt: skip
+    page.one("#tab-curves").click()
+    assert EVIL.replace("<", "&lt;").replace(">", "&gt;") in drawn(page)
+    assert TASK in page.js("return [...document.querySelectorAll('#curves h4')].at(-1).textContent")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("part", ["leaderboard", "curves", "localisation", "sources"])
+def test_nothing_sticks_out_at_any_width(page, some, width, part):
+    page.emulate(width=width)
+    page.open(some, part)
+    assert page.js("return document.documentElement.scrollWidth") <= width
+
+
+def test_fifty_models(browser, fifty):
+    own = fifty.stat().st_size - len(plotly())
+    assert own < 5_000_000
+    browser.emulate()
+    browser.open(fifty)
+    assert len(browser.texts(NAMES)) == 50
+    browser.all("#board-g0 thead button")[3].click()
+    assert browser.texts(NAMES)[0].endswith("org/model-49")
+    browser.one("#tab-curves").click()
+    assert len(drawn(browser)) == 8
+    browser.one("[data-tick='all']").click()
+    assert len(drawn(browser)) == 50
+    browser.one("#search").send_keys("model-4")
+    assert len(drawn(browser)) == 10
+    assert browser.errors() == []
+
+
+def test_twenty_models_take_less_than_two_megabytes(tmp_path):
+    found = {}
+    for i in range(20):
+        for task in ("pos", "chunking", "depth", "agreement", "srl"):
+            scores = [0.51234 + 0.00411 * i + 0.0101 * layer for layer in range(13)]
+            result = named(make_full_result(task, scores, model=f"org/model-{i:02}"), str(i))
+            found[tmp_path / f"{task}-{i}.json"] = result
+            other = result.probe.model_copy(update={"family": "mlp"})
+            found[tmp_path / f"{task}-mlp-{i}.json"] = result.model_copy(update={"probe": other})
+    page = write_page(found, tmp_path / "p.html", "twenty")
+    assert page.stat().st_size - len(plotly()) < 2_000_000
+
+
+def plotly():
+    from plotly.offline import get_plotlyjs
+
+    return get_plotlyjs().encode()

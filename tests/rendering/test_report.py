@@ -1,0 +1,190 @@
+"""The report and figure commands, and how they group results; no browser."""
+
+import json
+import re
+
+import pytest
+from PIL import Image
+from results_by_hand import make_full_result, make_result
+
+from probes.__main__ import main
+from probes.boards.curves import all_curves
+from probes.boards.groups import group, model_labels
+from probes.boards.layer_tables import layer_entries
+from probes.extraction.model_files import pretrained_name
+from probes.rendering.page.page import page
+from probes.statistics.formatting import shown
+
+
+@pytest.fixture(autouse=True)
+def all_current(monkeypatch):
+    monkeypatch.setattr(
+        "probes.boards.groups.is_current", lambda result: result.suite_version == "0"
+    )
+
+
+def changed(result, part, **fields):
+    return result.model_copy(update={part: getattr(result, part).model_copy(update=fields)})
+
+
+def paths(tmp_path, results):
+    return {tmp_path / f"{i}.json": result for i, result in enumerate(results)}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of results that were written, without predictions."""
+    results = [
+        make_full_result("pos", model="beta"),
+        make_full_result("depth", model="beta", located=False, metric="nspr"),
+        changed(make_full_result("pos", model="random:beta", random_seed=0), "model", digest="r"),
+    ]
+    for i, result in enumerate(results):
+        path = tmp_path / f"{result.task.name}-linear-0000000{i}.json"
+        path.write_text(result.model_copy(update={"key": f"{i:064}"}).model_dump_json())
+    return tmp_path
+
+
+def test_what_cannot_be_compared_is_apart(tmp_path):
+    one = make_full_result("pos", model="a")
+    found = [
+        one,
+        changed(changed(one, "task", version=2), "model", name="b", digest="b"),
+        changed(one, "corpus", fingerprint="e" * 64),
+        one.model_copy(update={"view": "cut"}),
+        one.model_copy(update={"suite_version": "old", "view": "masked"}),
+        changed(one, "probe", family="mlp"),
+        changed(one, "probe", passes=99),
+    ]
+    groups, left_out = group(paths(tmp_path, found))
+    assert left_out == []
+    assert [re.sub("[0-9a-f]{6,8}", "#", g.title) for g in groups] == [
+        "c 1 · linear probe · text #, probe #",
+        "c 1 · linear probe · text #, probe #",
+        "c 1 · linear probe · text #, probe #",
+        "c 1 · mlp probe",
+    ]
+    first = next(g for g in groups if len(g.units) > 1)
+    assert [(u.title, list(u.results)) for u in first.units] == [
+        ("pos (accuracy, cut, version 1)", ["a"]),
+        ("pos (accuracy, masked, version 1, outdated)", ["a"]),
+        ("pos (accuracy, version 1)", ["a"]),
+        ("pos (accuracy, version 2)", ["b"]),
+    ]
+
+
+def test_a_second_result_of_the_same_model_is_named_not_mixed(tmp_path):
+    one = make_full_result("pos", model="a")
+    groups, left_out = group(paths(tmp_path, [one, one]))
+    assert left_out == ["1.json: a second result of a on pos"]
+    assert len(groups[0].units[0].results) == 1
+    text = page(paths(tmp_path, [one, one, one]), "x")
+    assert "<summary>2 duplicate results left out</summary>1.json: a second" in text
+
+
+def test_models_of_one_name_are_told_apart(tmp_path):
+    one = make_full_result("pos", model="a")
+    other = changed(one, "model", digest="0123456789")
+    labels = model_labels(paths(tmp_path, [one, other]))
+    assert list(labels.values()) == ["a (m, float32)", "a (01234567, float32)"]
+
+
+def test_random_twins_follow_their_model(tmp_path):
+    names = ["random-2:B", "random:B", "c", "B", "random:x:y"]
+    found = [changed(make_result("pos", model=name), "model", digest=name) for name in names]
+    groups, _ = group(paths(tmp_path, found))
+    assert groups[0].models == ["B", "random-2:B", "random:B", "c", "random:x:y"]
+    assert [pretrained_name(n) for n in names] == ["B", "B", "c", "B", "x:y"]
+
+
+def test_curves_and_why_there_are_none(tmp_path):
+    full = make_full_result("pos", model="a")
+    quick = changed(make_result("pos", (0.1, 0.2, 0.3), model="b", quick=True), "model", digest="b")
+    part = changed(make_result("pos", (0.1, 0.2), model="c", n_layers=9), "model", digest="c")
+    groups, _ = group(paths(tmp_path, [full, quick, part]))
+    score, selectivity, compression, mix = all_curves(groups[0].units[0])
+    assert [p.value for p in score.models["a"]] == [0.5, 0.7, 0.6]
+    assert score.levels == {"majority": 0.1, "type majority": 0.1}
+    assert selectivity.models["a"][1].value == pytest.approx(0.4)
+    assert compression.models["a"][1].value == pytest.approx(300 / (100 / 0.7))
+    assert selectivity.missing["b"] == compression.missing["b"] == "a quick run leaves it out"
+    assert mix.missing == {"b": "a quick run leaves it out", "c": "not all layers were probed"}
+
+
+def test_the_page_is_one_file_with_everything_escaped(tmp_path):
+    evil = "</script><img src=x onerror=alert(1)>"
+    found = paths(tmp_path, [make_full_result("pos", model=evil)])
+    text = page(found, evil)
+    assert evil not in text
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert json.loads(data[1])["models"][0]["label"] == evil
+    own = text.split("<script>")[0]
+    assert not re.search(r'(src|href)="(?!#|data:)', own)
+
+
+def test_the_report_command(folder, capsys):
+    assert main(["report", str(folder)]) == 0
+    assert capsys.readouterr().out.strip() == str(folder / "report.html")
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Copyright 2012-2026, Plotly" in text or "Plotly, Inc." in text
+    assert main(["report", str(folder), "-o", str(folder / "new" / "p.html")]) == 0
+    assert (folder / "new" / "p.html").exists()
+
+
+def test_no_results_and_no_folder_are_the_users_to_mend(tmp_path, capsys):
+    assert main(["report", str(tmp_path)]) == 2
+    assert main(["report", str(tmp_path / "none")]) == 2
+    assert main(["figure", "curves", str(tmp_path), "-o", "x.pdf"]) == 2
+    assert main(["figure", "curves", str(tmp_path), "-o", "x.gif"]) == 2
+    errors = capsys.readouterr().err
+    assert "no results; run run_probes.py first." in errors
+    assert "must end in one of .pdf, .svg, .png" in errors
+
+
+@pytest.mark.parametrize("kind", ["heatmap", "expected-layers", "curves"])
+def test_figures_have_a_columns_width_and_embedded_fonts(folder, kind):
+    for wide, inches in ((), 3.3), (("--wide",), 6.8):
+        path = folder / f"{kind}{inches}"
+        for suffix in (".png", ".pdf", ".svg"):
+            assert main(["figure", kind, str(folder), "-o", f"{path}{suffix}", *wide]) == 0
+        assert Image.open(f"{path}.png").width == pytest.approx(300 * inches, abs=2)
+        pdf = path.with_name(path.name + ".pdf").read_bytes()
+        assert b"/FontFile2" in pdf
+        assert b"/Type3" not in pdf
+
+
+def test_colours_span_the_models_that_are_shown_together():
+    low, high = make_result("pos", (0.2, 0.4)), make_result("pos", (0.4, 0.7))
+    (alone,) = zip(*layer_entries([low]).values(), strict=True)
+    assert [entry.place for entry in alone] == [0, 1]
+    (beside,) = zip(*layer_entries([low], [[low, high]]).values(), strict=True)
+    assert [entry.place for entry in beside] == pytest.approx([0, 0.4])
+
+
+def test_a_figure_is_of_one_setting(folder, capsys):
+    other = make_full_result("pos", model="beta", key="d" * 64)
+    other = changed(other, "corpus", name="d", fingerprint="d" * 64)
+    (folder / "pos-linear-00000009.json").write_text(other.model_dump_json())
+    assert main(["figure", "curves", str(folder), "-o", str(folder / "x.pdf")]) == 2
+    assert (
+        "cannot stand in one figure (c 1 · linear probe; d 1 · linear probe)"
+        in capsys.readouterr().err
+    )
+
+
+def test_an_expected_layer_that_was_not_measured_is_no_figure(tmp_path, capsys):
+    result = make_result("pos", (0.1, 0.2), quick=True)
+    (tmp_path / "pos-linear-00000000.json").write_text(result.model_dump_json())
+    path = tmp_path / "x.pdf"
+    assert main(["figure", "expected-layers", str(tmp_path), "-o", str(path)]) == 2
+    assert "a quick run leaves it out" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_only_a_leading_nought_is_dropped():
+    assert [shown(x, "mae") for x in (0.5, -0.25, 10.125, 20.0)] == [
+        ".500",
+        "-.250",
+        "10.125",
+        "20.000",
+    ]

@@ -1,0 +1,176 @@
+"""Scores against scikit-learn, scipy, and hand-worked examples."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import balanced_accuracy_score, f1_score
+
+from probes.statistics.conlleval import chunk_spans
+from probes.statistics.gold import Gold
+from probes.statistics.metrics import metrics
+from probes.statistics.rank_correlation import nspr_sentences
+
+
+def gold(labels, sentence=None, classes=(), punctuation=None, unseen=()):
+    labels = np.asarray(labels)
+    n = len(labels)
+    return Gold(
+        labels=labels,
+        sentence=np.zeros(n, dtype=np.int64) if sentence is None else np.asarray(sentence),
+        classes=tuple(classes),
+        punctuation=np.zeros(n, dtype=bool) if punctuation is None else np.asarray(punctuation),
+        unseen=tuple(unseen),
+    )
+
+
+def score(name, g, *rows):
+    return metrics.get(name)(g, np.asarray(rows)).tolist()
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    rng = np.random.default_rng(1)
+    truth = rng.choice(5, size=400, p=[0.5, 0.3, 0.15, 0.04, 0.01])
+    rows = np.stack(
+        [np.where(rng.random(400) < p, truth, rng.integers(0, 5, 400)) for p in (0.2, 0.8)]
+    )
+    return gold(truth, classes="abcde"), rows
+
+
+def test_accuracy_counts_exact_matches():
+    assert score("accuracy", gold([0, 1, 1, 0], classes="ab"), [0, 1, 0, 0], [1, 0, 0, 1]) == [
+        0.75,
+        0.0,
+    ]
+
+
+def test_balanced_accuracy_is_scikit_learns(noisy):
+    g, rows = noisy
+    expected = [balanced_accuracy_score(g.labels, row) for row in rows]
+    assert metrics.get("balanced_accuracy")(g, rows) == pytest.approx(expected)
+
+
+def test_narrow_integers_hold_many_classes():
+    labels = np.array([0, 11_999, 16_383, 16_383], dtype=np.int16)
+    given = np.array([0, 11_999, 16_383, 0], dtype=np.int16)
+    g = gold(labels, classes=map(str, range(16_384)))
+    assert score("balanced_accuracy", g, given) == [pytest.approx((1 + 1 + 0.5) / 3)]
+
+
+def test_macro_f1_is_scikit_learns_over_labels_in_gold(noisy):
+    g, rows = noisy
+    present = np.unique(g.labels)
+    expected = [f1_score(g.labels, row, labels=present, average="macro") for row in rows]
+    assert metrics.get("macro_f1")(g, rows) == pytest.approx(expected)
+
+
+def test_macro_f1_20_leaves_rare_labels_out(noisy):
+    g, rows = noisy
+    frequent = np.flatnonzero(np.bincount(g.labels) >= 20)
+    assert len(frequent) < 5
+    expected = [f1_score(g.labels, row, labels=frequent, average="macro") for row in rows]
+    assert metrics.get("macro_f1_20")(g, rows) == pytest.approx(expected)
+
+
+def test_a_label_unseen_in_train_is_an_error_everywhere():
+    g = gold([0, -1, 1, -1], classes="ab", unseen=("c", "c"))
+    assert score("accuracy", g, [0, 0, 1, 1]) == [0.5]
+    # a: P 1/2 R 1 → 2/3; b the same; c: 0
+    assert score("macro_f1", g, [0, 0, 1, 1]) == [pytest.approx((2 / 3 + 2 / 3 + 0) / 3)]
+
+
+TAGS = ("B-NP", "B-VP", "I-NP", "I-VP", "O")
+
+
+def tags(text):
+    return [TAGS.index(tag) for tag in text.split()]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "spans"),
+    [
+        ("B-NP I-NP O B-VP", [0, 0, 0, 0], {(0, 2, "NP"), (3, 4, "VP")}),
+        ("B-NP B-NP I-NP", [0, 0, 0], {(0, 1, "NP"), (1, 3, "NP")}),
+        # conlleval: I- begins a chunk after O, after another type, and at a sentence's start.
+        ("O I-NP I-VP", [0, 0, 0], {(1, 2, "NP"), (2, 3, "VP")}),
+        ("B-NP I-NP", [0, 1], {(0, 1, "NP"), (1, 2, "NP")}),
+        ("O O", [0, 0], set()),
+    ],
+)
+def test_chunk_spans_by_hand(text, sentence, spans):
+    first = np.diff(sentence, prepend=-1) != 0
+    names, tags = np.unique(text.split(), return_inverse=True)
+    assert chunk_spans(names.tolist(), tags, first) == spans
+
+
+def test_span_f1_by_hand():
+    # gold: NP(0,2) VP(2,3) NP(3,5); given: NP(0,2) VP(2,4) NP(4,5) → 1 of 3 and 3.
+    g = gold(tags("B-NP I-NP B-VP B-NP I-NP"), classes=TAGS)
+    given = tags("B-NP I-NP B-VP I-VP B-NP")
+    assert score("span_f1", g, given, g.labels) == [pytest.approx(1 / 3), 1.0]
+    assert score("accuracy", g, given) == [0.6]
+
+
+def test_span_f1_is_one_sided_by_precision_and_recall():
+    # gold two chunks, one given and right: P 1, R 1/2 → 2/3.
+    g = gold(tags("B-NP O B-VP"), classes=TAGS)
+    assert score("span_f1", g, tags("B-NP O O")) == [pytest.approx(2 / 3)]
+
+
+def test_span_f1_counts_a_gold_chunk_of_unseen_type_as_missed():
+    g = gold([tags("B-NP")[0], -1], classes=TAGS, unseen=("B-LST",))
+    assert score("span_f1", g, tags("B-NP O")) == [pytest.approx(2 / 3)]
+
+
+@pytest.fixture(scope="module")
+def trees():
+    """Sentences of 1 to 60 words with depths; noise for predictions."""
+    rng = np.random.default_rng(2)
+    lengths = [1, 2, 4, 5, 5, 9, 9, 9, 50, 51, 60]
+    depths = np.concatenate(
+        [np.concatenate([[0], rng.integers(1, 6, n - 1)]) for n in lengths]
+    ).astype(np.float32)
+    sentence = np.repeat(np.arange(len(lengths)), lengths)
+    return gold(depths, sentence), lengths, depths + rng.normal(0, 1.5, len(depths))
+
+
+def test_nspr_averages_within_lengths_5_to_50_then_over_them(trees):
+    g, lengths, given = trees
+    rho = {}
+    for number, length in enumerate(lengths):
+        if 5 <= length <= 50:
+            part = g.sentence == number
+            rho.setdefault(length, []).append(spearmanr(g.labels[part], given[part])[0])
+    expected = np.mean([np.mean(rho[length]) for length in (5, 9, 50)])
+    assert score("nspr", g, given) == [pytest.approx(expected)]
+    assert nspr_sentences(g) == 6
+
+
+def test_plain_spearman_averages_all_sentences_of_two_words_or_more(trees):
+    g, lengths, given = trees
+    rho = [
+        spearmanr(g.labels[g.sentence == i], given[g.sentence == i])[0]
+        for i, length in enumerate(lengths)
+        if length > 1
+    ]
+    assert score("spearman", g, given) == [pytest.approx(np.mean(rho))]
+
+
+def test_a_constant_prediction_scores_zero_not_nan(trees):
+    g, _, given = trees
+    assert score("nspr", g, np.full_like(given, 3.0)) == [0.0]
+    assert score("nspr", g, g.labels) == [pytest.approx(1.0)]
+
+
+def test_root_accuracy_passes_punctuation_over():
+    # The full stop is predicted least deep, but is punctuation; sentence 1 is only punctuation.
+    g = gold(
+        [1, 0, 2, 0, 1, 0],
+        [0, 0, 0, 1, 2, 2],
+        punctuation=[False, False, True, True, False, False],
+    )
+    assert score("root_accuracy", g, [1.0, 0.5, 0.1, 3.0, 0.2, 0.4]) == [pytest.approx(2 / 3)]
+
+
+def test_mae_by_hand():
+    assert score("mae", gold([0.0, 2.0]), [1.0, 2.5]) == [0.75]

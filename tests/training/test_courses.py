@@ -1,0 +1,125 @@
+"""Fits side by side against the same fits one after another."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from probes.compute.precision import Rounding
+from probes.measurements.online_code import SHARES
+from probes.records.probe_spec import PROBES
+from probes.training.batches import Batches, batch_bounds
+from probes.training.features import Held
+from probes.training.fit import fit
+from probes.training.linear import Linear
+from probes.training.prefixes import fit_prefixes
+from probes.training.trainer import courses_at_once
+
+N_LAYERS, N_FEATURES, N_CLASSES = 3, 12, 4
+STEPS = (0.02, 0.01, 0.02)
+SETS = torch.tensor([[0.0, 0, 0, 0], [1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 1, 0]])
+
+
+def make(n, seed, n_cells):
+    """Sentences of five words; a cell's labels are its own, and so are its weights."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(N_LAYERS, n, N_FEATURES, generator=generator)
+    noise = torch.randn(n_cells, n, N_CLASSES, generator=generator)
+    labels = (x[0, :, :N_CLASSES] + noise).argmax(2)
+    weights = torch.rand(n_cells, n, generator=generator) + 0.5
+    sentences = torch.arange(n) // 5
+    return Batches(Held(x), labels, weights, sentences, batch_bounds(sentences, 64))
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch):
+    """Products in full: what is left is the order of sums."""
+    types = Rounding(torch.float32, torch.float32)
+    monkeypatch.setattr("probes.training.features.rounding", lambda device: types)
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """What a function gives one after another, and side by side."""
+
+    def both(function, at_once=10):
+        found = []
+        for n in (1, at_once):
+            monkeypatch.setattr("probes.training.trainer.courses_at_once", lambda device, n=n: n)
+            found.append(function())
+        return found
+
+    return both
+
+
+@pytest.mark.parametrize("sets", [None, SETS], ids=["classes", "label sets"])
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+@pytest.mark.parametrize("at_once", [2, 10])
+def test_prefixes_side_by_side_are_those_alone(both, family, sets, at_once):
+    train = replace(make(2000, 1, n_cells=2), sets=sets)
+    # In no order of length, of less than a batch and of several, and of as many steps and more.
+    prefixes = [train.part(slice(0, n)) for n in (40, 2000, 7, 300, 1100)]
+    spec = PROBES[family].model_copy(update={"hidden": 8, "passes": 10, "min_steps": 25})
+    strengths = [torch.full((N_LAYERS, 2), 0.1 / (1 + i)) for i in range(5)]
+    alone, together = both(
+        lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths, STEPS)), at_once
+    )
+    assert len(alone) == len(together) == 5
+    for one, other in zip(alone, together, strict=True):
+        for a, b in zip(one, other, strict=True):
+            assert a.shape[:2] == (N_LAYERS, 2)
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(alone[1][0], alone[4][0], atol=1e-2)
+
+
+@pytest.mark.parametrize("n_sets", [1, 2])
+@pytest.mark.parametrize("n_outputs", [N_CLASSES, 0])
+def test_seeds_of_an_mlp_side_by_side_are_those_alone(both, n_sets, n_outputs):
+    seeds = [0, 1, 2, 5]
+    train, dev = (make(n, n, n_sets * len(seeds)) for n in (1000, 300))
+    if not n_outputs:
+        train, dev = (replace(part, labels=part.labels.float()) for part in (train, dev))
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 2, "min_steps": 40})
+    alone, together = both(lambda: fit(train, dev, n_outputs, spec, seeds))
+    assert together.dev_loss.shape == (N_LAYERS, n_sets * len(seeds))
+    assert together.dev_loss[0].unique().numel() == n_sets * len(seeds)
+    torch.testing.assert_close(alone.dev_loss, together.dev_loss, rtol=1e-4, atol=0)
+    torch.testing.assert_close(alone.stopped, together.stopped)
+    for a, b in zip(alone.parameters, together.parameters, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+
+
+def test_one_product_multiplies_the_batches_of_all_that_still_go_on(both, monkeypatch):
+    train = make(2000, 1, n_cells=1)
+    prefixes = [train.part(slice(0, n)) for n in (600, 50, 2000)]
+    # Of 1, 1 and 4 batches.
+    spec = PROBES["linear"].model_copy(update={"passes": 10, "min_steps": 15})
+    widths, gradient = [], Linear.gradient
+
+    def recorded(head, parameters, features, errors_of):
+        assert {len(p) for p in parameters} == {len(features)}
+        widths.append(len(features) // N_LAYERS)
+        return gradient(head, parameters, features, errors_of)
+
+    monkeypatch.setattr(Linear, "gradient", recorded)
+    strengths = [torch.full((N_LAYERS, 1), 0.1)] * 3
+    both(lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths, STEPS)))
+    assert widths == [1] * (15 + 15 + 40) + [3] * 15 + [1] * 25
+
+
+def test_more_than_go_side_by_side_go_in_turn(both):
+    train = make(400, 1, n_cells=1)
+    prefixes = [train.part(slice(0, n)) for n in (100, 200, 300, 400, 50)]
+    spec = PROBES["linear"].model_copy(update={"passes": 1, "min_steps": 10})
+    strengths = [torch.full((N_LAYERS, 1), 0.1)] * 5
+    alone, in_turn = both(
+        lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths, STEPS)), 2
+    )
+    for (a, _), (b, _) in zip(alone, in_turn, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+    assert len({a.sum().item() for a, _ in alone}) == 5
+
+
+def test_a_gpu_fits_all_prefixes_of_a_code_at_once_and_a_cpu_one():
+    at_once = {kind: courses_at_once(torch.device(kind)) for kind in ("cpu", "cuda", "mps")}
+    assert at_once == {"cpu": 1, "cuda": len(SHARES) - 1, "mps": len(SHARES) - 1}

@@ -1,0 +1,398 @@
+"""Multi-label tasks: loss, codes, metrics and whole runs, against torch, scikit-learn and by hand."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.multiclass import OneVsRestClassifier
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+import probes
+from probes.common.errors import UserError
+from probes.data.find import find_corpus
+from probes.data.sentence import Corpus, Frame, Sentence
+from probes.engines.inputs import find_models
+from probes.examples.breakdowns import by_label
+from probes.examples.control_task import control_labels
+from probes.examples.examples import NotServedError, collect_examples
+from probes.examples.scoring import Scorer, baselines, count_examples, references, require_metrics
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import open_or_encode
+from probes.extraction.loading import load_files
+from probes.extraction.store import StoreKey
+from probes.measurements.online_code import code_record, online_code
+from probes.measurements.probing import probe
+from probes.records.arrays import read_arrays
+from probes.records.probe_spec import PROBES
+from probes.statistics.bootstrap import replicates, resample
+from probes.statistics.gold import Gold
+from probes.statistics.metrics import metrics
+from probes.statistics.resampled import gold_of, resampled_scores
+from probes.tasks.builtin import tasks
+from probes.tasks.task import Example, Task
+from probes.training.batches import Batches, batch_bounds
+from probes.training.dataset import Material
+from probes.training.features import Held
+from probes.training.fit import fit, predict
+from probes.training.linear import Linear
+from probes.training.losses import BinaryCrossEntropy
+from probes.training.mlp import MLP
+
+SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
+
+
+@pytest.mark.parametrize("head", [Linear(), MLP(5)], ids=["linear", "mlp"])
+def test_loss_and_gradient_are_torchs(head):
+    torch.manual_seed(0)
+    x, labels, weights = torch.randn(2, 11, 6), torch.randint(4, (2, 11)), torch.rand(2, 11)
+    parameters = [p + 0.1 * torch.randn_like(p) for p in head.initial(2, [0, 1], 6, 3)]
+    leaves = [p.clone().requires_grad_() for p in parameters]
+    held = SETS[labels].movedim(-1, 1).expand(2, -1, -1, -1)
+    each = binary_cross_entropy_with_logits(head.outputs(leaves, x), held, reduction="none")
+    value = (each.sum(2) * weights).sum()
+    expected = torch.autograd.grad(value, leaves)
+    loss = BinaryCrossEntropy(SETS)
+    errors = partial(loss.errors, labels=labels, weights=weights)
+    for ours, theirs in zip(head.gradient(parameters, x, errors), expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+    total = loss.total(head.outputs(parameters, x), labels, weights)
+    torch.testing.assert_close(total.sum(), value.detach())
+
+
+@pytest.mark.parametrize("n_labels", [1, 8, 11])
+def test_decisions_are_packed_as_numpy_packs_them(n_labels):
+    torch.manual_seed(0)
+    outputs = torch.randn(2, 3, n_labels, 7)
+    given = BinaryCrossEntropy(SETS).decide(outputs).numpy()
+    expected = np.packbits(np.moveaxis(outputs.numpy() > 0, 2, -1), axis=-1)
+    assert given.tobytes() == expected.tobytes()
+    assert given.shape == expected.shape
+
+
+def test_at_a_logit_of_0_nothing_is_said():
+    assert BinaryCrossEntropy(SETS).decide(torch.zeros(1, 1, 3, 1)).tolist() == [[[[0]]]]
+
+
+def test_prior_biases_give_the_frequencies():
+    labels, weights = torch.tensor([[1, 2, 2, 0]]), torch.tensor([[1.0, 1.0, 1.0, 2.0]])
+    bias = BinaryCrossEntropy(SETS).prior(labels, weights, 3)
+    # Label 0 is held by three of weight 5, label 1 by two, label 2 by none.
+    assert bias.sigmoid()[0].tolist() == pytest.approx([3.5 / 6, 2.5 / 6, 0.5 / 6])
+
+
+def planted(n, seed):
+    """Label c holds where feature c, and noise, are above c / 2."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2, n, 8)).astype(np.float32)
+    held = x[1, :, :3] + 0.7 * rng.normal(size=(n, 3)) > [0, 0.5, 1]
+    table, labels = np.unique(held, axis=0, return_inverse=True)
+    sentences = torch.arange(n) // 4
+    return held, Batches(
+        Held(torch.from_numpy(x)),
+        torch.from_numpy(labels)[None],
+        torch.ones(1, n),
+        sentences,
+        batch_bounds(sentences),
+        torch.from_numpy(table.astype(np.float32)),
+    )
+
+
+def one_vs_rest(strength, x, held):
+    """scikit-learn's probe with the same objective."""
+    model = LogisticRegression(C=1 / (strength * len(x)), max_iter=2000, tol=1e-8)
+    return OneVsRestClassifier(model).fit(x, held)
+
+
+def test_a_linear_probe_is_a_logistic_regression_for_each_label():
+    (held, train), (dev_held, dev) = planted(1500, 1), planted(400, 2)
+    assert torch.equal(train.sets, dev.sets)
+    fitted = fit(train, dev, 3, PROBES["linear"], [0])
+    given = np.unpackbits(
+        predict(fitted, dev.features, 3, PROBES["linear"], train.sets).numpy(), axis=-1, count=3
+    )
+    for layer in (0, 1):
+        model = one_vs_rest(float(fitted.strength[layer, 0]), train.features.values[layer], held)
+        p = model.predict_proba(dev.features.values[layer])
+        loss = -np.log(np.where(dev_held, p, 1 - p)).sum(1).mean()
+        assert fitted.dev_loss[layer, 0].item() == pytest.approx(loss, rel=2e-3)
+        differ = given[layer, 0] != model.predict(dev.features.values[layer])
+        assert differ.mean() < 0.005
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """300 examples of 11 labels in sentences of 3, the last label unseen in train."""
+    rng = np.random.default_rng(3)
+    held = rng.random((300, 11)) < np.linspace(0.05, 0.6, 11)
+    held[:, 10] = rng.random(300) < 0.05
+    table, labels = np.unique(held, axis=0, return_inverse=True)
+    said = np.where(rng.random((2, 300, 10)) < 0.2, rng.random((2, 300, 10)) < 0.5, held[:, :10])
+    gold = Gold(
+        labels,
+        np.arange(300) // 3,
+        tuple("abcdefghij"),
+        np.zeros(300, dtype=bool),
+        ("z",),
+        table,
+    )
+    both = np.concatenate([said, np.zeros((2, 300, 1), dtype=bool)], axis=2)
+    return gold, np.packbits(said, axis=-1), held, both
+
+
+def test_metrics_are_scikit_learns(noisy):
+    gold, given, held, said = noisy
+    expected = {
+        "micro_f1": [f1_score(held, row, average="micro") for row in said],
+        "macro_f1": [f1_score(held, row, average="macro", zero_division=0) for row in said],
+        "exact_match": [accuracy_score(held, row) for row in said],
+    }
+    frequent = np.flatnonzero(held.sum(0) >= 20)
+    assert len(frequent) < 11
+    expected["macro_f1_20"] = [
+        f1_score(held, row, labels=frequent, average="macro", zero_division=0) for row in said
+    ]
+    for name, values in expected.items():
+        assert metrics.get(name)(gold, given) == pytest.approx(values), name
+    part = np.arange(300) % 5 < 2
+    assert metrics.get("micro_f1")(gold.part(part), given[:, part]) == pytest.approx(
+        [f1_score(held[part], row[part], average="micro") for row in said]
+    )
+
+
+@pytest.mark.parametrize("name", ["micro_f1", "macro_f1", "exact_match"])
+def test_a_resample_is_scored_as_the_sentences_it_draws(noisy, name):
+    gold, given, held, said = noisy
+    draws = resample(gold.n_sentences)[:2]
+    ours = replicates(metrics.get(name), gold, given, draws)
+    for r, draw in enumerate(draws):
+        rows = np.repeat(np.arange(300), np.repeat(draw.astype(int), 3))
+        if name == "exact_match":
+            theirs = [accuracy_score(held[rows], row[rows]) for row in said]
+        else:
+            average = name.removesuffix("_f1")
+            theirs = [f1_score(held[rows], row[rows], average=average) for row in said]
+        assert ours[:, r] == pytest.approx(theirs)
+
+
+def test_scores_by_label_are_scikit_learns(noisy):
+    gold, given, held, said = noisy
+    found = by_label(gold, given[0], chunks=False)
+    f1 = f1_score(held, said[0], average=None, zero_division=0)
+    assert [found[name].f1 for name in "abcdefghijz"] == pytest.approx(f1.tolist())
+    assert [found[name].n for name in "abcdefghijz"] == held.sum(0).tolist()
+    assert found["z"].precision is None
+
+
+def sentence(word, *roles):
+    frames = (Frame(f"{word}.01", (0, 1), tuple((role, (0, 1)) for role in roles)),)
+    return Sentence(word, "en", (word,), upos=("VERB",), frames=frames)
+
+
+TRAIN = [
+    sentence("eat", "ARG0", "ARG1"),
+    sentence("eat", "ARG0"),
+    sentence("eat", "ARG0", "ARG1"),
+    sentence("rain"),
+    sentence("rain"),
+    sentence("give", "ARG0", "ARG2"),
+]
+TEST = [sentence("eat", "ARG0", "ARG9"), sentence("rain", "ARG1"), sentence("walk", "ARG0")]
+
+
+def of_hand(train=TRAIN, test=TEST, task=None):
+    splits = {"train": tuple(train), "dev": tuple(train), "test": tuple(test)}
+    return collect_examples(task or tasks.get("roles"), Corpus("c", "1", "", splits), "masked")
+
+
+def test_labels_are_indices_of_sets_and_unseen_labels_are_counted():
+    found = of_hand()
+    assert found.classes == ("ARG0", "ARG1", "ARG2")
+    assert found.label_sets == (
+        (),
+        ("ARG0",),
+        ("ARG0", "ARG1"),
+        ("ARG0", "ARG2"),
+        ("ARG0", "ARG9"),
+        ("ARG1",),
+    )
+    assert found.targets("train").tolist() == [2, 1, 2, 0, 0, 3]
+    assert found.targets("test").tolist() == [4, 5, 1]
+    assert found.label_counts == {
+        "ARG0": (4, 4, 2),
+        "ARG1": (2, 2, 1),
+        "ARG2": (1, 1, 0),
+        "ARG9": (0, 0, 1),
+    }
+    counts = count_examples(found, Scorer(found, "test"))
+    assert counts.unseen_test_labels == {"ARG9": 1}
+
+
+def test_baselines_say_the_labels_that_more_than_half_have():
+    found = of_hand()
+    given = baselines(found, found.targets("train"), Scorer(found, "test"))
+    # {ARG0} for all: two right of three said, of four wanted.
+    assert given["majority"] == {"micro_f1": 4 / 7, "macro_f1_20": None, "exact_match": 1 / 3}
+    # eat: ARG0 and ARG1; rain: nothing; walk: ARG0, as for all. Two right of three said.
+    assert given["type majority"]["micro_f1"] == 4 / 7
+    assert given["type majority"]["exact_match"] == 1 / 3
+
+
+def test_a_reference_may_be_a_set():
+    def rule(sentence):
+        (example,) = tasks.get("roles").rule(sentence)
+        yield Example(example.label, (0, 1), reference=("ARG0", "ARG7"))
+
+    task = Task("t", 1, (), "word", "multi-label", "micro_f1", (), rule, "", "always ARG0")
+    found = of_hand(task=task)
+    assert references(found, Scorer(found, "test")) == {"always ARG0": {"micro_f1": 4 / 7}}
+
+
+def test_control_labels_are_sets_of_train_one_for_each_type():
+    found = of_hand([*TRAIN, *(sentence(f"w{i}", "ARG0") for i in range(4))])
+    drawn = control_labels(found, "train", range(200))
+    assert (drawn[:, 0] == drawn[:, 1]).all()
+    # Drawn as often as train has them: .02 is two standard deviations of 1,400 draws.
+    of_types = drawn[:, [0, 3, 5, 6, 7, 8, 9]]
+    share = np.bincount(of_types.ravel(), minlength=6) / of_types.size
+    assert share == pytest.approx([0.2, 0.5, 0.2, 0.1, 0, 0], abs=0.025)
+
+
+def test_one_set_throughout_is_nothing_to_tell_apart():
+    with pytest.raises(NotServedError, match="every training example of 'c' has the label"):
+        of_hand([sentence("rain")] * 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "wanted"),
+    [
+        ("multi-label", "ARG0", "a multi-label task takes a tuple of strings"),
+        ("classification", ("a",), "a class is a string"),
+    ],
+)
+def test_a_label_of_another_kind_is_refused(kind, label, wanted):
+    task = Task("t", 1, (), "word", kind, "", (), lambda s: [Example(label, (0, 1))], "")
+    with pytest.raises(UserError, match=wanted):
+        of_hand(task=task)
+
+
+def test_a_metric_that_does_not_score_sets_is_refused():
+    task = Task("t", 1, (), "word", "multi-label", "accuracy", (), list, "")
+    with pytest.raises(UserError, match=r"'accuracy' does not score multi-label .* micro_f1"):
+        require_metrics(task)
+    require_metrics(tasks.get("roles"))
+
+
+def test_the_code_of_sets_is_that_of_each_label_alone(monkeypatch):
+    monkeypatch.setattr("probes.measurements.online_code.SHARES", (25.0, 100.0))
+    labels = torch.tensor([1, 2, 2, 0] * 20)
+    record = code_record(labels, (20, 80), 3, SETS)
+    assert record.uniform_bits == 80 * 3
+
+    def prior(held, n=20, m=60):  # a share `held` of both blocks has the label
+        yes = (held * n + 0.5) / (n + 1)
+        return n - m * (held * math.log2(yes) + (1 - held) * math.log2(1 - yes))
+
+    assert record.prior_bits == pytest.approx(prior(0.75) + prior(0.5) + prior(0))
+
+    def frequencies(prefixes, n_outputs, spec, strengths, steps):
+        for prefix, given in zip(prefixes, strengths, strict=True):
+            share = SETS[prefix.labels[0]].mean(0)
+            n_layers, n_cells = given.shape
+            weight = torch.zeros(n_layers, n_cells, n_outputs, prefix.features.shape[2])
+            yield [weight, share.logit().clamp(-80, 80).expand(n_layers, n_cells, -1)]
+
+    monkeypatch.setattr("probes.measurements.online_code.fit_prefixes", frequencies)
+    sentences = torch.arange(80)
+    data = Batches(
+        Held(torch.randn(1, 80, 4)),
+        labels[None],
+        torch.ones(1, 80),
+        sentences,
+        batch_bounds(sentences),
+        SETS,
+    )
+    code = online_code(data, 3, PROBES["linear"])
+    assert code.ends == (20, 80)
+    assert code.bits.item() == pytest.approx(record.prior_bits, rel=1e-6)
+
+
+def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
+    corpus = find_corpus("sample", limit=300).load()
+    examples = collect_examples(tasks.get("roles"), corpus, "masked")
+    view = examples.view_of(corpus)
+    (source,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
+    model, tokenizer = load_files(source, "cpu", "float32", False)
+    encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
+    key = StoreKey("m", view.digest, "mean", "float32")
+    vectors = open_or_encode(tmp_path, key, view, encoder, 512)
+    spec, device = PROBES["linear"], torch.device("cpu")
+    outcome = probe(examples, view, vectors, spec, [0, 2], 1, device, quick=True)
+    material = Material(examples, view, vectors, device, n_seeds=1, control=False, project=None)
+    features = material.features([0, 2])
+    train = material.batches("train", features["train"])
+    held = examples.members[:, : len(examples.classes)]
+    for row, layer in enumerate(outcome.layers):
+        model = one_vs_rest(
+            layer.cells[0].strength,
+            features["train"].block(slice(None))[row].numpy(),
+            held[train.labels[0]],
+        )
+        theirs = model.predict(features["test"].block(slice(None))[row].numpy())
+        wanted = examples.members[examples.targets("test")]
+        theirs = np.pad(theirs, ((0, 0), (0, wanted.shape[1] - theirs.shape[1])))
+        expected = f1_score(wanted, theirs, average="micro")
+        assert layer.cells[0].test["micro_f1"] == pytest.approx(expected, abs=0.004)
+        ours = np.unpackbits(outcome.arrays["predicted"][row, 0], axis=-1, count=held.shape[1])
+        assert (ours != theirs[:, : held.shape[1]]).mean() < 0.005
+
+
+def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path, monkeypatch):
+    from probes.__main__ import main
+
+    for family, spec in PROBES.items():
+        short = spec.model_copy(update={"passes": 1, "min_steps": 24, "hidden": spec.hidden // 16})
+        monkeypatch.setitem(PROBES, family, short)
+    output = tmp_path / "results"
+    found = probes.run_probes(
+        str(tiny_bert), tasks=("roles",), limit=80, output=output, cache_dir=tmp_path, device="cpu"
+    )
+    result = next(r for r in found if r.probe.family == "linear" and r.model.random_seed is None)
+    (path,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-*.json")
+    arrays = read_arrays(path)
+    gold = gold_of(result, arrays)
+    held, said = gold.indicators(arrays["predicted"][1, 0])
+    layer = result.layers[1]
+    assert layer.cells[0].test["micro_f1"] == pytest.approx(
+        f1_score(held, said, average="micro", zero_division=0)
+    )
+    low, high = layer.intervals["micro_f1"]
+    assert low <= layer.cells[0].test["micro_f1"] <= high
+    assert np.quantile(resampled_scores(result, path)[1], [0.025, 0.975]) == pytest.approx(
+        [low, high]
+    )
+    assert (result.control.metric, layer.selectivity is None) == ("micro_f1", False)
+    assert result.code.uniform_bits == result.examples.n["train"] * len(gold.classes)
+    assert 0 < layer.codelength < result.code.uniform_bits
+    assert result.code.prior_bits < result.code.uniform_bits
+    assert len(result.localisation.mixes) == 3
+    assert arrays["predicted_cumulative"].shape == arrays["predicted"][:, 0].shape
+    f1 = f1_score(held, said, average=None, zero_division=0)
+    by_name = dict(zip((*gold.classes, *gold.unseen), f1, strict=True))
+    assert {name: score.f1 for name, score in layer.labels.items()} == pytest.approx(
+        {name: by_name[name] for name in layer.labels}
+    )
+    assert any(name.startswith("predicate ") for name in layer.cells[0].groups)
+    names = [r.model.name for r in found]
+    for command in (
+        ["show", str(path)],
+        ["leaderboard", str(output)],
+        ["compare", *dict.fromkeys(names), "--results", str(output)],
+        ["export", str(output), str(tmp_path / "b.zip")],
+        ["import", str(tmp_path / "b.zip"), "--output", str(tmp_path / "other")],
+        ["report", str(output)],
+    ):
+        assert main(command) == 0, command
