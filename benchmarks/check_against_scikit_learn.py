@@ -25,9 +25,9 @@ from probes.common.places import default_cache, default_data_dir
 from probes.data.find import find_corpus
 from probes.examples.examples import Examples, collect_examples
 from probes.examples.scoring import Scorer
-from probes.extraction.alignment import Pooling
 from probes.extraction.store import StoreKey, Vectors
 from probes.extraction.views import ViewName
+from probes.extraction.windows import Pooling
 from probes.records.files import read_results
 from probes.statistics.gold import Predictions
 from probes.tasks.builtin import tasks

@@ -55,7 +55,7 @@ def measure(options: argparse.Namespace, share: float, layers: int) -> None:
     from transformers import AutoTokenizer, BertConfig, BertModel
 
     from probes.data.find import find_corpus
-    from probes.extraction.encoder import load_encoder
+    from probes.extraction.loading import load_encoder
     from probes.extraction.model_files import find_model
     from probes.extraction.views import View, plain_view
 

@@ -8,9 +8,8 @@ Extraction is timed from words to a published store: tokenisation, batches, forw
 pooling, writing, checksums. Useful work is 2 × encoder weights (embeddings left out) × unpadded
 tokens. The peak is the median of 2,048³ fp32 products, one after every 0.3 s of extraction and
 not counted in its time, and five before each way; "paired" sets every stretch against the
-product that follows it, since machines that are shared waver. These products are `torch.mm`'s;
-where models run with packed weights, products of those are measured before each way too. Prints a
-Markdown table of medians; ratios are of one run. Leave the machine idle meanwhile.
+product that follows it, since the speed of shared machines varies. Prints a Markdown table of
+medians; ratios are of one run. Leave the machine idle meanwhile.
 """
 
 from __future__ import annotations
@@ -36,13 +35,12 @@ from machine import SIDE, Products
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from probes.common.places import default_data_dir
-from probes.compute.allocator import kept_memory
 from probes.data.find import find_corpus
-from probes.extraction.batching import measured_batch_tokens
-from probes.extraction.encoder import Encoder, load_encoder
+from probes.extraction.batching import default_batch_tokens
+from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import open_or_encode
+from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.packing import packs
 from probes.extraction.store import StoreKey
 from probes.extraction.views import Text, View, plain_view
 
@@ -78,17 +76,14 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
     words = sum(len(text.words) for text in view.texts)
     tokens = sum(len(p.ids) + encoder.specials for p in pieces)
     weights = sum(w.numel() for w in encoder.model.encoder.parameters() if w.dim() == 2)
-    clock = time.perf_counter()
-    with kept_memory():
-        batch_tokens = options.batch_tokens or measured_batch_tokens(encoder, texts)
+    batch_tokens = options.batch_tokens or default_batch_tokens("cpu")
     print(
         f"{source.name}, {encoder.info.n_layers} layers × {encoder.info.hidden_size}, "
         f"{weights / 1e6:.1f} M encoder weights · {len(view.texts):,} sentences, {words:,} words, "
         f"{tokens:,} tokens · {torch.get_num_threads()} threads · {batch_tokens} tokens per batch "
-        f"(found in {time.perf_counter() - clock:.1f} s) · tokenising alone {tokenising:.2f} s\n"
+        f"· tokenising alone {tokenising:.2f} s\n"
     )
     products = Products()
-    packed = Products(packed=True) if packs() else None
     ways: dict[str, Callable[[], float]] = {
         "extraction": lambda: extraction(view, encoder, scratch, batch_tokens, products)
     }
@@ -103,8 +98,6 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
         for way, run in ways.items():
             for _ in range(5):
                 products.take()
-                if packed is not None:
-                    packed.take()
             seconds[way].append(run())
             if way == "extraction":
                 paired.append(products.in_products(seconds[way][-1]))
@@ -112,12 +105,6 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
     ours = statistics.median(seconds["extraction"])
     share = 2 * weights * tokens / (2 * SIDE**3) / statistics.median(paired)
     print(f"peak {peak / 1e9:.0f} GFLOP/s, median of {len(products.seconds)}")
-    if packed is not None:
-        share_of_packed = 2 * weights * tokens / ours / packed.flops
-        print(
-            f"with packed weights {packed.flops / 1e9:.0f} GFLOP/s, median of "
-            f"{len(packed.seconds)}; extraction reaches {share_of_packed:.2f} of that"
-        )
     print()
     print("| way | seconds | words per second | share of peak | paired | extraction is faster by |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
@@ -233,7 +220,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--naive", action="store_true", help="beside a plain transformers loop")
     parser.add_argument("--neurox", action="store_true", help="beside NeuroX 1.0.9")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--batch-tokens", type=int, help="default: measured")
+    parser.add_argument("--batch-tokens", type=int, help="default: that of a CPU")
     parser.add_argument("--threads", type=int, help="default: torch's choice")
     parser.add_argument("--scratch", type=Path, help="for stores and NeuroX's environment")
     return parser.parse_args()

@@ -3,7 +3,7 @@
     python benchmarks/machine.py
 
 Prints the rates of memory (copies of 512 MB, bytes read and written) and of matrix products of
-2,048³ in float32 and bfloat16 by `torch.mm`, and in float32 with packed weights; medians of nine.
+2,048³ in float32 and bfloat16 by `torch.mm`; medians of nine.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
-
-from probes.extraction.packing import PackedLinear, pack, packs
 
 _COPIED = 512 << 20
 """Bytes of a copy; far more than caches hold."""
@@ -40,11 +38,6 @@ def main() -> None:
             f"{torch.get_num_threads()} threads · memory {machine.bytes_per_second / 1e9:.1f} GB/s "
             f"· {dtype} products {machine.flops / 1e9:,.0f} GFLOP/s"
         )
-    if packs():
-        products = Products(packed=True)
-        for _ in range(9):
-            products.take()
-        print(f"float32 products with packed weights {products.flops / 1e9:,.0f} GFLOP/s")
 
 
 class Products:
@@ -52,18 +45,15 @@ class Products:
 
     Args:
         dtype: what is multiplied.
-        packed: by the library, and with the layout of one factor, that models run with
-            (`probes.extraction.packing`), instead of `torch.mm`.
 
     Attributes:
         seconds: of every product.
         stretches: of the last extraction: its seconds, and those of the product after it.
     """
 
-    def __init__(self, dtype: torch.dtype = torch.float32, packed: bool = False) -> None:
+    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
         one, other = torch.rand(2, SIDE, SIDE).to(dtype)
-        by_other = PackedLinear(pack(other), None) if packed else other.mm
-        self._multiply = partial(by_other, one)
+        self._multiply = partial(one.mm, other)
         self.seconds: list[float] = []
         self.stretches: list[tuple[float, float]] = []
         self.take()

@@ -16,7 +16,7 @@ from probes.compute.devices import DType
 from probes.data.find import require_known
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
-from probes.extraction.alignment import Pooling
+from probes.extraction.windows import Pooling
 from probes.measurements.plugins import discover, require_whole
 from probes.records.base import Frozen
 from probes.records.probe_spec import PROBES

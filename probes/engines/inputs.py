@@ -36,7 +36,7 @@ class Subject:
         """The model, on its device."""
         if self.loaded is not None:
             return self.loaded
-        from probes.extraction.encoder import load_encoder
+        from probes.extraction.loading import load_encoder
 
         clock = time.perf_counter()
         from probes.compute.memory import telling

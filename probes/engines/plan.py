@@ -9,8 +9,8 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
-from probes.extraction.alignment import WINDOW_RULE
 from probes.extraction.model_files import ModelSource
+from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.plug_in_keys import digests, plug_ins_of
 from probes.records.files import read_result
 from probes.records.keys import FitKey, result_name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -227,81 +227,3 @@ def word_of_pieces(word_ids: Sequence[int | None], words: Sequence[str]) -> Ints
     raise UserError(
         f"This tokenizer's pieces do not align with the words of {' '.join(words)!r}: {what}."
     )
-
-
-def windows(n_pieces: int, capacity: int) -> list[tuple[int, int]]:
-    """The windows in which a text is read: one if it fits, else overlapping by half or more.
-
-    Args:
-        n_pieces: subwords of the text.
-        capacity: subwords that a window holds, special tokens not counted.
-
-    Returns:
-        (start, end) pairs that cover all pieces; all but a lone one have `capacity` pieces.
-    """
-    if n_pieces <= capacity:
-        return [(0, n_pieces)]
-    stride = max(1, capacity // 2)
-    starts = [*range(0, n_pieces - capacity, stride), n_pieces - capacity]
-    return [(start, start + capacity) for start in starts]
-
-
-def window_of_pieces(bounds: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
-    """The window from which each piece's vector is taken.
-
-    A word is read in the window in which it lies farthest from an edge, the earlier one if
-    two are equal. A word too long to lie whole in any window is treated piece by piece.
-
-    Args:
-        bounds: piece bounds of the words. Shape (words + 1,).
-        spans: the windows.
-
-    Returns:
-        An index into `spans` for each piece. Shape (pieces,).
-    """
-    pieces = np.arange(bounds[-1])
-    if len(spans) == 1:
-        return np.zeros(len(pieces), dtype=np.int64)
-    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    whole = _farthest_from_edge(bounds[:-1], bounds[1:], spans)[owner]
-    single = _farthest_from_edge(pieces, pieces + 1, spans)
-    return np.where(whole >= 0, whole, single)
-
-
-def _farthest_from_edge(first: Ints, end: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
-    """For each range of pieces the window that keeps it farthest from an edge; -1 if none."""
-    starts, ends = np.array(spans).T
-    best = np.full(len(first), -1, dtype=np.int64)
-    margin = np.full(len(first), -1, dtype=np.int64)
-    # Only a few windows before the last that starts early enough reach as far as the range.
-    window = np.searchsorted(starts, first, side="right") - 1
-    while True:
-        here = np.minimum(first - starts[window], ends[window] - end)
-        here[window < 0] = -1
-        if (here < 0).all():
-            return best
-        better = (here >= 0) & (here >= margin)
-        best[better], margin[better] = window[better], here[better]
-        window = np.maximum(window - 1, -1)
-
-
-def pooled_pieces(bounds: Ints, keep: tuple[int, int], pooling: Pooling) -> tuple[Ints, Ints]:
-    """The pieces that make up each kept word's vector.
-
-    Returns:
-        pieces (n,) and, for each, the word it belongs to, counted from `keep[0]` (n,).
-    """
-    first, end = bounds[keep[0] : keep[1]], bounds[keep[0] + 1 : keep[1] + 1]
-    if pooling == "first":
-        return first, np.arange(len(first))
-    if pooling == "last":
-        return end - 1, np.arange(len(first))
-    return np.arange(bounds[keep[0]], bounds[keep[1]]), np.repeat(
-        np.arange(len(first)), end - first
-    )
-
-
-Pooling = Literal["mean", "first", "last"]
-
-WINDOW_RULE = "half-overlapping windows, word read where farthest from an edge, v1"
-"""Part of every key: raise the version when the rule in alignment.py changes."""

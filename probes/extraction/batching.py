@@ -1,20 +1,15 @@
-"""Which texts share a forward pass, and how many tokens of it this machine runs fastest."""
+"""Which texts share a forward pass, and how many tokens it has."""
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
-from probes.common.errors import out_of_memory
 from probes.extraction.alignment import Pieces
 from probes.extraction.views import Text
-from probes.extraction.windows import in_passes
 
 if TYPE_CHECKING:
     from probes.extraction.encoder import Encoder
@@ -23,28 +18,18 @@ A = TypeVar("A")
 
 B = TypeVar("B")
 
-CANDIDATES = {
-    "cpu": (512, 1024, 2048),
-    "mps": (2048, 4096, 8192, 16384),
-    "cuda": (4096, 8192, 16384, 32768, 65536),
-}
-"""Tokens per forward pass that are tried, by kind of device. Beyond these a CPU gains nothing,
-and padding grows."""
-
-UNMEASURED = {"cpu": 1024, "mps": 4096, "cuda": 8192}
-"""Tokens per forward pass where a view is too small to be worth a measurement."""
-
-_SHARE = 0.03
-"""Most that a measurement may cost, as a share of the view's tokens."""
-
-_ATTEMPTS = 2
-"""How often each size is tried: the first pass of all finds cold caches, and machines waver."""
-
-_SAMPLE = 1024
-"""Texts of all lengths by which the measurement knows how long they are."""
+_BATCH_TOKENS = {"cpu": 1024, "mps": 4096, "cuda": 8192}
 
 _STRETCH, _STRETCH_BATCHES = 1 << 17, 16
-"""Words, and batches if those are more, that are tokenised at once. Padding grows as it shrinks."""
+"""Words (or batches, if those are more) that are tokenised at once: the fewer, the more padding."""
+
+
+def default_batch_tokens(device: str) -> int:
+    """Tokens per forward pass on a type of device.
+
+    Fixed numbers, not measured ones: the size of a batch changes how vectors are rounded.
+    """
+    return _BATCH_TOKENS.get(device, 4096)
 
 
 @dataclass(frozen=True)
@@ -52,8 +37,8 @@ class Batch:
     """Texts that share a forward pass.
 
     Attributes:
-        index: which texts they are of those to encode.
-        pieces: the same as subwords.
+        index: their indices among all texts to encode.
+        pieces: the same texts as subwords.
     """
 
     index: list[int]
@@ -64,25 +49,25 @@ class Batch:
 def in_batches(
     encoder: Encoder, texts: Sequence[Text], batch_tokens: int
 ) -> Generator[Batch, None, None]:
-    """Batches of near-equal length, tokenised while those before are encoded.
+    """Batches of texts of similar length, each tokenised while earlier ones are encoded.
 
-    Texts are taken in stretches, those of most words first, and those of a stretch grouped by their
-    tokens: only two stretches are in memory as subwords. Which texts share a batch follows from the
-    texts, the tokenizer and `batch_tokens`.
+    Texts are taken in stretches, those with most words first, and the texts of a stretch are
+    grouped by their number of tokens: only two stretches are in memory as subwords. Which texts
+    share a batch depends on the texts, the tokenizer and `batch_tokens` alone.
     """
 
     def split(stretch: list[int]) -> tuple[list[int], list[Pieces]]:
         return stretch, encoder.split([texts[i] for i in stretch])
 
-    least = max(_STRETCH, _STRETCH_BATCHES * batch_tokens)
-    for stretch, pieces in one_ahead(split, stretches(texts, least)):
+    n_words = max(_STRETCH, _STRETCH_BATCHES * batch_tokens)
+    for stretch, pieces in one_ahead(split, stretches(texts, n_words)):
         for batch in plan_batches(encoder, pieces, batch_tokens):
             index = [stretch[i] for i in batch]
             yield Batch(index, [texts[i] for i in index], [pieces[i] for i in batch])
 
 
 def one_ahead(function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-    """`function` of each item, that of the next computed in a thread meanwhile."""
+    """`function` of each item; a thread computes the next one while a result is used."""
     thread = ThreadPoolExecutor(1)
     pending: deque[Future[B]] = deque()
     try:
@@ -93,76 +78,50 @@ def one_ahead(function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         while pending:
             yield pending.popleft().result()
     finally:
-        # Whoever stops in between waits for what has begun, not for what has not.
+        # Stopping early waits for the call that is running, not for the one after it.
         thread.shutdown(cancel_futures=True)
 
 
-def stretches(texts: Sequence[Text], least: int) -> list[list[int]]:
-    """Indices of the texts, most words first, in parts of at least so many; ascending in each.
+def stretches(texts: Sequence[Text], n_words: int) -> list[list[int]]:
+    """Indices of the texts, longest first, in parts of at least `n_words` words.
 
-    The last part may have fewer.
+    The last part may be smaller. Within a part indices ascend.
     """
     found: list[list[int]] = []
     missing = 0
-    for i in _by_words(texts):
+    for i in sorted(range(len(texts)), key=lambda i: (-len(texts[i].words), i)):
         if missing <= 0:
             found.append([])
-            missing = least
+            missing = n_words
         found[-1].append(i)
         missing -= len(texts[i].words)
     return [sorted(part) for part in found]
 
 
-def _by_words(texts: Sequence[Text]) -> list[int]:
-    return sorted(range(len(texts)), key=lambda i: (-len(texts[i].words), i))
-
-
 def plan_batches(encoder: Encoder, pieces: Sequence[Pieces], batch_tokens: int) -> list[list[int]]:
-    """Group texts of near-equal length so that no batch takes more than `batch_tokens`.
+    """Group texts of similar length so that no batch, padded, has more than `batch_tokens`.
 
-    Longest first, so that what does not fit in memory shows early. A text that is longer
-    than `batch_tokens` stands alone, and so does one that is longer than the model's window.
+    Longest first, so that a lack of memory shows early. A text that is longer than
+    `batch_tokens` or than the model's window is a batch of its own.
     """
     lengths = [len(p.ids) for p in pieces]
     order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
     n_long = sum(length > encoder.capacity for length in lengths)
     short = order[n_long:]
-    passes = in_passes([lengths[i] + encoder.specials for i in short], encoder.layout, batch_tokens)
-    return [*([i] for i in order[:n_long]), *(short[part] for part in passes)]
+    parts = split_by_tokens([lengths[i] + encoder.specials for i in short], batch_tokens)
+    return [*([i] for i in order[:n_long]), *(short[part] for part in parts)]
 
 
-def measured_batch_tokens(encoder: Encoder, texts: Sequence[Text]) -> int:
-    """The number of tokens per forward pass at which this model runs fastest here.
+def split_by_tokens(lengths: Sequence[int], batch_tokens: int) -> list[slice]:
+    """Consecutive items that, padded to the longest of them, have at most `batch_tokens`.
 
-    Sizes are tried from the smallest up, on windows of the length that the median token
-    stands in, and where memory is scarce also on the longest. No size is tried that would
-    spend more than a small share of the whole work.
+    An item that is longer stands alone.
     """
-    kind = encoder.device.type
-    sample = [texts[i] for i in _by_words(texts)[:: math.ceil(len(texts) / _SAMPLE)]]
-    pieces = encoder.split(sample)
-    lengths = np.sort([min(len(p.ids), encoder.capacity) + encoder.specials for p in pieces])
-    tokens = np.cumsum(lengths)
-    in_all = int(tokens[-1] * len(texts) / len(sample))
-    typical, longest = int(lengths[np.searchsorted(tokens, tokens[-1] / 2)]), int(lengths[-1])
-    seconds: dict[int, float] = {}  # per token, the better of two
-    for attempt in range(_ATTEMPTS):
-        for size in _affordable(kind, in_all):
-            rows = max(1, size // typical)
-            try:
-                if kind != "cpu" and attempt == 0:
-                    encoder.seconds(max(1, size // longest), longest)
-                found = encoder.seconds(rows, typical) / (rows * typical)
-            except (MemoryError, RuntimeError) as error:
-                if not out_of_memory(error):
-                    raise
-                break
-            seconds[size] = min(found, seconds.get(size, found))
-    return min(seconds, key=seconds.__getitem__, default=UNMEASURED.get(kind, 4096))
-
-
-def _affordable(kind: str, n_tokens: int) -> list[int]:
-    """The sizes that can be tried without spending too much on it."""
-    sizes = CANDIDATES.get(kind, CANDIDATES["mps"])
-    costs = np.cumsum(sizes) * _ATTEMPTS
-    return [size for size, cost in zip(sizes, costs, strict=True) if cost <= _SHARE * n_tokens]
+    found: list[slice] = []
+    first = longest = 0
+    for i, length in enumerate(lengths):
+        longest = max(longest, length)
+        if i > first and (i - first + 1) * longest > batch_tokens:
+            found.append(slice(first, i))
+            first, longest = i, length
+    return [*found, slice(first, len(lengths))] if lengths else []

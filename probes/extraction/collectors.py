@@ -1,4 +1,4 @@
-"""What is taken from a model's forward passes: word vectors, and later other things."""
+"""What is kept of a model's forward passes."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from typing import Any, ClassVar, Protocol
 import torch
 
 from probes.compute.transfers import to_device
-from probes.extraction.windows import Rows
+from probes.extraction.padding import PaddedWindows
 
 
 class Collector(Protocol):
-    """Takes from forward passes what it is for.
+    """Keeps part of what a model computes.
 
     Attributes:
-        model_arguments: what the model is asked to return, e.g. ``output_hidden_states``.
+        model_arguments: arguments for the model's `forward`, e.g. ``output_hidden_states``.
     """
 
     model_arguments: ClassVar[dict[str, Any]]
 
     def start(self, texts: Sequence[int], n_words: int) -> None:
-        """A batch begins: indices of its texts, and how many words they keep."""
+        """Begin a batch: the indices of its texts, and how many of their words are kept."""
 
-    def add(self, rows: Rows, output: Any) -> None:
-        """One forward pass of the batch."""
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """Take what is kept from one forward pass of the batch."""
 
     def finish(self) -> None:
-        """The batch is complete."""
+        """Complete the batch."""
 
 
 def layer_states(output: Any) -> list[torch.Tensor]:
-    """The states of layers 0 to L, each of shape (rows, length, hidden size).
+    """The states of layers 0 to L, each of shape (windows, length, hidden size).
 
-    Layer L is `last_hidden_state` also where a model lists it before its final norm.
+    Layer L is always `last_hidden_state`: some models list it in `hidden_states` without their
+    final norm.
     """
     return [*output.hidden_states[:-1], output.last_hidden_state]
 
@@ -41,7 +42,7 @@ def layer_states(output: Any) -> list[torch.Tensor]:
 class WordVectors:
     """Collects the vectors of every layer, one per kept word.
 
-    After each batch, `vectors` holds one float32 array (words, hidden size) per layer.
+    After each batch, `vectors` holds one float32 tensor (words, hidden size) per layer.
     """
 
     model_arguments: ClassVar[dict[str, Any]] = {"output_hidden_states": True}
@@ -54,15 +55,15 @@ class WordVectors:
         """See `Collector`."""
         self.vectors, self._n_words = [], n_words
 
-    def add(self, rows: Rows, output: Any) -> None:
+    def add(self, windows: PaddedWindows, output: Any) -> None:
         """Pool each word's pieces; a word's pieces may come in several passes.
 
-        Each layer stays on the device where it was computed.
+        Each layer stays on the device that computed it.
         """
-        plan = (rows.position, rows.offset, rows.weight, rows.word)
+        plan = (windows.position, windows.offset, windows.weight, windows.word)
         plans: dict[torch.device, list[torch.Tensor]] = {}
-        # Mostly a pass has each word once and in order; then nothing is to be put in its place.
-        whole = torch.equal(rows.word, torch.arange(self._n_words))
+        # Most passes have every word once and in order: their result is used as it is.
+        whole = torch.equal(windows.word, torch.arange(self._n_words))
         for layer, hidden in enumerate(layer_states(output)):
             flat = hidden.reshape(-1, hidden.shape[-1]).float()
             if flat.device not in plans:

@@ -1,7 +1,7 @@
-"""From texts to a store: each batch through the model once, going on where it was stopped.
+"""From texts to a store: each batch is read by the model once; a stopped encoding is resumed.
 
-While it is unfinished a store lies in ``<key>.partial``; an encoding that was stopped goes on
-from there, with the same batches, whatever batch size this machine would choose today.
+An unfinished store is a folder ``<key>.partial``. It is resumed with the batch size that it was
+begun with, whatever ``--batch-tokens`` says now.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from probes.common.locks import SUFFIX, locked
 from probes.common.terminal import progress
 from probes.compute.allocator import give_back, kept_memory
 from probes.compute.precision import exact_products
-from probes.extraction.alignment import WINDOW_RULE
-from probes.extraction.batching import Batch, in_batches, measured_batch_tokens
+from probes.extraction.batching import Batch, default_batch_tokens, in_batches
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.layer_files import (
@@ -47,6 +46,7 @@ from probes.extraction.store import (
     write_manifest,
 )
 from probes.extraction.views import Text, View
+from probes.extraction.windows import WINDOW_RULE
 
 _KEEP_FOR = 32
 """Batches after which freed memory goes back to the system."""
@@ -63,23 +63,23 @@ def open_or_encode(
 ) -> Vectors:
     """The word vectors of `view`: from the store, or encoded now and stored.
 
-    Two processes that want the same key do the work once: the second waits for the first.
+    If two processes ask for the same key, the second waits for the first.
 
     Args:
-        batch_tokens: tokens per forward pass; None to measure what is fastest.
-        corpus: its name, for whoever lists the cache.
+        batch_tokens: tokens per forward pass; None for the device's default.
+        corpus: its name, for listings of the cache.
 
     Raises:
-        UserError: no space, a folder that cannot be written, vectors that are not finite,
-            a damaged store.
+        UserError: the disk is full, the folder cannot be written, a vector is not finite, or the
+            store is damaged.
     """
     folder = store_folder(cache, key)
-    # Without a lock, so that a cache which can only be read does.
+    # Without a lock, so that a read-only cache can be used.
     if (found := _stored(cache, key)) is not None:
         return found
     require_writable(folder.parent)
     with locked(folder.with_suffix(SUFFIX), waiting="for another run to encode the same text"):
-        # It may have been encoded meanwhile.
+        # Another process may have encoded it in the meantime.
         if (found := _stored(cache, key)) is not None:
             return found
         partial = folder.with_suffix(PARTIAL)
@@ -98,7 +98,7 @@ def open_or_encode(
 
 
 def _stored(cache: Path, key: StoreKey) -> Vectors | None:
-    """What is stored for `key`; None if nothing is, or no longer.
+    """The store of `key`; None if there is none.
 
     Raises:
         UserError: it is damaged.
@@ -109,30 +109,30 @@ def _stored(cache: Path, key: StoreKey) -> Vectors | None:
     except UserError:
         if folder.exists():
             raise
-        return None  # another process has just pruned it
+        return None  # another process has just deleted it
 
 
 def _encode(
     partial: Path, view: View, encoder: Encoder, key: StoreKey, batch_tokens: int | None
 ) -> dict[str, Any]:
-    """Run the encoder over what `partial` lacks of `view`, and return the manifest."""
+    """Encode the texts of `view` that `partial` lacks, and return the manifest."""
     kept = np.array([text.keep[1] - text.keep[0] for text in view.texts], dtype=np.int64)
     n_layers, shape = encoder.info.n_layers + 1, (int(kept.sum()), encoder.info.hidden_size)
     journal = read_journal(partial, n_layers)
     if journal is None:
-        tokens = batch_tokens or measured_batch_tokens(encoder, view.texts)
+        tokens = batch_tokens or default_batch_tokens(encoder.device.type)
         journal = Journal(batch_tokens=tokens)
     encoder.words.require_pieces(view.texts)
-    work = _Work(partial, view, encoder, key, shape, batch_tokens)
+    encoding = _Encoding(partial, view, encoder, key, shape, batch_tokens)
     while True:
         try:
-            read, crc32 = work.done(journal)
+            read, crc32 = encoding.run(journal)
             break
         except (OutOfRangeError, OtherOrderError) as error:
             storage = "float32" if isinstance(error, OutOfRangeError) else journal.storage
             progress.say(str(error))
             shutil.rmtree(partial)
-        # Outside the handler, where the error no longer holds on to tensors.
+        # Outside the handler: there the error would keep tensors alive.
         journal = Journal(batch_tokens=journal.batch_tokens, storage=storage)
 
     order = np.concatenate([np.asarray(batch, dtype=np.int64) for batch in read.batches])
@@ -165,15 +165,17 @@ def _encode(
 
 
 class OtherOrderError(Exception):
-    """What is on disk was begun by another version, or tokenizer: it holds other texts."""
+    """What is on disk was begun by another version or tokenizer: its batches hold other texts."""
 
 
 @dataclass
 class _Read:
-    """What a view's batches turned out to be.
+    """Counts of what was read of a view.
 
     Attributes:
-        batches: the texts of each.
+        batches: the indices of each batch's texts.
+        subwords: subwords of all texts.
+        unknown: words that yielded no subword.
         in_windows: texts that did not fit into one window.
     """
 
@@ -182,8 +184,8 @@ class _Read:
     unknown: int = 0
     in_windows: int = 0
 
-    def noting(self, batches: Iterable[Batch], capacity: int) -> Iterator[Batch]:
-        """The same batches, which are noted as they pass."""
+    def counting(self, batches: Iterable[Batch], capacity: int) -> Iterator[Batch]:
+        """Pass the batches on and count them."""
         for batch in batches:
             self.batches.append(batch.index)
             self.subwords += sum(len(p.ids) for p in batch.pieces)
@@ -193,12 +195,12 @@ class _Read:
 
 
 @dataclass(frozen=True)
-class _Work:
-    """The encoding of a view into `partial`.
+class _Encoding:
+    """The encoding of a view into the folder `partial`.
 
     Attributes:
-        shape: of each layer.
-        batch_tokens: asked for; what a journal says is kept to.
+        shape: (words, hidden size) of each layer.
+        batch_tokens: what the user asked for; the journal's number is used.
     """
 
     partial: Path
@@ -208,17 +210,17 @@ class _Work:
     shape: tuple[int, int]
     batch_tokens: int | None
 
-    def done(self, journal: Journal) -> tuple[_Read, list[int]]:
-        """Encode what remains: what was read, and the checksum of each layer's file."""
+    def run(self, journal: Journal) -> tuple[_Read, list[int]]:
+        """Encode what the journal lacks; return counts, and the checksum of each layer's file."""
         encoder, texts = self.encoder, self.view.texts
         read, collector = _Read(), WordVectors()
         with closing(in_batches(encoder, texts, journal.batch_tokens)) as planned:
-            batches = read.noting(planned, encoder.capacity)
+            batches = read.counting(planned, encoder.capacity)
             order = 0
             for batch in islice(batches, journal.batches):
                 order = order_checksum(batch.index, order)
             if order != journal.order:
-                raise OtherOrderError("encoding starts anew: it was begun with other batches")
+                raise OtherOrderError("encoding starts again: it was begun with other batches")
             if journal.batches:
                 self._say_resumed(journal)
             n_layers, item = encoder.info.n_layers + 1, np.dtype(journal.storage).itemsize
@@ -226,7 +228,7 @@ class _Work:
             _require_space(self.partial.parent, needed)
             progress.detail(
                 f"encode  {len(texts):,} texts in batches of up to {journal.batch_tokens} tokens, "
-                f"{type(encoder.layout).__name__.lower()}, {journal.batches} batches of them done",
+                f"{journal.batches} batches done",
                 "encode",
                 key=self.key.digest,
                 done=journal.batches,
@@ -254,22 +256,24 @@ class _Work:
     def _say_resumed(self, journal: Journal) -> None:
         usual = self.batch_tokens in (None, journal.batch_tokens)
         progress.say(
-            f"encoding goes on after {journal.batches} batches that are there already, of "
-            f"{journal.batch_tokens} tokens each{'' if usual else f', not {self.batch_tokens}'}",
+            f"encoding resumes after {journal.batches} batches, with {journal.batch_tokens} tokens "
+            f"per batch as before{'' if usual else f', not {self.batch_tokens}'}",
             "resumed",
         )
 
 
 def word_of_row(texts: Sequence[Text], row: int) -> str:
-    """The word whose vector is the `row`-th of a batch of texts, and the text it stands in."""
+    """The word whose vector is row `row` of a batch, with the words around it."""
     for text in texts:
         start, end = text.keep
         if row < end - start:
             place = start + row
-            around = " ".join(text.words[max(0, place - 5) : place + 6])
-            return f"{text.words[place]!r}, word {place + 1} of {len(text.words)} in '… {around} …'"
+            context = " ".join(text.words[max(0, place - 5) : place + 6])
+            return (
+                f"{text.words[place]!r}, word {place + 1} of {len(text.words)} in '… {context} …'"
+            )
         row -= end - start
-    raise AssertionError("the row is not of this batch")
+    raise AssertionError(f"the batch has no row {row}")
 
 
 def _require_space(folder: Path, needed: int) -> None:
@@ -277,5 +281,5 @@ def _require_space(folder: Path, needed: int) -> None:
     if needed > free:
         raise UserError(
             f"{folder}: the vectors need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free; "
-            "name another --cache-dir, or use --limit."
+            "choose another --cache-dir, or use --limit."
         )

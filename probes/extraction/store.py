@@ -32,11 +32,12 @@ from numpy.typing import NDArray
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.locks import mark_used
-from probes.extraction.alignment import WINDOW_RULE, Pooling
+from probes.extraction.windows import WINDOW_RULE, Pooling
 
 T = TypeVar("T")
 
-FORMAT = 3
+FORMAT = 4
+"""Part of every key: raise it when stored numbers or the files change."""
 
 MANIFEST = "manifest.json"
 

@@ -1,32 +1,38 @@
-"""Windows of texts as a model reads them in one pass: a padded row for each, or one row for all."""
+"""The windows in which a text is read, and the window from which each word's vector is taken.
+
+No torch here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 
 from probes.common.arrays import Ints
 
-_FILL = 64
-"""A row for all is filled up to a multiple of this: for every other length oneDNN would prepare
-products anew, and keep them."""
+if TYPE_CHECKING:
+    from probes.extraction.alignment import Pieces
+
+Pooling = Literal["mean", "first", "last"]
+"""How a word's vector is made from those of its pieces."""
+
+WINDOW_RULE = "half-overlapping windows, word read where farthest from an edge, v1"
+"""Part of every key: raise the version when a rule in this file changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window of a text, and those of its pieces that count.
+    """A window of a text, and the pieces whose vectors are taken from it.
 
     Attributes:
-        ids: tokens, special ones included. Shape (length,).
-        place: index into `ids` of each piece that counts, grouped by word. Shape (pieces,).
-        owner: each piece's word, as its place among the words that the batch keeps. Shape
-            (pieces,).
-        share: of each piece in its word's vector. Shape (pieces,).
+        ids: token ids, special tokens included. Shape (length,).
+        place: index into `ids` of each piece that is used, grouped by word. Shape (pieces,).
+        owner: the word that each piece belongs to, counted over the words kept of a batch.
+            Shape (pieces,).
+        share: weight of each piece in its word's vector. Shape (pieces,).
     """
 
     ids: Ints
@@ -35,125 +41,110 @@ class Window:
     share: Ints
 
 
-def bare(ids: Sequence[int]) -> Window:
-    """A window of which no word is wanted."""
-    none = np.empty(0, dtype=np.int64)
-    return Window(np.asarray(ids, dtype=np.int64), none, none, none)
+def windows_of_text(
+    pieces: Pieces,
+    keep: tuple[int, int],
+    pooling: Pooling,
+    *,
+    capacity: int,
+    prefix: Sequence[int],
+    suffix: Sequence[int],
+    first_word: int = 0,
+) -> list[Window]:
+    """The windows that must be read for the vectors of a text's words.
 
-
-@dataclass(frozen=True)
-class Rows:
-    """One forward pass: what the model reads, and where the words' pieces are in it.
-
-    Attributes:
-        inputs: arguments of the model; ``input_ids`` has the shape (rows, length).
-        position: index into the flattened (rows × length) positions of each piece that
-            counts, grouped by word. Shape (pieces,).
-        offset: where each word's pieces start in `position`. Shape (words,).
-        weight: share of each piece in its word's vector. Shape (pieces,).
-        word: the word's place among the words that the batch keeps. Shape (words,).
+    Args:
+        pieces: the text as subwords.
+        keep: the words `[start, end)` whose vectors are kept; windows that hold none of their
+            pieces are left out.
+        pooling: which pieces make a word's vector.
+        capacity: subwords that a window holds, special tokens not counted.
+        prefix, suffix: special tokens around each window.
+        first_word: number of the first kept word in `Window.owner`.
     """
-
-    inputs: dict[str, torch.Tensor]
-    position: torch.Tensor
-    offset: torch.Tensor
-    weight: torch.Tensor
-    word: torch.Tensor
-
-
-class Layout(Protocol):
-    """How windows become rows."""
-
-    @property
-    def pad_id(self) -> int:
-        """The token at places that hold no text."""
-
-    def tokens(self, n: int, longest: int, total: int) -> int:
-        """What `n` windows take, of which the longest and all have so many tokens."""
-
-    def rows(self, windows: Sequence[Window]) -> Rows:
-        """One pass that reads the windows."""
+    spans = window_spans(len(pieces.ids), capacity)
+    used, owner = pooled_pieces(pieces.bounds, keep, pooling)
+    share = (1 / np.bincount(owner))[owner]
+    parts: list[Any] = [slice(None)]
+    if len(spans) > 1:
+        window = window_of_pieces(pieces.bounds, spans)[used]
+        parts = [np.flatnonzero(window == index) for index in range(len(spans))]
+    found = []
+    for (start, end), here in zip(spans, parts, strict=True):
+        place = used[here] - start + len(prefix)
+        if len(place):
+            ids = np.array([*prefix, *pieces.ids[start:end], *suffix], dtype=np.int64)
+            found.append(Window(ids, place, owner[here] + first_word, share[here]))
+    return found
 
 
-@dataclass(frozen=True)
-class Padded:
-    """A row for each window, filled on the right."""
+def window_spans(n_pieces: int, capacity: int) -> list[tuple[int, int]]:
+    """The windows of a text: one if it fits, else several that overlap by half or more.
 
-    pad_id: int
+    Args:
+        n_pieces: subwords of the text.
+        capacity: subwords that a window holds, special tokens not counted.
 
-    def tokens(self, n: int, longest: int, total: int) -> int:
-        """See `Layout`."""
-        return n * longest
-
-    def rows(self, windows: Sequence[Window]) -> Rows:
-        """See `Layout`."""
-        length = max(len(window.ids) for window in windows)
-        ids = np.full((len(windows), length), self.pad_id, dtype=np.int64)
-        mask = np.zeros((len(windows), length), dtype=np.int64)
-        for row, window in enumerate(windows):
-            ids[row, : len(window.ids)] = window.ids
-            mask[row, : len(window.ids)] = 1
-        inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
-        return _rows(inputs, windows, length * np.arange(len(windows)))
-
-
-@dataclass(frozen=True)
-class Unpadded:
-    """One row in which the windows stand one after the other (see `unpadded.attend`).
-
-    Attributes:
-        first_position: of each window's first token.
+    Returns:
+        (start, end) pairs that cover all pieces; if there are several, each has `capacity` pieces.
     """
-
-    pad_id: int
-    first_position: int
-
-    def tokens(self, n: int, longest: int, total: int) -> int:
-        """See `Layout`."""
-        return total
-
-    def rows(self, windows: Sequence[Window]) -> Rows:
-        """See `Layout`."""
-        lengths = np.array([len(window.ids) for window in windows], dtype=np.int64)
-        ends = np.cumsum(lengths)
-        ids = np.full(-(-ends[-1] // _FILL) * _FILL, self.pad_id, dtype=np.int64)
-        positions = np.full_like(ids, self.first_position)
-        for window, end in zip(windows, ends, strict=True):
-            ids[end - len(window.ids) : end] = window.ids
-            positions[end - len(window.ids) : end] += np.arange(len(window.ids))
-        # What fills it is a text of its own.
-        filled = [*lengths.tolist(), len(ids) - int(ends[-1])]
-        runs = [(length, len(list(same))) for length, same in groupby(filled) if length]
-        inputs = {
-            "input_ids": torch.from_numpy(ids[None]),
-            "position_ids": torch.from_numpy(positions[None]),
-            "text_lengths": torch.tensor(runs),
-        }
-        return _rows(inputs, windows, ends - lengths)
+    if n_pieces <= capacity:
+        return [(0, n_pieces)]
+    stride = max(1, capacity // 2)
+    starts = [*range(0, n_pieces - capacity, stride), n_pieces - capacity]
+    return [(start, start + capacity) for start in starts]
 
 
-def _rows(inputs: dict[str, torch.Tensor], windows: Sequence[Window], starts: Ints) -> Rows:
-    """`starts`: where each window begins in the flattened positions."""
-    position = [start + window.place for start, window in zip(starts, windows, strict=True)]
-    owner = np.concatenate([window.owner for window in windows])
-    share = np.concatenate([window.share for window in windows])
-    changes = np.flatnonzero(np.diff(owner, prepend=-1))
-    return Rows(
-        inputs=inputs,
-        position=torch.from_numpy(np.concatenate(position)),
-        offset=torch.from_numpy(changes),
-        weight=torch.from_numpy(share.astype(np.float32)),
-        word=torch.from_numpy(owner[changes]),
+def window_of_pieces(bounds: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
+    """The window from which each piece's vector is taken.
+
+    A word is read in the window in which it lies farthest from an edge, in the earlier one if
+    two are equal. A word too long for any window is treated piece by piece.
+
+    Args:
+        bounds: piece bounds of the words. Shape (words + 1,).
+        spans: the windows.
+
+    Returns:
+        An index into `spans` for each piece. Shape (pieces,).
+    """
+    pieces = np.arange(bounds[-1])
+    if len(spans) == 1:
+        return np.zeros(len(pieces), dtype=np.int64)
+    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    whole = _farthest_from_edge(bounds[:-1], bounds[1:], spans)[owner]
+    single = _farthest_from_edge(pieces, pieces + 1, spans)
+    return np.where(whole >= 0, whole, single)
+
+
+def _farthest_from_edge(first: Ints, end: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
+    """For each range of pieces the window that keeps it farthest from an edge; -1 if none."""
+    starts, ends = np.array(spans).T
+    best = np.full(len(first), -1, dtype=np.int64)
+    margin = np.full(len(first), -1, dtype=np.int64)
+    # Walk back from the last window that starts early enough: only a few more hold the range.
+    window = np.searchsorted(starts, first, side="right") - 1
+    while True:
+        here = np.minimum(first - starts[window], ends[window] - end)
+        here[window < 0] = -1
+        if (here < 0).all():
+            return best
+        better = (here >= 0) & (here >= margin)
+        best[better], margin[better] = window[better], here[better]
+        window = np.maximum(window - 1, -1)
+
+
+def pooled_pieces(bounds: Ints, keep: tuple[int, int], pooling: Pooling) -> tuple[Ints, Ints]:
+    """The pieces that make up each kept word's vector.
+
+    Returns:
+        pieces (n,) and, for each, the word it belongs to, counted from `keep[0]` (n,).
+    """
+    first, end = bounds[keep[0] : keep[1]], bounds[keep[0] + 1 : keep[1] + 1]
+    if pooling == "first":
+        return first, np.arange(len(first))
+    if pooling == "last":
+        return end - 1, np.arange(len(first))
+    return np.arange(bounds[keep[0]], bounds[keep[1]]), np.repeat(
+        np.arange(len(first)), end - first
     )
-
-
-def in_passes(lengths: Sequence[int], layout: Layout, batch_tokens: int) -> list[slice]:
-    """Consecutive windows that share a pass of at most so many tokens; a longer one is alone."""
-    found: list[slice] = []
-    first = longest = total = 0
-    for i, length in enumerate(lengths):
-        longest, total = max(longest, length), total + length
-        if i > first and layout.tokens(i - first + 1, longest, total) > batch_tokens:
-            found.append(slice(first, i))
-            first, longest, total = i, length, length
-    return [*found, slice(first, len(lengths))] if lengths else []

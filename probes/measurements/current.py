@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probes.extraction.alignment import WINDOW_RULE
+from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.plug_in_keys import as_loaded, digests
 from probes.records.keys import FitKey
 from probes.records.probe_spec import PROBES

@@ -165,7 +165,7 @@ def test_remote_code_runs_only_if_asked_and_the_result_says_so(
 def test_files_that_change_between_digest_and_loading_are_refused(tiny_bert, tmp_path):
     import shutil
 
-    from probes.extraction.encoder import load_encoder
+    from probes.extraction.loading import load_encoder
     from probes.extraction.model_files import find_model
 
     folder = tmp_path / "model"

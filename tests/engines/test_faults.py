@@ -171,7 +171,7 @@ def test_a_full_disk_is_named_and_the_run_goes_on_where_there_is_room(
     small_disk, tiny_bert, tmp_path, kilobytes, tally
 ):
     disk = small_disk(kilobytes)
-    with pytest.raises(UserError, match=r"free some space|are free; name another"):
+    with pytest.raises(UserError, match=r"free some space|are free; choose another"):
         run(tiny_bert, disk, tasks=("pos", "depth"), probes=("linear", "mlp"))
     for path, result in find_results(disk).items():
         assert read_arrays(path)["predicted"].shape[-1] == result.examples.n["test"]
@@ -203,14 +203,9 @@ def test_vectors_that_are_not_finite_are_named_by_layer_and_word(tiny_bert, tmp_
     assert not list((tmp_path / "cache" / "vectors").glob("*.partial"))
 
 
-@pytest.mark.parametrize("padded", [True, False])
-def test_too_little_memory_for_a_batch_makes_the_passes_smaller(
-    padded, tiny_bert, tmp_path, monkeypatch
-):
+def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_path, monkeypatch):
     from probes.extraction.encoder import Encoder
 
-    if padded:
-        monkeypatch.setattr("probes.extraction.encoder.leave_padding_out", lambda encoder: None)
     usual = run(tiny_bert, tmp_path / "ample", batch_tokens=1024)
     forward, sizes, room = Encoder._forward, [], 130
 
@@ -248,7 +243,6 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
         return forward(self, inputs, arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr("probes.extraction.encoder.leave_padding_out", lambda encoder: None)
         patch.setattr(Encoder, "_forward", none)
         with pytest.raises(
             UserError, match=r"not enough memory on cpu for .* use --dtype bfloat16"
@@ -257,14 +251,13 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
     assert run(tiny_bert, tmp_path).results
 
 
-def test_too_little_memory_for_the_rows_of_a_pass_says_of_how_many_tokens(
+def test_too_little_memory_for_the_input_of_a_pass_gives_the_number_of_tokens(
     tiny_bert, tmp_path, monkeypatch
 ):
     def none(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr("probes.extraction.encoder.leave_padding_out", lambda encoder: None)
-    monkeypatch.setattr("probes.extraction.windows._rows", none)
+    monkeypatch.setattr("probes.extraction.encoder.pad_windows", none)
     with pytest.raises(UserError, match=r"not enough memory on cpu for [1-9]\d* tokens at once; "):
         run(tiny_bert, tmp_path, batch_tokens=64)
 

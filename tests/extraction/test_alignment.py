@@ -1,4 +1,4 @@
-"""Words to subwords: conventions, odd words, windows; loud where nothing aligns."""
+"""Words to subwords: conventions, odd words, errors where nothing aligns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
 from tiny_models import FAMILIES
 from tiny_tokenizers import TEXT
@@ -14,14 +13,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from probes.common.errors import UserError
-from probes.extraction.alignment import (
-    WordTokenizer,
-    _farthest_from_edge,
-    pooled_pieces,
-    window_of_pieces,
-    windows,
-    word_of_pieces,
-)
+from probes.extraction.alignment import WordTokenizer, word_of_pieces
 from probes.extraction.views import Text
 
 
@@ -186,50 +178,6 @@ def test_a_slow_tokenizer_is_refused() -> None:
 def test_pieces_that_do_not_align_are_loud(word_ids: list[int | None], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         word_of_pieces(word_ids, ["three", "odd", "words"])
-
-
-def test_windows_overlap_by_half_and_cover_all() -> None:
-    assert windows(6, 6) == [(0, 6)]
-    assert windows(7, 6) == [(0, 6), (1, 7)]
-    assert windows(13, 6) == [(0, 6), (3, 9), (6, 12), (7, 13)]
-    assert windows(3, 1) == [(0, 1), (1, 2), (2, 3)]
-
-
-def test_a_word_is_read_where_it_lies_farthest_from_an_edge() -> None:
-    spans = windows(12, 6)  # (0, 6), (3, 9), (6, 12)
-    bounds = np.array([0, 1, 4, 5, 7, 12])
-    #  word 1 = pieces 1–3: margin 1 in the first, outside the others; word 2 = piece 4: 1 and 1,
-    #  the earlier; word 3 = pieces 5–6: whole in the second only; word 4 = pieces 7–11: third
-    assert window_of_pieces(bounds, spans).tolist() == [0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
-
-
-def test_a_word_longer_than_a_window_is_read_piece_by_piece() -> None:
-    spans = windows(9, 4)  # (0, 4), (2, 6), (4, 8), (5, 9)
-    assert window_of_pieces(np.array([0, 9]), spans).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3]
-
-
-def test_pooling_takes_all_first_or_last_pieces() -> None:
-    bounds = np.array([0, 2, 3, 6])
-    assert [a.tolist() for a in pooled_pieces(bounds, (1, 3), "mean")] == [
-        [2, 3, 4, 5],
-        [0, 1, 1, 1],
-    ]
-    assert [a.tolist() for a in pooled_pieces(bounds, (1, 3), "first")] == [[2, 3], [0, 1]]
-    assert [a.tolist() for a in pooled_pieces(bounds, (0, 3), "last")] == [[1, 2, 5], [0, 1, 2]]
-
-
-def test_every_range_is_read_where_it_is_farthest_from_an_edge():
-    random = np.random.default_rng(0)
-    for _ in range(300):
-        n_pieces, capacity = int(random.integers(1, 80)), int(random.integers(1, 20))
-        spans = windows(n_pieces, capacity)
-        inner = random.integers(0, n_pieces + 1, int(random.integers(0, n_pieces + 1)))
-        cuts = np.unique(np.array([0, *inner, n_pieces]))
-        for first, end, found in zip(
-            cuts, cuts[1:], _farthest_from_edge(cuts[:-1], cuts[1:], spans), strict=False
-        ):
-            margins = [min(first - start, stop - end) for start, stop in spans]
-            assert found == (margins.index(max(margins)) if max(margins) >= 0 else -1)
 
 
 def test_little_memory_is_found_before_the_tokenizer_ends_the_process(

@@ -17,10 +17,11 @@ from tiny_tokenizers import Tiny
 from transformers import AutoModel
 
 from probes.extraction.batching import in_batches
-from probes.extraction.encoder import Encoder, WordVectors, load_encoder
+from probes.extraction.collectors import WordVectors
+from probes.extraction.encoder import Encoder
+from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import Text
-from probes.extraction.windows import Padded, Unpadded, bare
 
 SENTENCES = [
     str.split("We saw the birds that the children had fed near the harbour ."),
@@ -50,8 +51,6 @@ SENTENCES = [
 ]
 TEXTS = [Text(tuple(words), (0, len(words))) for words in SENTENCES]
 MASKED = "mask_token"
-ALWAYS_PADDED = ("deberta-v2", "mpnet", "gemma2", "t5", "bart")
-"""Families that take no attention, or no positions, from outside, or cap its scores."""
 
 
 @dataclass(eq=False)
@@ -132,25 +131,15 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-CASES = [
-    *((name, Padded) for name in FAMILIES),
-    *((name, Unpadded) for name in FAMILIES if name not in ALWAYS_PADDED),
-]
-
-
-@pytest.fixture(scope="module", params=CASES, ids=lambda p: f"{p[0]}-{p[1].__name__}")
+@pytest.fixture(scope="module", params=FAMILIES)
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    name, layout = request.param
+    name = request.param
     folder = tmp_path_factory.mktemp(name)
     tiny = tiny_models.save(name, folder)
     model = AutoModel.from_pretrained(folder).eval()
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
-    with pytest.MonkeyPatch.context() as patch:
-        if layout is Padded and name not in ALWAYS_PADDED:
-            patch.setattr("probes.extraction.encoder.leave_padding_out", lambda _encoder: None)
-        encoder = load_encoder(find_model(str(folder)), device="cpu")
-    assert type(encoder.layout) is layout
+    encoder = load_encoder(find_model(str(folder)), device="cpu")
     return Case(name, folder, tiny, encoder, model)
 
 
@@ -317,8 +306,8 @@ def test_layers_are_what_the_table_says(case: Case) -> None:
         torch.testing.assert_close(found, expected[0, places], rtol=1e-4, atol=1e-5)
 
 
-def test_neither_cache_nor_pooler_nor_head_is_computed(case: Case) -> None:
-    inputs = case.encoder.layout.rows([bare([5, 6, 7])]).inputs
+def test_no_cache_pooler_or_language_model_head_is_computed(case: Case) -> None:
+    inputs = {"input_ids": torch.tensor([[5, 6, 7]]), "attention_mask": torch.ones(1, 3).long()}
     output = case.encoder._forward(inputs, {"output_hidden_states": True})
     assert getattr(output, "past_key_values", None) is None
     assert getattr(output, "pooler_output", None) is None

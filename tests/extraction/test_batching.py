@@ -11,29 +11,25 @@ import pytest
 
 from probes.common.errors import UserError
 from probes.extraction.batching import (
-    CANDIDATES,
     in_batches,
-    measured_batch_tokens,
     one_ahead,
     plan_batches,
+    split_by_tokens,
     stretches,
 )
-from probes.extraction.encoder import Encoder, load_encoder
+from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import open_or_encode
+from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.store import StoreKey
 from probes.extraction.views import Text, View
-from probes.extraction.windows import Padded, Unpadded
 
 WORDS = ("light", "she", "counts", "the", "boats", "lightkeepers")
 
 
-@pytest.fixture(scope="module", params=[Padded(0), Unpadded(0, 0)], ids=["padded", "unpadded"])
-def encoder(request: pytest.FixtureRequest, tiny_bert: Path) -> Encoder:
-    """Not to be run: its attention stays that of unpadded rows."""
-    encoder = load_encoder(find_model(str(tiny_bert)), device="cpu")
-    encoder.layout = request.param
-    return encoder
+@pytest.fixture(scope="module")
+def encoder(tiny_bert: Path) -> Encoder:
+    return load_encoder(find_model(str(tiny_bert)), device="cpu")
 
 
 def texts(n: int) -> list[Text]:
@@ -71,9 +67,7 @@ def test_batches_hold_each_text_with_its_own_pieces_and_stay_within_bounds(
             (alone,) = encoder.split([text])
             assert pieces.ids.tolist() == alone.ids.tolist()
         lengths = [len(p.ids) + encoder.specials for p in batch.pieces]
-        padded = isinstance(encoder.layout, Padded)
-        taken = max(lengths) * len(lengths) if padded else sum(lengths)
-        assert len(batch.index) == 1 or taken <= 128
+        assert len(batch.index) == 1 or max(lengths) * len(lengths) <= 128
 
 
 def test_one_stretch_is_the_plan_of_all_texts(encoder: Encoder) -> None:
@@ -82,31 +76,20 @@ def test_one_stretch_is_the_plan_of_all_texts(encoder: Encoder) -> None:
     assert [batch.index for batch in in_batches(encoder, given, 128)] == plan
 
 
-@pytest.mark.parametrize("n_texts", [200, 4000])
-def test_sizes_are_tried_on_the_typical_length_within_a_share_of_the_whole(
-    n_texts: int, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = texts(n_texts)
-    pieces = [min(len(p.ids), encoder.capacity) for p in encoder.split(given)]
-    lengths = np.sort(pieces) + encoder.specials
-    tokens = lengths.cumsum()
-    median = lengths[np.searchsorted(tokens, tokens[-1] / 2)]
-    tried: list[tuple[int, int]] = []
-
-    def seconds(rows: int, length: int) -> float:
-        tried.append((rows, length))
-        return 1.0 if rows * length > 16 else 100.0
-
-    monkeypatch.setattr(encoder, "seconds", seconds)
-    # At .03 of the tokens, the three smallest sizes are tried twice each.
-    sizes = [int(share * tokens[-1]) for share in (0.001, 0.002, 0.01, 0.5)]
-    monkeypatch.setitem(CANDIDATES, "cpu", tuple(sizes))
-    split, asked = encoder.split, []
-    monkeypatch.setattr(encoder, "split", lambda part: asked.append(len(part)) or split(part))
-    assert measured_batch_tokens(encoder, given) in sizes[:3]
-    assert len(tried) == 6
-    assert all(abs(length - median) <= 1 for _, length in tried)
-    assert sum(asked) <= 1024
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ([5, 4, 3, 2], [2, 2]),
+        ([2, 2, 5], [2, 1]),
+        ([20, 6, 6, 6], [1, 2, 1]),
+        ([3], [1]),
+        ([], []),
+    ],
+)
+def test_splits_of_at_most_twelve_tokens(lengths: list[int], expected: list[int]) -> None:
+    parts = [lengths[part] for part in split_by_tokens(lengths, 12)]
+    assert [len(part) for part in parts] == expected
+    assert [length for part in parts for length in part] == lengths
 
 
 def test_a_word_without_pieces_is_named_before_anything_is_encoded(
@@ -120,7 +103,7 @@ def test_a_word_without_pieces_is_named_before_anything_is_encoded(
     with pytest.raises(UserError, match="yields no subword"):
         open_or_encode(tmp_path, key, view, encoder, 64)
     assert not list(tmp_path.rglob("*.npy"))
-    # Where it is the word that is hidden, it is not read.
+    # A hidden word is not read.
     encoder.words.require_pieces([replace(odd, mask=1)])
 
 
@@ -140,7 +123,7 @@ def test_the_next_item_is_computed_while_one_is_used() -> None:
     assert found == [0, 1, 4, 9]
 
 
-def test_who_stops_early_waits_for_no_item_that_has_not_begun() -> None:
+def test_stopping_early_waits_for_no_item_that_has_not_begun() -> None:
     asked: list[int] = []
     begun, held = threading.Event(), threading.Event()
 

@@ -20,11 +20,14 @@ from transformers import AutoModel, AutoTokenizer
 from probes.common.errors import UserError
 from probes.extraction.batching import in_batches
 from probes.extraction.collectors import WordVectors
-from probes.extraction.encoder import Encoder, load_encoder
-from probes.extraction.loading import declared_causal
+from probes.extraction.encoder import Encoder
+from probes.extraction.inspection import declared_causal
+from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
+from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import Text
-from probes.extraction.windows import Rows, bare
+
+INPUTS = {"input_ids": torch.tensor([[5, 6, 7]]), "attention_mask": torch.ones(1, 3).long()}
 
 TEXTS = [
     Text(tuple(words.split()), (0, len(words.split())))
@@ -153,7 +156,9 @@ def test_truncation_and_padding_in_the_file_are_overridden(tmp_path: Path) -> No
 
 def test_more_ids_than_embeddings_are_refused(tmp_path: Path) -> None:
     save("bert", tmp_path, vocab_size=100)
-    with pytest.raises(UserError, match="has only 100 embeddings; they do not belong together"):
+    with pytest.raises(
+        UserError, match="has only 100 embeddings; use the tokenizer that belongs to the model"
+    ):
         load(tmp_path)
 
 
@@ -240,11 +245,11 @@ def change(folder: Path, **settings: Any) -> None:
         ({"hidden_size": "abc"}, "transformers cannot load it: .*hidden_size"),
         ({"hidden_size": 32}, r"have another shape .* \[32\]"),
         ({"num_attention_heads": 0}, "ZeroDivisionError"),
-        ({"num_attention_heads": -2}, "it cannot be run"),
+        ({"num_attention_heads": -2}, "cannot be run"),
         ({"vocab_size": -1}, "transformers cannot load it"),
         ({"pad_token_id": 99999}, "transformers cannot load it"),
-        ({"chunk_size_feed_forward": 3}, "it cannot be run"),
-        ({"num_hidden_layers": 0}, "it has no layers"),
+        ({"chunk_size_feed_forward": 3}, "cannot be run"),
+        ({"num_hidden_layers": 0}, "config.json gives it no layers"),
     ],
 )
 def test_a_configuration_that_does_not_fit_is_one_line(
@@ -264,7 +269,7 @@ def test_a_model_that_gives_tuples_gives_the_same_vectors(tmp_path: Path) -> Non
     assert_same(vectors(load(tmp_path)), expected)
 
 
-def test_layers_that_are_left_out_are_told(
+def test_a_warning_names_layers_that_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save("bert", tmp_path)
@@ -330,8 +335,7 @@ def test_a_pooler_is_left_out_however_its_model_asks_for_it(name: str, tmp_path:
     encoder = Encoder(save_other(*POOLED[name], tmp_path), bert_tokenizer(), name="whole")
     found = load(tmp_path, device="cpu")
     assert_same(vectors(found), vectors(encoder))
-    inputs = found.layout.rows([bare([5, 6, 7])]).inputs
-    assert found._forward(inputs, {}).pooler_output is None
+    assert found._forward(INPUTS, {}).pooler_output is None
     assert not [key for key, _ in found.model.named_parameters() if key.startswith("pooler")]
 
 
@@ -401,8 +405,7 @@ def test_layer_l_is_after_the_final_norm_even_where_a_model_lists_it_before(
     expected = vectors(load(tmp_path))
     save("llama-3", tmp_path, tie_last_hidden_states=False)
     encoder = load(tmp_path)
-    inputs = encoder.layout.rows([bare([5, 6, 7])]).inputs
-    output = encoder._forward(inputs, WordVectors.model_arguments)
+    output = encoder._forward(INPUTS, WordVectors.model_arguments)
     assert not torch.allclose(output.hidden_states[-1], output.last_hidden_state)
     assert_same(vectors(encoder), expected)
 
@@ -467,7 +470,7 @@ def test_layers_that_accelerate_fetches_from_disk_are_read(tmp_path: Path) -> No
     )
     assert any(weight.is_meta for weight in model.parameters())
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    with pytest.raises(UserError, match="offloaded and cannot be read"):
+    with pytest.raises(UserError, match="is offloaded to disk, so that the model has no digest"):
         Encoder(model, tokenizer, name="spread")
     encoder = Encoder(model, tokenizer, name="spread", digest="known")
     assert_same(vectors(encoder), expected)
@@ -493,7 +496,7 @@ def test_each_layer_stays_on_the_device_that_computed_it(tmp_path: Path) -> None
 
 def test_the_collector_leaves_layers_where_they_lie() -> None:
     """With the one other device that is always there: "meta", which holds no numbers."""
-    rows = Rows(
+    windows = PaddedWindows(
         inputs={},
         position=torch.tensor([1, 2]),
         offset=torch.tensor([0, 1]),
@@ -504,7 +507,7 @@ def test_the_collector_leaves_layers_where_they_lie() -> None:
     collector = WordVectors()
     collector.start([0], 2)
     collector.add(
-        rows,
+        windows,
         transformers.modeling_outputs.BaseModelOutput(
             last_hidden_state=there, hidden_states=(here, there)
         ),
@@ -524,7 +527,7 @@ def test_the_collector_leaves_layers_where_they_lie() -> None:
         ([[0, 1], [1]], [1.0, 13.0]),
     ],
 )
-def test_what_several_passes_say_of_a_word_is_added(
+def test_a_word_s_pieces_from_several_passes_are_added(
     passes: list[list[int]], expected: list[float]
 ) -> None:
     """Passes over two tokens, whose vectors are 1 and 3, then 10 and 30."""
@@ -533,9 +536,9 @@ def test_what_several_passes_say_of_a_word_is_added(
     for scale, words in zip((1.0, 10.0), passes, strict=False):
         states = scale * torch.tensor([[[1.0], [3.0]]])
         places = torch.arange(len(words))
-        rows = Rows({}, places, places, torch.ones(len(words)), torch.tensor(words))
+        given = PaddedWindows({}, places, places, torch.ones(len(words)), torch.tensor(words))
         output = SimpleNamespace(hidden_states=[states, states], last_hidden_state=states)
-        collector.add(rows, output)
+        collector.add(given, output)
     assert len(collector.vectors) == 2
     for layer in collector.vectors:
         assert layer.tolist() == [[value] for value in expected]

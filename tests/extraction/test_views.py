@@ -10,7 +10,7 @@ from probes.engines.inputs import find_models
 from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import open_or_encode
-from probes.extraction.loading import load_files
+from probes.extraction.loading import load_model
 from probes.extraction.store import StoreKey
 from probes.extraction.views import Text
 from probes.tasks.task import Example, Task
@@ -32,7 +32,7 @@ def collect(rule, *sentences, shape="word", hiding="masked"):
 def vectors_of(tiny_bert, tmp_path_factory):
     """The rows of each split's examples at every layer, encoded by the tiny model."""
     (source,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
-    encoder = Encoder(*load_files(source, "cpu", "float32", False), name="tiny", device="cpu")
+    encoder = Encoder(*load_model(source, "cpu", "float32", False), name="tiny", device="cpu")
     cache = tmp_path_factory.mktemp("cache")
 
     def read(examples, *sentences):

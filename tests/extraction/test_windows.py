@@ -1,79 +1,72 @@
-"""Windows laid out in rows, with and without padding, by hand."""
+"""Windows of texts, and which of their pieces make a word's vector, by hand."""
 
 from __future__ import annotations
 
-import pytest
-import torch
+import numpy as np
 
-from probes.common.arrays import Ints
-from probes.extraction.windows import Padded, Rows, Unpadded, Window, in_passes
-
-
-def ints(*values: int) -> Ints:
-    return torch.tensor(values, dtype=torch.int64).numpy()
-
-
-def window(ids: tuple[int, ...], place: tuple[int, ...], owner: tuple[int, ...]) -> Window:
-    share = [1 / owner.count(word) for word in owner]
-    return Window(ints(*ids), ints(*place), ints(*owner), torch.tensor(share).double().numpy())
-
-
-WINDOWS = [
-    window((1, 10, 11, 2), (1, 2), (0, 0)),
-    window((1, 12, 13, 2), (1, 2), (1, 2)),
-    window((1, 14, 2), (1,), (4,)),
-]
-
-
-def require_the_words(rows: Rows) -> None:
-    """The third window begins at the eighth position in either layout."""
-    assert rows.position.tolist() == [1, 2, 5, 6, 9]
-    assert rows.offset.tolist() == [0, 2, 3, 4]
-    assert rows.word.tolist() == [0, 1, 2, 4]
-    assert rows.weight.tolist() == [0.5, 0.5, 1, 1, 1]
-
-
-def test_padded_rows() -> None:
-    rows = Padded(9).rows(WINDOWS)
-    assert {name: tensor.tolist() for name, tensor in rows.inputs.items()} == {
-        "input_ids": [[1, 10, 11, 2], [1, 12, 13, 2], [1, 14, 2, 9]],
-        "attention_mask": [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]],
-    }
-    require_the_words(rows)
-
-
-def test_one_row_without_padding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("probes.extraction.windows._FILL", 8)
-    rows = Unpadded(9, 2).rows(WINDOWS)
-    assert {name: tensor.tolist() for name, tensor in rows.inputs.items()} == {
-        "input_ids": [[1, 10, 11, 2, 1, 12, 13, 2, 1, 14, 2, 9, 9, 9, 9, 9]],
-        "position_ids": [[2, 3, 4, 5, 2, 3, 4, 5, 2, 3, 4, 2, 2, 2, 2, 2]],
-        "text_lengths": [[4, 2], [3, 1], [5, 1]],
-    }
-    require_the_words(rows)
-
-
-def test_a_row_that_is_full_is_not_filled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("probes.extraction.windows._FILL", 8)
-    inputs = Unpadded(9, 0).rows(WINDOWS[:2]).inputs
-    assert inputs["input_ids"].shape == (1, 8)
-    assert inputs["text_lengths"].tolist() == [[4, 2]]
-
-
-@pytest.mark.parametrize(
-    ("lengths", "padded", "unpadded"),
-    [
-        ([5, 4, 3, 2], [2, 2], [3, 1]),
-        ([2, 2, 5], [2, 1], [3]),
-        ([20, 6, 6, 6], [1, 2, 1], [1, 2, 1]),
-        ([3], [1], [1]),
-        ([], [], []),
-    ],
+from probes.extraction.alignment import Pieces
+from probes.extraction.windows import (
+    _farthest_from_edge,
+    pooled_pieces,
+    window_of_pieces,
+    window_spans,
+    windows_of_text,
 )
-def test_passes_of_at_most_twelve_tokens(
-    lengths: list[int], padded: list[int], unpadded: list[int]
-) -> None:
-    for layout, expected in ((Padded(0), padded), (Unpadded(0, 0), unpadded)):
-        parts = [lengths[part] for part in in_passes(lengths, layout, 12)]
-        assert [len(part) for part in parts] == expected
-        assert [length for part in parts for length in part] == lengths
+
+
+def test_windows_overlap_by_half_and_cover_all() -> None:
+    assert window_spans(6, 6) == [(0, 6)]
+    assert window_spans(7, 6) == [(0, 6), (1, 7)]
+    assert window_spans(13, 6) == [(0, 6), (3, 9), (6, 12), (7, 13)]
+    assert window_spans(3, 1) == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_a_word_is_read_where_it_lies_farthest_from_an_edge() -> None:
+    spans = window_spans(12, 6)  # (0, 6), (3, 9), (6, 12)
+    bounds = np.array([0, 1, 4, 5, 7, 12])
+    #  word 1 = pieces 1–3: margin 1 in the first, outside the others; word 2 = piece 4: 1 and 1,
+    #  the earlier; word 3 = pieces 5–6: whole in the second only; word 4 = pieces 7–11: third
+    assert window_of_pieces(bounds, spans).tolist() == [0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
+
+
+def test_a_word_longer_than_a_window_is_read_piece_by_piece() -> None:
+    spans = window_spans(9, 4)  # (0, 4), (2, 6), (4, 8), (5, 9)
+    assert window_of_pieces(np.array([0, 9]), spans).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_pooling_takes_all_first_or_last_pieces() -> None:
+    bounds = np.array([0, 2, 3, 6])
+    assert [a.tolist() for a in pooled_pieces(bounds, (1, 3), "mean")] == [
+        [2, 3, 4, 5],
+        [0, 1, 1, 1],
+    ]
+    assert [a.tolist() for a in pooled_pieces(bounds, (1, 3), "first")] == [[2, 3], [0, 1]]
+    assert [a.tolist() for a in pooled_pieces(bounds, (0, 3), "last")] == [[1, 2, 5], [0, 1, 2]]
+
+
+def test_every_range_is_read_where_it_is_farthest_from_an_edge() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        n_pieces, capacity = int(random.integers(1, 80)), int(random.integers(1, 20))
+        spans = window_spans(n_pieces, capacity)
+        inner = random.integers(0, n_pieces + 1, int(random.integers(0, n_pieces + 1)))
+        cuts = np.unique(np.array([0, *inner, n_pieces]))
+        for first, end, found in zip(
+            cuts, cuts[1:], _farthest_from_edge(cuts[:-1], cuts[1:], spans), strict=False
+        ):
+            margins = [min(first - start, stop - end) for start, stop in spans]
+            assert found == (margins.index(max(margins)) if max(margins) >= 0 else -1)
+
+
+def test_windows_of_a_text_hold_special_tokens_and_only_what_is_kept() -> None:
+    """Six pieces in windows of four: (0, 4) and (2, 6); words of 2, 1, 2 and 1 pieces."""
+    pieces = Pieces(np.arange(10, 16), np.array([0, 2, 3, 5, 6]), 0)
+    around = {"capacity": 4, "prefix": [1], "suffix": [2, 3], "first_word": 7}
+    first, second = windows_of_text(pieces, (1, 4), "mean", **around)
+    assert first.ids.tolist() == [1, 10, 11, 12, 13, 2, 3]
+    assert (first.place.tolist(), first.owner.tolist()) == ([3], [7])
+    assert second.ids.tolist() == [1, 12, 13, 14, 15, 2, 3]
+    assert (second.place.tolist(), second.owner.tolist()) == ([2, 3, 4], [8, 8, 9])
+    assert second.share.tolist() == [0.5, 0.5, 1]
+    (alone,) = windows_of_text(pieces, (0, 1), "last", **around)
+    assert (alone.place.tolist(), alone.share.tolist()) == ([2], [1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from results_by_hand import make_result
 
-from probes.extraction.alignment import WINDOW_RULE
+from probes.extraction.windows import WINDOW_RULE
 from probes.records.files import write_result
 from probes.records.keys import FitKey, result_name
 

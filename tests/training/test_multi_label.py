@@ -22,7 +22,7 @@ from probes.examples.examples import NotServedError, collect_examples
 from probes.examples.scoring import Scorer, baselines, count_examples, references, require_metrics
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import open_or_encode
-from probes.extraction.loading import load_files
+from probes.extraction.loading import load_model
 from probes.extraction.store import StoreKey
 from probes.measurements.online_code import code_record, online_code
 from probes.measurements.probing import probe
@@ -325,7 +325,7 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
     examples = collect_examples(tasks.get("roles"), corpus, "masked")
     view = examples.view_of(corpus)
     (source,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
-    model, tokenizer = load_files(source, "cpu", "float32", False)
+    model, tokenizer = load_model(source, "cpu", "float32", False)
     encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
     key = StoreKey("m", view.digest, "mean", "float32")
     vectors = open_or_encode(tmp_path, key, view, encoder, 512)

@@ -1,0 +1,154 @@
+"""What the encoder needs to know of a model in memory: its base, window, device, digest."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
+
+from probes.common.errors import UserError, out_of_memory
+from probes.compute.devices import MAP, pick_device
+
+DEFAULT_WINDOW = 512
+"""Tokens, where neither the model nor its tokenizer sets a bound."""
+
+TRANSFORMERS_ERRORS = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    ImportError,
+    AssertionError,
+    ArithmeticError,
+    UnpicklingError,
+    SafetensorError,
+    StrictDataclassError,
+)
+"""What transformers may raise if a model's files are damaged or contradict each other."""
+
+
+@contextmanager
+def first_use(name: str) -> Iterator[None]:
+    """Turn whatever fails in a model's first use into an error about the model.
+
+    Raises:
+        UserError: something failed, and not for lack of memory.
+    """
+    try:
+        yield
+    except TRANSFORMERS_ERRORS as error:
+        if out_of_memory(error):
+            raise
+        raise UserError(
+            f"--model {name}: cannot be run ({one_line(error)}); check its config.json."
+        ) from error
+
+
+def one_line(error: Exception) -> str:
+    """An error's message in one line, with its type if the message is too short to explain it."""
+    words = " ".join(str(error).split())[:300]
+    return words if len(words) > 30 else f"{type(error).__name__}: {words}"
+
+
+def base_model(model: Any) -> Any:
+    """The part of `model` whose states are probed: without a language-model or other head, and
+    of an encoder–decoder the encoder.
+    """
+    model = model.base_model
+    # The configuration does not tell: an encoder saved alone is marked as no encoder–decoder.
+    two_texts = "decoder_input_ids" in inspect.signature(model.forward).parameters
+    return model.get_encoder() if two_texts else model
+
+
+def runs_remote_code(model: Any, tokenizer: Any) -> bool:
+    """Whether a class of either comes from the model's folder and not from transformers.
+
+    transformers copies the code of such a folder into a package called transformers_modules.
+    """
+    parts = (model, *model.modules(), tokenizer, model.config)
+    return any(type(part).__module__.split(".")[0] == "transformers_modules" for part in parts)
+
+
+def declared_causal(model: Any) -> bool:
+    """Whether an attention module of `model` declares that no token sees a later one.
+
+    Not all causal models do: Bloom and GPT build their own masks, Mamba has no attention.
+    """
+    return any(getattr(module, "is_causal", False) for module in model.modules())
+
+
+def place(model: Any, part: Any, device: str) -> torch.device:
+    """Move `part` of `model` to `device` and return the device of its inputs.
+
+    A model that is spread over devices already is not moved.
+
+    Raises:
+        UserError: there is no such device on this machine.
+    """
+    if device != MAP and getattr(model, "hf_device_map", None) is None:
+        part.to(pick_device(device))
+    elif getattr(part, "_hf_hook", None) is not None:
+        # Otherwise accelerate copies the vectors of every layer to the device of the input.
+        part._hf_hook.io_same_device = False
+    weights = [part.get_input_embeddings().weight, *part.parameters()]
+    return next((w.device for w in weights if not w.is_meta), torch.device("cpu"))
+
+
+def usable_window(model: Any, tokenizer: Any) -> int:
+    """How many tokens, special ones included, the model can read at once.
+
+    The smallest of `max_position_embeddings`, the rows of its position table that are not
+    reserved, and the tokenizer's own limit. RoBERTa and its relatives count positions from the
+    padding index on: 514 rows hold 512 tokens. T5 has relative positions and no bound of its own.
+    """
+    configured = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    rows = [
+        # The rows up to that of the padding token stand for no position.
+        table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+        for name, table in model.named_modules()
+        if name.rpartition(".")[2] == "position_embeddings"
+        and isinstance(table, torch.nn.Embedding)
+    ]
+    limits = [configured, tokenizer.model_max_length, *rows]
+    # Tokenizers without a limit have a huge number there.
+    sane = [int(limit) for limit in limits if limit is not None and 0 < limit < 10**7]
+    return min(sane, default=DEFAULT_WINDOW)
+
+
+def accepted_arguments(model: Any) -> dict[str, bool]:
+    """Arguments that avoid needless work, as far as the model's `forward` has them."""
+    return (
+        {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
+    )
+
+
+def digest_of_loaded(model: Any, tokenizer: Any) -> str:
+    """SHA-256 of the weights, configuration and tokenizer of a model in memory.
+
+    Raises:
+        UserError: some of its weights are offloaded and not in memory.
+    """
+    digest = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode())
+    digest.update(model.config.to_json_string().encode())
+    # What the tokenizer object adds to its backend: special tokens, limit.
+    special = (tokenizer.special_tokens_map, tokenizer.model_max_length)
+    digest.update(repr(special).encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        if tensor.is_meta:
+            raise UserError(
+                f"{name} is offloaded to disk, so that the model has no digest; give the model by "
+                f"name, with --device {MAP}."
+            )
+        digest.update(name.encode())
+        plain = tensor.detach().cpu().contiguous()
+        digest.update(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

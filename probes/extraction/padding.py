@@ -1,0 +1,52 @@
+"""Windows padded to one length, as a model reads them in one forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from probes.extraction.windows import Window
+
+
+@dataclass(frozen=True)
+class PaddedWindows:
+    """The input of one forward pass, and where the words' pieces are in it.
+
+    Attributes:
+        inputs: ``input_ids`` and ``attention_mask``, each of shape (windows, length).
+        position: index of each piece that is used into the flattened (windows × length) positions,
+            grouped by word. Shape (pieces,).
+        offset: where each word's pieces start in `position`. Shape (words,).
+        weight: share of each piece in its word's vector. Shape (pieces,).
+        word: number of the word among those that the batch keeps. Shape (words,).
+    """
+
+    inputs: dict[str, torch.Tensor]
+    position: torch.Tensor
+    offset: torch.Tensor
+    weight: torch.Tensor
+    word: torch.Tensor
+
+
+def pad_windows(windows: Sequence[Window], pad_id: int) -> PaddedWindows:
+    """Pad `windows` on the right with `pad_id` to the length of the longest."""
+    length = max(len(window.ids) for window in windows)
+    ids = np.full((len(windows), length), pad_id, dtype=np.int64)
+    mask = np.zeros((len(windows), length), dtype=np.int64)
+    for row, window in enumerate(windows):
+        ids[row, : len(window.ids)] = window.ids
+        mask[row, : len(window.ids)] = 1
+    position = [row * length + window.place for row, window in enumerate(windows)]
+    owner = np.concatenate([window.owner for window in windows])
+    share = np.concatenate([window.share for window in windows])
+    first_pieces = np.flatnonzero(np.diff(owner, prepend=-1))
+    return PaddedWindows(
+        inputs={"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)},
+        position=torch.from_numpy(np.concatenate(position)),
+        offset=torch.from_numpy(first_pieces),
+        weight=torch.from_numpy(share.astype(np.float32)),
+        word=torch.from_numpy(owner[first_pieces]),
+    )

@@ -1,0 +1,35 @@
+"""Windows padded for one forward pass, by hand."""
+
+from __future__ import annotations
+
+import torch
+
+from probes.common.arrays import Ints
+from probes.extraction.padding import pad_windows
+from probes.extraction.windows import Window
+
+
+def ints(*values: int) -> Ints:
+    return torch.tensor(values, dtype=torch.int64).numpy()
+
+
+def window(ids: tuple[int, ...], place: tuple[int, ...], owner: tuple[int, ...]) -> Window:
+    share = [1 / owner.count(word) for word in owner]
+    return Window(ints(*ids), ints(*place), ints(*owner), torch.tensor(share).double().numpy())
+
+
+def test_windows_are_padded_on_the_right() -> None:
+    windows = [
+        window((1, 10, 11, 2), (1, 2), (0, 0)),
+        window((1, 12, 13, 2), (1, 2), (1, 2)),
+        window((1, 14, 2), (1,), (4,)),
+    ]
+    found = pad_windows(windows, 9)
+    assert {name: tensor.tolist() for name, tensor in found.inputs.items()} == {
+        "input_ids": [[1, 10, 11, 2], [1, 12, 13, 2], [1, 14, 2, 9]],
+        "attention_mask": [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]],
+    }
+    assert found.position.tolist() == [1, 2, 5, 6, 9]
+    assert found.offset.tolist() == [0, 2, 3, 4]
+    assert found.word.tolist() == [0, 1, 2, 4]
+    assert found.weight.tolist() == [0.5, 0.5, 1, 1, 1]
