@@ -11,8 +11,8 @@ from typing import Any
 from probes.cli.leaks import Leaks, find_leaks
 from probes.data.sentence import LAYERS, SPLITS, Corpus, Sentence
 from probes.examples.examples import Examples, collect_examples
-from probes.examples.misfits import require_repeatable
 from probes.examples.scoring import Scorer, baselines, require_metrics
+from probes.examples.validation import require_repeatable
 from probes.measurements.plug_in_keys import blame
 from probes.records.payload import Scores
 from probes.statistics.bootstrap import MIN_SENTENCES

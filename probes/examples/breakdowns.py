@@ -16,7 +16,6 @@ from probes.examples.examples import Examples
 from probes.extraction.alignment import Pieces
 from probes.extraction.views import Text
 from probes.records.payload import LabelScore
-from probes.statistics.conlleval import gold_and_given_spans
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import class_parts
 
@@ -56,7 +55,7 @@ def by_label(gold: Gold, predicted: Predictions, *, chunks: bool) -> dict[str, L
     if not gold.classes:
         return {}
     if chunks:
-        wanted, found = gold_and_given_spans(gold, predicted)
+        wanted, found = gold.chunks, gold.chunks_in(predicted)
         n, given, right = (
             Counter(kind for _, _, kind in spans) for spans in (wanted, found, wanted & found)
         )

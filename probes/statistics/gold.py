@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
-from probes.statistics.conlleval import Spans, chunk_spans
+from probes.statistics.conlleval import Chunks, chunk_spans
 
 Predictions = NDArray[Any]
 """Class indices or numbers (…, n); for multi-label uint8 (…, n, bytes), class c being bit c as
@@ -19,16 +19,17 @@ Predictions = NDArray[Any]
 
 @dataclass(frozen=True)
 class Gold:
-    """What predictions are scored against.
+    """The gold labels of a split, and what metrics need to know of its examples.
 
     Attributes:
-        labels: class indices, or numbers, or rows of `sets`. Shape (n,).
+        labels: class indices, -1 for a label that was not in train; or numbers; or rows of `sets`.
+            Shape (n,).
         sentence: number of each example's sentence, not decreasing. Shape (n,).
         classes: names of the classes.
-        punctuation: examples that root accuracy passes over. Shape (n,).
-        unseen: names of the labels that stand as -1, one per such example, in order; for
-            multi-label, of the last columns of `sets`, sorted.
-        sets: for multi-label which labels each set holds, `classes` first. Shape (sets, labels).
+        punctuation: examples that root accuracy ignores. Shape (n,).
+        unseen: names of the labels that are -1, one per such example, in order; for
+            multi-label, names of the last columns of `sets`, sorted.
+        sets: for multi-label, which labels each set holds, `classes` first. Shape (sets, labels).
     """
 
     labels: NDArray[Any]
@@ -39,7 +40,7 @@ class Gold:
     sets: NDArray[np.bool_] | None = None
 
     def part(self, keep: NDArray[np.bool_]) -> Gold:
-        """The examples where `keep` holds."""
+        """The examples for which `keep` is true."""
         unseen = self.unseen
         if unseen and self.sets is None:
             unseen = tuple(np.array(unseen, dtype=object)[keep[self.labels < 0]])
@@ -53,23 +54,23 @@ class Gold:
 
     @cached_property
     def bounds(self) -> Ints:
-        """Sentence s is examples `bounds[s]` to `bounds[s + 1]`."""
+        """Sentence s has the examples `bounds[s]` to `bounds[s + 1]`. Shape (sentences + 1,)."""
         changes = np.flatnonzero(np.diff(self.sentence)) + 1
         return np.concatenate([[0], changes, [len(self.sentence)]])
 
     @property
     def n_sentences(self) -> int:
-        """Sentences that have an example."""
+        """Number of sentences that have an example."""
         return len(self.bounds) - 1
 
     @cached_property
     def place(self) -> Ints:
-        """Each example's sentence, counted from 0 without gaps. Shape (n,)."""
+        """Number of each example's sentence, from 0 without gaps. Shape (n,)."""
         return np.repeat(np.arange(self.n_sentences), np.diff(self.bounds))
 
     @cached_property
     def codes(self) -> Ints:
-        """Labels with the unseen ones numbered after the classes. Shape (n,)."""
+        """Labels, with unseen ones numbered after the classes. Shape (n,)."""
         codes = self.labels.astype(np.int64)
         names = sorted(set(self.unseen))
         codes[codes < 0] = [len(self.classes) + names.index(name) for name in self.unseen]
@@ -77,7 +78,7 @@ class Gold:
 
     @cached_property
     def tags(self) -> tuple[str, ...]:
-        """What `codes` count where labels are BIO tags; the last is that of no chunk."""
+        """The names of `codes` where labels are BIO tags, and as the last one O."""
         return (*self.classes, *sorted(set(self.unseen)), "O")
 
     @cached_property
@@ -86,12 +87,21 @@ class Gold:
         return np.asarray(np.diff(self.sentence, prepend=np.nan) != 0)
 
     @cached_property
-    def chunks(self) -> Spans:
-        """The chunks that labels make where they are BIO tags."""
+    def chunks(self) -> Chunks:
+        """The gold chunks where labels are BIO tags."""
         return chunk_spans(self.tags, self.codes, self.first)
 
+    def chunks_in(self, given: Predictions) -> Chunks:
+        """The chunks in predicted BIO tags (n,); a negative prediction counts as O."""
+        outside = len(self.tags) - 1
+        return chunk_spans(self.tags, np.where(given < 0, outside, given), self.first)
+
     def indicators(self, given: Predictions) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Gold sets, and predicted ones (n, bytes), unseen labels last. Each (n, labels)."""
+        """Gold and predicted labels as booleans, from predictions (n, bytes).
+
+        Returns:
+            two arrays of shape (n, labels), unseen labels last.
+        """
         assert self.sets is not None
         found = np.zeros((len(given), self.sets.shape[1]), dtype=bool)
         n_classes = len(self.classes)
@@ -99,7 +109,7 @@ class Gold:
         return self.sets[self.labels], found
 
     def right(self, given: Predictions) -> NDArray[np.bool_]:
-        """Which examples predictions get right, of a set every label. Shape (n,)."""
+        """Which predictions are right; a set is if every label is. Shape (n,)."""
         if self.sets is None:
             return np.asarray(given == self.labels)
         wanted, found = self.indicators(given)
@@ -107,14 +117,14 @@ class Gold:
 
     @cached_property
     def counts(self) -> Ints:
-        """How often each label occurs, the unseen ones last. Shape (labels,)."""
+        """How often each label occurs, unseen labels last. Shape (labels,)."""
         if self.sets is not None:
             return np.asarray(self.sets[self.labels].sum(0))
         return np.bincount(self.codes, minlength=len(self.classes) + len(set(self.unseen)))
 
     @cached_property
     def by_length(self) -> list[tuple[Ints, Ints]]:
-        """For each length: its sentences (m,), and the examples of each (m, length)."""
+        """For each length, the sentences of that length (m,) and their examples (m, length)."""
         lengths = np.diff(self.bounds)
         groups = []
         for length in np.unique(lengths):

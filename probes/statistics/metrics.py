@@ -1,7 +1,7 @@
-"""Scores from gold labels and predictions, as functions of sums over sentences.
+"""Metrics: scores from gold labels and predictions, as functions of sums over sentences.
 
 A metric has two parts: what each sentence contributes to it, and the value of the sums of these
-contributions. A score is the value over all sentences; over resampled ones it is a bootstrap
+contributions. A score is the value over all sentences; over resampled sentences it is a bootstrap
 replicate (see probes/statistics/bootstrap.py). Class labels are indices into `Gold.classes`; a
 gold label of -1 was not in train, and no prediction equals it. Multi-label gold labels are rows of
 `Gold.sets`; a prediction is the set itself, one bit per class.
@@ -18,7 +18,7 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.common.registry import Registry
-from probes.statistics.conlleval import span_f1, span_parts
+from probes.statistics.conlleval import chunk_f1
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.rank_correlation import (
     correlation,
@@ -27,7 +27,7 @@ from probes.statistics.rank_correlation import (
     nspr_parts,
     spearman_parts,
 )
-from probes.statistics.sums import mean_parts, mean_value, ratio, sparse
+from probes.statistics.sums import ratio, sparse
 from probes.tasks.task import Kind
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """One number per cell, from sums over sentences.
+    """A score that is a function of sums over sentences.
 
     Attributes:
-        parts: contributions of each sentence to the sums, from predictions (n,).
+        parts: what each sentence contributes to the sums, from predictions (n,).
             Shape (sentences, k).
-        value: the metric of sums of shape (…, k). Shape (…,); NaN where it is undefined.
-        kinds: of tasks that it scores.
+        value: the score, from sums of shape (…, k). Shape (…,); NaN where it is undefined.
+        kinds: the kinds of tasks that it scores.
         percent: whether tables show it times 100.
-        lower_is_better: whether it is an error, by which no best layer can be chosen.
+        lower_is_better: whether it is an error. Such a metric cannot choose the best layer.
     """
 
     parts: Callable[[Gold, Predictions], csr_array]
@@ -54,7 +54,7 @@ class Metric:
     lower_is_better: bool = False
 
     def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
-        """The score of every row of `predicted` (cells, n). Shape (cells,)."""
+        """The score of each row of `predicted` (cells, n). Shape (cells,)."""
         return np.array([self.value(gold, self.parts(gold, row).sum(0)) for row in predicted])
 
 
@@ -62,12 +62,12 @@ metrics: Registry[Metric] = Registry("metric")
 
 
 def is_percent(name: str) -> bool:
-    """Whether tables show the metric times 100; one that is not registered is shown as it is."""
+    """Whether tables show the metric times 100; False if it is not registered."""
     return name in metrics and metrics.get(name).percent
 
 
 def lower_is_better(name: str) -> bool:
-    """Whether the metric is an error; one that is not registered is taken not to be."""
+    """Whether the metric is an error; False if it is not registered."""
     return name in metrics and metrics.get(name).lower_is_better
 
 
@@ -75,12 +75,24 @@ CLASSES: tuple[Kind, ...] = ("classification", "multi-label")
 
 NUMBERS: tuple[Kind, ...] = ("regression",)
 
+
+def _mean_parts(gold: Gold, values: Floats) -> csr_array:
+    """Each sentence's contribution to a mean over examples: sum and number of `values` (n,)."""
+    sums = np.add.reduceat(values, gold.bounds[:-1])
+    return sparse(np.stack([sums, np.diff(gold.bounds)], axis=1))
+
+
+def _mean_value(gold: Gold, sums: Floats) -> Floats:
+    """A mean over examples, from sums of `_mean_parts`."""
+    return ratio(sums[..., 0], sums[..., 1])
+
+
 metrics.add(
     "accuracy",
     # Share of examples predicted right.
     Metric(
-        lambda gold, given: mean_parts(gold, gold.right(given).astype(float)),
-        mean_value,
+        lambda gold, given: _mean_parts(gold, gold.right(given).astype(float)),
+        _mean_value,
         percent=True,
     ),
 )
@@ -88,15 +100,15 @@ metrics.add(
 metrics.add(
     "exact_match",
     # Share of examples with every label predicted right and no other: subset accuracy.
-    Metric(metrics.get("accuracy").parts, mean_value, ("multi-label",), percent=True),
+    Metric(metrics.get("accuracy").parts, _mean_value, ("multi-label",), percent=True),
 )
 
 metrics.add(
     "mae",
     # Mean absolute error, in the label's unit.
     Metric(
-        lambda gold, given: mean_parts(gold, np.abs(given - gold.labels).astype(float)),
-        mean_value,
+        lambda gold, given: _mean_parts(gold, np.abs(given - gold.labels).astype(float)),
+        _mean_value,
         NUMBERS,
         lower_is_better=True,
     ),
@@ -104,13 +116,16 @@ metrics.add(
 
 
 def class_parts(gold: Gold, given: Predictions) -> csr_array:
-    """Examples, predictions and right predictions of each label, the unseen ones last."""
+    """Each sentence's gold, predicted and right examples of each label, unseen labels last.
+
+    Shape (sentences, 3 × labels).
+    """
     if gold.sets is not None:
         wanted, found = gold.indicators(given)
         each = np.concatenate([wanted, found, wanted & found], axis=1).astype(np.float64)
         return sparse(np.add.reduceat(each, gold.bounds[:-1]))
     n = len(gold.classes) + len(set(gold.unseen))
-    given = given.astype(np.int64)  # stored ones may be too narrow for the columns
+    given = given.astype(np.int64)  # stored integers may be too narrow for 3 × labels
     named = given >= 0
     right = given == gold.codes
     rows = np.concatenate([gold.place, gold.place[named], gold.place[right]])
@@ -119,7 +134,7 @@ def class_parts(gold: Gold, given: Predictions) -> csr_array:
 
 
 def _balanced_accuracy(gold: Gold, sums: Floats) -> Floats:
-    """Mean recall over the classes that occur, those of train alone."""
+    """Mean recall over the classes of train that occur."""
     count, _, right = np.split(sums, 3, axis=-1)
     seen = slice(len(gold.classes))
     recall = ratio(right[..., seen], count[..., seen], otherwise=0.0)
@@ -127,9 +142,9 @@ def _balanced_accuracy(gold: Gold, sums: Floats) -> Floats:
 
 
 def _macro_f1(least: int, gold: Gold, sums: Floats) -> Floats:
-    """Mean F1 over the labels that occur, and `least` times or more in the scored split.
+    """Mean F1 over the labels that occur, and occur `least` times or more in the whole split.
 
-    Which labels are frequent is the split's, not the resample's; those unseen in train score 0.
+    A resample does not change which labels are frequent. Labels unseen in train score 0.
     """
     count, given, right = np.split(sums, 3, axis=-1)
     here = (count > 0) & (gold.counts >= least)
@@ -138,7 +153,7 @@ def _macro_f1(least: int, gold: Gold, sums: Floats) -> Floats:
 
 
 def _micro_f1(gold: Gold, sums: Floats) -> Floats:
-    """F1 over all decisions, label by label (Tenney et al. 2019b); of single classes, accuracy."""
+    """F1 over all decisions, one per label (Tenney et al. 2019b); for single labels, accuracy."""
     count, given, right = (part.sum(-1) for part in np.split(sums, 3, axis=-1))
     return ratio(2 * right, count + given, otherwise=0.0)
 
@@ -151,28 +166,44 @@ metrics.add("macro_f1_20", Metric(class_parts, partial(_macro_f1, 20), CLASSES, 
 
 metrics.add("micro_f1", Metric(class_parts, _micro_f1, CLASSES, percent=True))
 
-metrics.add("span_f1", Metric(span_parts, span_f1, percent=True))
+
+def _chunk_parts(gold: Gold, given: Predictions) -> csr_array:
+    """Each sentence's right, gold and predicted chunks."""
+    wanted, found = gold.chunks, gold.chunks_in(given)
+    columns = []
+    for chunks in (wanted & found, wanted, found):
+        starts = np.array([start for start, _, _ in chunks], dtype=np.int64)
+        columns.append(np.bincount(gold.place[starts], minlength=gold.n_sentences))
+    return sparse(np.stack(columns, axis=1).astype(float))
+
+
+def _span_f1(gold: Gold, sums: Floats) -> Floats:
+    return chunk_f1(sums[..., 0], sums[..., 1], sums[..., 2])
+
+
+metrics.add("span_f1", Metric(_chunk_parts, _span_f1, percent=True))
 
 metrics.add("nspr", Metric(nspr_parts, nspr, NUMBERS))
 
 # Spearman within sentences, averaged over sentences. NaN if none has two gold values.
-metrics.add("spearman", Metric(spearman_parts, mean_value, NUMBERS))
+metrics.add("spearman", Metric(spearman_parts, _mean_value, NUMBERS))
 
 metrics.add("corpus_spearman", Metric(moment_parts, correlation, NUMBERS))
 
 
 def _root_parts(gold: Gold, given: Predictions) -> csr_array:
+    """Whether each sentence's predicted root is the root, and 1."""
     right = np.zeros(gold.n_sentences)
     for which, examples in gold.by_length:
-        passed = gold.punctuation[examples]
-        passed = passed & ~passed.all(1, keepdims=True)
-        root = np.where(passed, np.inf, given[examples]).argmin(1)
+        ignored = gold.punctuation[examples]
+        ignored = ignored & ~ignored.all(1, keepdims=True)
+        root = np.where(ignored, np.inf, given[examples]).argmin(1)
         right[which] = gold.labels[examples[np.arange(len(which)), root]] == 0
     return sparse(np.stack([right, np.ones_like(right)], axis=1))
 
 
-# Share of sentences whose least deep word, punctuation passed over, is the root, as Hewitt &
-# Manning 2019. A sentence of nothing but punctuation is searched whole.
-metrics.add("root_accuracy", Metric(_root_parts, mean_value, NUMBERS, percent=True))
+# Share of sentences whose least deep word, punctuation ignored, is the root (Hewitt & Manning
+# 2019). In a sentence of nothing but punctuation, every word counts.
+metrics.add("root_accuracy", Metric(_root_parts, _mean_value, NUMBERS, percent=True))
 
 metrics.ship()

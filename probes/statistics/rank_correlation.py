@@ -1,4 +1,4 @@
-"""Spearman correlations: within sentences, by length (NSpr), and over a corpus."""
+"""Spearman's rank correlation: within sentences, by length (NSpr), and over a corpus."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
+from probes.statistics.gold import Gold, Predictions
 from probes.statistics.sums import ratio, sparse
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from probes.statistics.gold import Gold, Predictions
-
 NSPR_LENGTHS = range(5, 51)
 
 
 def centred_ranks(values: NDArray[Any]) -> Floats:
-    """Ranks along the last axis, ties averaged, less their mean."""
+    """Ranks along the last axis, ties averaged, minus their mean."""
     from scipy.stats import rankdata
 
     ranks: Floats = np.asarray(rankdata(values, axis=-1), dtype=np.float64)
@@ -47,7 +46,7 @@ def _sentence_spearman(gold: Gold, given: Predictions) -> tuple[Ints, Floats]:
 
 
 def nspr_parts(gold: Gold, given: Predictions) -> csr_array:
-    """Correlations summed, and sentences counted, by length."""
+    """Each sentence's correlation, and 1, in the columns of its length."""
     sentences, rho = _sentence_spearman(gold, given)
     column = np.diff(gold.bounds)[sentences] - NSPR_LENGTHS.start
     kept = (column >= 0) & (column < len(NSPR_LENGTHS))
@@ -73,7 +72,7 @@ def nspr_sentences(gold: Gold) -> int:
 
 
 def spearman_parts(gold: Gold, given: Predictions) -> csr_array:
-    """Correlation, and 1, of each sentence that has one."""
+    """Each sentence's correlation, and 1; zeros for a sentence that has none."""
     sentences, rho = _sentence_spearman(gold, given)
     parts = np.zeros((gold.n_sentences, 2))
     parts[sentences] = np.stack([rho, np.ones(len(rho))], axis=1)
@@ -81,7 +80,10 @@ def spearman_parts(gold: Gold, given: Predictions) -> csr_array:
 
 
 def moment_parts(gold: Gold, given: Predictions) -> csr_array:
-    """Sums, squares and products of ranks; a resample keeps the ranks of the whole sample."""
+    """Each sentence's sums, squares and products of ranks in the whole sample.
+
+    A resample keeps these ranks.
+    """
     x, y = centred_ranks(gold.labels), centred_ranks(given)
     terms = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
     return sparse(np.add.reduceat(terms, gold.bounds[:-1], axis=0))

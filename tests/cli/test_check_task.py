@@ -167,7 +167,7 @@ def test_chance_and_memory_are_found():
 
     for rule in (remembers, guesses):
         with pytest.raises(
-            TaskError, match=r"gave other examples of sentence '\d' when asked again"
+            TaskError, match=r"yielded different examples of sentence '\d' when run twice"
         ):
             check_task(task_of(rule), CORPUS)
 

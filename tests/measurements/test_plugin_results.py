@@ -213,13 +213,13 @@ RAISING = TASK.replace(
             TASK.replace('"noun" if', 'random.choice("ab") if').replace(
                 "from", "import random\nfrom", 1
             ),
-            "when asked again; a rule may depend on nothing but the sentence",
+            "when run twice; a rule may depend on the sentence alone",
         ),
         (
             "SEEN = set()\n"
             + TASK.replace("    for i", "    if sentence.id in SEEN: return\n    for i")
             + "    SEEN.add(sentence.id)\n",
-            "gave other examples of sentence 'train-0001' when asked again",
+            "yielded different examples of sentence 'train-0001' when run twice",
         ),
         (TASK.replace("Example(", "print("), "the rule raised TypeError"),
         (

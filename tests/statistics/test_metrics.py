@@ -117,6 +117,10 @@ def test_span_f1_is_one_sided_by_precision_and_recall():
     assert score("span_f1", g, tags("B-NP O O")) == [pytest.approx(2 / 3)]
 
 
+def test_span_f1_without_any_chunk_is_zero_as_in_conlleval():
+    assert score("span_f1", gold(tags("O O"), classes=TAGS), tags("O O")) == [0.0]
+
+
 def test_span_f1_counts_a_gold_chunk_of_unseen_type_as_missed():
     g = gold([tags("B-NP")[0], -1], classes=TAGS, unseen=("B-LST",))
     assert score("span_f1", g, tags("B-NP O")) == [pytest.approx(2 / 3)]

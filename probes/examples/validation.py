@@ -1,4 +1,4 @@
-"""Examples that are not what their task says of itself, and rules that do not repeat themselves."""
+"""Checks of what a task yields: examples of the declared shape, the same ones every time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from probes.tasks.task import Example, Task
 
 
 def require_consistent(task: Task, examples: Sequence[tuple[Sentence, Example]]) -> None:
-    """Refuse examples that do not fit what the task says of itself.
+    """Check that examples fit what the task declares.
 
     Raises:
-        TaskError: second spans missing or not wanted, hidden words that are not the span, or
-            words of its own in some examples alone.
+        TaskError: a second span is missing or unexpected, a hidden word is not the span, or only
+            some examples hide a word or bring words of their own.
     """
     pairs = task.shape in ("pair", "span pair")
     _, first = examples[0]
@@ -34,19 +34,19 @@ def require_consistent(task: Task, examples: Sequence[tuple[Sentence, Example]])
 
 
 def require_repeatable(task: Task, sentences: Iterable[Sentence]) -> None:
-    """Refuse a rule that gives other examples when it is asked again.
+    """Check that a task yields the same examples of a sentence every time.
 
     Raises:
-        TaskError: it does, of one of these sentences.
+        TaskError: it does not, for one of these sentences.
     """
     sentences = list(sentences)
     first = [task.examples(sentence) for sentence in sentences]
-    # Backwards, so that a rule which remembers the sentences before shows.
+    # In reverse, so that a rule that depends on earlier sentences is found out.
     again = [task.examples(sentence) for sentence in reversed(sentences)][::-1]
     for sentence, one, other in zip(sentences, first, again, strict=True):
         if one != other:
             raise TaskError(
-                f"Task {task.name!r} gave other examples of sentence {sentence.id!r} when asked "
-                "again; a rule may depend on nothing but the sentence, neither on chance nor on "
-                "what came before. Mend the task."
+                f"Task {task.name!r} yielded different examples of sentence {sentence.id!r} when "
+                "run twice; a rule may depend on the sentence alone, not on chance or on earlier "
+                "sentences. Fix the task."
             )
