@@ -1,7 +1,7 @@
-"""Breakdowns that every task gets: by label, and by how many pieces the tokenizer makes of a word.
+"""Breakdowns of every task's scores: by label, and by the number of a word's pieces.
 
-Those that a task names itself are `Example.groups`; whether train has an example's type is
-marked in probes/examples/examples.py.
+Breakdowns that a task defines itself are `Example.groups`; examples.py marks whether an example's
+type occurs in train.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def marked_by_pieces(
 ) -> Examples:
     """The examples with two more breakdowns of test: words of one subword, and of several.
 
-    Only where an example is a word that the encoder sees: spans have many words, and a hidden
-    word has no pieces.
+    Only for tasks whose examples are words that the encoder sees: spans have several words, and
+    a hidden word has no pieces.
     """
     if examples.task.shape != "word" or examples.view not in ("plain", "own"):
         return examples
@@ -46,11 +46,11 @@ def marked_by_pieces(
 
 
 def by_label(gold: Gold, predicted: Predictions, *, chunks: bool) -> dict[str, LabelScore]:
-    """Precision, recall and F1 of every label that occurs or is predicted, in order of name.
+    """Precision, recall and F1 of every label that occurs or is predicted, sorted by name.
 
     Args:
         predicted: class indices. Shape (n,).
-        chunks: labels are BIO tags; score whole chunks by their type instead.
+        chunks: labels are BIO tags; score whole chunks by type.
     """
     if not gold.classes:
         return {}

@@ -32,14 +32,14 @@ from probes.extraction.views import (
 )
 from probes.tasks.task import Example, Excluded, Task, tasks
 
-_ASKED_AGAIN = 100
-"""Sentences of a split of which a plug-in's rule is asked twice."""
+_RUN_TWICE = 100
+"""Sentences of each split on which a plug-in's rule is run twice."""
 
 SEEN, UNSEEN = "type seen in train", "type unseen in train"
 
 
 class NotServedError(UserError):
-    """A corpus that has the annotation a task needs, and yet no example of it."""
+    """A corpus has the annotation that a task needs, but not the examples."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Split:
     """The examples of one split, in corpus order.
 
     Attributes:
-        examples: what the task yielded, less what the view cuts away.
-        texts: the text in which each is read.
+        examples: what the task yielded, without examples that the view cuts away.
+        texts: the text in which each example is read.
         sentence: number of each example's sentence in the split. Shape (n,).
-        excluded: candidates left out, by reason.
+        excluded: number of candidates left out, by reason.
     """
 
     examples: tuple[Example, ...]
@@ -65,31 +65,31 @@ class Split:
 
     @cached_property
     def second_spans(self) -> Ints:
-        """The same of the second span, which examples of pairs have. Shape (n, 2)."""
+        """The same for the second span of examples of pairs. Shape (n, 2)."""
         return np.array([example.span2 for example in self.examples], dtype=np.int64)
 
     @cached_property
     def text_numbers(self) -> tuple[list[Text], Ints]:
-        """The distinct texts, and which of them each example is read in. Shape (n,)."""
-        # A long text takes long to compare; the examples of a sentence share theirs.
+        """The distinct texts, and the index of each example's text among them (n,)."""
+        # By identity: comparing long texts is slow, and the examples of a sentence share one.
         place = {id(text): text for text in self.texts}
         number = {key: i for i, key in enumerate(place)}
         numbers = np.array([number[id(text)] for text in self.texts], dtype=np.int64)
         return list(place.values()), numbers
 
     def group(self, name: str) -> NDArray[np.bool_]:
-        """Which examples fall in the breakdown called `name`. Shape (n,)."""
+        """Which examples belong to the breakdown called `name`. Shape (n,)."""
         return np.array([name in example.groups for example in self.examples], dtype=bool)
 
 
 @dataclass(frozen=True)
 class Examples:
-    """A task over a corpus under one view.
+    """The examples of a task over a corpus, under one view.
 
     Attributes:
         classes: labels of the training split, sorted; empty for regression.
-        label_sets: for multi-label the sets of labels that occur in any split, sorted; a label is
-            then the index of its set.
+        label_sets: for multi-label, the sets of labels that occur in any split, sorted; a target is
+            then the index of a set.
     """
 
     task: Task
@@ -119,7 +119,7 @@ class Examples:
         return self.encode(labels)
 
     def unseen(self, split: str) -> tuple[str, ...]:
-        """Labels of `split` that train lacks, as often as examples have them, in order."""
+        """Labels of `split` that train lacks, once for each example that has them, in order."""
         if not self.classes:
             return ()
         labels = (label for e in self.splits[split].examples for label in self._names(e))
@@ -132,7 +132,7 @@ class Examples:
 
     @cached_property
     def members(self) -> NDArray[np.bool_] | None:
-        """Which labels each set holds, those of `classes` first, then of `unseen_anywhere`.
+        """Which labels each set holds: first `classes`, then `unseen_anywhere`.
 
         Shape (sets, labels); None if the task is not multi-label.
         """
@@ -141,19 +141,19 @@ class Examples:
         return membership(self.label_sets, (*self.classes, *self.unseen_anywhere))
 
     def _names(self, example: Example) -> tuple[str, ...]:
-        """The labels of an example: for multi-label any number, else one."""
+        """The labels of an example: any number for multi-label, else one."""
         several = self.task.kind == "multi-label"
         return label_set(example.label) if several else (str(example.label),)
 
     def predictions(self, labels: Sequence[Any]) -> NDArray[Any]:
-        """Labels as probes would predict them; what they cannot predict equals no gold label.
+        """Labels in the form of predictions; a label that train lacks equals no gold label.
 
         Shape (n,), or for multi-label (n, bytes), see `probes.statistics.gold.Gold`.
         """
         if self.task.kind == "multi-label":
             return np.packbits(membership(labels, self.classes), axis=-1)
         if self.task.kind == "regression":
-            # An example that the rule says nothing of leaves its score undefined.
+            # An example without a value makes the score undefined.
             return np.array([np.nan if x == "" else x for x in labels], dtype=np.float64)
         codes = self.encode(list(labels))
         return np.where(codes < 0, -2, codes)
@@ -168,12 +168,12 @@ class Examples:
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """Names of the breakdowns that test examples fall in, sorted."""
+        """Names of the breakdowns of test examples, sorted."""
         return tuple(sorted({g for e in self.splits["test"].examples for g in e.groups}))
 
     @cached_property
     def label_counts(self) -> dict[str, tuple[int, ...]]:
-        """Examples of each label in train, dev and test, most frequent first."""
+        """Number of examples of each label in train, dev and test, most frequent first."""
         counts = [
             Counter(label for e in self.splits[s].examples for label in self._names(e))
             for s in SPLITS
@@ -182,15 +182,15 @@ class Examples:
         return {label: tuple(count[label] for count in counts) for label in order}
 
     def view_of(self, corpus: Corpus) -> View:
-        """The texts that these examples are read in; all of the corpus for the plain view."""
+        """The view of these examples' texts; for the plain view, of the whole corpus."""
         if self.view == "plain":
             return plain_view(corpus)
         return view_over((t for s in SPLITS for t in self.splits[s].texts), self.view)
 
     @property
     def n_spans(self) -> int:
-        """How many spans an example is read from."""
-        # Where a word is hidden, the one that is kept is the one that it is read from.
+        """The number of spans that an example's vectors come from."""
+        # If a word is hidden, a single word is kept.
         hidden = self.view in ("masked", "cut")
         return 2 if self.task.shape in ("pair", "span pair") and not hidden else 1
 
@@ -216,10 +216,10 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
 
     Raises:
         NotServedError: a split has no examples, train has a single label, or dev none of train's.
-        TaskError: its rule failed, or its examples do not fit what the task says of itself.
+        TaskError: its rule failed, or its examples do not fit what the task declares.
     """
     if tasks.origin(task.name) is not None:
-        require_repeatable(task, [s for name in SPLITS for s in corpus.splits[name][:_ASKED_AGAIN]])
+        require_repeatable(task, [s for name in SPLITS for s in corpus.splits[name][:_RUN_TWICE]])
     splits = {}
     remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
     for name in SPLITS:
@@ -279,8 +279,8 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
     if task.kind == "classification":
         if not any((str(e.label),) in known for e in splits["dev"].examples):
             raise NotServedError(
-                f"Task {task.name!r}: no dev example of {corpus.name!r} has a label that train "
-                f"has, by which a probe could be chosen; {remedy}"
+                f"Task {task.name!r}: no dev example of {corpus.name!r} has a label that occurs in "
+                f"train, so that no layer can be chosen; {remedy}"
             )
         return Examples(task, view, splits, classes)
     every = known.union(label_set(e.label) for part in splits.values() for e in part.examples)
@@ -288,7 +288,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
 
 
 def _marked_as_seen(test: Split, train: Split) -> Split:
-    """The split with two more breakdowns: examples whose type train has, and the others."""
+    """The split with two more breakdowns: examples whose type occurs in train, and the others."""
     types = {example.type for example in train.examples}
     marked = (
         replace(e, groups=(*e.groups, SEEN if e.type in types else UNSEEN)) if e.type else e

@@ -15,7 +15,7 @@ def label_set(label: Any) -> tuple[str, ...]:
 
 
 def membership(sets: Sequence[Collection[str]], names: Sequence[str]) -> NDArray[np.bool_]:
-    """Which of `names` each of `sets` holds; others are passed over. Shape (sets, names)."""
+    """Which of `names` each of `sets` holds; other labels are ignored. Shape (sets, names)."""
     place = {name: column for column, name in enumerate(names)}
     found = np.zeros((len(sets), len(names)), dtype=bool)
     for row, labels in enumerate(sets):

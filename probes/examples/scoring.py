@@ -25,7 +25,7 @@ _BY_EXAMPLE: dict[Kind, str] = {
     "multi-label": "exact_match",
     "regression": "mae",
 }
-"""Means over examples, which serve groups of any size."""
+"""Means over examples, for breakdowns of any size."""
 
 
 class Scorer:
@@ -48,7 +48,7 @@ class Scorer:
         self._groups = {name: part.group(name) for name in examples.groups}
 
     def scores(self, predicted: Array) -> list[Scores]:
-        """Every metric of every row of `predicted`: cells, each (n,) or (n, bytes)."""
+        """Every metric of every cell of `predicted`. Shape (cells, n) or (cells, n, bytes)."""
         columns = {name: metrics.get(name)(self.gold, predicted) for name in self.names}
         return [
             {name: number(column[row]) for name, column in columns.items()}
@@ -56,7 +56,7 @@ class Scorer:
         ]
 
     def group_scores(self, predicted: Array) -> list[Scores]:
-        """The group metric within every breakdown, of every row of `predicted`."""
+        """The group metric within every breakdown, of every cell of `predicted`."""
         rows: list[Scores] = [{} for _ in predicted]
         for name, keep in self._groups.items():
             if not keep.any():
@@ -67,28 +67,27 @@ class Scorer:
         return rows
 
     def label_scores(self, predicted: Array) -> dict[str, LabelScore]:
-        """Scores by label of one cell; by type of chunk where labels are BIO tags of chunks."""
+        """Scores of one cell by label; by type of chunk where labels are BIO tags of chunks."""
         return by_label(self.gold, predicted, chunks=self.names[0] == "span_f1")
 
 
 def control_metric(task: Task) -> str:
-    """By what a task is compared with its control task.
+    """The metric by which a task is compared with its control task.
 
-    Random tags are no segmentation, and no class of theirs is worth more than another, so that is
-    accuracy for all classification. A random label set is as good as any: multi-label tasks keep
-    their headline metric, as regressions do.
+    Accuracy for all classification: random tags do not form chunks, and no random class matters
+    more than another. Multi-label tasks and regressions keep their headline metric.
     """
     return "accuracy" if task.kind == "classification" else task.metric
 
 
 def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
-    """Scores of what can be said without any vector.
+    """Scores of predictions that use no vectors.
 
     "majority": the most frequent training label, or the training mean; "type majority": the same
     among the training examples of an example's type, backing off to the former for a type that
-    train lacks. Ties go to the label that comes first. For multi-label it is every label that more
-    than half of them have, as of a probe that knows nothing but frequencies: the most frequent set
-    may well be the empty one, which has no F1.
+    train lacks. Ties go to the label that sorts first. For multi-label tasks, every label that more
+    than half of the examples have, which is what a probe that knows frequencies alone predicts:
+    the most frequent set is often the empty one, whose F1 is 0.
     """
     names = [example.type for example in examples.splits["train"].examples]
     code = {name: place for place, name in enumerate(dict.fromkeys(names))}
@@ -101,9 +100,9 @@ def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str
 
 
 def _typical(examples: Examples, labels: Array, group: Array) -> Array:
-    """What to predict where no more is known than the labels of groups 0 to G - 1. Shape (G, …).
+    """The best prediction for each of groups 0 to G − 1 from its labels alone. Shape (G, …).
 
-    Of equally frequent classes that is the first.
+    Of equally frequent classes, the first.
     """
     size = np.bincount(group)
     typical: Array
@@ -123,18 +122,18 @@ def _typical(examples: Examples, labels: Array, group: Array) -> Array:
 
 
 def references(examples: Examples, test: Scorer) -> dict[str, Scores]:
-    """Scores of the rule that a task names as its upper reference, if it names one."""
+    """Scores of the rule that a task gives as its upper reference, if any."""
     if not examples.task.reference:
         return {}
     said = examples.predictions([e.reference for e in examples.splits["test"].examples])
     scores = test.scores(said[None])[0]
     if not examples.classes and np.isnan(said).any():
-        scores = dict.fromkeys(scores)  # ranks would take what it lacks for a number
+        scores = dict.fromkeys(scores)  # ranking would treat missing values as numbers
     return {examples.task.reference: scores}
 
 
 def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:
-    """What the task made of the corpus, for the record."""
+    """Counts of the task's examples in the corpus, for the record."""
     unseen = examples.unseen("test")
     return ExampleCounts(
         n={split: len(part.examples) for split, part in examples.splits.items()},
@@ -164,11 +163,11 @@ def require_metrics(task: Task) -> None:
         if task.kind not in metrics.get(name).kinds:
             fitting = ", ".join(x for x in metrics if task.kind in metrics.get(x).kinds)
             raise UserError(
-                f"Task {task.name!r}: the metric {name!r} does not score {task.kind} tasks, as "
-                f"this one is. There is: {fitting}."
+                f"Task {task.name!r}: the metric {name!r} does not score {task.kind} tasks; "
+                f"use one of {fitting}."
             )
     if lower_is_better(task.metric):
         raise UserError(
-            f"Task {task.name!r}: {task.metric!r} cannot be its headline metric, since lower is "
-            "better; name it under also=, and another one first."
+            f"Task {task.name!r}: {task.metric!r} cannot be the headline metric, since lower "
+            "values are better; list it in also=, and set metric= to another one."
         )

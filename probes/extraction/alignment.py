@@ -1,7 +1,7 @@
-"""Subwords and words: which pieces a word has, and in which window it is read.
+"""Subwords and words: which pieces (subwords) each word has.
 
-Everything goes by the tokenizer's own word ids. Texts are tokenised without special
-tokens; the encoder puts those around each window.
+The tokenizer's own word ids decide. Texts are tokenised without special tokens, which the
+encoder puts around each window.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from probes.common.errors import UserError
 from probes.extraction.views import Text
 
 _NONCHARACTER = "\uffff"
-"""Stands before the names of special tokens; Unicode keeps it out of all text."""
+"""Prefix of the names of special tokens; no text contains it, since Unicode assigns it to none."""
 
 _LIST, _WORDS_AT_ONCE = 32, 1 << 14
-"""Words that the tokenizer is given as one text, and at once. What it says of a text takes many
-times the room of its ids, until it is dropped."""
+"""Words per text given to the tokenizer, and words per call. Its result for a text takes many
+times the memory of the ids, until it is dropped."""
 
 _ROOM = 64 << 20
-"""Bytes that must be there before: out of memory, the tokenizer would end the process."""
+"""Bytes that must be free before a call: out of memory, the tokenizer aborts the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Pieces:
     Attributes:
         ids: token ids, without special tokens. Shape (pieces,).
         bounds: word w has the pieces `bounds[w]` to `bounds[w + 1]`. Shape (words + 1,).
-        unknown: words that yielded no piece and stand as the unknown token.
+        unknown: number of words that yielded no piece and became the unknown token.
     """
 
     ids: Ints
@@ -45,28 +45,28 @@ class Pieces:
 
 
 class WordTokenizer:
-    """A fast tokenizer, used on words that are given.
+    """A fast tokenizer for texts that are already split into words.
 
-    Each word is split as it would be in running text with a space before it, the first word
-    too, so that a word has the same pieces wherever it stands. Settings that ride in the
-    tokenizer's file (truncation, padding) are switched off, and words that look like special
-    tokens (``[SEP]``, ``</s>``) are text like any other. The tokenizer that is passed in is
-    left as it is.
+    Each word is split as it would be in running text after a space, even the first word of a
+    text, so that a word has the same pieces everywhere. Truncation and padding set in the
+    tokenizer's file are switched off, and words that look like special tokens (``[SEP]``,
+    ``</s>``) are treated as text. The tokenizer that is passed in is not changed.
 
     Attributes:
         prefix, suffix: ids of the special tokens around a text.
         mask_id: id of the mask token; None if there is none.
-        highest_id: the largest id that a text can yield, those above included.
+        highest_id: the largest id that a text can yield, special tokens included.
 
     Raises:
-        UserError: the tokenizer is not a fast one, or does not mark words as plain text does.
+        UserError: the tokenizer is not a fast one, or splits single words differently from running
+            text.
     """
 
     def __init__(self, tokenizer: Any) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise UserError(
-                f"{type(tokenizer).__name__} is not a fast tokenizer and has no word ids; save a "
-                "fast one (tokenizer.json) into the model's folder."
+                f"{type(tokenizer).__name__} is not a fast tokenizer and gives no word ids; save a "
+                "fast one (tokenizer.json) in the model's folder."
             )
         self._backend, text_id = _for_text(tokenizer.backend_tokenizer)
         self._unk_id: int | None = tokenizer.unk_token_id
@@ -77,12 +77,12 @@ class WordTokenizer:
         self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
 
     def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
-        """Split texts into subwords, every different word once.
+        """Split texts into subwords; each distinct word is tokenised once.
 
         Raises:
             UserError: a word yields no subword and the tokenizer has no unknown token, or the
                 tokenizer's word ids do not assign its subwords to the words in order.
-            MemoryError: there is little left.
+            MemoryError: too little memory is free.
         """
         index: dict[str, int] = {}
         flat = [index.setdefault(word, len(index)) for text in texts for word in text.words]
@@ -101,9 +101,9 @@ class WordTokenizer:
             odd = list(index)[words[missing.argmax()]]
             raise UserError(
                 f"The word {odd!r} yields no subword, and this tokenizer has "
-                "no unknown token to put in its place; remove the word from the corpus."
+                "no unknown token to replace it; remove the word from the corpus."
             )
-        # Behind all words' pieces stand the unknown token and the mask.
+        # After the pieces of all words come the unknown token and the mask.
         first = np.append(np.where(counts == 0, len(ids), np.cumsum(counts) - counts), len(ids) + 1)
         counts = np.append(np.maximum(counts, 1), 1)
         ids = np.append(ids, [self._unk_id or 0, self.mask_id or 0])
@@ -120,10 +120,10 @@ class WordTokenizer:
         ]
 
     def require_pieces(self, texts: Sequence[Text]) -> None:
-        """Look at every distinct word before any text is encoded.
+        """Check that every distinct word yields a piece, before any text is encoded.
 
         Raises:
-            UserError: one yields no subword, and the tokenizer has no unknown token.
+            UserError: a word yields no subword, and the tokenizer has no unknown token.
         """
         if self._unk_id is None:
             words = sorted(
@@ -133,12 +133,12 @@ class WordTokenizer:
                 self([Text(tuple(words), (0, len(words)))])
 
     def _split(self, words: Sequence[str]) -> tuple[Ints, Ints]:
-        """The pieces of all words, one word's after the other's, and how many each has."""
+        """The pieces of all words, concatenated, and the number of pieces of each word."""
         ids, counts = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         for first in range(0, len(words), _WORDS_AT_ONCE):
             part = words[first : first + _WORDS_AT_ONCE]
             lists = [part[i : i + _LIST] for i in range(0, len(part), _LIST)]
-            np.empty(_ROOM, dtype=np.uint8)  # takes an address, not memory
+            np.empty(_ROOM, dtype=np.uint8)  # reserves addresses only; fails if there are none
             encodings = self._backend.encode_batch(
                 [[self._space + word for word in given] for given in lists],
                 is_pretokenized=True,
@@ -151,10 +151,10 @@ class WordTokenizer:
         return np.concatenate(ids), np.concatenate(counts)
 
     def _word_prefix(self) -> str:
-        """What to put before each word so that its pieces are those it has in running text.
+        """What must precede each word so that its pieces are those it has in running text.
 
         Byte-level and SentencePiece vocabularies mark a word by the space before it, and
-        tokenizers differ in whether they add that space to words that come one by one.
+        tokenizers differ in whether they add that space to single words.
         """
 
         def ids(words: list[str] | str) -> list[int]:
@@ -169,12 +169,13 @@ class WordTokenizer:
             if ids(words)[len(ids(words[:1])) :] == text[len(ids("we")) :]:
                 return space
         raise UserError(
-            "This tokenizer splits words given one by one otherwise than running text, with or "
-            "without a space before each; its vectors would not be the model's own."
+            "This tokenizer splits single words differently from running text, with or without a "
+            "space before each, so that word vectors would not be the model's own; it is not "
+            "supported."
         )
 
     def _special_tokens(self, post_processor: Any) -> tuple[list[int], list[int]]:
-        """The ids that the tokenizer puts before and after a text."""
+        """The ids of the special tokens before and after a text."""
         bare = self._backend.encode("the", add_special_tokens=False)
         if post_processor is None:
             return [], []
@@ -182,14 +183,17 @@ class WordTokenizer:
         for start in range(len(full) - len(bare.ids) + 1):
             if full[start : start + len(bare.ids)] == bare.ids:
                 return full[:start], full[start + len(bare.ids) :]
-        raise UserError("This tokenizer changes a text's subwords when it adds special tokens.")
+        raise UserError(
+            "This tokenizer changes a text's subwords when it adds special tokens; it is not "
+            "supported."
+        )
 
 
 def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:
-    """A copy that reads everything as text, and the largest id that text can yield.
+    """A copy that treats everything as text, and the largest id that text can yield.
 
-    Special tokens are given names that no text contains. `encode_special_tokens` would not
-    do: a Unigram vocabulary lists ``</s>`` among its pieces and finds it in text all the same.
+    Special tokens get names that no text contains. `encode_special_tokens` is not enough: a
+    Unigram vocabulary lists ``</s>`` among its pieces and still finds it in text.
     """
     spec = json.loads(backend.to_str())
     spec.update(truncation=None, padding=None, post_processor=None)

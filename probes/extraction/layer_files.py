@@ -1,6 +1,6 @@
-"""The files of an unfinished store, brought to disk while the next batch is computed.
+"""The layer files of an unfinished store, written while the next batch is computed.
 
-``journal.json`` (`JOURNAL`) beside them says what is safely on disk.
+``journal.json`` (`JOURNAL`) in the same folder records what is safely on disk.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ JOURNAL = "journal.json"
 _FP16_MAX = float(np.finfo(np.float16).max)
 
 _SYNC_BYTES = 64 << 20
-"""How much is written between two entries in the journal."""
+"""Bytes written between two updates of the journal."""
 
 
 class Journal(Frozen):
-    """How far an encoding has come."""
+    """The progress of an encoding."""
 
     batch_tokens: int
-    """Tokens of a batch; kept when the encoding goes on."""
+    """Tokens per batch; the same when the encoding is resumed."""
     storage: Literal["float16", "float32"] = "float16"
     batches: int = 0
     """Batches that are on disk."""
     order: int = 0
-    """CRC-32 of which texts they hold (`order_checksum`), without which they have no order."""
+    """CRC-32 of the indices of their texts (`order_checksum`), which checks the order."""
     bytes: int = 0
-    """Length of each layer's file with them."""
+    """Length of each layer's file up to and including them."""
     crc32: tuple[int, ...] = ()
-    """Of each layer's file up to there."""
+    """CRC-32 of these bytes of each layer's file."""
 
 
 def order_checksum(texts: Sequence[int], before: int = 0) -> int:
-    """CRC-32 of which texts a batch holds, going on from that of the batches before."""
+    """CRC-32 of the indices of a batch's texts, continued from that of earlier batches."""
     return zlib.crc32(np.asarray(texts, dtype="<i8").tobytes(), before)
 
 
 class NotFiniteError(Exception):
-    """A vector that is not finite: what was encoded so far is of no use either.
+    """A vector is not finite, so that the whole encoding is useless.
 
     Attributes:
-        layer, batch, row: where; the row counts from the batch's first word.
-        word: which word it is, as text.
+        layer, batch, row: where; rows count from the batch's first word.
+        word: the word, as text.
     """
 
     def __init__(self, layer: int, batch: int, row: int) -> None:
@@ -68,17 +68,17 @@ class NotFiniteError(Exception):
     def __str__(self) -> str:
         return (
             f"layer {self.layer} gives a vector that is not finite (NaN or infinite) for "
-            f"{self.word}, so that nothing can be learnt from it; the model is broken, or --dtype "
-            "is too narrow for it (try --dtype float32)."
+            f"{self.word}; the model is broken, or --dtype is too narrow for it (try --dtype "
+            "float32)."
         )
 
 
 class OutOfRangeError(Exception):
-    """A value beyond what fp16 can hold."""
+    """A value is beyond the range of fp16."""
 
 
 class _Stored:
-    """One layer's vectors of a batch as they will lie on disk, and their largest magnitude."""
+    """One layer's vectors of a batch in the storage type, and their largest magnitude."""
 
     def __init__(self, vectors: torch.Tensor, storage: torch.dtype) -> None:
         low, high = torch.aminmax(vectors)
@@ -106,9 +106,9 @@ class _Stored:
 class LayerFiles:
     """One .npy file per layer.
 
-    What a device gives is written in a thread while it computes the next batch. A CPU's passes
-    need every core: there it is written between two of them, by as many threads as the passes
-    have, and the one thread waits for the disk.
+    Vectors from a GPU are written in a thread while it computes the next batch. Forward passes
+    on a CPU need every core: there vectors are written between two passes, by as many threads as a
+    pass has, and the extra thread only waits for the disk.
     """
 
     def __init__(self, folder: Path, files: Sequence[Any], journal: Journal) -> None:
@@ -120,17 +120,18 @@ class LayerFiles:
         self._pending: Future[None] | None = None
 
     def append(self, layers: Sequence[torch.Tensor], texts: Sequence[int]) -> None:
-        """Hand a batch over, once the one before it is written.
+        """Hand over a batch, after the previous one has been written.
 
         Args:
-            texts: which ones it holds.
+            layers: vectors of each layer (words, hidden size).
+            texts: the indices of the batch's texts.
 
         Raises:
-            NotFiniteError: a value is not finite, of this batch or the one before.
-            OutOfRangeError: one is too large for the storage type.
+            NotFiniteError: a value of this batch or the previous one is not finite.
+            OutOfRangeError: a value is too large for the storage type.
         """
         self.wait()
-        # Not sooner: two batches would be in memory.
+        # Not before waiting: two batches would be in memory.
         stored = [_Stored(vectors, self._storage) for vectors in layers]
         if all(vectors.device.type == "cpu" for vectors in layers):
             self._write(stored, texts)
@@ -139,20 +140,20 @@ class LayerFiles:
             self._pending = self._thread.submit(self._write_and_sync, stored, texts)
 
     def wait(self) -> None:
-        """Wait until what was handed over is written."""
+        """Wait until the batch that was handed over is written."""
         if self._pending is not None:
             self._pending.result()
 
     def finish(self) -> list[int]:
-        """Wait until everything is on disk; the checksum of each file."""
+        """Wait until everything is on disk, and return the checksum of each file."""
         self.wait()
         self._sync()
         return self._crc32
 
     def keep(self) -> None:
-        """Bring to disk what is complete, after an error that was not one of writing.
+        """Flush complete batches to disk, after an error that was not one of writing.
 
-        What was written of a further batch is cut off when the encoding goes on.
+        What was written of an incomplete batch is cut off when the encoding is resumed.
         """
         self.close()
         sound = self._pending is None or self._pending.exception() is None
@@ -160,7 +161,7 @@ class LayerFiles:
             self._sync()
 
     def close(self) -> None:
-        """End the threads, when they have done what was handed over."""
+        """Wait for the threads to finish, and end them."""
         self._thread.shutdown()
         self._writers.shutdown()
 
@@ -180,7 +181,7 @@ class LayerFiles:
         self._unsynced += written
 
     def _write_layer(self, layer: int, stored: _Stored) -> int:
-        """Write a batch of one layer; how many bytes that are."""
+        """Write a batch of one layer, and return the number of bytes."""
         content = stored.content(layer, self._complete.batches)
         self._crc32[layer] = zlib.crc32(content, self._crc32[layer])
         self._files[layer].write(content)
@@ -203,10 +204,10 @@ class LayerFiles:
 def layer_files(
     folder: Path, n_layers: int, shape: tuple[int, int], journal: Journal
 ) -> Iterator[LayerFiles]:
-    """Open the files of all layers behind what the journal vouches for.
+    """Open the files of all layers for appending after the bytes that the journal records.
 
     Args:
-        shape: of each layer's array, when it is complete.
+        shape: of each layer's array when it is complete.
     """
     folder.mkdir(exist_ok=True)
     if not journal.batches:
@@ -225,14 +226,14 @@ def layer_files(
     try:
         for file in files:
             file.truncate(journal.bytes)
-            file.seek(0, io.SEEK_END)  # where it is taken to be is still the old end
+            file.seek(0, io.SEEK_END)  # truncating does not move the position
         writer = LayerFiles(folder, files, journal)
         try:
             yield writer
         except (OSError, NotFiniteError, OutOfRangeError):
-            raise  # a write failed, or what is there is of no use
+            raise  # a write failed, or the vectors are useless
         except BaseException:
-            # If the disk is full besides, the first error is the one to tell.
+            # If the disk is full as well, the first error matters.
             with suppress(OSError, UserError):
                 writer.keep()
             raise
@@ -244,7 +245,7 @@ def layer_files(
 
 
 def read_journal(partial: Path, n_layers: int) -> Journal | None:
-    """The journal of an encoding that was stopped; None if there is none to go on with."""
+    """The journal of an interrupted encoding; None if there is none that can be resumed."""
     try:
         journal = Journal.model_validate_json((partial / JOURNAL).read_bytes())
         if len(journal.crc32) != n_layers:
@@ -253,7 +254,7 @@ def read_journal(partial: Path, n_layers: int) -> Journal | None:
             path = partial / layer_name(layer)
             whole = path.stat().st_size >= journal.bytes
             if not whole or checksum(path, journal.bytes) != expected:
-                raise ValueError("what is there is not what was written")
+                raise ValueError("the file differs from what was written")
     except (OSError, ValueError):
         shutil.rmtree(partial, ignore_errors=True)
         return None

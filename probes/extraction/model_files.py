@@ -1,4 +1,4 @@
-"""Where a model's files lie: hub, folder or package. No torch here."""
+"""How a model's files are found: on the hub, in a folder or in a package. No torch here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from probes.common.hub import cached, snapshot
 from probes.common.registry import nearest
 
 RANDOM = "random:"
-"""Prefix of a model name: the same architecture with fresh weights; `random-1:` draws others."""
+"""Prefix of a model name for a random twin; `random-1:` is another one."""
 
 RANDOM_NAME = re.compile(r"random(?:-(?P<seed>[1-9][0-9]{0,8}))?:(?P<model>.*)", re.DOTALL)
 
@@ -64,19 +64,19 @@ PACKAGED = {
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A model that has been found, not yet loaded.
+    """The files of a model that is not loaded yet.
 
     Attributes:
-        name: what tables call it.
-        folder: where its files lie.
-        revision: commit on the hub, version of the package, or empty for a folder.
-        slug: name of its results folder; a local folder's carries its digest, since many
+        name: its name in tables.
+        folder: the folder of its files.
+        revision: commit on the hub; for a package or a local folder, the start of its digest.
+        slug: name of its results folder; that of a local folder contains its digest, since many
             folders are called `checkpoint-500`.
-        seed: of the initialisation of a random twin; None for pretrained weights.
-        digest: SHA-256 over everything that decides its vectors: configuration, tokenizer,
+        seed: seed of the weights of a random twin; None for pretrained weights.
+        digest: SHA-256 of everything that determines its vectors: configuration, tokenizer,
             and weights (for a random twin, the seed).
-        files: those that were digested.
-        stamps: their names, sizes and times of change, from before they were.
+        files: the files that the digest covers.
+        stamps: their names, sizes and modification times, taken before the digest.
     """
 
     name: str
@@ -89,10 +89,10 @@ class ModelSource:
     stamps: tuple[tuple[str, int, int], ...] = ()
 
     def require_unchanged(self) -> None:
-        """Check that the files are still those that were digested.
+        """Check that the files have not changed since the digest was computed.
 
         Raises:
-            UserError: they are not, so that the vectors would be kept under a wrong digest.
+            UserError: they have, so that vectors would be stored under a wrong digest.
         """
         if _stamps(self.files) != self.stamps:
             raise UserError(
@@ -106,13 +106,13 @@ class ModelSource:
 
 
 def find_model(name: str, *, revision: str | None = None, offline: bool = False) -> ModelSource:
-    """Find the files of the model called `name`, downloading them from the hub if need be.
+    """Find the files of the model called `name`, downloading them from the hub if necessary.
 
     Args:
         name: a folder, a packaged model, or a hub id; prefixed `random:` for a random twin, or
             `random-1:`, `random-2:`, … for further ones.
         revision: branch, tag or commit on the hub.
-        offline: look in the local hub cache only.
+        offline: search only the local hub cache.
 
     Raises:
         UserError: it cannot be found, or its weights are not safetensors.
@@ -122,7 +122,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
     random = seed is not None
     plain = twin["model"] if twin else name
     if not plain:
-        raise UserError(f"--model {name!r}: a name is missing. {_WAYS_OUT}")
+        raise UserError(f"--model {name!r}: the name is empty. {_WAYS_OUT}")
     looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
     path = _as_path(name, plain)
     local = False
@@ -150,7 +150,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
     if not any(path for pattern in _VOCABULARIES for path in folder.glob(pattern)):
         raise UserError(
             f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary); "
-            "save the model's tokenizer beside it."
+            "save the model's tokenizer there."
         )
     files = _files(folder, () if random else _weights(name, folder))
     stamps = _stamps(files)
@@ -172,7 +172,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
 
 
 def _meant(name: str) -> str:
-    """A hint at the model here whose name is nearest; empty if none is near."""
+    """A hint at the local model with the most similar name; empty if none is similar."""
     near = nearest(name, [*PACKAGED, *cached("model")])
     return f"Did you mean {near!r}? " if near is not None and near != name else ""
 
@@ -206,23 +206,23 @@ def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -
 
 
 def _weights(name: str, folder: Path) -> tuple[str, ...]:
-    """The files that transformers reads weights from, and the index that names them.
+    """The files that transformers reads weights from, with the index that lists them.
 
     Raises:
-        UserError: there is none, or one that is not a safetensors file of this folder is named.
+        UserError: there are none, or one of them is not a safetensors file in this folder.
     """
     if (folder / "adapter_config.json").is_file():
         raise UserError(
-            f"--model {name}: holds an adapter, which is a part of a model; merge it "
-            "(merge_and_unload) and save the whole."
+            f"--model {name}: {folder} holds an adapter, which is only part of a model; merge it "
+            "(merge_and_unload) and save the whole model."
         )
     try:
         own = json.loads((folder / "config.json").read_bytes()).get("transformers_weights")
     except (OSError, ValueError, AttributeError, RecursionError):
-        own = None  # transformers says what is wrong with it
+        own = None  # transformers will say what is wrong with it
     if own not in (None, _WHOLE):
         raise UserError(
-            f"--model {name}: config.json names {own!r} as its weights; call them {_WHOLE}."
+            f"--model {name}: config.json names {own!r} as its weights; rename them to {_WHOLE}."
         )
     if (folder / _WHOLE).is_file():
         return (_WHOLE,)
@@ -232,15 +232,18 @@ def _weights(name: str, folder: Path) -> tuple[str, ...]:
         named = set(json.loads((folder / _INDEX).read_bytes())["weight_map"].values())
         parts = sorted(map(str, named))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"--model {name}: {folder / _INDEX} is no index ({error}).") from error
+        raise UserError(
+            f"--model {name}: {folder / _INDEX} is not a valid index ({error}); save the model "
+            "again with save_pretrained()."
+        ) from error
     for part in parts:
         if Path(part).name != part or not part.endswith(".safetensors"):
             raise UserError(
-                f"--model {name}: {_INDEX} names {part!r}, which is no safetensors file of its "
-                "own folder; save the model anew with save_pretrained()."
+                f"--model {name}: {_INDEX} lists {part!r}, which is not a safetensors file in the "
+                "same folder; save the model again with save_pretrained()."
             )
         if not (folder / part).is_file():
-            raise UserError(f"--model {name}: {part}, which {_INDEX} names, is not there.")
+            raise UserError(f"--model {name}: {folder / part} is missing, but {_INDEX} lists it.")
     return (_INDEX, *parts)
 
 
@@ -248,30 +251,30 @@ def _no_safetensors(name: str, folder: Path) -> UserError:
     if any(folder.glob("pytorch_model*.bin")):
         return UserError(
             f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
-            "not loaded; save it with save_pretrained() to get safetensors."
+            "not loaded; convert them to safetensors with save_pretrained()."
         )
     return UserError(f"--model {name}: {folder} holds no model.safetensors. {_WAYS_OUT}")
 
 
 def random_prefix(seed: int) -> str:
-    """What a model's name begins with if its weights are drawn by `seed`."""
+    """The prefix of the name of a random twin with this seed."""
     return f"random-{seed}:" if seed else RANDOM
 
 
 def pretrained_name(name: str) -> str:
-    """The name of the model that a random twin is a twin of; any other name as it is."""
+    """The name of a random twin's pretrained model; any other name unchanged."""
     match = RANDOM_NAME.fullmatch(name)
     return match["model"] if match else name
 
 
 def _files(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:
-    """The files that decide a model's vectors."""
+    """The files that determine a model's vectors."""
     files = {path for pattern in _SETTINGS for path in folder.glob(pattern) if path.is_file()}
     return tuple(sorted(files | {folder / name for name in weights}))
 
 
 def _stamps(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
-    """Raises nothing for a file that is gone: it has no size."""
+    """Name, size and modification time of each file; -1 for a file that is gone."""
     found = [(path, path.stat() if path.is_file() else None) for path in files]
     return tuple((p.name, s.st_size, s.st_mtime_ns) if s else (p.name, -1, -1) for p, s in found)
 

@@ -1,4 +1,4 @@
-"""Word vectors on disk: published whole, mapped read-only. encoding.py writes them. No torch here.
+"""Word vectors on disk: written by encoding.py, published whole, mapped read-only. No torch here.
 
 A store is a folder `<cache>/vectors/<key>/` of
 
@@ -6,12 +6,12 @@ A store is a folder `<cache>/vectors/<key>/` of
 - ``starts.npy``: the first row of each text of the view; a text's kept words follow it,
 - ``manifest.json``: what it holds, the size and CRC-32 of each file, and a CRC-32 of itself.
 
-Files are written with ordinary writes into a folder ``<key>.partial`` beside it, which is
-renamed when it is complete: a store exists whole or not at all. Mapping happens only after
-size and checksum have been verified, since a short file under a map kills the process with
-SIGBUS. The checksum is against damage, not malice; CRC-32 is three times faster than SHA-256.
-The folder's own time of change is the time of its last use. While a run reads a store it keeps
-the manifest locked, shared with other readers, so that nobody prunes the store meanwhile.
+Files are written into a folder ``<key>.partial`` next to it, which is renamed when it is
+complete: a store exists whole or not at all. A file is mapped only after its size and checksum
+have been verified, since reading past the end of a short mapped file kills the process with
+SIGBUS. The checksum protects against damage, not malice; CRC-32 is three times faster than SHA-256.
+The folder's modification time is the time of its last use. While a run reads a store it holds a
+shared lock on the manifest, so that the store is not deleted.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ FORMAT = 4
 MANIFEST = "manifest.json"
 
 PARTIAL = ".partial"
-"""Ending of a folder that is being written."""
+"""Suffix of a folder that is being written."""
 
 
 @dataclass(frozen=True)
 class StoreKey:
-    """Everything that decides a store's content.
+    """Everything that determines a store's content.
 
     Attributes:
         model: digest of weights, configuration and tokenizer.
         view: digest of the texts and of the words to keep.
-        pooling: how a word's pieces make its vector.
-        dtype: in which the model computes.
+        pooling: how a word's vector is made from its pieces.
+        dtype: the type in which the model computes.
     """
 
     model: str
@@ -72,11 +72,11 @@ class Vectors:
     """A published store.
 
     Args:
-        cache: where stores lie.
-        key: of the vectors.
+        cache: the folder of all stores.
+        key: that of the vectors.
 
     Attributes:
-        manifest: what it holds.
+        manifest: the content of ``manifest.json``.
         starts: the first row of each text. Shape (texts,).
 
     Raises:
@@ -85,12 +85,12 @@ class Vectors:
 
     def __init__(self, cache: Path, key: StoreKey) -> None:
         self.folder = folder = store_folder(cache, key)
-        with suppress(OSError):  # then it cannot be read either
+        with suppress(OSError):  # reading the manifest raises the error
             self._used = mark_used(folder / MANIFEST)
         self.manifest: dict[str, Any] = read_manifest(folder)
         if self.manifest["key"] != asdict(key):
             raise UserError(f"{folder}: holds the vectors of another key; {_remedy(folder)}")
-        with suppress(OSError):  # a cache that can only be read
+        with suppress(OSError):  # a read-only cache
             os.utime(folder)
         self._verified: set[str] = set()
         self._derived: tuple[str, Any] | None = None
@@ -105,28 +105,29 @@ class Vectors:
         """The vectors of one layer, mapped read-only. Shape (rows, hidden size).
 
         Raises:
-            UserError: the file is not what was written.
+            UserError: the file is damaged.
         """
         path = self._verify(layer_name(index))
         array: NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
 
     def derived(self, key: str, make: Callable[[], T]) -> T:
-        """What was last derived from these vectors if it has the same key, or else is made now.
+        """The result of `make` for `key`, from memory if it was the last one asked for.
 
-        Probes of several kinds, and most tasks, read the same features one after the other.
+        Several probe families, and most tasks, read the same features one after the other.
 
         Args:
-            key: names everything that the result depends on, besides the vectors.
+            key: names everything that the result depends on except the vectors.
+            make: computes the result.
         """
         if self._derived is None or self._derived[0] != key:
-            self._derived = None  # lets go of the room that the last one takes
+            self._derived = None  # frees the memory of the last result
             self._derived = (key, make())
         found: T = self._derived[1]
         return found
 
     def forget_derived(self) -> None:
-        """Have it made anew: what a probe's code did to it before it failed is not known."""
+        """Forget the last result: a probe's code that failed may have changed it."""
         self._derived = None
 
     def _verify(self, name: str) -> Path:
@@ -139,12 +140,12 @@ class Vectors:
 
 
 def store_folder(cache: Path, key: StoreKey) -> Path:
-    """Where the store of `key` lies or would lie."""
+    """The folder of the store of `key`, whether or not it exists."""
     return cache / "vectors" / key.digest[:32]
 
 
 def layer_name(index: int) -> str:
-    """The file that holds one layer."""
+    """The name of one layer's file."""
     return f"layer-{index:02d}.npy"
 
 
@@ -162,7 +163,7 @@ def damage_of(path: Path, expected: Mapping[str, int], *, thorough: bool = True)
 
     Args:
         expected: its entry in the manifest.
-        thorough: look at the content, not only at the size.
+        thorough: check the content, not only the size.
     """
     if not path.is_file() or path.stat().st_size != expected["bytes"]:
         return "missing or of the wrong size"
@@ -172,10 +173,10 @@ def damage_of(path: Path, expected: Mapping[str, int], *, thorough: bool = True)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What a store says that it holds.
+    """The manifest of a store.
 
     Raises:
-        UserError: it cannot be read, or is of another format.
+        UserError: it cannot be read, or has another format.
     """
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
@@ -190,7 +191,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _require_known(manifest: Mapping[str, Any]) -> None:
-    """Raise ValueError unless what is read of a manifest is there and of its kind."""
+    """Raise ValueError unless a manifest has all that is read of it, in the right types."""
     for name, kind in (
         ("key", dict),
         ("model", dict),
@@ -203,11 +204,11 @@ def _require_known(manifest: Mapping[str, Any]) -> None:
     needed = {"starts.npy", *(layer_name(i) for i in range(min(manifest["layers"], 10_000)))}
     for name in needed | manifest["files"].keys():
         if not all(isinstance(manifest["files"][name][x], int) for x in ("bytes", "crc32")):
-            raise ValueError(f"its manifest does not know {name}")
+            raise ValueError(f"its manifest does not list {name}")
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write what a store holds, whole or not at all; it is the last of its files."""
+    """Write a store's manifest atomically, as the last of its files."""
     with published(folder / MANIFEST) as temporary:
         content = {**manifest, "crc32": _crc32(manifest)}
         temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")

@@ -1,9 +1,9 @@
-"""What text an encoder is shown, and whose vectors are wanted.
+"""Views: the text that a task shows the encoder, and the words whose vectors are kept.
 
-Most tasks use the *plain* view. A task that hides a word gets the *masked* view, in which
-the mask token stands for it, or, from an encoder that has none, the *cut* view, in which the
-text ends before it and the vector of the last word left is taken. A task that brings words of
-its own is read in the *own* view: these words, as they are.
+Most tasks use the *plain* view. A task that hides a word uses the *masked* view, in which
+the mask token replaces the word, or, with an encoder that has none, the *cut* view, in which the
+text ends before the word and the vector of the last remaining word is kept. A task that brings
+words of its own uses the *own* view: these words, as they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Text:
     Attributes:
         words: at least one.
         keep: the words `[start, end)` whose vectors are kept.
-        mask: the word to replace by the mask token.
+        mask: the word that the mask token replaces.
     """
 
     words: tuple[str, ...]
@@ -41,7 +41,7 @@ class View:
 
     Attributes:
         name: "plain", "masked", "cut" or "own".
-        texts: without duplicates, in order of first occurrence.
+        texts: distinct texts, in order of first occurrence.
     """
 
     name: ViewName
@@ -49,12 +49,12 @@ class View:
 
     @cached_property
     def index(self) -> dict[Text, int]:
-        """The place of each text in `texts`."""
+        """The index of each text in `texts`."""
         return {text: i for i, text in enumerate(self.texts)}
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the content."""
+        """SHA-256 of the content."""
         digest = hashlib.sha256(self.name.encode())
         for text in self.texts:
             digest.update(repr((text.words, text.keep, text.mask)).encode())
@@ -67,14 +67,14 @@ def plain_text(sentence: Sentence) -> Text:
 
 
 def hiding_text(words: tuple[str, ...], hide: int, name: ViewName) -> Text:
-    """The words with number `hide` masked, or cut before it; one word kept."""
+    """The words with word `hide` masked, or cut off before it; one word is kept."""
     if name == "masked":
         return Text(words, (hide, hide + 1), mask=hide)
     return Text(words[:hide], (hide - 1, hide))
 
 
 def text_of(sentence: Sentence, example: Example, hiding: ViewName) -> Text:
-    """The text in which `example` is read; `hiding` is the view of those that hide a word."""
+    """The text in which `example` is read; `hiding` is the view of examples that hide a word."""
     if example.hide is not None:
         return hiding_text(example.words or sentence.words, example.hide, hiding)
     if example.words is not None:
@@ -85,14 +85,14 @@ def text_of(sentence: Sentence, example: Example, hiding: ViewName) -> Text:
 
 
 def view_name(example: Example, hiding: ViewName) -> ViewName:
-    """The view in which `example` is read; `hiding` is that of those that hide a word."""
+    """The view in which `example` is read; `hiding` is the view of examples that hide a word."""
     if example.hide is not None:
         return hiding
     return "plain" if example.words is None else "own"
 
 
 def shared(texts: Sequence[Text]) -> list[Text]:
-    """The texts, those of the same words made one that keeps all that any of them keeps."""
+    """The texts, where texts of the same words become one that keeps what any of them keeps."""
     keep: dict[tuple[str, ...], tuple[int, int]] = {}
     for text in texts:
         start, end = keep.get(text.words, text.keep)
@@ -101,19 +101,19 @@ def shared(texts: Sequence[Text]) -> list[Text]:
 
 
 def cut_away(example: Example) -> bool:
-    """Whether the cut view takes away the hidden word's cue, or leaves no text at all."""
+    """Whether the cut view removes the hidden word's cue, or leaves no text at all."""
     return example.hide == 0 or (
         example.hide is not None and example.cue is not None and example.cue > example.hide
     )
 
 
 def plain_view(corpus: Corpus) -> View:
-    """Every word of every sentence."""
+    """The view of whole sentences, every word kept."""
     return View("plain", _distinct(plain_text(sentence) for sentence in corpus))
 
 
 def view_over(texts: Iterable[Text], name: ViewName) -> View:
-    """The texts of a task that hides words or brings its own."""
+    """The view of a task that hides words or brings its own."""
     return View(name, _distinct(texts))
 
 

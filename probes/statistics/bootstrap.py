@@ -1,6 +1,6 @@
-"""Intervals and tests that resample test sentences.
+"""Bootstrap intervals by resampling test sentences.
 
-Words of one sentence are not independent, so what is drawn with replacement are sentences
+The words of a sentence are not independent, so whole sentences are drawn with replacement
 (Efron & Tibshirani 1993, ch. 6 and 13; Berg-Kirkpatrick et al. 2012 for the use in NLP). Every
 cell of a split is scored on the same resamples, so that differences are paired.
 """
@@ -26,22 +26,22 @@ RESAMPLES = 2000
 LEVEL = 0.95
 
 MIN_SENTENCES = 20
-"""With fewer test sentences resampling says too little, and nothing is claimed."""
+"""With fewer test sentences, resampling is too unreliable for intervals and tests."""
 
 _SEED = 0
 
 _DENSE = 0.1
-"""Share of parts that are not 0 from which on a plain product is faster than a sparse one."""
+"""Share of nonzero contributions from which on a dense product is faster than a sparse one."""
 
 _ROWS = 128
-"""Resamples in one plain product: counts are widened for it in the processor's cache."""
+"""Resamples per dense product: their counts become float64 within the processor's cache."""
 
 
 @lru_cache(maxsize=1)
 def resample(n_sentences: int, n: int = RESAMPLES, seed: int = _SEED) -> NDArray[np.float32]:
-    """How often each sentence is drawn in each resample of as many. Shape (n, n_sentences).
+    """How often each sentence is drawn in each resample. Shape (n, n_sentences).
 
-    The last one is kept, since a test set is resampled for every metric, measure and model.
+    The last result is cached, since a test set is resampled for every metric and model.
     """
     rng = np.random.default_rng(seed)
     even = np.full(n_sentences, 1 / n_sentences)
@@ -53,7 +53,10 @@ def resample(n_sentences: int, n: int = RESAMPLES, seed: int = _SEED) -> NDArray
 def replicates(
     metric: Metric, gold: Gold, predicted: Predictions, draws: NDArray[np.float32]
 ) -> Floats:
-    """The metric of every row of `predicted` (cells, n) in every resample. Shape (cells, n)."""
+    """The metric of each row of `predicted` (cells, n) in each resample.
+
+    Shape (cells, resamples).
+    """
     return np.stack(
         [metric.value(gold, _sums(metric.parts(gold, row), draws)) for row in predicted]
     )
@@ -73,9 +76,9 @@ def _sums(parts: csr_array, draws: NDArray[np.float32]) -> Floats:
 
 
 def interval(values: Floats, level: float = LEVEL) -> Floats:
-    """Percentile interval over the last axis. Shape (…, 2); resamples without a value are left out.
+    """Percentile interval over the last axis. Shape (…, 2).
 
-    NaN where no resample has a value.
+    NaN values are left out; the interval is NaN if all values are.
     """
     tail = (1 - level) / 2
     bounds = np.full((*values.shape[:-1], 2), np.nan)
@@ -86,6 +89,6 @@ def interval(values: Floats, level: float = LEVEL) -> Floats:
 
 
 def bounds(pair: Floats) -> tuple[float, float] | None:
-    """One interval as two numbers; None where it is undefined."""
+    """An interval (2,) as two numbers; None if it is undefined."""
     low, high = pair.tolist()
     return None if np.isnan(low) else (low, high)

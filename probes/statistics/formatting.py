@@ -8,7 +8,7 @@ from probes.statistics.metrics import is_percent
 
 
 def shown(value: float | None, metric: str) -> str:
-    """A score as tables print it: 94.7 for shares, .766 for correlations."""
+    """A score as tables print it: 94.7 for a share, .766 for a correlation, – if undefined."""
     if value is None or np.isnan(value):
         return "–"
     if is_percent(metric):

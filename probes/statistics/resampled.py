@@ -1,4 +1,4 @@
-"""A stored result's test predictions, and what they are scored against."""
+"""Test scores of stored results in bootstrap resamples, from their stored predictions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from probes.statistics.metrics import metrics
 
 
 def gold_of(result: Result, arrays: Arrays) -> Gold:
-    """What the test predictions of a stored result are scored against."""
+    """The gold labels of a stored result's test predictions."""
     counts = result.examples.labels
     return Gold(
         labels=arrays["gold"],
@@ -35,7 +35,7 @@ class Resampled(NamedTuple):
     """Seed 0's headline test scores in every resample of the test sentences.
 
     Attributes:
-        examples: digest of the examples that were scored; only where it is equal are two paired.
+        examples: digest of the scored examples; two results can be paired only if it is equal.
         values: shape (layers, resamples).
     """
 
@@ -44,23 +44,23 @@ class Resampled(NamedTuple):
 
 
 def resampled_scores(result: Result, path: Path) -> Floats | None:
-    """The replicates of every layer; see `resampled`."""
+    """The scores of every layer (layers, resamples); see `resampled`."""
     found = resampled(result, path, [layer.layer for layer in result.layers])
     return None if found is None else found.values
 
 
 def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | None:
-    """Seed 0's headline test score at some layers in every resample, as when it was scored.
+    """Seed 0's headline test scores at some layers in every resample.
 
     Args:
-        path: the result's JSON; its predictions lie beside it.
+        path: the result's JSON file; its predictions are in the .npz file of the same name.
 
     Returns:
-        None if the predictions are not there, or cover too few sentences, or if the metric is a
-        plug-in's that is not loaded.
+        None if the predictions are missing or cover too few sentences, or if the metric comes from
+        a plug-in that is not loaded.
 
     Raises:
-        UserError: they are not readable, or do not give the scores that are recorded.
+        UserError: the predictions cannot be read, or do not give the recorded scores.
     """
     if not path.with_suffix(".npz").exists() or result.task.metric not in metrics:
         return None
@@ -75,7 +75,7 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | 
     metric = metrics.get(result.task.metric)
     try:
         scores = metric(gold, predicted)
-    except (IndexError, ValueError, OverflowError) as error:  # labels that there are not
+    except (IndexError, ValueError, OverflowError) as error:  # labels out of range
         raise _unlike(path) from error
     recorded = [result.score(result.layers[place]) for place in places]
     known = [np.nan if score is None else score for score in recorded]
@@ -91,6 +91,6 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | 
 
 def _unlike(path: Path) -> UserError:
     return UserError(
-        f"{path.with_suffix('.npz')}: these predictions do not give the scores in the result "
-        "beside them; delete both and run again."
+        f"{path.with_suffix('.npz')}: these predictions do not give the scores in {path.name}; "
+        "delete both files and run again."
     )

@@ -1,4 +1,4 @@
-"""Paired bootstrap tests, corrected for their number."""
+"""Paired bootstrap tests with Holm's correction."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from probes.statistics.bootstrap import bounds, interval
 
 
 def paired_p(first: Floats, second: Floats) -> Floats:
-    """Two-sided bootstrap p-values of the differences between replicates, over the last axis.
+    """Two-sided bootstrap p-values of differences between replicates, over the last axis.
 
-    Twice the share of resamples in which the difference is not of its own sign, one resample
-    being added to each side: the level at which the percentile interval just touches 0. Resamples
-    without a value are left out; NaN where none has one.
+    Twice the smaller share of resamples on either side of 0, with one resample added to each side:
+    the level at which the percentile interval just touches 0. NaN values are left out; p is NaN
+    if all values are.
     """
     difference = first - second
     n = (~np.isnan(difference)).sum(-1)
@@ -28,13 +28,13 @@ def paired_p(first: Floats, second: Floats) -> Floats:
 def paired_tests(
     differences: Sequence[Floats | None],
 ) -> list[tuple[tuple[float, float] | None, float | None]]:
-    """95 % interval and Holm-corrected p of differences between replicates.
+    """95 % interval and Holm-corrected p-value of differences between replicates.
 
     Args:
         differences: each of shape (resamples,); None for one that could not be resampled.
 
     Returns:
-        for each of them the two, None where there is none.
+        an interval and a p-value for each difference; None where undefined.
     """
     made = [i for i, row in enumerate(differences) if row is not None]
     found = np.array([differences[i] for i in made], dtype=np.float64)
@@ -47,9 +47,9 @@ def paired_tests(
 
 
 def holm(p_values: Sequence[float] | Floats) -> Floats:
-    """P-values corrected for their number (Holm 1979): ascending, times those that are left.
+    """P-values corrected for multiple comparisons by Holm's step-down method (Holm 1979).
 
-    NaN stands for a comparison that was not made.
+    NaN stands for a comparison that was not made, and is not counted.
     """
     p = np.asarray(p_values, dtype=np.float64)
     corrected = np.full_like(p, np.nan)

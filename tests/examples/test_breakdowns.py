@@ -80,7 +80,7 @@ def collected(rule, shape="word"):
     return collect_examples(task, corpus, "masked")
 
 
-def test_words_are_told_apart_by_their_pieces():
+def test_words_are_marked_by_their_number_of_pieces():
     examples = collected(lambda s: [Example(w, (i, i + 1)) for i, w in enumerate(s.words)])
     found = marked_by_pieces(examples, split_by_letters)
     assert found.splits["test"].group(ONE_PIECE).tolist() == [True, False, True]

@@ -1,4 +1,4 @@
-"""Examples that do not fit what their task says are refused, not misread."""
+"""Examples that do not fit what their task declares are refused, not misread."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def of_split(rule, kind="classification", metric="accuracy", also=(), reference=
 
 
 @pytest.mark.parametrize("own", ["train", "dev", "test"])
-def test_a_rule_that_brings_words_in_one_split_alone_is_refused(own):
+def test_a_rule_that_brings_words_in_only_one_split_is_refused(own):
     def rule(split):
         words = ("A", "B", "C") if split == own else None
         return [Example(label, (i, i + 1), words=words) for i, label in enumerate("xy")]
@@ -57,7 +57,9 @@ def test_dev_must_have_a_label_of_train_and_test_need_not():
     def labelled(**of):
         return lambda split: [Example(of.get(split, "xy")[i], (i, i + 1)) for i in (0, 1)]
 
-    with pytest.raises(NotServedError, match="no dev example of 'c' has a label that train has"):
+    with pytest.raises(
+        NotServedError, match="no dev example of 'c' has a label that occurs in train"
+    ):
         of_split(labelled(dev="vw"))
     assert of_split(labelled(dev="vx")).targets("dev").tolist() == [-1, 0]
     assert of_split(labelled(test="vw")).targets("test").tolist() == [-1, -1]
@@ -97,12 +99,12 @@ def test_class_labels_may_be_numbers():
     assert found.targets("test").tolist() == [0, 1, 2, 0, 1, 2]
 
 
-def test_one_label_is_nothing_to_tell_apart():
+def test_a_single_label_is_refused():
     with pytest.raises(UserError, match="every training example of 'c' has the label 'x'"):
         collect(Example("x", (0, 1)))
 
 
-def test_the_cut_view_leaves_out_what_it_cuts_away_and_counts_it():
+def test_examples_whose_cue_is_cut_away_are_excluded_and_counted():
     before = Example("x", (2, 3), hide=2, cue=0)
     after = Example("y", (1, 2), hide=1, cue=2)
     first = Example("y", (0, 1), hide=0)
@@ -119,7 +121,7 @@ def test_the_cut_view_leaves_out_what_it_cuts_away_and_counts_it():
     assert masked.splits["test"].texts[0].mask == 2
 
 
-def test_test_examples_are_told_apart_by_whether_train_has_their_type():
+def test_test_examples_are_marked_by_whether_their_type_occurs_in_train():
     splits = {
         "train": (Sentence("a", "en", ("x", "y")),),
         "dev": (Sentence("d", "en", ("x", "c")),),

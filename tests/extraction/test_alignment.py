@@ -40,7 +40,7 @@ def tokens(tokenizer: PreTrainedTokenizerFast, *words: str) -> list[list[str]]:
         ("gemma", [["▁the"], ["▁light"]]),
     ],
 )
-def test_every_word_is_marked_as_after_a_space_the_first_too(
+def test_every_word_is_split_as_after_a_space_even_the_first(
     name: str, expected: list[list[str]]
 ) -> None:
     assert tokens(fast(name), "the", "light") == expected
@@ -66,13 +66,13 @@ def sentencepiece(pre_tokenizer: Any, normalizer: Any = None) -> PreTrainedToken
 
 @pytest.mark.parametrize("split", [True, False])
 @pytest.mark.parametrize("scheme", ["always", "first", "never"])
-def test_metaspace_of_every_scheme_marks_every_word(scheme: str, split: bool) -> None:
+def test_metaspace_marks_every_word_under_every_prepend_scheme(scheme: str, split: bool) -> None:
     metaspace = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=split)
     found = tokens(sentencepiece(metaspace), "the", "light", "zzz")
     assert ["".join(word) for word in found] == ["▁the", "▁light", "▁<unk>"]
 
 
-def test_spaces_replaced_by_a_normalizer_mark_every_word() -> None:
+def test_a_normalizer_that_replaces_spaces_marks_every_word() -> None:
     """As in Llama 2's older files: no pre-tokenizer, a prefix and a replacement."""
     normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     found = tokens(sentencepiece(None, normalizer), "the", "light")
@@ -80,7 +80,7 @@ def test_spaces_replaced_by_a_normalizer_mark_every_word() -> None:
 
 
 @pytest.mark.parametrize("prefix_space", [True, False])
-def test_byte_level_marks_every_word_whatever_its_file_says(prefix_space: bool) -> None:
+def test_byte_level_marks_every_word_with_and_without_add_prefix_space(prefix_space: bool) -> None:
     tokenizer = fast("gpt2")
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
         add_prefix_space=prefix_space
@@ -88,12 +88,12 @@ def test_byte_level_marks_every_word_whatever_its_file_says(prefix_space: bool) 
     assert tokens(tokenizer, "the", "light") == [["Ġthe"], ["Ġlight"]]
 
 
-def test_a_tokenizer_that_words_alone_cannot_reproduce_is_refused() -> None:
+def test_a_tokenizer_that_splits_single_words_differently_is_refused() -> None:
     """Digraphs across spaces: no way of giving words one by one yields running text."""
     tokenizer = fast("gpt2")
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split("w t", "isolated")
     tokenizer.backend_tokenizer.normalizer = normalizers.Replace("w the", "")
-    with pytest.raises(UserError, match="otherwise than running text"):
+    with pytest.raises(UserError, match="differently from running text"):
         WordTokenizer(tokenizer)
 
 
@@ -123,7 +123,7 @@ def test_a_word_that_looks_like_a_special_token_is_text(
     assert not special & set(found)
 
 
-def test_riding_settings_are_overridden_and_the_tokenizer_is_left_alone() -> None:
+def test_truncation_and_padding_are_switched_off_in_a_copy() -> None:
     tokenizer = fast("bert")
     backend = tokenizer.backend_tokenizer
     backend.enable_truncation(8)
@@ -175,12 +175,12 @@ def test_a_slow_tokenizer_is_refused() -> None:
     ("word_ids", "complaint"),
     [([0, None, 1], "piece 1 belongs to no word"), ([0, 2, 1], "pieces of word 1 lie after")],
 )
-def test_pieces_that_do_not_align_are_loud(word_ids: list[int | None], complaint: str) -> None:
+def test_pieces_that_do_not_align_raise(word_ids: list[int | None], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         word_of_pieces(word_ids, ["three", "odd", "words"])
 
 
-def test_little_memory_is_found_before_the_tokenizer_ends_the_process(
+def test_too_little_memory_is_noticed_before_the_tokenizer_aborts_the_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     words = WordTokenizer(fast("bert"))

@@ -70,7 +70,7 @@ def test_batches_hold_each_text_with_its_own_pieces_and_stay_within_bounds(
         assert len(batch.index) == 1 or max(lengths) * len(lengths) <= 128
 
 
-def test_one_stretch_is_the_plan_of_all_texts(encoder: Encoder) -> None:
+def test_batches_of_a_single_stretch_are_those_of_all_texts(encoder: Encoder) -> None:
     given = texts(200)
     plan = plan_batches(encoder, encoder.split(given), 128)
     assert [batch.index for batch in in_batches(encoder, given, 128)] == plan

@@ -330,7 +330,7 @@ POOLED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", POOLED)
-def test_a_pooler_is_left_out_however_its_model_asks_for_it(name: str, tmp_path: Path) -> None:
+def test_a_pooler_is_left_out_however_its_model_uses_it(name: str, tmp_path: Path) -> None:
     """SqueezeBERT and LayoutLM call theirs in any case, BigBird goes on with what it gives."""
     encoder = Encoder(save_other(*POOLED[name], tmp_path), bert_tokenizer(), name="whole")
     found = load(tmp_path, device="cpu")
@@ -363,7 +363,7 @@ CAUSAL: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", CAUSAL)
-def test_a_causal_model_is_seen_to_be_one_whatever_it_declares(name: str, tmp_path: Path) -> None:
+def test_a_causal_model_is_recognised_without_its_declaration(name: str, tmp_path: Path) -> None:
     encoder = Encoder(save_other(*CAUSAL[name], tmp_path), bert_tokenizer(), name=name)
     assert not declared_causal(encoder.model)
     assert encoder.info.causal
@@ -372,7 +372,7 @@ def test_a_causal_model_is_seen_to_be_one_whatever_it_declares(name: str, tmp_pa
 
 @pytest.mark.parametrize("random", [False, True])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_of_the_families_the_decoders_are_causal(name: str, random: bool, tmp_path: Path) -> None:
+def test_exactly_the_decoders_are_causal(name: str, random: bool, tmp_path: Path) -> None:
     save(name, tmp_path)
     causal = name.startswith(("gpt", "llama", "qwen", "gemma"))
     assert load(tmp_path, random, device="cpu").info.causal is causal
@@ -380,7 +380,7 @@ def test_of_the_families_the_decoders_are_causal(name: str, random: bool, tmp_pa
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("random", [False, True])
-def test_a_model_with_small_weights_is_not_taken_for_a_causal_one(
+def test_a_model_with_small_weights_is_not_mistaken_for_a_causal_one(
     random: bool, dtype: Any, tiny_bert: Path
 ) -> None:
     encoder = load(tiny_bert, random, dtype=dtype)
@@ -389,7 +389,7 @@ def test_a_model_with_small_weights_is_not_taken_for_a_causal_one(
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_a_window_too_small_to_measure_leaves_it_to_what_a_model_declares(
+def test_in_a_window_too_small_to_try_a_model_s_declaration_counts(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save("gpt2", tmp_path)  # with no special token around its text
@@ -398,7 +398,7 @@ def test_a_window_too_small_to_measure_leaves_it_to_what_a_model_declares(
     assert load(tmp_path).info.causal is (name == "gpt2")
 
 
-def test_layer_l_is_after_the_final_norm_even_where_a_model_lists_it_before(
+def test_layer_l_is_after_the_final_norm_even_if_hidden_states_lack_it(
     tmp_path: Path,
 ) -> None:
     save("llama-3", tmp_path)

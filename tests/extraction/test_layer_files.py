@@ -1,4 +1,4 @@
-"""Files of layers that are stopped and gone on with."""
+"""Files of layers that are interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def stopped_after(batch: int) -> Iterator[int]:
     raise KeyboardInterrupt
 
 
-def test_what_is_stopped_in_a_write_and_again_after_a_small_batch_is_whole(tmp_path, monkeypatch):
-    """The second time all that was written is still in Python's buffer."""
+def test_files_are_complete_after_two_interruptions(tmp_path, monkeypatch):
+    """At the second interruption everything written is still in Python's buffer."""
     folder, write = tmp_path / "store", LayerFiles._write_layer
 
     def stops(self, layer, stored):
@@ -56,7 +56,7 @@ def test_what_is_stopped_in_a_write_and_again_after_a_small_batch_is_whole(tmp_p
         assert values[:, 0].tolist() == [b + 10 * layer for b in range(4) for _ in range(ROWS)]
 
 
-def test_a_file_that_is_shorter_than_its_journal_says_is_not_gone_on_with(tmp_path):
+def test_a_file_shorter_than_its_journal_says_is_not_resumed(tmp_path):
     folder = tmp_path / "store"
     encode(folder, Journal(batch_tokens=64), (0,))
     journal = read_journal(folder, 2)

@@ -48,7 +48,7 @@ def test_pickled_weights_are_refused(tiny_bert, tmp_path):
         find_model(str(folder))
 
 
-def test_a_folder_that_is_not_there_is_not_taken_for_a_hub_id():
+def test_a_missing_folder_is_not_mistaken_for_a_hub_id():
     with pytest.raises(UserError, match="there is no such folder"):
         find_model("./no/such/folder")
 
@@ -59,7 +59,7 @@ def test_a_hub_id_comes_from_the_cache_with_its_commit(hub_cache):
     assert source.name == "bert-base-uncased"
 
 
-def test_offline_and_not_cached_names_the_ways_out(hub_cache):
+def test_offline_and_not_cached_suggests_what_to_do(hub_cache):
     with pytest.raises(
         UserError,
         match=r"--model gpt2: not in the local hub cache\. Give --model a "
@@ -68,7 +68,7 @@ def test_offline_and_not_cached_names_the_ways_out(hub_cache):
         find_model("gpt2", offline=True)
 
 
-def test_a_name_that_is_no_hub_id_is_said_to_be_none(hub_cache):
+def test_a_name_that_is_no_hub_id_raises(hub_cache):
     with pytest.raises(UserError, match="neither a folder nor a valid hub id"):
         find_model("a/b/c", offline=True)
 
@@ -118,7 +118,7 @@ def with_index(tiny_bert, folder, names):
     return folder
 
 
-def test_what_is_digested_is_what_the_index_names(tiny_bert, tmp_path):
+def test_the_digest_covers_the_files_of_the_index(tiny_bert, tmp_path):
     folder = with_index(tiny_bert, tmp_path / "m", ["part.safetensors"])
     (folder / "model-00001-of-00002.safetensors").write_bytes(b"of no use")
     before = find_model(str(folder))
@@ -136,10 +136,13 @@ def test_what_is_digested_is_what_the_index_names(tiny_bert, tmp_path):
     [
         (
             "../m/part.safetensors",
-            r"names '\.\./m/part\.safetensors', which is no safetensors file of",
+            r"lists '\.\./m/part\.safetensors', which is not a safetensors file in",
         ),
-        ("weights.bin", "names 'weights.bin', which is no safetensors file of"),
-        ("gone.safetensors", "gone.safetensors, which model.safetensors.index.json names, is not"),
+        ("weights.bin", "lists 'weights.bin', which is not a safetensors file in"),
+        (
+            "gone.safetensors",
+            "gone.safetensors is missing, but model.safetensors.index.json lists it",
+        ),
     ],
 )
 def test_an_index_names_safetensors_of_its_own_folder(tiny_bert, tmp_path, named, said):
@@ -166,7 +169,7 @@ def test_an_adapter_is_no_model(tiny_bert, tmp_path):
         find_model(str(folder))
 
 
-def test_names_of_folders_can_be_printed(tiny_bert, tmp_path):
+def test_names_of_folders_are_made_printable(tiny_bert, tmp_path):
     folder = tmp_path / "a\x1b[31m\nb\u202e"
     shutil.copytree(tiny_bert, folder)
     assert find_model(str(folder)).name == r"a\x1b[31m\nb\u202e"

@@ -1,4 +1,4 @@
-"""A task's own view of the text: what is read, what is kept, and that the vectors are those."""
+"""A task's own view of the text: what is read, what is kept, and whose vectors are used."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def as_it_stands(sentence):
         yield Example(f"{i}", (i, i + 1))
 
 
-def test_vectors_are_those_of_a_corpus_that_has_these_words(vectors_of):
+def test_vectors_are_those_of_a_corpus_with_the_same_words(vectors_of):
     found = collect(lowered, WORDS)
     assert found.view == "own"
     ours, kept, texts = vectors_of(found, WORDS)
@@ -71,7 +71,7 @@ def test_vectors_are_those_of_a_corpus_that_has_these_words(vectors_of):
     assert (texts, kept) == (1, 4)
 
 
-def test_the_words_that_are_given_are_the_words_that_are_read(vectors_of):
+def test_the_task_s_own_words_are_read(vectors_of):
     def turned(sentence):
         words = sentence.words[::-1]
         yield Example("x", (0, 1), words=words)
@@ -88,7 +88,7 @@ def test_the_words_that_are_given_are_the_words_that_are_read(vectors_of):
     assert np.abs(ours - other).max() > 0.1
 
 
-def test_pairs_and_spans_count_in_the_words_that_are_given(vectors_of):
+def test_pairs_and_spans_refer_to_the_task_s_own_words(vectors_of):
     def without_the_first(sentence):
         words = sentence.words[1:]
         yield Example("x", (0, 2), (4, 5), words=words)
@@ -117,7 +117,7 @@ def test_examples_of_different_texts_keep_what_each_needs():
     ("hiding", "text"),
     [("masked", Text(("x", "y", "z"), (2, 3), mask=2)), ("cut", Text(("x", "y"), (1, 2)))],
 )
-def test_a_word_may_be_hidden_among_words_that_are_given(hiding, text):
+def test_a_word_may_be_hidden_among_the_task_s_own_words(hiding, text):
     def rule(sentence):
         yield Example("a", (2, 3), words=("x", "y", "z"), hide=2)
         yield Example("b", (1, 2), words=("x", "y"), hide=1)
@@ -127,7 +127,7 @@ def test_a_word_may_be_hidden_among_words_that_are_given(hiding, text):
     assert found.splits["test"].texts[0] == text
 
 
-def test_a_span_outside_the_words_that_are_given_is_named():
+def test_a_span_outside_the_task_s_own_words_raises():
     def rule(sentence):
         yield Example("a", (3, 4), words=("x", "y"))
 
@@ -137,7 +137,7 @@ def test_a_span_outside_the_words_that_are_given_is_named():
         collect(rule, WORDS)
 
 
-def test_own_words_in_some_examples_alone_are_refused():
+def test_own_words_in_only_some_examples_are_refused():
     def rule(sentence):
         yield Example("a", (0, 1), words=("x",))
         yield Example("b", (0, 1))

@@ -121,7 +121,7 @@ def test_a_true_null_is_rejected_about_one_time_in_twenty(name):
     assert 0.03 <= found <= 0.07
 
 
-def test_comparisons_without_a_value_are_not_made():
+def test_missing_comparisons_have_no_p_value_and_are_not_counted():
     nothing = np.full((1, 9), np.nan)
     assert np.isnan(paired_p(nothing, np.zeros((1, 9)))).all()
     assert holm([0.01, np.nan, 0.03]).tolist() == [0.02, pytest.approx(np.nan, nan_ok=True), 0.03]

@@ -166,7 +166,7 @@ def test_a_constant_prediction_scores_zero_not_nan(trees):
     assert score("nspr", g, g.labels) == [pytest.approx(1.0)]
 
 
-def test_root_accuracy_passes_punctuation_over():
+def test_root_accuracy_ignores_punctuation():
     # The full stop is predicted least deep, but is punctuation; sentence 1 is only punctuation.
     g = gold(
         [1, 0, 2, 0, 1, 0],
