@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -49,6 +50,23 @@ def load_encoder(
     )
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what transformers logs and its progress bars; problems are reported by us."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@_quiet()
 def load_model(
     source: ModelSource, device: str, dtype: DType, trust_remote_code: bool
 ) -> tuple[Any, Any]:
@@ -59,15 +77,12 @@ def load_model(
             layers are to be spread over devices and accelerate is missing.
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
-    from transformers.utils import logging as hf_logging
 
     if device == MAP and importlib.util.find_spec("accelerate") is None:
         raise UserError(f"--device {MAP}: needs accelerate; pip install accelerate")
     folder = str(source.folder)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
     precision = torch.float32 if dtype == "auto" else getattr(torch, dtype)
-    hf_logging.set_verbosity_error()
-    hf_logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         if source.seed is not None:

@@ -282,6 +282,13 @@ def test_a_warning_names_layers_that_are_left_out(
     )
 
 
+def test_loading_leaves_the_logging_of_transformers_as_it_was(tiny_bert: Path) -> None:
+    logging = transformers.utils.logging
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    load(tiny_bert)
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
+
+
 def test_a_pooler_or_a_decoder_may_be_missing(tmp_path: Path) -> None:
     tiny = FAMILIES["bert"].tokenizer()
     config = tiny_models.build_config(FAMILIES["bert"], tiny)
