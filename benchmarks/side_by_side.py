@@ -29,7 +29,7 @@ from probes.measurements.online_code import online_code
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
 from probes.training import search, trainer
-from probes.training.dataset import Material
+from probes.training.dataset import ProbingData
 from probes.training.fit import fit
 
 
@@ -43,11 +43,11 @@ def main() -> None:
     view = examples.view_of(corpus)
     vectors = stored_vectors(options.cache_dir, options.model, view.digest)
     seeds = list(range(options.seeds + 1))
-    material = Material(
+    data = ProbingData(
         examples, view, vectors, device, n_seeds=len(seeds), control=False, project=None
     )
-    features = material.features(range(vectors.n_layers), hold=device.type != "cpu")
-    train, dev = (material.batches(split, features[split]) for split in ("train", "dev"))
+    features = data.features(range(vectors.n_layers), hold=device.type != "cpu")
+    train, dev = (data.batches(split, features[split]) for split in ("train", "dev"))
     print(f"{device}, {torch.get_num_threads()} threads, {vectors.n_layers} layers")
     print("| probe | fits | words | one after another, s | side by side, s | faster by |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
@@ -58,10 +58,10 @@ def main() -> None:
         some = train.part(slice(0, words))
         first, n_words = some.of_cells(slice(0, 1)), some.features.shape[1]
         work: dict[str, Callable[[], object]] = {
-            f"{name} | code": partial(online_code, first, material.n_outputs, spec)
+            f"{name} | code": partial(online_code, first, data.n_outputs, spec)
             for name, spec in PROBES.items()
         }
-        work[f"mlp | {len(seeds)} seeds"] = partial(fit, some, dev, material.n_outputs, mlp, seeds)
+        work[f"mlp | {len(seeds)} seeds"] = partial(fit, some, dev, data.n_outputs, mlp, seeds)
         for name, function in work.items():
             alone, together = timed(function, options.rounds)
             ratio = statistics.median(a / b for a, b in zip(alone, together, strict=True))
@@ -76,8 +76,8 @@ def timed(function: Callable[[], object], rounds: int) -> tuple[list[float], lis
     """Seconds one after another and side by side, in turn, but for the first round."""
     seconds: tuple[list[float], list[float]] = ([], [])
     for index in range(rounds + 1):
-        for at_once, taken in zip((1, trainer._SIDE_BY_SIDE), seconds, strict=True):
-            trainer.courses_at_once = partial(given, at_once)
+        for at_once, taken in zip((1, trainer._FITS_AT_ONCE), seconds, strict=True):
+            trainer.fits_at_once = partial(given, at_once)
             clock = time.perf_counter()
             function()
             if torch.cuda.is_available():

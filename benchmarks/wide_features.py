@@ -25,7 +25,7 @@ from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
 from probes.training import search
 from probes.training.batches import Batches
-from probes.training.dataset import Material
+from probes.training.dataset import ProbingData
 from probes.training.features import Held
 from probes.training.fit import fit
 
@@ -46,9 +46,9 @@ def main() -> None:
         view = examples.view_of(corpus)
         vectors = stored_vectors(options.cache_dir, options.model, view.digest)
         cpu = torch.device("cpu")
-        material = Material(examples, view, vectors, cpu, n_seeds=1, control=False, project=None)
-        of_layers = material.features(range(vectors.n_layers))
-        narrow = [material.batches(split, of_layers[split]) for split in ("train", "dev")]
+        data = ProbingData(examples, view, vectors, cpu, n_seeds=1, control=False, project=None)
+        of_layers = data.features(range(vectors.n_layers))
+        narrow = [data.batches(split, of_layers[split]) for split in ("train", "dev")]
         for layers in LAYERS:
             train, dev = (side_by_side(batches, layers) for batches in narrow)
             train = train.part(slice(0, options.examples))
@@ -56,9 +56,9 @@ def main() -> None:
             most, search._WIDTH = search._WIDTH, 1 << 30  # No other step than the first.
             for step in options.steps:
                 fixed = spec.model_copy(update={"step": step})
-                losses[step] = fit(train, dev, material.n_outputs, fixed, [0]).dev_loss.item()
+                losses[step] = fit(train, dev, data.n_outputs, fixed, [0]).dev_loss.item()
             search._WIDTH = most
-            ours = fit(train, dev, material.n_outputs, spec, [0])
+            ours = fit(train, dev, data.n_outputs, spec, [0])
             least = min(*losses.values(), ours.dev_loss.item())
             said = ", ".join(f"{step}: {above(x, least)}" for step, x in losses.items())
             chosen = f"{ours.step.item():.4g}: {above(ours.dev_loss.item(), least)}"

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from probes.statistics.gold import Gold
     from probes.statistics.metrics import Metric, class_parts, metrics
     from probes.tasks.task import Example, Excluded, Task, task
-    from probes.training.families import family
-    from probes.training.family import Head, shared_input, shared_input_gradient
+    from probes.training.families import probe_family
+    from probes.training.family import ProbeFamily, shared_input, shared_input_gradient
 
 if not Path(__file__).with_name("data").exists():
     # In a checkout, probes.data, probes.tasks and probes.common lie beside this folder.
@@ -47,8 +47,8 @@ _MODULES = {
     "probes.statistics.gold": ("Gold",),
     "probes.statistics.metrics": ("Metric", "class_parts", "metrics"),
     "probes.tasks.task": ("Example", "Excluded", "Task", "task"),
-    "probes.training.families": ("family",),
-    "probes.training.family": ("Head", "shared_input", "shared_input_gradient"),
+    "probes.training.families": ("probe_family",),
+    "probes.training.family": ("ProbeFamily", "shared_input", "shared_input_gradient"),
 }
 """Where each public name is defined; imported when it is first used, so that
 `import probes` stays light."""
@@ -63,8 +63,8 @@ __all__ = [
     "Excluded",
     "Frame",
     "Gold",
-    "Head",
     "Metric",
+    "ProbeFamily",
     "ProbeSpec",
     "Registered",
     "Remote",
@@ -74,9 +74,9 @@ __all__ = [
     "UserError",
     "class_parts",
     "corpora",
-    "family",
     "load_file",
     "metrics",
+    "probe_family",
     "run_probes",
     "shared_input",
     "shared_input_gradient",

@@ -20,7 +20,6 @@ from probes.common.errors import UserError
 from probes.common.files import published, require_writable, sweep_temporaries, writing
 from probes.common.locks import SUFFIX, locked
 from probes.common.terminal import progress
-from probes.compute.allocator import give_back, kept_memory
 from probes.compute.precision import exact_products
 from probes.extraction.batching import Batch, default_batch_tokens, in_batches
 from probes.extraction.collectors import WordVectors
@@ -47,9 +46,6 @@ from probes.extraction.store import (
 )
 from probes.extraction.views import Text, View
 from probes.extraction.windows import WINDOW_RULE
-
-_KEEP_FOR = 32
-"""Batches after which freed memory goes back to the system."""
 
 
 @exact_products()
@@ -84,7 +80,7 @@ def open_or_encode(
             return found
         partial = folder.with_suffix(PARTIAL)
         try:
-            with kept_memory(), writing(partial):
+            with writing(partial):
                 if not (partial / MANIFEST).exists():
                     manifest = _encode(partial, view, encoder, key, batch_tokens)
                     write_manifest(partial, {**manifest, "corpus": corpus})
@@ -242,11 +238,9 @@ class _Encoding:
             ):
                 bar.update(sum(map(len, read.batches)))
                 try:
-                    for n_done, n_texts in enumerate(passes, 1):
+                    for n_texts in passes:
                         files.append(collector.vectors, read.batches[-1])
                         bar.update(n_texts)
-                        if n_done % _KEEP_FOR == 0:
-                            give_back()
                     return read, files.finish()
                 except NotFiniteError as error:
                     here = [texts[i] for i in read.batches[error.batch]]

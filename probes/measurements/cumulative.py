@@ -20,6 +20,7 @@ from probes.measurements.localisation import measure
 from probes.records.payload import Localisation
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import Batches
+from probes.training.families import family_of
 from probes.training.features import Features
 from probes.training.fit import fit_at, predict
 from probes.training.scalar_mix import Mixed, even_weights, layer_overlap, learn_mixes, mix_scales
@@ -59,9 +60,9 @@ def localise(
     log_step = torch.tensor(steps, dtype=torch.float64).log()
     even = even_weights(reach, n_layers)
     start = (even.to(overlap.device) @ log_strength).exp()
-    # A linear probe's, as wide features need smaller ones; others begin with the spec's.
+    # A convex probe's, as wide features need smaller ones; others begin with the spec's.
     size = torch.full(start.shape, spec.step, dtype=torch.float64)
-    if spec.family == "linear":
+    if family_of(spec).convex:
         size = (even.double() @ log_step).exp()
     groups = [slice(i, i + at_once) for i in range(0, len(reach), at_once)]
     learnt = [
@@ -79,7 +80,7 @@ def localise(
         for group in groups
     ]
     cells = torch.cat([weights for weights, _ in learnt])
-    heads = [torch.cat(parts) for parts in zip(*(heads for _, heads in learnt), strict=True)]
+    near = [torch.cat(parts) for parts in zip(*(found for _, found in learnt), strict=True)]
     strength = (cells[:n_layers] @ log_strength).exp()[:, None]
     step = (cells[:n_layers].cpu().double() @ log_step).exp()
     scales = mix_scales(cells[:n_layers], overlap)
@@ -95,7 +96,7 @@ def localise(
             spec,
             strength[group],
             step[group],
-            [parameter[:n_layers][group] for parameter in heads],
+            [parameter[:n_layers][group] for parameter in near],
         )
         for split, features in (("dev", dev_mixed), ("test", test_mixed)):
             said = predict(fitted, features, n_outputs, spec, train.sets)

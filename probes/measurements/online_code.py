@@ -19,23 +19,16 @@ from torch import Tensor
 from probes.records.payload import CodeRecord, LayerResult
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import Batches, blocks
-from probes.training.families import head_of
+from probes.training.families import family_of
 from probes.training.family import Parameters
-from probes.training.fit import log_loss
-from probes.training.prefixes import fit_prefixes, logit_variances
+from probes.training.losses import log_loss
+from probes.training.prefixes import fit_prefixes
 
 SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
 """Where blocks end, in percent of the examples (Voita & Titov 2020, section 3.2)."""
 
 MIN_BLOCK = 20
 """Examples that a block has at least; smaller ones are merged."""
-
-SCHEDULES: dict[str, dict[str, float]] = {
-    "linear": {"passes": 4, "min_steps": 300},
-    "mlp": {"passes": 3, "min_steps": 150, "step": 0.01},
-}
-"""Shorter than those of the plain fit: there are many prefixes, and no dev loss to stop by. A
-linear probe keeps the step that its layer's plain fit chose, as wide features need smaller ones."""
 
 
 @dataclass(frozen=True)
@@ -127,19 +120,20 @@ def online_code(
     that is need not be known beforehand.
 
     Args:
-        chosen: the steps of the layers' plain probes, which linear ones keep; the spec's if not
-            given.
+        chosen: the step sizes of the layers' plain probes, which a convex family keeps, as wide
+            features need smaller ones; the step of its `code_schedule` if not given.
     """
     ends = block_ends(train.sentences)
     n_layers, _, n_features = train.features.shape
-    variances = torch.tensor(logit_variances(spec), device=train.features.device)
+    family = family_of(spec)
+    variances = torch.tensor(family.logit_variances, device=train.features.device)
     n_priors = len(variances)
     sent = replace(
         train,
         labels=train.labels[:1].expand(n_priors, -1),
         weights=torch.ones_like(train.weights[:1]).expand(n_priors, -1),
     )
-    spec = spec.model_copy(update=SCHEDULES.get(spec.family, SCHEDULES["mlp"]))
+    spec = spec.model_copy(update=family.code_schedule)
     sent_first, outcomes = decisions(train.labels[0, : ends[0]], n_classes, train.sets)
     first = len(sent_first) * uniform_bits(ends[0], outcomes)
     lengths = [torch.full((n_layers,), first, dtype=torch.float64)]
@@ -147,7 +141,7 @@ def online_code(
     prefixes = [sent.part(slice(0, end)) for end in ends[:-1]]
     # A prior of fixed variance weighs less the more examples there are.
     strengths = [(n_features / variances / end).expand(n_layers, -1) for end in ends[:-1]]
-    if chosen is None or spec.family != "linear":
+    if chosen is None or not family.convex:
         chosen = [spec.step] * n_layers
     fitted = fit_prefixes(prefixes, n_classes, spec, strengths, chosen)
     for (start, end), parameters in zip(pairwise(ends), fitted, strict=True):
@@ -202,13 +196,13 @@ def _sentence_bits(
     than log2(C / escape). With C / (2n + C) a probe that knows the label frequencies of n examples
     alone gives the estimate of `prior_bits`. C is the number of `outcomes` of a decision.
     """
-    head, loss = head_of(spec), log_loss(block.sets)
+    family, loss = family_of(spec), log_loss(block.sets)
     _, place, words = block.sentences.cpu().unique_consecutive(
         return_inverse=True, return_counts=True
     )
     bits = torch.zeros(*parameters[0].shape[:2], len(words), dtype=torch.float64)
     for part in blocks(len(place)):
-        outputs = head.float_outputs(parameters, block.features.block(part))
+        outputs = family.float_outputs(parameters, block.features.block(part))
         each = loss.log_probabilities(outputs, block.labels[:, part]).cpu().double()
         kept = each + math.log1p(-escape)
         mixed = torch.logaddexp(kept, torch.tensor(math.log(escape / outcomes)).to(kept))

@@ -55,4 +55,4 @@ PROBES: dict[str, ProbeSpec] = {
         checks=12,
     ),
 }
-"""By name; `probes.training.families.family` adds those of plug-ins."""
+"""By name; `probes.training.families.probe_family` adds those of plug-ins."""

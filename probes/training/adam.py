@@ -1,6 +1,6 @@
 """Adam on torch's fused kernel.
 
-`torch.optim.Adam` calls the same kernel, but making one imports torch's compiler, which takes
+`torch.optim.Adam` calls the same kernel, but creating one imports torch's compiler, which takes
 more than a second.
 """
 
@@ -18,7 +18,7 @@ class Adam:
 
     Args:
         parameters: float32, contiguous, on one device, each with a first dimension of layers.
-        sizes: of a whole step (α of the paper) at each layer.
+        sizes: initial step size (α of the paper) at each layer.
     """
 
     _BETAS = (0.9, 0.99)
@@ -26,35 +26,36 @@ class Adam:
 
     def __init__(self, parameters: Sequence[Tensor], sizes: Sequence[float]) -> None:
         self._shapes = [(p.shape, p.dtype) for p in parameters]
-        # The kernel takes one size for all that it is given.
-        self._runs = [
-            _Run(layers, sizes[layers.start], _at(layers, parameters))
-            for layers in _stretches(sizes)
+        # The kernel takes one step size for all parameters of a call.
+        self._groups = [
+            _Group(layers, sizes[layers.start], _at(layers, parameters))
+            for layers in _equal_neighbours(sizes)
         ]
 
     def step(self, gradients: Sequence[Tensor], share: float) -> None:
-        """One step of a share of its size against `gradients`.
+        """Take a step of `share` times the initial size against `gradients`.
 
         Raises:
-            ValueError: a gradient is not of its parameters' shape; the kernel would not notice.
+            ValueError: a gradient has not the shape and dtype of its parameters, which the kernel
+                does not check.
         """
         for (shape, dtype), gradient in zip(self._shapes, gradients, strict=True):
             if (gradient.shape, gradient.dtype) != (shape, dtype):
                 raise ValueError(
-                    f"a gradient of shape {tuple(gradient.shape)}, {gradient.dtype}, for "
+                    f"gradient of shape {tuple(gradient.shape)}, {gradient.dtype}, for "
                     f"parameters of shape {tuple(shape)}, {dtype}"
                 )
         gradients = [gradient.contiguous() for gradient in gradients]
-        for run in self._runs:
-            torch._foreach_add_(run.steps, 1)
+        for group in self._groups:
+            torch._foreach_add_(group.steps, 1)
             torch._fused_adam_(
-                run.parameters,
-                _at(run.layers, gradients),
-                run.means,
-                run.squares,
+                group.parameters,
+                _at(group.layers, gradients),
+                group.means,
+                group.squares,
                 [],
-                run.steps,
-                lr=share * run.size,
+                group.steps,
+                lr=share * group.size,
                 beta1=self._BETAS[0],
                 beta2=self._BETAS[1],
                 weight_decay=0.0,
@@ -64,8 +65,8 @@ class Adam:
             )
 
 
-class _Run:
-    """Neighbouring layers with steps of one size, and what the kernel keeps for them."""
+class _Group:
+    """Neighbouring layers with the same step size, and the kernel's state for them."""
 
     def __init__(self, layers: slice, size: float, parameters: list[Tensor]) -> None:
         self.layers, self.size, self.parameters = layers, size, parameters
@@ -74,11 +75,11 @@ class _Run:
         self.steps = [torch.zeros((), device=p.device) for p in parameters]
 
 
-def _stretches(sizes: Sequence[float]) -> list[slice]:
-    """Where neighbouring sizes are equal."""
+def _equal_neighbours(sizes: Sequence[float]) -> list[slice]:
+    """The largest slices of equal step sizes."""
     inner = [i for i in range(1, len(sizes)) if sizes[i] != sizes[i - 1]]
     return [slice(a, b) for a, b in pairwise([0, *inner, len(sizes)])]
 
 
-def _at(layers: slice, of: Sequence[Tensor]) -> list[Tensor]:
-    return [tensor[layers] for tensor in of]
+def _at(layers: slice, tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [tensor[layers] for tensor in tensors]

@@ -1,8 +1,8 @@
-"""Examples of a split, cut into batches of whole sentences."""
+"""The examples of a split, cut into batches of whole sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,24 +11,27 @@ from torch import Tensor
 from probes.training.features import Chosen, Features, Part
 
 BATCH = 512
-"""Examples per step, give or take a sentence."""
+"""Examples per step, up to a sentence more or less."""
 
 EVALUATION = 1024
 """Examples per block of an evaluation: small, since fresh memory costs more than a call."""
 
+READERS = 2
+"""Threads that prepare features, each a block or a layer at a time."""
+
 
 @dataclass(frozen=True)
 class Batches:
-    """Examples of one split, features standardised, in an order of whole sentences.
+    """The examples of one split, features standardised, whole sentences in some order.
 
     Attributes:
-        features: of L layers, N examples.
-        labels: class indices, or numbers, of every cell. Shape (K, N), or (1, N) for all alike.
-        weights: of every cell; class weights, ones if the task has none. Shape as of labels.
+        features: of N examples at L layers.
+        labels: class indices or numbers for every cell. Shape (K, N), or (1, N) if all are equal.
+        weights: class weights for every cell, or ones. Shape as of labels.
         sentences: the sentence of each example. Shape (N,).
-        bounds: batch b is examples `bounds[b]` to `bounds[b + 1]`; it holds whole sentences.
-        sets: for multi-label which labels each set holds, float; `labels` are then indices of
-            sets. Shape (S, C).
+        bounds: batch b consists of examples `bounds[b]` to `bounds[b + 1]`, whole sentences.
+        sets: for a multi-label task, 1 for each label that a set contains, float; `labels` are then
+            indices of sets. Shape (S, C).
     """
 
     features: Features
@@ -43,11 +46,11 @@ class Batches:
         return replace(self, labels=self.labels[cells], weights=self.weights[cells])
 
     def of_layers(self, layers: Sequence[int]) -> Batches:
-        """The same examples at some layers, by their place."""
+        """The same examples at some layers, by index."""
         return replace(self, features=self.features.of_layers(layers))
 
     def drawn(self) -> Batches:
-        """The same batches without the examples that weigh nothing in any cell."""
+        """The same batches without the examples whose weight is 0 in every cell."""
         weighs = (self.weights != 0).any(0)
         if weighs.all():
             return self
@@ -62,11 +65,11 @@ class Batches:
         )
 
     def joined(self, n: int) -> Batches:
-        """The same examples, `n` batches made one."""
+        """The same examples, every `n` batches joined to one."""
         return replace(self, bounds=[*self.bounds[:-1:n], self.bounds[-1]])
 
     def part(self, part: slice) -> Batches:
-        """Consecutive examples, whole sentences of them, cut into batches anew."""
+        """Consecutive examples (whole sentences), cut into batches again."""
         sentences = self.sentences[part]
         return Batches(
             Part(self.features, part),
@@ -79,10 +82,10 @@ class Batches:
 
 
 def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
-    """Cut examples into batches of about `size`, near equal, that never split a sentence.
+    """Cut examples into batches of about `size`, nearly equal, that never split a sentence.
 
     Args:
-        sentences: the sentence of each example, equal ones adjacent. Shape (N,).
+        sentences: the sentence of each example, those of a sentence adjacent. Shape (N,).
     """
     n_examples = len(sentences)
     n_batches = max(1, round(n_examples / size))
@@ -95,10 +98,10 @@ def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
 
 
 def bootstrap_weights(sentences: Tensor, seed: int) -> Tensor:
-    """How often each example's sentence is drawn when sentences are drawn with replacement.
+    """How often each example's sentence occurs in a bootstrap sample of sentences. Shape (N,).
 
     Seed 0 draws every sentence once. Sentences are drawn in the order of their numbers, so
-    the sample does not depend on how examples are laid out. Shape (N,).
+    the sample does not depend on the order of examples.
     """
     if seed == 0:
         return torch.ones(len(sentences))
@@ -112,3 +115,35 @@ def blocks(n_examples: int) -> list[slice]:
     """The parts in which a split is evaluated."""
     starts = range(0, n_examples, EVALUATION)
     return [slice(start, min(start + EVALUATION, n_examples)) for start in starts]
+
+
+_WIDTHS = 32
+"""Batches are read in multiples of this many examples."""
+
+
+def shuffled_batches(train: Batches, order: int = 0) -> Iterator[tuple[slice, Tensor]]:
+    """An endless sequence of batches, reshuffled for each pass.
+
+    A batch may be read a little wider than it is: oneDNN compiles products for each new shape.
+
+    Args:
+        order: seed of the shuffles.
+
+    Yields:
+        which examples to read, and a mask of those that belong to the batch (n,).
+    """
+    bounds = torch.tensor(train.bounds)
+    first, last, n_examples = bounds[:-1], bounds[1:], int(bounds[-1])
+    # A batch that is empty in a bootstrap sample is read as well, and masked.
+    widths = ((last - first).clamp_min(1) + _WIDTHS - 1) // _WIDTHS * _WIDTHS
+    widths.clamp_max_(n_examples)
+    starts = first.clamp_max(n_examples - widths)
+    parts = [slice(a, a + n) for a, n in zip(starts.tolist(), widths.tolist(), strict=True)]
+    masks = []
+    for part, low, high in zip(parts, first, last, strict=True):
+        places = torch.arange(part.start, part.stop)
+        masks.append(((places >= low) & (places < high)).to(train.features.device))
+    generator = torch.Generator().manual_seed(order)
+    while True:
+        for batch in torch.randperm(len(parts), generator=generator).tolist():
+            yield parts[batch], masks[batch]

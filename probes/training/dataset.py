@@ -1,16 +1,16 @@
-"""A task's examples over stored vectors, as what probes are trained on and scored by."""
+"""The data of a task that probes are trained on and scored by, from examples and stored vectors."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from probes.compute.workers import each
 from probes.data.sentence import SPLITS
 from probes.examples.control_task import control_labels, has_types
 from probes.examples.examples import Examples
@@ -18,35 +18,36 @@ from probes.examples.scoring import Scorer
 from probes.extraction.store import Vectors
 from probes.extraction.views import View
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import Batches, batch_bounds
-from probes.training.features import Features, Streamed, held, mapped_tensor, standard_scale
+from probes.training.batches import READERS, Batches, batch_bounds
+from probes.training.families import family_of
+from probes.training.features import Features, held
 from probes.training.memory_plan import Work, group_layers
-from probes.training.prefixes import logit_variances
 from probes.training.projection import projected
 from probes.training.scratch import Scratch
-from probes.training.trainer import courses_at_once
+from probes.training.streamed import Streamed, mapped_tensor, standard_scale
+from probes.training.trainer import fits_at_once
 
 Array = NDArray[Any]
 
 
-class Material:
-    """What the cells of one task read: features, labels, weights.
+class ProbingData:
+    """Features, labels and weights of one task for all of its cells.
 
     Args:
-        control: whether every seed's cell has one for the control task beside it.
+        control: whether to add, for every seed, a cell for the control task.
         project: dimensions to project each span's vector to; None for no projection.
 
     Attributes:
-        n_outputs: number of classes; 0 for regression.
-        control: as asked, and false for a task that gives its examples no types.
-        labels: of train and dev, by cell; numbers as `unit` has them, rounded to float32 only
-            then. Each (K, n).
-        unit: mean and standard deviation of the numbers of train, which a regression is fitted
-            in: how fast Adam learns a number depends on its size.
-        sets: for multi-label the labels of each set, see `probes.training.batches.Batches`.
+        n_outputs: number of classes; 0 for a regression.
+        control: as given, and false for a task whose examples have no types.
+        labels: of train and dev for every cell; numbers are standardised in float64, then rounded
+            to float32. Each (K, n).
+        unit: mean and standard deviation by which numbers are standardised, those of train: how
+            fast Adam learns a number depends on its size.
+        sets: the label sets of a multi-label task; see `probes.training.batches.Batches`.
         width: H, features of an example.
-        width_read: of the blocks that are read for them, those before a projection among them.
-        n_layers: of the model, the embedding layer included.
+        width_read: features of the blocks read for an example, including those that are projected.
+        n_layers: layers of the model, including the embedding layer.
     """
 
     def __init__(
@@ -83,7 +84,11 @@ class Material:
         return group_layers(memory, self.device, work)
 
     def features(self, layers: Sequence[int], hold: bool = False) -> dict[str, Features]:
-        """Standardised features of some layers, by split; train in the order of training."""
+        """Standardised features of some layers, by split; those of train in training order.
+
+        Args:
+            hold: whether to copy them to the memory of the device.
+        """
         if hold:
             found = self._standardised(layers)
             return {split: held(features) for split, features in found.items()}
@@ -100,10 +105,12 @@ class Material:
         return {**found, **{split: Scratch(found[split], folder) for split in ("train", "dev")}}
 
     def _standardised(self, layers: Sequence[int]) -> dict[str, Features]:
-        mapped = each(self._vectors.layer, layers)
-        tensors = [mapped_tensor(array) for array in mapped]
-        resolution = float(np.finfo(mapped[0].dtype).eps) / 2
-        scales = each(lambda layer: standard_scale(layer, self._rows["train"], resolution), tensors)
+        with ThreadPoolExecutor(READERS) as pool:
+            mapped = list(pool.map(self._vectors.layer, layers))
+            tensors = [mapped_tensor(array) for array in mapped]
+            resolution = float(np.finfo(mapped[0].dtype).eps) / 2
+            spans = self._rows["train"]
+            scales = list(pool.map(lambda x: standard_scale(x, spans, resolution), tensors))
         mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
         found: dict[str, Features] = {
             split: Streamed(tensors, spans, mean, scale, self.device)
@@ -114,7 +121,7 @@ class Material:
         return projected(found, self._project, len(self._rows["train"]))
 
     def batches(self, split: str, features: Features) -> Batches:
-        """Train or dev for every cell; an example whose label train lacks weighs nothing."""
+        """Train or dev for every cell; an example whose label train lacks has weight 0."""
         labels = self.labels[split]
         weights = np.where(labels < 0, 0, 1) if self.n_outputs else np.ones_like(labels)
         if self.examples.task.metric == "balanced_accuracy":
@@ -153,9 +160,9 @@ class Material:
         return ((real - mean) / deviation).astype(np.float32)
 
     def in_labels_unit(self, predicted: Array) -> Array:
-        """What cells say, as the task's labels are: class indices as they are, numbers scaled.
+        """Predictions in the unit of the task's labels; class indices are left as they are.
 
-        Numbers are float64 from here on: float32 may not tell large ones apart.
+        Numbers become float64, since float32 may not distinguish large ones.
         """
         if self.n_outputs:
             return predicted
@@ -171,14 +178,14 @@ def work_of(
     device: torch.device,
     n_cells: int,
 ) -> Work:
-    """What a task is to be trained with; no vectors are needed to tell.
+    """What determines the memory of training on a task; reads no vectors.
 
     Args:
         hidden: size of the model's vectors.
-        project: see `Material`.
+        project: see `ProbingData`.
         n_cells: seeds × label sets.
     """
-    n_together = courses_at_once(device)
+    at_once = fits_at_once(device)
     n_features, n_read = _widths(examples, hidden, project)
     return Work(
         spec,
@@ -186,32 +193,32 @@ def work_of(
         n_read=n_read,
         n_examples=sum(len(part.examples) for part in examples.splits.values()),
         n_outputs=len(examples.classes),
-        # In a code prefixes × priors.
-        n_cells=max(n_cells, n_together * len(logit_variances(spec))),
-        n_batches=n_together,
+        # An online code has a cell for each prefix and prior.
+        n_cells=max(n_cells, at_once * len(family_of(spec).logit_variances)),
+        n_batches=at_once,
     )
 
 
 def _widths(examples: Examples, hidden: int, project: int | None) -> tuple[int, int]:
-    """See `Material.width` and `Material.width_read`."""
-    # Blocks are projected after they were read, and both lie in memory.
+    """See `ProbingData.width` and `ProbingData.width_read`."""
+    # A block is in memory both before and after its projection.
     read = hidden if project is None else project + hidden
     return (project or hidden) * examples.n_spans, read * examples.n_spans
 
 
 def _unit(examples: Examples) -> tuple[float, float]:
-    """See `Material.unit`; of classes, and where all numbers are the same, (…, 1)."""
+    """See `ProbingData.unit`; the deviation is 1 for classes, and if all numbers are equal."""
     if examples.classes:
         return 0.0, 1.0
     numbers = examples.targets("train")
     if not np.ptp(numbers):
-        # Their mean may be off by a rounding error, which would then be the deviation.
+        # The mean of equal numbers may have a rounding error, and so a deviation above 0.
         return float(numbers[0]), 1.0
     return float(numbers.mean()), float(numbers.std())
 
 
 def _training_order(examples: Examples) -> Array:
-    """Training examples with their sentences shuffled, the same for every run and layer."""
+    """Order of training examples: sentences shuffled in the same way for every run and layer."""
     sentence = examples.splits["train"].sentence
     numbers, place = np.unique(sentence, return_inverse=True)
     shuffled = np.random.default_rng(0).permutation(len(numbers))

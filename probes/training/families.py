@@ -1,4 +1,7 @@
-"""Probe families by name: how each is fitted, and what makes its head."""
+"""The registry of probe families: how each is fitted, and what makes it.
+
+It imports no torch, so that commands which only list names stay fast.
+"""
 
 from __future__ import annotations
 
@@ -11,55 +14,62 @@ from probes.common.registry import Registry
 from probes.records.probe_spec import PROBES, ProbeSpec
 
 if TYPE_CHECKING:
-    from probes.training.family import Head
+    from probes.training.family import ProbeFamily
 
-Maker = Callable[[ProbeSpec], "Head"]
-"""Gives the head of a specification; imports torch no sooner than it is called."""
+FamilyFactory = Callable[[ProbeSpec], "ProbeFamily"]
+"""Makes the family that a specification describes: a subclass of `ProbeFamily` whose constructor
+takes a specification, or a function."""
 
-families: Registry[Maker] = Registry("probe family")
+families: Registry[FamilyFactory] = Registry("probe family")
 
 
-def family(spec: ProbeSpec) -> Callable[[Maker], Maker]:
-    """Decorate a function from a specification to its head: that makes it a probe family.
+def probe_family(spec: ProbeSpec) -> Callable[[FamilyFactory], FamilyFactory]:
+    """Register the decorated class or function as a probe family.
 
     Args:
-        spec: how it is fitted; `--probes` calls it by its `family`.
+        spec: how its probes are fitted; `--probes` calls the family by `spec.family`.
 
     Raises:
-        UserError: the name cannot stand in a file's name, the strengths cannot be searched, or
-            there is such a family already.
+        UserError: the name is not valid in a file name or taken, or a strength is not positive.
     """
     if not re.fullmatch(r"[a-z0-9_]{1,40}", spec.family):
         raise UserError(
-            f"Probe family {spec.family!r}: the name stands in file names; use up to 40 of a-z, "
-            "0-9 and _."
+            f"Probe family {spec.family!r}: the name becomes part of file names; use up to 40 of "
+            "a-z, 0-9 and _."
         )
     if not spec.strengths or min(spec.strengths) <= 0:
-        raise UserError(f"Probe family {spec.family!r}: give one or more strengths above 0.")
+        raise UserError(
+            f"Probe family {spec.family!r}: strengths={spec.strengths}; give one or more strengths "
+            "above 0."
+        )
 
-    def decorate(make: Maker) -> Maker:
-        families.add(spec.family, make, on_removal=lambda: PROBES.pop(spec.family))
+    def decorate(factory: FamilyFactory) -> FamilyFactory:
+        families.add(spec.family, factory, on_removal=lambda: PROBES.pop(spec.family))
         PROBES[spec.family] = spec
-        return make
+        return factory
 
     return decorate
 
 
-def head_of(spec: ProbeSpec) -> Head:
-    """The formula of the probes that `spec` describes."""
+def family_of(spec: ProbeSpec) -> ProbeFamily:
+    """The family that `spec` describes.
+
+    Raises:
+        UserError: no family of that name is registered.
+    """
     return families.get(spec.family)(spec)
 
 
-@family(PROBES["linear"])
-def linear(spec: ProbeSpec) -> Head:
+@probe_family(PROBES["linear"])
+def linear(spec: ProbeSpec) -> ProbeFamily:
     """Multinomial logistic regression, or linear regression."""
     from probes.training.linear import Linear
 
     return Linear()
 
 
-@family(PROBES["mlp"])
-def mlp(spec: ProbeSpec) -> Head:
+@probe_family(PROBES["mlp"])
+def mlp(spec: ProbeSpec) -> ProbeFamily:
     """One hidden layer of `spec.hidden` rectified units."""
     from probes.training.mlp import MLP
 

@@ -1,24 +1,25 @@
-"""Probe families: many small classifiers or regressors as one tensor operation.
+"""The interface of a probe family, and two products for writing one.
 
-Shapes: L layers, N examples, H features, K cells (seeds × strengths), C outputs. Features
-are (L, N, H): all cells of a layer read the same vectors. Weights are (L, K, out, in) and
-outputs (L, K, C, N): so laid out, every product runs on contiguous memory, nothing is copied,
-and the softmax runs along vectors of examples. A head owns its formula and its gradient;
-nothing here knows tasks, files or devices.
+A family fits many probes as one tensor operation. Shapes: L layers, N examples, H features, K cells
+(seeds × label sets, or strengths), C outputs. Features are (L, N, H): all cells of a layer read the
+same vectors. Weights are (L, K, out, in) and outputs (L, K, C, N). In this layout every product
+runs on contiguous memory without copies, and the softmax runs along vectors of examples. A family
+owns its formula; it knows nothing of tasks, files or devices.
 
-All minimise, for each cell,
+Every family minimises, for each cell,
 
     sum_i w_i loss(y_i, f(x_i)) / sum_i w_i  +  strength / 2 · ||W||²,
 
-where w_i is the example's weight (class weight × bootstrap count) and W are the weight
-matrices, biases left out.
+where w_i is the example's weight (class weight × bootstrap count) and W are the weight matrices
+without the biases.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -27,76 +28,134 @@ Parameters = list[Tensor]
 """Alternating weights and biases, each with leading dimensions (L, K). Weights are penalised; the
 first is (L, K, out, H), and the last bias is that of the outputs, (L, K, C)."""
 
+LossGradient = Callable[[Tensor], Tensor]
+"""From outputs to the derivative of the loss by them. Both (L, K, C, N)."""
 
-class Head(ABC):
-    """A family of probes."""
+
+class ProbeFamily(ABC):
+    """A family of probes.
+
+    A family has to define `initial` and `outputs`. Gradients then come from autograd; a family that
+    overrides `backward` trains faster.
+
+    Attributes:
+        convex: whether the loss of a classification is convex in the parameters. A convex probe is
+            fitted until it converges, from any start; of another one the parameters with the
+            least dev loss are kept.
+        closed_form: whether regressions are solved as ridge regression. The parameters are then one
+            weight and one bias, and the outputs W x + b.
+        logit_variances: Gaussian priors on the weights under which the online code fits each
+            prefix, as the variance that they give a sum over all features.
+        code_schedule: fields of the `ProbeSpec` that the fits of an online code replace. They are
+            shorter than the plain fit: there are many prefixes, and no dev loss to stop by.
+    """
+
+    convex: ClassVar[bool] = False
+    closed_form: ClassVar[bool] = False
+    logit_variances: ClassVar[tuple[float, ...]] = (0.4, 4.0, 40.0)
+    code_schedule: ClassVar[Mapping[str, float]] = {"passes": 3, "min_steps": 150, "step": 0.01}
 
     @abstractmethod
     def initial(
         self, n_layers: int, seeds: list[int], n_features: int, n_outputs: int
     ) -> Parameters:
-        """Starting parameters, cell k drawn from `seeds[k]` alone."""
+        """Starting parameters; those of cell k depend on `seeds[k]` alone."""
 
     @abstractmethod
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """Logits or predictions. Shape (L, K, C, N)."""
 
+    def backward(
+        self,
+        parameters: Parameters,
+        features: Tensor,
+        loss_gradient: LossGradient,
+        by_features: bool = False,
+    ) -> tuple[Parameters, Tensor | None]:
+        """Gradients of the loss by the parameters, and by the features if asked for.
+
+        The default is autograd's. Whoever overrides it returns tensors that share no memory.
+
+        Args:
+            parameters, features: of one dtype, in which the gradients are returned too.
+
+        Returns:
+            gradients of the parameters' shapes, and one summed over cells (L, N, H) or None.
+        """
+        leaves = [p.detach().requires_grad_() for p in parameters]
+        x = features.detach().requires_grad_(by_features)
+        with torch.enable_grad():
+            outputs = self.outputs(leaves, x)
+        found = torch.autograd.grad(
+            outputs,
+            [*leaves, x] if by_features else leaves,
+            loss_gradient(outputs.detach()),
+            materialize_grads=True,
+        )
+        # Autograd may return one tensor for several parameters, or expanded ones.
+        gradients = [g.clone(memory_format=torch.contiguous_format) for g in found[: len(leaves)]]
+        return gradients, found[-1] if by_features else None
+
     def float_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """`outputs` as float32.
 
         Raises:
-            ValueError: the head has written to the features.
+            ValueError: `outputs` has written to the features.
         """
-        with self._only_reads(features):
+        with self._features_unchanged(features):
             return self.outputs(parameters, features).float()
 
     def gradient(
-        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
     ) -> Parameters:
-        """Gradient of the loss; `errors_of` gives its derivative by outputs (L, K, C, N).
+        """Gradients by the parameters, float32.
 
-        Products are computed in the precision of the features; everything else is float32.
+        Products are computed in the precision of the features, the loss in float32.
 
         Raises:
-            ValueError: the head has written to the features.
+            ValueError: the family has written to the features.
         """
-        return self._rounded(parameters, features, errors_of)[0]
+        return self._backward(parameters, features, loss_gradient, by_features=False)[0]
 
     def gradients(
-        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
+        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
     ) -> tuple[Parameters, Tensor]:
-        """The same, and the gradient by features, summed over cells (L, N, H)."""
-        gradient, errors = self._rounded(parameters, features, errors_of)
-        by_features = _gradient_by_input(errors, parameters[0].to(features.dtype))
-        return gradient, by_features.float()
+        """The same, and the gradient by the features, summed over cells (L, N, H)."""
+        gradients, by_features = self._backward(
+            parameters, features, loss_gradient, by_features=True
+        )
+        assert by_features is not None
+        return gradients, by_features.float()
 
-    def _rounded(
-        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
-    ) -> tuple[Parameters, Tensor]:
+    def _backward(
+        self,
+        parameters: Parameters,
+        features: Tensor,
+        loss_gradient: LossGradient,
+        *,
+        by_features: bool,
+    ) -> tuple[Parameters, Tensor | None]:
         dtype = features.dtype
-        with self._only_reads(features):
-            gradient, errors = self.backward(
+        with self._features_unchanged(features):
+            gradients, of_features = self.backward(
                 [p.to(dtype) for p in parameters],
                 features,
-                lambda outputs: errors_of(outputs.float()).to(dtype),
+                lambda outputs: loss_gradient(outputs.float()).to(dtype),
+                by_features,
             )
-        return [g.float() for g in gradient], errors
+        return [g.float() for g in gradients], of_features
 
     @contextmanager
-    def _only_reads(self, features: Tensor) -> Iterator[None]:
+    def _features_unchanged(self, features: Tensor) -> Iterator[None]:
         version = features._version
-        yield
-        if features._version != version:
-            raise ValueError(
-                f"{type(self).__name__} writes to its features, which other steps and cells read "
-                "too; let it work on a copy"
-            )
-
-    @abstractmethod
-    def backward(
-        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
-    ) -> tuple[Parameters, Tensor]:
-        """The gradient, and the derivative by the outputs of the product with the first weight."""
+        try:
+            yield
+        finally:
+            if features._version != version:
+                raise ValueError(
+                    f"{type(self).__name__} writes to its features, which other steps and cells "
+                    "read too; work on a copy of them"
+                )
 
 
 def shared_input(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -108,12 +167,12 @@ def shared_input(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
-    """(L, N, H) and (L, K, C, N) → (L, K, C, H): the gradient of `shared_input`'s weight."""
+    """(L, N, H) and (L, K, C, N) → (L, K, C, H): the gradient by the weight of `shared_input`."""
     n_layers, n_cells, n_outputs, n_examples = errors.shape
     tall = errors.reshape(n_layers, n_cells * n_outputs, n_examples)
     return torch.bmm(tall, features).view(n_layers, n_cells, n_outputs, -1)
 
 
-def _gradient_by_input(errors: Tensor, weight: Tensor) -> Tensor:
-    """(L, K, C, N) and (L, K, C, H) → (L, N, H): the gradient of `shared_input`'s features."""
+def features_gradient(errors: Tensor, weight: Tensor) -> Tensor:
+    """(L, K, C, N) and (L, K, C, H) → (L, N, H): the gradient by the features of `shared_input`."""
     return torch.bmm(errors.flatten(1, 2).transpose(1, 2), weight.flatten(1, 2))

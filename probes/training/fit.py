@@ -1,10 +1,11 @@
-"""Fits all cells of a task at once.
+"""Fits all cells of a task at once, and predicts with them.
 
-A cell is one probe: (layer, label set, seed), in the order that `cells` states. Seed 0 trains on
-the training set as it is; every other seed on a bootstrap sample of its sentences, as example
-weights, so that all cells read the same features. Strength, step and stopping point are chosen
-on dev (probes/training/search.py); test is not seen. A cell with control labels is the probe of
-its layer and seed again: of the same strength, step, sample and initialisation.
+A cell is one probe: (layer, label set, seed), in the order given in probes/training/fitted.py.
+Seed 0 trains on the training set as it is; every other seed on a bootstrap sample of its sentences,
+expressed as example weights, so that all cells read the same features. Strength, step size and
+stopping point are chosen on dev (probes/training/search.py); test is never read. A cell with
+control labels is the probe of its layer and seed once more: with the same strength, step size,
+sample and initialisation.
 """
 
 from __future__ import annotations
@@ -14,85 +15,45 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from probes.compute.allocator import kept_memory
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import Batches, blocks, bootstrap_weights
-from probes.training.families import head_of
-from probes.training.family import Head, Parameters
+from probes.training.families import family_of
+from probes.training.family import Parameters
 from probes.training.features import Features
-from probes.training.fits import Fit, of_seeds, side_by_side
-from probes.training.losses import BinaryCrossEntropy, CrossEntropy, LogLoss, Loss, SquaredError
+from probes.training.fitted import FittedProbes, join_cells, join_seeds
+from probes.training.losses import loss_for
 from probes.training.ridge import ridge
-from probes.training.search import best_fit, likely_strengths, whole
-from probes.training.trainer import Course, Schedule, Trainer, run_together
+from probes.training.search import full_schedule, search_convex, search_full_fits
+from probes.training.trainer import MinibatchFit, Schedule, Trainer, run_fits
 
 
-@kept_memory()
-def fit(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: list[int]) -> Fit:
-    """Fit all cells, strength, step and stopping point chosen on dev loss.
+def fit(
+    train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: list[int]
+) -> FittedProbes:
+    """Fit all cells; strength, step size and stopping point are chosen by dev loss.
 
-    Strength and step are those that suit the first cell; in a regression with a linear probe, each
-    seed's real labels.
+    Strength and step size are chosen for the first cell of a layer and used for all of its cells;
+    ridge regression chooses the strength for the real labels of each seed.
 
     Args:
         train, dev: labels and weights of shape (K, N), K a multiple of the number of seeds. The
             weights of train are multiplied by each seed's bootstrap counts.
-        n_outputs: number of classes; 0 for regression.
+        n_outputs: number of classes; 0 for a regression.
     """
     device = train.features.device
     counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
     n_sets = len(train.labels) // len(seeds)
     train = replace(train, weights=counts.to(device).repeat(n_sets, 1) * train.weights)
-    if spec.family == "linear" and n_outputs == 0:
+    family = family_of(spec)
+    if family.closed_form and n_outputs == 0:
         every = sorted({a * b for a in spec.strengths for b in spec.refinement})
-        closed_form = torch.tensor(every, dtype=torch.float64).expand(train.features.shape[0], -1)
-        return ridge(train, dev, closed_form, len(seeds))
-    if spec.family == "linear":
-        return _convex(train, dev, n_outputs, spec, seeds)
-    return _by_whole_fits(train, dev, n_outputs, spec, seeds)
+        strengths = torch.tensor(every, dtype=torch.float64).expand(train.features.shape[0], -1)
+        return ridge(train, dev, strengths, len(seeds))
+    trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
+    search = _fit_convex if family.convex else _fit_by_full_fits
+    return search(trainer, max(1, n_outputs), seeds)
 
 
-def _convex(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: list[int]) -> Fit:
-    """Every real cell's fit goes on from the best of the search."""
-    trainer = _trainer(train, dev, n_outputs, spec)
-    n_layers, _, n_features = train.features.shape
-    start = trainer.head.initial(n_layers, seeds[:1], n_features, n_outputs)
-    best, likely, steps = likely_strengths(trainer.of_cells(slice(0, 1)), start)
-    start = trainer.head.initial(n_layers, seeds[:1] * len(train.labels), n_features, n_outputs)
-    for all_cells, found in zip(start, best.parameters, strict=True):
-        all_cells[:, : len(seeds)] = found
-    strengths = likely[:, None].expand(-1, len(train.labels)).contiguous()
-    return _from_near_the_end(trainer, start, strengths, steps)
-
-
-def _by_whole_fits(
-    train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: list[int]
-) -> Fit:
-    """The search's fit, and all other cells with its strengths and steps."""
-    every = _trainer(train, dev, n_outputs, spec)
-    n_layers, _, n_features = train.features.shape
-
-    def start(seed: int) -> Parameters:
-        return every.head.initial(n_layers, [seed], n_features, max(1, n_outputs))
-
-    found = best_fit(every.of_cells(slice(0, 1)), start(seeds[0]), order=seeds[0])
-    steps = found.step[:, 0].cpu().double()
-
-    def course(place: int, after: int = 0) -> Course:
-        cells = slice(place, None, len(seeds))
-        # A bootstrap sample lacks more than a third of the sentences.
-        trainer = every.of_cells(cells).of_cells(slice(after, None)).drawn()
-        strengths = found.strength.expand(-1, len(trainer.train.labels))
-        # Where an MLP ends depends on the order of its batches too: each seed has its own.
-        return Course(trainer, start(seeds[place]), strengths, steps, whole(spec), seeds[place])
-
-    control = [course(0, after=1)] if len(train.labels) > len(seeds) else []
-    first = side_by_side([found, *run_together(control)])
-    others = run_together(map(course, range(1, len(seeds))))
-    return of_seeds([first, *others])
-
-
-@kept_memory()
 def fit_at(
     train: Batches,
     dev: Batches,
@@ -101,64 +62,93 @@ def fit_at(
     strengths: Tensor,
     steps: Tensor,
     near: Parameters,
-) -> Fit:
-    """Fit one cell per layer, seed 0's, at given strengths; the stopping point is dev's choice.
+) -> FittedProbes:
+    """Fit one cell per layer, that of seed 0, at given strengths; dev loss chooses when to stop.
 
     Args:
-        near: parameters near the end, from which a convex fit starts. Leading dimensions (L, 1).
         train, dev: labels and weights of shape (1, N).
-        n_outputs: number of classes; 0 for regression.
+        n_outputs: number of classes; 0 for a regression.
         strengths: shape (L, 1).
-        steps: chosen on dev, float64. Shape (L,).
+        steps: Adam's initial step sizes, float64. Shape (L,).
+        near: parameters near the optimum, from which a convex fit starts. Leading dimensions
+            (L, 1).
     """
-    if spec.family == "linear" and n_outputs == 0:
+    family = family_of(spec)
+    if family.closed_form and n_outputs == 0:
         return ridge(train, dev, strengths.cpu().double(), 1)
-    trainer = _trainer(train, dev, n_outputs, spec)
-    if spec.family == "linear":
-        return _from_near_the_end(trainer, near, strengths, steps)
+    trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
+    if family.convex:
+        return _converge(trainer, near, strengths, steps)
     n_layers, _, n_features = train.features.shape
-    start = trainer.head.initial(n_layers, [0], n_features, max(1, n_outputs))
-    return trainer.run(start, strengths, steps, whole(spec))
+    start = family.initial(n_layers, [0], n_features, max(1, n_outputs))
+    return trainer.run(start, strengths, steps, full_schedule(spec))
 
 
-def _trainer(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec) -> Trainer:
-    return Trainer(train, dev, *family(spec, n_outputs, train.sets), spec)
+def predict(
+    fitted: FittedProbes,
+    features: Features,
+    n_outputs: int,
+    spec: ProbeSpec,
+    sets: Tensor | None = None,
+) -> Tensor:
+    """Predictions of the fitted cells.
+
+    Args:
+        sets: the label sets of a multi-label task; see `probes.training.batches.Batches`.
+
+    Returns:
+        class indices or numbers, shape (L, K, N); for label sets bits, shape (L, K, N, bytes).
+    """
+    family, loss = family_of(spec), loss_for(n_outputs, sets)
+    parts = []
+    for part in blocks(features.shape[1]):
+        outputs = family.float_outputs(fitted.parameters, features.block(part))
+        parts.append(loss.decide(outputs))
+    return torch.cat(parts, 2)
 
 
-def _from_near_the_end(
+def _fit_convex(trainer: Trainer, n_outputs: int, seeds: list[int]) -> FittedProbes:
+    """Fit every cell with real labels on from the best parameters of the search."""
+    train = trainer.train
+    n_layers, _, n_features = train.features.shape
+    start = trainer.family.initial(n_layers, seeds[:1], n_features, n_outputs)
+    best, likely, steps = search_convex(trainer.of_cells(slice(0, 1)), start)
+    start = trainer.family.initial(n_layers, seeds[:1] * len(train.labels), n_features, n_outputs)
+    for of_all_cells, found in zip(start, best.parameters, strict=True):
+        of_all_cells[:, : len(seeds)] = found
+    strengths = likely[:, None].expand(-1, len(train.labels)).contiguous()
+    return _converge(trainer, start, strengths, steps)
+
+
+def _converge(
     trainer: Trainer, start: Parameters, strengths: Tensor, steps: Tensor
-) -> Fit:
-    """A convex fit that goes on from its search, by steps that do not leave the end again."""
+) -> FittedProbes:
+    """A full convex fit that starts near the optimum, with steps too small to leave it again."""
     found = trainer.run(start, strengths, 0.75 * steps, Schedule(join=2))
     return replace(found, step=steps.to(found.step)[:, None].expand_as(found.step))
 
 
-def family(spec: ProbeSpec, n_outputs: int, sets: Tensor | None) -> tuple[Head, Loss]:
-    """The formula of a probe, and its loss; regression has 0 outputs.
+def _fit_by_full_fits(trainer: Trainer, n_outputs: int, seeds: list[int]) -> FittedProbes:
+    """Search with full fits of the first cell, then fit all others as the best of them."""
+    n_layers, _, n_features = trainer.train.features.shape
+    n_cells = len(trainer.train.labels)
 
-    Args:
-        sets: see `probes.training.batches.Batches`.
-    """
-    return head_of(spec), log_loss(sets) if n_outputs else SquaredError()
+    def start(seed: int) -> Parameters:
+        return trainer.family.initial(n_layers, [seed], n_features, n_outputs)
 
+    found = search_full_fits(trainer.of_cells(slice(0, 1)), start(seeds[0]), order=seeds[0])
+    steps = found.step[:, 0].cpu().double()
 
-def log_loss(sets: Tensor | None) -> LogLoss:
-    """The loss of a classification, or of a multi-label task with these label sets."""
-    return CrossEntropy() if sets is None else BinaryCrossEntropy(sets)
+    def fit_of_seed(index: int, first_set: int = 0) -> MinibatchFit:
+        cells = slice(index, None, len(seeds))
+        # A bootstrap sample lacks more than a third of the sentences.
+        of_seed = trainer.of_cells(cells).of_cells(slice(first_set, None)).drawn()
+        strengths = found.strength.expand(-1, len(of_seed.train.labels))
+        # Where an MLP ends depends on the order of its batches too: each seed has its own.
+        schedule, seed = full_schedule(trainer.spec), seeds[index]
+        return MinibatchFit(of_seed, start(seed), strengths, steps, schedule, seed)
 
-
-@kept_memory()
-def predict(
-    fitted: Fit, features: Features, n_outputs: int, spec: ProbeSpec, sets: Tensor | None = None
-) -> Tensor:
-    """What the fitted cells say: class indices, or numbers (L, K, N), or bits (L, K, N, bytes).
-
-    Args:
-        sets: see `probes.training.batches.Batches`.
-    """
-    head, loss = family(spec, n_outputs, sets)
-    parts = []
-    for part in blocks(features.shape[1]):
-        outputs = head.float_outputs(fitted.parameters, features.block(part))
-        parts.append(loss.decide(outputs))
-    return torch.cat(parts, 2)
+    controls = [fit_of_seed(0, first_set=1)] if n_cells > len(seeds) else []
+    first = join_cells([found, *run_fits(controls)])
+    others = run_fits(map(fit_of_seed, range(1, len(seeds))))
+    return join_seeds([first, *others])

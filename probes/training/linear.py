@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from probes.training.family import Head, Parameters, shared_input, shared_input_gradient
+from probes.training.family import (
+    LossGradient,
+    Parameters,
+    ProbeFamily,
+    features_gradient,
+    shared_input,
+    shared_input_gradient,
+)
 
 
-class Linear(Head):
+class Linear(ProbeFamily):
     """f(x) = W x + b: multinomial logistic regression, or linear regression."""
+
+    convex: ClassVar[bool] = True
+    closed_form: ClassVar[bool] = True
+    logit_variances: ClassVar[tuple[float, ...]] = (0.04, 0.4, 4.0, 40.0)
+    code_schedule: ClassVar[Mapping[str, float]] = {"passes": 4, "min_steps": 300}
 
     def initial(
         self, n_layers: int, seeds: list[int], n_features: int, n_outputs: int
@@ -21,13 +34,18 @@ class Linear(Head):
         return [torch.zeros(*cells, n_outputs, n_features), torch.zeros(*cells, n_outputs)]
 
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
-        """See `Head`."""
+        """See `ProbeFamily`."""
         weight, bias = parameters
         return shared_input(features, weight, bias)
 
     def backward(
-        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
-    ) -> tuple[Parameters, Tensor]:
-        """See `Head`."""
-        errors = errors_of(self.outputs(parameters, features))
-        return [shared_input_gradient(features, errors), errors.sum(-1)], errors
+        self,
+        parameters: Parameters,
+        features: Tensor,
+        loss_gradient: LossGradient,
+        by_features: bool = False,
+    ) -> tuple[Parameters, Tensor | None]:
+        """See `ProbeFamily`."""
+        errors = loss_gradient(self.outputs(parameters, features))
+        gradients = [shared_input_gradient(features, errors), errors.sum(-1)]
+        return gradients, features_gradient(errors, parameters[0]) if by_features else None

@@ -29,7 +29,7 @@ class LogLoss(Loss, Protocol):
         """Of each decision that makes a label, natural logarithm. Shape (L, K, decisions, N)."""
 
     def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """Output biases that give each label its frequency, 1/2 added to counts. Shape (K, C)."""
+        """Output biases that predict each label's frequency, 1/2 added to counts. Shape (K, C)."""
 
 
 class CrossEntropy:
@@ -57,7 +57,7 @@ class CrossEntropy:
 
     def decide(self, outputs: Tensor) -> Tensor:
         """The most probable class."""
-        # Five times as fast as argmax; of equal ones, both take the first.
+        # Five times as fast as argmax; both take the first of several maxima.
         return outputs.max(2).indices
 
 
@@ -105,17 +105,17 @@ class BinaryCrossEntropy:
         return outputs.sigmoid().sub_(self._held(labels)).mul_(weights.unsqueeze(-2))
 
     def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """See `Loss`: one decision of two outcomes per label."""
+        """See `LogLoss`: one decision of two outcomes per label."""
         held = self._held(labels)
         return (held * outputs).sub_(softplus(outputs))
 
     def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """See `Loss`."""
+        """See `LogLoss`."""
         held = (self._held(labels) * weights.unsqueeze(-2)).sum(-1)
         return ((held + 0.5) / (weights.sum(-1, keepdim=True) - held + 0.5)).log()
 
     def decide(self, outputs: Tensor) -> Tensor:
-        """Labels of probability above 1/2, logit above 0, as `numpy.packbits` packs them.
+        """The labels with a probability above 1/2 (logit above 0), as `numpy.packbits` packs them.
 
         uint8 of shape (L, K, N, bytes).
         """
@@ -129,3 +129,21 @@ class BinaryCrossEntropy:
         """Sets of shape (…, K, N) as (…, K, C, N)."""
         held: Tensor = self._sets[labels].movedim(-1, -2)
         return held
+
+
+def log_loss(sets: Tensor | None) -> LogLoss:
+    """The loss of a classification, or of a multi-label task.
+
+    Args:
+        sets: the label sets of a multi-label task; see `probes.training.batches.Batches`.
+    """
+    return CrossEntropy() if sets is None else BinaryCrossEntropy(sets)
+
+
+def loss_for(n_outputs: int, sets: Tensor | None) -> Loss:
+    """The loss of a task: squared error for a regression, which has 0 outputs, or a log loss.
+
+    Args:
+        sets: the label sets of a multi-label task; see `probes.training.batches.Batches`.
+    """
+    return log_loss(sets) if n_outputs else SquaredError()

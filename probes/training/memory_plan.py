@@ -1,4 +1,4 @@
-"""How much memory training may take, and how many layers that is at once."""
+"""How many layers can be trained at once within a memory budget."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from dataclasses import dataclass
 
 import torch
 
-from probes.compute.workers import n_workers
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import BATCH, EVALUATION
+from probes.training.batches import BATCH, EVALUATION, READERS
+from probes.training.families import family_of
 
 _METAL = 1 << 32
-"""Bytes that no tensor may reach for Metal's kernels."""
+"""Bytes below which a tensor must stay for Metal's kernels."""
 
 _STEP = 2 * BATCH + EVALUATION
-"""Examples whose outputs lie in memory at once: of the largest step, and of an evaluation."""
+"""Examples whose outputs are in memory at once: of the largest step, and of an evaluation."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be trained, as far as it takes memory.
+    """What determines the memory that training takes.
 
     Attributes:
-        n_features: that probes are fitted on.
-        n_read: of the blocks that those are made from, which may be wider.
-        n_examples: of all splits.
-        n_outputs: number of classes; 0 for regression.
-        n_cells: of a layer, fitted at once.
-        n_batches: that a step reads, one for each course.
+        n_features: features of an example.
+        n_read: features of the blocks that these are computed from, which may be wider.
+        n_examples: examples of all splits.
+        n_outputs: number of classes; 0 for a regression.
+        n_cells: cells of a layer that are fitted at once.
+        n_batches: batches that a step reads, one for each fit.
     """
 
     spec: ProbeSpec
@@ -40,30 +40,30 @@ class Work:
 
 
 def _read(n_batches: int) -> int:
-    """Examples whose features lie in memory at once: in training, or while they are prepared.
+    """Examples whose features are in memory at once, in training or while they are prepared.
 
-    A block being read beside the last one, or what each worker reads beside what it writes, or a
-    step's batches beside all of them in one.
+    These are twice the larger of: the block being read (and the one before it), the blocks of all
+    readers (and what they write), the batches of a step (and these batches stacked).
     """
-    return 2 * max(_STEP, n_workers() * EVALUATION, n_batches * BATCH)
+    return 2 * max(_STEP, READERS * EVALUATION, n_batches * BATCH)
 
 
 def block_bytes(n_layers: int, n_features: int) -> int:
-    """What the layers that mixes are made of take, beside what training needs for each mix."""
+    """Bytes for the layers that mixes are computed from, besides the training of each mix."""
     return 4 * _read(1) * n_layers * n_features
 
 
 def least(work: Work, n_mixed: int) -> int:
-    """Bytes that `work` takes if layers are fitted one at a time and no features are held.
+    """The least bytes that `work` takes: one layer at a time, no features held in memory.
 
     Args:
-        n_mixed: layers that mixes are made of; 0 for no mixes.
+        n_mixed: layers that mixes are computed from; 0 for no mixes.
     """
     return _layer_bytes(work) + block_bytes(n_mixed, work.n_read)
 
 
 def _layer_bytes(work: Work) -> int:
-    """What fitting a layer takes, its features apart."""
+    """Bytes for fitting a layer, not counting features held in memory."""
     spec, n_features = work.spec, work.n_features
     cells = max(len(spec.strengths), work.n_cells)
     outputs = max(1, work.n_outputs)
@@ -72,10 +72,10 @@ def _layer_bytes(work: Work) -> int:
         n_features * spec.hidden + units * outputs if spec.hidden else n_features * outputs
     )
     # Values, gradients, two moments, the best so far and a copy; features; outputs of a batch and
-    # of an evaluation block with what is derived from them.
+    # of an evaluation block, and what is computed from them.
     working = 4 * (6 * parameters + _read(work.n_batches) * work.n_read + 3 * cells * units * _STEP)
-    if spec.family == "linear" and not work.n_outputs:
-        # The closed form's products of features, their eigenvectors, and what LAPACK takes.
+    if family_of(spec).closed_form and not work.n_outputs:
+        # The closed form's products of features, their eigenvectors, and LAPACK's workspace.
         working += 8 * 8 * n_features**2
     return working
 
@@ -83,11 +83,11 @@ def _layer_bytes(work: Work) -> int:
 def group_layers(memory: int, device: torch.device, work: Work) -> tuple[int, bool]:
     """How many layers to fit at once within `memory` bytes, and whether to hold their features.
 
-    On a CPU features are always read from the map as they are needed, since that costs little;
-    on another device they are held if those of one layer leave room for its fit.
+    On a CPU features are always read from the mapped file when they are needed, which costs
+    little; on another device they are held if those of one layer leave room for its fit.
     """
     working, holding = _layer_bytes(work), 4 * work.n_features * work.n_examples
-    # What is held of a group is one tensor.
+    # The features held for a group of layers are one tensor.
     largest = _METAL - 1 if device.type == "mps" else memory
     hold = device.type != "cpu" and working + holding <= memory and holding <= largest
     n_layers = memory // (working + hold * holding)

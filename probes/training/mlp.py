@@ -1,16 +1,21 @@
-"""Probes with one hidden layer."""
+"""Multi-layer perceptrons: probes with one hidden layer."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from probes.training.family import Head, Parameters, shared_input, shared_input_gradient
+from probes.training.family import (
+    LossGradient,
+    Parameters,
+    ProbeFamily,
+    features_gradient,
+    shared_input,
+    shared_input_gradient,
+)
 
 
-class MLP(Head):
+class MLP(ProbeFamily):
     """f(x) = V relu(U x + a) + b with one hidden layer of `hidden` units."""
 
     def __init__(self, hidden: int) -> None:
@@ -41,20 +46,25 @@ class MLP(Head):
         ]
 
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
-        """See `Head`."""
+        """See `ProbeFamily`."""
         return self._top(parameters, self._hidden(parameters, features))
 
     def backward(
-        self, parameters: Parameters, features: Tensor, errors_of: Callable[[Tensor], Tensor]
-    ) -> tuple[Parameters, Tensor]:
-        """See `Head`."""
+        self,
+        parameters: Parameters,
+        features: Tensor,
+        loss_gradient: LossGradient,
+        by_features: bool = False,
+    ) -> tuple[Parameters, Tensor | None]:
+        """See `ProbeFamily`."""
         hidden = self._hidden(parameters, features)
-        errors = errors_of(self._top(parameters, hidden))
+        errors = loss_gradient(self._top(parameters, hidden))
         top = [torch.matmul(errors, hidden.transpose(-1, -2)), errors.sum(-1)]
         hidden_errors = torch.matmul(parameters[2].transpose(-1, -2), errors)
         torch.ops.aten.threshold_backward(hidden_errors, hidden, 0, grad_input=hidden_errors)
         bottom = [shared_input_gradient(features, hidden_errors), hidden_errors.sum(-1)]
-        return [*bottom, *top], hidden_errors
+        gradients = [*bottom, *top]
+        return gradients, features_gradient(hidden_errors, parameters[0]) if by_features else None
 
     def _hidden(self, parameters: Parameters, features: Tensor) -> Tensor:
         return shared_input(features, *parameters[:2]).relu_()

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from probes.compute.allocator import kept_memory
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import Batches
-from probes.training.families import head_of
+from probes.training.families import family_of
 from probes.training.family import Parameters
-from probes.training.fit import log_loss
-from probes.training.trainer import Course, Schedule, Trainer, run_together
+from probes.training.losses import log_loss
+from probes.training.trainer import MinibatchFit, Schedule, Trainer, run_fits
 
 
 def fit_prefixes(
@@ -26,36 +25,22 @@ def fit_prefixes(
     """Fit the cells of each prefix at given strengths to the end of its schedule, without dev.
 
     Args:
-        prefixes: labels and weights of shape (K, N), the weights as they are meant.
+        prefixes: labels and weights of shape (K, N); the weights are used as they are.
         n_outputs: number of classes.
         strengths: of each prefix. Shape (L, K).
-        steps: Adam's at the start, of each of the L layers.
+        steps: Adam's initial step size at each of the L layers.
     """
-    head, sizes = head_of(spec), torch.tensor(steps, dtype=torch.float64)
+    family, sizes = family_of(spec), torch.tensor(steps, dtype=torch.float64)
 
-    def course(train: Batches, strengths: Tensor) -> Course:
+    def fit_of_prefix(train: Batches, strengths: Tensor) -> MinibatchFit:
         loss = log_loss(train.sets)
         n_layers, _, n_features = train.features.shape
-        start = head.initial(n_layers, [0] * len(train.labels), n_features, n_outputs)
-        # A short schedule is not to spend its steps on how frequent the labels are.
+        start = family.initial(n_layers, [0] * len(train.labels), n_features, n_outputs)
+        # A short schedule should not spend its steps on learning the label frequencies.
         start[-1] = loss.prior(train.labels, train.weights, n_outputs).expand(n_layers, -1, -1)
-        trainer = Trainer(train, None, head, loss, spec)
-        # Without dev to stop by, the end is to be quiet.
-        return Course(trainer, start, strengths, sizes, Schedule(decay=2))
+        trainer = Trainer(train, None, family, loss, spec)
+        # Without dev to stop by, the last steps have to be small.
+        return MinibatchFit(trainer, start, strengths, sizes, Schedule(decay=2))
 
-    with kept_memory():
-        for found in run_together(map(course, prefixes, strengths)):
-            yield found.parameters
-
-
-LOGIT_VARIANCES: dict[str, tuple[float, ...]] = {
-    "linear": (0.04, 0.4, 4.0, 40.0),
-    "mlp": (0.4, 4.0, 40.0),
-}
-"""Gaussian priors on the weights, as the variance that they give a sum over all features; a
-plug-in's family has those of the MLP."""
-
-
-def logit_variances(spec: ProbeSpec) -> tuple[float, ...]:
-    """Those of the priors under which each prefix is fitted, all at once."""
-    return LOGIT_VARIANCES.get(spec.family, LOGIT_VARIANCES["mlp"])
+    for found in run_fits(map(fit_of_prefix, prefixes, strengths)):
+        yield found.parameters

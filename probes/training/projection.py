@@ -1,7 +1,7 @@
-"""A random projection of vectors to a given width, so that models of other widths compare.
+"""Random projection of vectors to a given width, so that models of different widths compare.
 
 A wider vector gives a linear probe more parameters. Projected to the same width at random
-(Johnson & Lindenstrauss 1984), the vectors of all models give it as many.
+(Johnson & Lindenstrauss 1984), the vectors of all models give it the same number.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _SEED = 0
 
 
 class Projected(Features):
-    """Features of which every span's vector is projected, and standardised again.
+    """Features with the vector of every span projected, and standardised again.
 
     Args:
-        whole: features of `spans` vectors side by side.
+        whole: features of `spans` concatenated vectors.
         matrix: shape (hidden size, P).
         scale: factor for each projected feature. Shape (L, spans × P), or None for 1.
     """
@@ -46,17 +46,16 @@ class Projected(Features):
 
     def of_layers(self, layers: Sequence[int]) -> Features:
         """See `Features`."""
-        places = list(layers)
-        scale = None if self._scale is None else self._scale[places]
-        return Projected(self._whole.of_layers(places), self._matrix, self._spans, scale)
+        scale = None if self._scale is None else self._scale[list(layers)]
+        return Projected(self._whole.of_layers(layers), self._matrix, self._spans, scale)
 
 
 def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[str, Features]:
-    """Features by split, every span's vector projected to `width` dimensions.
+    """Features by split, the vector of every span projected to `width` dimensions.
 
     Args:
-        features: standardised; "train" among them.
-        spans: vectors of an example, side by side.
+        features: standardised; the scale is that of "train".
+        spans: number of concatenated vectors of an example.
     """
     train = features["train"]
     n_layers, n_examples, n_features = train.shape
@@ -66,6 +65,6 @@ def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[
     square = torch.zeros(n_layers, spans * width, dtype=torch.float64)
     for part in blocks(n_examples):
         square += raw.block(part).square().sum(1).cpu()
-    # The mean is 0, as it was before.
+    # The mean is still 0.
     scale = (square / n_examples).clamp_min(1e-30).rsqrt().float().to(train.device)
     return {split: Projected(whole, matrix, spans, scale) for split, whole in features.items()}

@@ -1,4 +1,4 @@
-"""Linear regression in closed form."""
+"""Ridge regression in closed form."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from torch import Tensor
 
 from probes.training.batches import Batches, blocks
 from probes.training.family import Parameters
-from probes.training.fits import Fit, mean_loss, of_seeds
+from probes.training.fitted import FittedProbes, join_seeds, mean_loss
 from probes.training.linear import Linear
 from probes.training.losses import SquaredError
 
 
-def ridge(train: Batches, dev: Batches, grid: Tensor, n_seeds: int) -> Fit:
-    """Linear regression in closed form, all strengths from one eigendecomposition.
+def ridge(train: Batches, dev: Batches, grid: Tensor, n_seeds: int) -> FittedProbes:
+    """Ridge regression at all strengths from one eigendecomposition.
 
-    With weighted means taken off, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D. The
-    sums over examples run on the device, the small rest on the CPU: not every device has float64.
-    The cells of a seed have the same weights D, so they share XᵀDX, and the strength: the one
-    that suits the seed's first cell.
+    For x and y with weighted mean 0, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D. The
+    sums over examples are computed on the device, the small rest on the CPU: not every device has
+    float64. The cells of a seed have the same weights D, so they share XᵀDX, and the strength,
+    which is chosen for the first of them.
 
     Args:
-        grid: strengths of each layer to choose from, float64 on the CPU. Shape (L, G).
+        grid: the strengths to choose from at each layer, float64 on the CPU. Shape (L, G).
     """
-    head, loss = Linear(), SquaredError()
-    fits = []
+    family, loss = Linear(), SquaredError()
+    fitted = []
     for seed in range(n_seeds):
         cells = slice(seed, None, n_seeds)
-        path = _Path(train.of_cells(cells).drawn())
-        first = path.at(grid, slice(0, 1))
-        best = mean_loss(head, loss, first, dev.of_cells(cells).of_cells(slice(0, 1))).argmin(1)
+        solver = _Solver(train.of_cells(cells).drawn())
+        first = solver.solve(grid, slice(0, 1))
+        best = mean_loss(family, loss, first, dev.of_cells(cells).of_cells(slice(0, 1))).argmin(1)
         strengths = grid.gather(1, best.cpu()[:, None])
-        parameters = path.at(strengths, slice(None))
-        dev_loss = mean_loss(head, loss, parameters, dev.of_cells(cells))
+        parameters = solver.solve(strengths, slice(None))
+        dev_loss = mean_loss(family, loss, parameters, dev.of_cells(cells))
         same = strengths.to(dev_loss).expand_as(dev_loss)
         no_steps, to_the_end = torch.zeros_like(dev_loss), torch.ones_like(dev_loss)
-        fits.append(Fit(parameters, same, no_steps, to_the_end, dev_loss))
-    return of_seeds(fits)
+        fitted.append(FittedProbes(parameters, same, no_steps, to_the_end, dev_loss))
+    return join_seeds(fitted)
 
 
-class _Path:
-    """The solutions of R label sets under the same weights, at any strength."""
+class _Solver:
+    """Solves for R label sets with the same example weights, at any strength."""
 
     def __init__(self, train: Batches) -> None:
         self._device = train.features.device
@@ -53,11 +53,11 @@ class _Path:
         self._values, self._vectors = torch.linalg.eigh(gram)
         self._rotated = cross @ self._vectors
 
-    def at(self, strengths: Tensor, sets: slice) -> Parameters:
-        """Parameters of a linear head for some label sets.
+    def solve(self, strengths: Tensor, sets: slice) -> Parameters:
+        """Parameters of linear probes for some label sets.
 
         Args:
-            strengths: one for all sets, or several for one. Shape (L, 1) or (L, G).
+            strengths: one for all sets, (L, 1), or G strengths for a single set, (L, G).
         """
         shrunk = self._values.clamp_min(0)[:, None] + strengths[:, :, None]
         weight = (self._rotated[:, sets] / shrunk) @ self._vectors.mT
@@ -68,12 +68,12 @@ class _Path:
 def _moments(train: Batches) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Weighted means of x (L, H) and y (R,), and sums of xxᵀ (L, H, H) and yx (L, R, H).
 
-    In float64; each block is summed in float32 where the features lie.
+    In float64; each block is summed in float32 on the device of the features.
     """
     n_layers, n_examples, n_features = train.features.shape
     sample, labels = train.weights[0], train.labels
     device = train.features.device
-    # Sums are as large as a model's weights: they leave only devices that have no float64.
+    # The sums are large: they stay on a device that has float64.
     where = device if device.type == "cuda" else torch.device("cpu")
     zeros = partial(torch.zeros, dtype=torch.float64, device=where)
     sum_x = zeros(n_layers, n_features)

@@ -6,17 +6,17 @@ Of J layers the mix of reach k reads the first k + 1:
 
 where x_j are the standardised features of layer j. In the paper γ is learnt; under a penalty on
 the probe's weights a free γ would only undo the penalty. Here it makes a mix vary as much as its
-layers do, as R_ij = E[x_i x_j], the mean over examples and features, tells:
+layers do, where R_ij = E[x_i x_j] is the mean over examples and features:
 
     γ(s)² = Σ_j s_j R_jj / Σ_ij s_i s_j R_ij,
 
-so that a strength means the same for every mix, and the mix of reach 0 is layer 0 itself.
+so that a strength has the same meaning for every mix, and the mix of reach 0 is layer 0 itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -24,28 +24,27 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from probes.compute.allocator import kept_memory
 from probes.compute.precision import fast_products
 from probes.records.probe_spec import ProbeSpec
 from probes.training.adam import Adam
-from probes.training.batches import Batches, blocks, bootstrap_weights
-from probes.training.family import Head, Parameters
+from probes.training.batches import Batches, blocks, bootstrap_weights, shuffled_batches
+from probes.training.families import family_of
+from probes.training.family import LossGradient, Parameters, ProbeFamily
 from probes.training.features import Features
-from probes.training.fit import family
-from probes.training.fits import mean_loss
-from probes.training.trainer import shuffled_batches
+from probes.training.fitted import mean_loss
+from probes.training.losses import loss_for
 
 _PASSES = 2
 
 _MIN_STEPS = 600
-"""Length of the schedule: on many examples mixes settle long before the probes on them do."""
+"""Length of the schedule: with many examples, mixes converge long before the probes on them do."""
 
 _STEP = 0.06
-"""Adam's step for a at the start; it falls to 0 quadratically, and so does the probe's here."""
+"""Adam's initial step size for a; it falls to 0 quadratically, as does that of the probe here."""
 
 
 class Mixed(Features):
-    """Features of C mixes, made from those of J layers block by block.
+    """Features of C mixes, computed from those of J layers block by block.
 
     Args:
         scales: γ(s) · s of each mix. Shape (C, J).
@@ -78,7 +77,7 @@ def mix(x: Tensor, scales: Tensor) -> Tensor:
 def mix_scales(weights: Tensor, overlap: Tensor) -> Tensor:
     """γ(s) · s of mixes s (C, J), given R (J, J). Shape (C, J)."""
     layers = (weights * overlap.diagonal()).sum(1)
-    # Layers that are constant throughout vary as much as any mix of them.
+    # If all layers are constant, so is every mix of them: avoid 0 / 0.
     mixes = ((weights @ overlap) * weights).sum(1).clamp_min(1e-12)
     return weights * (layers / mixes).sqrt()[:, None]
 
@@ -94,7 +93,7 @@ def layer_overlap(features: Features) -> Tensor:
 
 
 def even_weights(reach: Sequence[int], n_layers: int) -> Tensor:
-    """The weights that learning starts from: each layer within reach the same. Shape (C, J)."""
+    """The initial weights: uniform over the layers within reach. Shape (C, J)."""
     return _logits(reach, n_layers).softmax(1)
 
 
@@ -103,7 +102,6 @@ def _logits(reach: Sequence[int], n_layers: int) -> Tensor:
     return torch.zeros(beyond.shape).masked_fill(beyond, -math.inf)
 
 
-@kept_memory()
 def learn_mixes(
     train: Batches,
     dev: Batches,
@@ -115,27 +113,27 @@ def learn_mixes(
     strengths: Tensor,
     steps: Tensor,
 ) -> tuple[Tensor, Parameters]:
-    """The weights s of cells, each a mix with a probe on top, both learnt at once.
+    """Learn the weights s of C cells, each a mix with a probe on top, both at once.
 
-    Seeds other than 0 train on bootstrap samples of sentences, as plain probes do. Of each cell
-    the weights at its least dev loss are returned, looked at as often as a plain fit looks.
+    Seeds other than 0 train on bootstrap samples of sentences, as plain probes do. For each cell
+    the weights with the least dev loss are returned; it is computed as often as in a plain fit.
 
     Args:
         train, dev: features of J layers; labels and weights of shape (1, N).
         overlap: R of `layer_overlap`. Shape (J, J).
         reach, seeds: of each of the C cells.
         strengths: L2 strength of each cell's probe. Shape (C,).
-        steps: Adam's of each cell's probe at the start, float64. Shape (C,).
+        steps: Adam's initial step size of each cell's probe, float64. Shape (C,).
 
     Returns:
         the weights, shape (C, J), and the probes' last parameters, leading dimensions (C, 1).
     """
     device = train.features.device
-    head, loss = family(spec, n_outputs, train.sets)
+    family, loss = family_of(spec), loss_for(n_outputs, train.sets)
     n_layers, _, n_features = train.features.shape
     logits = _logits(reach, n_layers).to(device).requires_grad_()
-    drawn = [head.initial(1, [seed], n_features, max(1, n_outputs)) for seed in seeds]
-    # Cells stand where layers do in a plain fit: each reads features of its own.
+    drawn = [family.initial(1, [seed], n_features, max(1, n_outputs)) for seed in seeds]
+    # Cells take the place of layers in a plain fit: each reads features of its own.
     parameters = [torch.cat(p).to(device) for p in zip(*drawn, strict=True)]
     penalty = strengths.to(device)[:, None, None, None]
     n_batches = len(train.bounds) - 1
@@ -148,11 +146,11 @@ def learn_mixes(
     check_at = {math.ceil(n_steps * i / spec.checks) for i in range(1, spec.checks + 1)}
     best = logits.detach().softmax(1)
     least = torch.full((len(seeds),), math.inf, device=device)
-    for step, (part, meant) in enumerate(islice(shuffled_batches(train), n_steps), 1):
+    for step, (part, mask) in enumerate(islice(shuffled_batches(train), n_steps), 1):
         x = train.features.rounded(part)
-        here = weights[..., part] * meant
-        errors = partial(loss.errors, labels=train.labels[:, part], weights=here)
-        *gradients, by_logits = _gradients(head, parameters, logits, overlap, x, errors)
+        here = weights[..., part] * mask
+        loss_gradient = partial(loss.errors, labels=train.labels[:, part], weights=here)
+        *gradients, by_logits = _gradients(family, parameters, logits, overlap, x, loss_gradient)
         for weight, gradient in zip(parameters[::2], gradients[::2], strict=True):
             gradient.addcmul_(weight, penalty)
         fall = (1 - step / n_steps) ** 2
@@ -161,31 +159,31 @@ def learn_mixes(
         if step in check_at:
             now = logits.detach().softmax(1)
             mixed = Mixed(dev.features, mix_scales(now, overlap))
-            dev_loss = mean_loss(head, loss, parameters, replace(dev, features=mixed))[:, 0]
+            dev_loss = mean_loss(family, loss, parameters, replace(dev, features=mixed))[:, 0]
             best = torch.where((dev_loss < least)[:, None], now, best)
             least = torch.minimum(dev_loss, least)
     return best, parameters
 
 
 def _gradients(
-    head: Head,
+    family: ProbeFamily,
     parameters: Parameters,
     logits: Tensor,
     overlap: Tensor,
     x: Tensor,
-    errors_of: Callable[[Tensor], Tensor],
+    loss_gradient: LossGradient,
 ) -> tuple[Tensor, ...]:
-    """Of the loss by each of `parameters`, then by `logits`, a leaf of autograd.
+    """Gradients of the loss by each of `parameters`, then by `logits`, a leaf of autograd.
 
     Args:
         x: features of all layers. Shape (J, n, H).
-        errors_of: the loss' derivative by outputs (C, 1, outputs, n).
+        loss_gradient: the derivative of the loss by outputs (C, 1, outputs, n).
     """
     scales = mix_scales(logits.softmax(1), overlap)
-    # Mixes themselves are products so thin that nothing is gained by rounding them.
+    # Mixing is cheap: rounding its factors would gain nothing.
     layers = x.float()
     mixed = mix(layers, scales.detach()).to(x.dtype)
     with fast_products():
-        gradients, by_mixed = head.gradients(parameters, mixed, errors_of)
+        gradients, by_mixed = family.gradients(parameters, mixed, loss_gradient)
     by_scales = by_mixed.flatten(1) @ layers.flatten(1).T
     return *gradients, *torch.autograd.grad(scales, logits, by_scales)

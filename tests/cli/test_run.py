@@ -31,7 +31,7 @@ from probes.measurements.probing import stored_types
 from probes.records.files import read_result
 from probes.records.probe_spec import PROBES
 from probes.records.result import SCHEMA_VERSION
-from probes.training.features import standard_scale
+from probes.training.streamed import standard_scale
 
 ROOT = Path(__file__).parents[2]
 TASKS = ("pos", "chunking", "depth", "agreement", "srl")
@@ -395,12 +395,16 @@ def test_an_encoding_begun_with_other_batches_starts_anew(
     whole = run(tiny_bert, tmp_path / "whole", **settings)
     monkeypatch.setattr("probes.extraction.layer_files._SYNC_BYTES", 1)
 
-    def stop():
-        raise KeyboardInterrupt
+    append, batches = layer_files.LayerFiles.append, []
+
+    def stop_after_two(files, *batch):
+        append(files, *batch)
+        batches.append(batch)
+        if len(batches) == 2:
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("probes.extraction.encoding._KEEP_FOR", 2)
-        patch.setattr("probes.extraction.encoding.give_back", stop)
+        patch.setattr(layer_files.LayerFiles, "append", stop_after_two)
         with pytest.raises(KeyboardInterrupt):
             run(tiny_bert, tmp_path, **settings)
     (path,) = (tmp_path / "cache").rglob("journal.json")

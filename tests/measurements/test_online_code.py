@@ -17,9 +17,10 @@ from probes.measurements.online_code import (
 )
 from probes.records.probe_spec import PROBES
 from probes.training.batches import Batches, batch_bounds
-from probes.training.dataset import Material
+from probes.training.dataset import ProbingData
 from probes.training.features import Held
-from probes.training.prefixes import LOGIT_VARIANCES, fit_prefixes
+from probes.training.linear import Linear
+from probes.training.prefixes import fit_prefixes
 
 FAMILIES = ("linear", "mlp")
 
@@ -70,7 +71,7 @@ def test_codelength_is_a_hand_computation(monkeypatch):
     (first, a), (second, b) = seen
     assert (first.features.shape[1], second.features.shape[1]) == (20, 40)
     torch.testing.assert_close(a, 2 * b)
-    assert a[0].tolist() == pytest.approx([3 / v / 20 for v in LOGIT_VARIANCES["linear"]])
+    assert a[0].tolist() == pytest.approx([3 / v / 20 for v in Linear.logit_variances])
 
 
 def test_zero_logits_give_the_uniform_code(monkeypatch):
@@ -247,8 +248,8 @@ def test_ewt_dev_changes_nothing_and_compression_is_sensible(
         made = batches(self, split, features)
         return replace(made, labels=made.labels.flip(1)) if split == "dev" else made
 
-    batches = Material.batches
-    monkeypatch.setattr(Material, "batches", shuffled)
+    batches = ProbingData.batches
+    monkeypatch.setattr(ProbingData, "batches", shuffled)
     other = run("b")
     assert [layer.codelength for layer in other.layers] == [x.codelength for x in result.layers]
     assert other.layers[0].cells[0].dev_loss != result.layers[0].cells[0].dev_loss

@@ -196,9 +196,9 @@ def test_a_file_of_torch_free_plug_ins_is_listed_without_torch(write):
 
 FAMILY = """
 from probes.records.probe_spec import PROBES
-from probes.training.families import family
+from probes.training.families import probe_family
 
-@family(PROBES["linear"].model_copy(update={update}))
+@probe_family(PROBES["linear"].model_copy(update={update}))
 def mine(spec):
     raise RuntimeError
 """

@@ -9,13 +9,13 @@ import torch
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
 from probes.tasks.task import Example, Task
-from probes.training.dataset import Material
+from probes.training.dataset import ProbingData
 
 WORDS = [("a", "bird", "sang"), ("the", "old", "house", "is", "near"), ("some", "dogs")]
 LETTERS = np.array([len(word) for words in WORDS for word in words])
 
 
-def material(label):
+def probing_data(label):
     """What probes read for numbers that a function makes of the length of a word."""
 
     def rule(sentence):
@@ -35,7 +35,7 @@ def material(label):
         manifest={"model": {"hidden_size": 2}},
         starts=np.zeros(len(view.index), dtype=np.int64),
     )
-    return Material(
+    return ProbingData(
         examples, view, vectors, torch.device("cpu"), n_seeds=2, control=True, project=None
     )
 
@@ -44,7 +44,7 @@ def material(label):
     ("scale", "origin"), [(0.004, 0), (1 / 3, 0), (1e-9, 0), (0.1, -40), (32, 1900), (1e15, 0)]
 )
 def test_unit_and_origin_of_labels_change_no_bit_of_what_is_learnt(scale, origin):
-    plain, other = material(lambda n: n), material(lambda n: origin + scale * n)
+    plain, other = probing_data(lambda n: n), probing_data(lambda n: origin + scale * n)
     for split in ("train", "dev"):
         assert other.labels[split].dtype == np.float32
         assert np.array_equal(other.labels[split], plain.labels[split])
@@ -54,7 +54,7 @@ def test_unit_and_origin_of_labels_change_no_bit_of_what_is_learnt(scale, origin
 
 @pytest.mark.parametrize(("scale", "origin"), [(0.001, 1e6), (1, 1.7e9), (0.01, -1e10)])
 def test_labels_far_from_0_are_told_apart_as_far_as_float64_does(scale, origin):
-    other = material(lambda n: origin + scale * n)
+    other = probing_data(lambda n: origin + scale * n)
     expected = (LETTERS - LETTERS.mean()) / LETTERS.std()
     # The numbers, their mean and their deviation are each rounded, the labels once more.
     tolerance = 4 * np.spacing(abs(origin)) / (scale * LETTERS.std()) + 3e-7
@@ -64,7 +64,7 @@ def test_labels_far_from_0_are_told_apart_as_far_as_float64_does(scale, origin):
 
 @pytest.mark.parametrize(("scale", "origin"), [(1, 0), (0.001, 1e6), (1, 1.7e9), (0, 0.1)])
 def test_errors_are_measured_from_the_labels_as_they_are(scale, origin):
-    found = material(lambda n: origin + scale * n)
+    found = probing_data(lambda n: origin + scale * n)
     # Whoever says the mean is off by the mean deviation.
     said = found.in_labels_unit(np.zeros((1, len(LETTERS)), dtype=np.float32))
     (scores,) = found.scorers["test"].scores(said)

@@ -6,18 +6,10 @@ import torch
 from sklearn.preprocessing import StandardScaler
 from torch.nn.functional import embedding_bag
 
-from probes.training.features import (
-    Chosen,
-    Held,
-    Part,
-    SpanRows,
-    Streamed,
-    gather,
-    mapped_tensor,
-    standard_scale,
-)
+from probes.training.features import Chosen, Held, Part
 from probes.training.projection import projected
 from probes.training.scalar_mix import Mixed
+from probes.training.streamed import SpanRows, Streamed, gather, mapped_tensor, standard_scale
 
 
 def gathered(vectors, spans):
@@ -34,7 +26,7 @@ def vectors():
     return np.random.default_rng(0).normal(3, 2, (50, 6)).astype(np.float16)
 
 
-def test_a_span_is_the_mean_of_its_words_and_two_spans_stand_side_by_side(vectors):
+def test_a_span_is_the_mean_of_its_words_and_two_spans_are_concatenated(vectors):
     first = np.array([[3, 4], [10, 15], [49, 50]])
     second = np.array([[0, 2], [7, 8], [20, 50]])
     expected = [
@@ -55,17 +47,17 @@ def words(first, last):
     return [np.stack([np.arange(first, last), np.arange(first, last) + 1], axis=1)]
 
 
-def test_blocks_do_not_change_what_is_read(vectors, monkeypatch):
+def test_features_do_not_depend_on_the_size_of_blocks(vectors, monkeypatch):
     spans = [np.array([[i, j] for i in range(0, 50, 3) for j in range(i + 1, 51, 4)])]
     whole = standardised(vectors, spans, spans).block(slice(None))
-    monkeypatch.setattr("probes.training.features._CACHED_ROWS", 5)
+    monkeypatch.setattr("probes.training.streamed.CACHED_ROWS", 5)
     parts = standardised(vectors, spans, spans)
     n = parts.shape[1]
     blocks = [parts.block(slice(i, i + 13)) for i in range(0, n, 13)]
     torch.testing.assert_close(torch.cat(blocks, 1), whole)
 
 
-def test_chosen_examples_are_those_of_the_whole():
+def test_chosen_examples_equal_those_of_the_whole():
     whole = Held(torch.randn(2, 30, 3))
     index = torch.tensor([0, 1, 4, 9, 10, 11, 29])
     chosen = Chosen(whole, index)
@@ -79,7 +71,7 @@ HELD = Held(torch.randn(3, 30, 4, generator=torch.Generator().manual_seed(0)))
 
 
 class Unread(torch.Tensor):
-    """A layer that nobody may read."""
+    """A layer that must not be read."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -103,7 +95,7 @@ def streamed(*layers):
     ],
     ids=lambda whole: type(whole).__name__,
 )
-def test_some_layers_are_those_of_the_whole(whole):
+def test_some_layers_equal_those_of_the_whole(whole):
     some = whole.of_layers([2, 0])
     assert some.shape == (2, *whole.shape[1:])
     for part in (slice(2, 9), slice(None)):
@@ -125,7 +117,7 @@ def test_no_other_layer_is_read(of):
         whole.of_layers([0, 1]).block(slice(4))
 
 
-def test_long_spans_are_averaged_few_at_once(monkeypatch):
+def test_only_a_few_long_spans_are_averaged_at_once(monkeypatch):
     vectors = torch.randn(4000, 6, generator=torch.Generator().manual_seed(0)).half()
     ends = torch.randint(1, 60, (100,), generator=torch.Generator().manual_seed(1)).cumsum(0)
     spans = SpanRows.of(np.stack([np.r_[0, ends[:-1]], ends], axis=1))
@@ -136,15 +128,15 @@ def test_long_spans_are_averaged_few_at_once(monkeypatch):
         sizes.append(len(values))
         return embedding_bag(rows, values, offsets, mode=mode)
 
-    monkeypatch.setattr("probes.training.features.embedding_bag", average)
-    monkeypatch.setattr("probes.training.features._CACHED_ROWS", 200)
+    monkeypatch.setattr("probes.training.streamed.embedding_bag", average)
+    monkeypatch.setattr("probes.training.streamed.CACHED_ROWS", 200)
     torch.testing.assert_close(spans.means(vectors), expected)
     assert sum(sizes) == ends[-1]
     assert max(sizes) < 400
 
 
-def test_standardised_features_are_scikit_learns(monkeypatch):
-    monkeypatch.setattr("probes.training.features._CACHED_ROWS", 7)
+def test_standardised_features_are_those_of_scikit_learn(monkeypatch):
+    monkeypatch.setattr("probes.training.streamed.CACHED_ROWS", 7)
     vectors = torch.randn(110, 4) * torch.tensor([1.0, 5.0, 0.1, 100.0]) + 20
     scaler = StandardScaler().fit(vectors[:100].double())
     for spans in (words(0, 100), words(100, 110)):
@@ -154,7 +146,7 @@ def test_standardised_features_are_scikit_learns(monkeypatch):
         np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_constant_feature_becomes_zero_even_if_its_last_stored_bit_wavers():
+def test_a_constant_feature_becomes_zero_even_if_its_last_stored_bit_varies():
     vectors = torch.full((103, 2), 3.0)
     vectors[7, 0] = float(np.nextafter(np.float16(3), np.float16(4)))
     vectors[:, 1] += torch.randn(103)

@@ -12,9 +12,9 @@ import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.records.probe_spec import PROBES
-from probes.training.dataset import Material
+from probes.training.dataset import ProbingData
+from probes.training.linear import Linear
 from probes.training.memory_plan import Work, block_bytes, group_layers, least
-from probes.training.prefixes import LOGIT_VARIANCES
 
 CPU = torch.device("cpu")
 
@@ -79,15 +79,15 @@ def test_the_probes_of_several_priors_count(run, monkeypatch, short_schedule):
     one = PROBES["linear"].model_copy(update={"strengths": (1e-4, 1e-3, 1e-2)})
     monkeypatch.setitem(PROBES, "linear", one)
     before = group_layers(1 << 30, *planned(run, monkeypatch, seeds=1, quick=True))[0]
-    monkeypatch.setitem(LOGIT_VARIANCES, "linear", tuple(range(1, 13)))
+    monkeypatch.setattr(Linear, "logit_variances", tuple(range(1, 13)))
     after = group_layers(1 << 30, *planned(run, monkeypatch, seeds=1, quick=True))[0]
     assert after < before / 2
 
 
 def test_what_goes_side_by_side_counts(run, monkeypatch, short_schedule):
     device, alone = planned(run, monkeypatch, seeds=1, quick=True)
-    assert (alone.n_cells, alone.n_batches) == (len(LOGIT_VARIANCES["linear"]), 1)
-    monkeypatch.setattr("probes.training.dataset.courses_at_once", lambda device: 10)
+    assert (alone.n_cells, alone.n_batches) == (len(Linear.logit_variances), 1)
+    monkeypatch.setattr("probes.training.dataset.fits_at_once", lambda device: 10)
     _, beside = planned(run, monkeypatch, seeds=1, quick=True)
     assert (beside.n_cells, beside.n_batches) == (10 * alone.n_cells, 10)
     few, many = (group_layers(1 << 30, device, work)[0] for work in (beside, alone))
@@ -163,17 +163,17 @@ def test_a_budget_too_small_ends_in_one_line_with_status_2(tiny_bert, tmp_path, 
 
 def test_features_of_one_group_are_gone_before_the_next_are_made(run, monkeypatch, short_schedule):
     """On a device that holds them, two groups at once would take twice what was planned."""
-    made, features = [], Material.features
+    made, features = [], ProbingData.features
 
-    def held(material, layers, hold=False):
+    def held(data, layers, hold=False):
         gc.collect()
         assert all(each() is None for each in made)
-        found = features(material, layers, hold)
+        found = features(data, layers, hold)
         made.extend(weakref.ref(each) for each in found.values())
         return found
 
-    monkeypatch.setattr(Material, "features", held)
-    monkeypatch.setattr(Material, "group_layers", lambda *budget: (1, True))
+    monkeypatch.setattr(ProbingData, "features", held)
+    monkeypatch.setattr(ProbingData, "group_layers", lambda *budget: (1, True))
     run(seeds=1, quick=False, twins=0)
     # Three layers' fits, three layers' codes, and all layers to mix; of each three splits.
     assert len(made) == 3 * (3 + 3 + 1)

@@ -35,7 +35,7 @@ from probes.statistics.resampled import gold_of, resampled_scores
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
 from probes.training.batches import Batches, batch_bounds
-from probes.training.dataset import Material
+from probes.training.dataset import ProbingData
 from probes.training.features import Held
 from probes.training.fit import fit, predict
 from probes.training.linear import Linear
@@ -45,21 +45,21 @@ from probes.training.mlp import MLP
 SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
 
-@pytest.mark.parametrize("head", [Linear(), MLP(5)], ids=["linear", "mlp"])
-def test_loss_and_gradient_are_torchs(head):
+@pytest.mark.parametrize("family", [Linear(), MLP(5)], ids=["linear", "mlp"])
+def test_loss_and_gradient_are_torchs(family):
     torch.manual_seed(0)
     x, labels, weights = torch.randn(2, 11, 6), torch.randint(4, (2, 11)), torch.rand(2, 11)
-    parameters = [p + 0.1 * torch.randn_like(p) for p in head.initial(2, [0, 1], 6, 3)]
+    parameters = [p + 0.1 * torch.randn_like(p) for p in family.initial(2, [0, 1], 6, 3)]
     leaves = [p.clone().requires_grad_() for p in parameters]
     held = SETS[labels].movedim(-1, 1).expand(2, -1, -1, -1)
-    each = binary_cross_entropy_with_logits(head.outputs(leaves, x), held, reduction="none")
+    each = binary_cross_entropy_with_logits(family.outputs(leaves, x), held, reduction="none")
     value = (each.sum(2) * weights).sum()
     expected = torch.autograd.grad(value, leaves)
     loss = BinaryCrossEntropy(SETS)
     errors = partial(loss.errors, labels=labels, weights=weights)
-    for ours, theirs in zip(head.gradient(parameters, x, errors), expected, strict=True):
+    for ours, theirs in zip(family.gradient(parameters, x, errors), expected, strict=True):
         torch.testing.assert_close(ours, theirs)
-    total = loss.total(head.outputs(parameters, x), labels, weights)
+    total = loss.total(family.outputs(parameters, x), labels, weights)
     torch.testing.assert_close(total.sum(), value.detach())
 
 
@@ -331,9 +331,9 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
     vectors = open_or_encode(tmp_path, key, view, encoder, 512)
     spec, device = PROBES["linear"], torch.device("cpu")
     outcome = probe(examples, view, vectors, spec, [0, 2], 1, device, quick=True)
-    material = Material(examples, view, vectors, device, n_seeds=1, control=False, project=None)
-    features = material.features([0, 2])
-    train = material.batches("train", features["train"])
+    data = ProbingData(examples, view, vectors, device, n_seeds=1, control=False, project=None)
+    features = data.features([0, 2])
+    train = data.batches("train", features["train"])
     held = examples.members[:, : len(examples.classes)]
     for row, layer in enumerate(outcome.layers):
         model = one_vs_rest(

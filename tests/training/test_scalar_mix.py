@@ -44,10 +44,10 @@ def learnt(data):
     strengths = torch.full((4,), 1e-3)
     spec = PROBES["linear"]
     steps = torch.full((4,), spec.step, dtype=torch.float64)
-    weights, heads = learn_mixes(
+    weights, probes = learn_mixes(
         train, dev, N_CLASSES, spec, overlap, reach, seeds, strengths, steps
     )
-    return weights, heads, overlap
+    return weights, probes, overlap
 
 
 def test_a_mix_is_the_weighted_sum_that_varies_as_its_layers_do():
@@ -70,7 +70,7 @@ def test_learning_starts_from_even_weights_of_the_layers_within_reach():
     torch.testing.assert_close(even_weights([0, 1, 2], 3), expected)
 
 
-def one_cell(family, p, logits, reach, overlap, x, y, w):
+def one_cell(loss, p, logits, reach, overlap, x, y, w):
     """The loss of one cell, every formula written out once more."""
     s = torch.exp(logits[: reach + 1]) / torch.exp(logits[: reach + 1]).sum()
     inner = sum(s[i] * s[j] * overlap[i, j] for i in range(reach + 1) for j in range(reach + 1))
@@ -78,26 +78,26 @@ def one_cell(family, p, logits, reach, overlap, x, y, w):
     z = gamma * sum(s[j] * x[j] for j in range(reach + 1))
     for depth in range(0, len(p), 2):
         z = functional.linear(z if depth == 0 else z.relu(), p[depth], p[depth + 1])
-    if family is CrossEntropy:
+    if loss is CrossEntropy:
         return (functional.cross_entropy(z, y, reduction="none") * w).sum()
     return 0.5 * ((z.squeeze(1) - y) ** 2 * w).sum()
 
 
-@pytest.mark.parametrize("head", [Linear(), MLP(5)], ids=["linear", "mlp"])
+@pytest.mark.parametrize("family", [Linear(), MLP(5)], ids=["linear", "mlp"])
 @pytest.mark.parametrize("loss", [CrossEntropy, SquaredError], ids=["ce", "mse"])
-def test_gradients_are_those_of_the_formulas(head, loss):
+def test_gradients_are_those_of_the_formulas(family, loss):
     torch.manual_seed(0)
     n_outputs = 3 if loss is CrossEntropy else 1
     reach = [0, 1, 2, 2]
     x, weights = torch.randn(3, 11, 6), torch.rand(4, 1, 11)
     y = torch.randint(3, (11,)) if n_outputs == 3 else torch.randn(11)
     overlap = torch.tensor([[1, 0.5, 0.2], [0.5, 0.9, 0.3], [0.2, 0.3, 1]])
-    drawn = head.initial(4, [0], 6, n_outputs)
+    drawn = family.initial(4, [0], 6, n_outputs)
     leaves = [(p + 0.3 * torch.randn_like(p)).requires_grad_() for p in drawn]
     logits = (torch.randn(4, 3) + even_weights(reach, 3).log()).requires_grad_()
     errors = partial(loss().errors, labels=y[None], weights=weights)
     parameters = [p.detach() for p in leaves]
-    ours = mixing._gradients(head, parameters, logits, overlap, x, errors)
+    ours = mixing._gradients(family, parameters, logits, overlap, x, errors)
     value = sum(
         one_cell(loss, [p[c, 0] for p in leaves], logits[c], reach[c], overlap, x, y, weights[c, 0])
         for c in range(4)
@@ -123,7 +123,7 @@ def test_weights_are_found_that_carry_the_label(learnt):
 
 def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
     train, _, test = data
-    weights, heads, overlap = learnt
+    weights, probes, overlap = learnt
     scales = mix_scales(weights[:3], overlap)
     mixed = [
         Batches(Mixed(b.features, scales), b.labels, b.weights, b.sentences, b.bounds) for b in data
@@ -136,7 +136,7 @@ def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
         PROBES["linear"],
         strengths,
         torch.ones(3),
-        [head[:3] for head in heads],
+        [parameter[:3] for parameter in probes],
     )
     ours = predict(fitted, mixed[2].features, N_CLASSES, PROBES["linear"])[:, 0]
     for k in range(3):

@@ -1,4 +1,4 @@
-"""What a pass of training reads against the features it was made from."""
+"""Features read from a scratch file against those that it was written from."""
 
 import pytest
 import torch
@@ -13,8 +13,8 @@ HALF, FULL = torch.bfloat16, torch.float32
 @pytest.fixture(params=[(HALF, HALF), (HALF, FULL), (FULL, FULL)], autouse=True)
 def types(request, monkeypatch):
     found = Rounding(*request.param)
-    for place in ("features", "scratch"):
-        monkeypatch.setattr(f"probes.{place}.rounding", lambda device: found)
+    for module in ("features", "scratch"):
+        monkeypatch.setattr(f"probes.training.{module}.rounding", lambda device: found)
     return found
 
 
@@ -43,18 +43,22 @@ def require_the_same(scratch, whole, types):
     found = layers.rounded(slice(1000, 1100))
     assert found.dtype == types.multiplied
     assert torch.equal(found, rounded(whole.values[[2, 0], 1000:1100], types))
+    some = layers.rounded_rows(slice(1000, 1100), rows)
+    assert torch.equal(some, rounded(whole.values[[2, 0], 1000:1100][:, rows], types))
+    again = layers.of_layers([1]).rounded(slice(9))
+    assert torch.equal(again, rounded(whole.values[[0], :9], types))
     inner = Part(scratch, slice(50, 90)).rounded(slice(3, 9))
     assert torch.equal(inner, rounded(whole.values[:, 53:59], types))
 
 
-def test_what_was_written_is_the_features_rounded(whole, types, tmp_path):
+def test_the_file_has_the_rounded_features(whole, types, tmp_path):
     scratch = Scratch(whole, tmp_path)
     require_the_same(scratch, whole, types)
     assert scratch.written is not None
     assert not list(tmp_path.iterdir())  # the file has no name
 
 
-def test_features_are_made_once(whole, tmp_path, monkeypatch):
+def test_features_are_computed_once(whole, tmp_path, monkeypatch):
     scratch = Scratch(whole, tmp_path)
     expected = scratch.rounded(slice(0, 5))
     layers = scratch.of_layers([1])
@@ -64,7 +68,7 @@ def test_features_are_made_once(whole, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("reason", ["no room on disk", "no memory", "not writable"])
-def test_without_a_file_the_blocks_are_the_same(whole, types, tmp_path, monkeypatch, reason):
+def test_blocks_are_the_same_without_a_file(whole, types, tmp_path, monkeypatch, reason):
     if reason == "no room on disk":
         monkeypatch.setattr("probes.training.scratch._DISK", 0)
     elif reason == "no memory":
@@ -80,7 +84,7 @@ def test_without_a_file_the_blocks_are_the_same(whole, types, tmp_path, monkeypa
     assert scratch.written is None
 
 
-def test_writing_to_what_is_read_does_not_end_the_process(whole, types, tmp_path):
+def test_writing_to_a_block_does_not_end_the_process(whole, types, tmp_path):
     scratch = Scratch(whole, tmp_path)
     part = slice(0, 7)
     before = scratch.rounded(part).clone()

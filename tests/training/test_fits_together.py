@@ -13,7 +13,7 @@ from probes.training.features import Held
 from probes.training.fit import fit
 from probes.training.linear import Linear
 from probes.training.prefixes import fit_prefixes
-from probes.training.trainer import courses_at_once
+from probes.training.trainer import fits_at_once
 
 N_LAYERS, N_FEATURES, N_CLASSES = 3, 12, 4
 STEPS = (0.02, 0.01, 0.02)
@@ -45,7 +45,7 @@ def both(monkeypatch):
     def both(function, at_once=10):
         found = []
         for n in (1, at_once):
-            monkeypatch.setattr("probes.training.trainer.courses_at_once", lambda device, n=n: n)
+            monkeypatch.setattr("probes.training.trainer.fits_at_once", lambda device, n=n: n)
             found.append(function())
         return found
 
@@ -96,10 +96,10 @@ def test_one_product_multiplies_the_batches_of_all_that_still_go_on(both, monkey
     spec = PROBES["linear"].model_copy(update={"passes": 10, "min_steps": 15})
     widths, gradient = [], Linear.gradient
 
-    def recorded(head, parameters, features, errors_of):
+    def recorded(family, parameters, features, loss_gradient):
         assert {len(p) for p in parameters} == {len(features)}
         widths.append(len(features) // N_LAYERS)
-        return gradient(head, parameters, features, errors_of)
+        return gradient(family, parameters, features, loss_gradient)
 
     monkeypatch.setattr(Linear, "gradient", recorded)
     strengths = [torch.full((N_LAYERS, 1), 0.1)] * 3
@@ -121,5 +121,5 @@ def test_more_than_go_side_by_side_go_in_turn(both):
 
 
 def test_a_gpu_fits_all_prefixes_of_a_code_at_once_and_a_cpu_one():
-    at_once = {kind: courses_at_once(torch.device(kind)) for kind in ("cpu", "cuda", "mps")}
+    at_once = {kind: fits_at_once(torch.device(kind)) for kind in ("cpu", "cuda", "mps")}
     assert at_once == {"cpu": 1, "cuda": len(SHARES) - 1, "mps": len(SHARES) - 1}

@@ -1,0 +1,172 @@
+"""Features computed from stored vectors when they are read: averaged over spans and standardised.
+
+Memory grows with the number of spans only: the vectors stay in mapped files.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from probes.common.arrays import Ints
+from probes.compute.precision import rounding
+from probes.compute.transfers import host_empty, to_device
+from probes.training.features import CACHED_ROWS, Features
+
+
+class Streamed(Features):
+    """Features computed from mapped vectors each time a block is read.
+
+    Args:
+        layers: the vectors of each layer, mapped. Each (rows, hidden size).
+        spans: first and end row of each example's span, once per span. Each (N, 2).
+        mean, scale: subtracted from each feature, which is then multiplied. Each (L, H).
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Tensor],
+        spans: Sequence[Ints],
+        mean: Tensor,
+        scale: Tensor,
+        device: torch.device,
+    ) -> None:
+        self._layers, self._spans, self._mean, self._scale = layers, spans, mean, scale
+        self.device = device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        return len(self._layers), len(self._spans[0]), self._mean.shape[1]
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self._compute(part, torch.float32)
+
+    def rounded(self, part: slice) -> Tensor:
+        """See `Features`."""
+        read, multiplied = rounding(self.device)
+        return self._compute(part, read).to(multiplied)
+
+    def of_layers(self, layers: Sequence[int]) -> Features:
+        """See `Features`."""
+        index = list(layers)
+        some = [self._layers[i] for i in index]
+        return Streamed(some, self._spans, self._mean[index], self._scale[index], self.device)
+
+    def _compute(self, part: slice, dtype: torch.dtype) -> Tensor:
+        n_layers, n_examples, n_features = self.shape
+        start, stop, _ = part.indices(n_examples)
+        out = host_empty(n_layers, stop - start, n_features, dtype=dtype, device=self.device)
+        rows = torch.empty(min(stop - start, CACHED_ROWS), n_features)
+        for first in range(start, stop, CACHED_ROWS):
+            last = min(first + CACHED_ROWS, stop)
+            here, there = rows[: last - first], out[:, first - start : last - start]
+            wanted = [SpanRows.of(span[first:last]) for span in self._spans]
+            for layer, vectors in enumerate(self._layers):
+                gather(vectors, wanted, here)
+                there[layer] = here.sub_(self._mean[layer]).mul_(self._scale[layer])
+        return to_device(out, self.device)
+
+
+def mapped_tensor(vectors: NDArray[np.floating[Any]]) -> Tensor:
+    """A tensor over a read-only mapped array, which must not be written to."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.from_numpy(vectors)
+
+
+@dataclass(frozen=True)
+class SpanRows:
+    """The rows of some spans, the same for every layer.
+
+    Attributes:
+        rows: the rows of each span, span after span.
+        offsets: where the rows of each span begin; None if every span is a single row.
+    """
+
+    rows: Tensor
+    offsets: Tensor | None
+
+    @classmethod
+    def of(cls, span: Ints) -> SpanRows:
+        """The rows of spans given by first and end row. Shape (n, 2)."""
+        lengths = span[:, 1] - span[:, 0]
+        if (lengths == 1).all():
+            return cls(torch.from_numpy(np.ascontiguousarray(span[:, 0])), None)
+        offsets = np.cumsum(lengths) - lengths
+        rows = np.repeat(span[:, 0] - offsets, lengths) + np.arange(lengths.sum())
+        return cls(torch.from_numpy(rows), torch.from_numpy(offsets))
+
+    def means(self, vectors: Tensor) -> Tensor:
+        """The mean of each span of `vectors` (rows, hidden size). Shape (n, hidden size)."""
+        if self.offsets is None:
+            return vectors.index_select(0, self.rows)
+        # However long spans are, about as many rows are in memory at once as for single words.
+        n_at_once = max(1, CACHED_ROWS * len(self.offsets) // len(self.rows))
+        bounds = [*self.offsets[::n_at_once].tolist(), len(self.rows)]
+        found = []
+        for (first, last), offsets in zip(
+            pairwise(bounds), self.offsets.split(n_at_once), strict=True
+        ):
+            values = vectors.index_select(0, self.rows[first:last]).float()
+            each = torch.arange(last - first)
+            found.append(embedding_bag(each, values, offsets - first, mode="mean"))
+        return torch.cat(found)
+
+
+def gather(vectors: Tensor, spans: Sequence[SpanRows], out: Tensor) -> None:
+    """Features of examples at one layer: the mean vectors of their spans, concatenated.
+
+    Args:
+        vectors: shape (rows, hidden size).
+        out: receives the features, float32. Shape (n, hidden size × spans).
+    """
+    hidden = vectors.shape[1]
+    for index, span in enumerate(spans):
+        out[:, index * hidden : (index + 1) * hidden] = span.means(vectors)
+
+
+def standard_scale(
+    vectors: Tensor, spans: Sequence[Ints], resolution: float
+) -> tuple[Tensor, Tensor]:
+    """Mean of each feature, and the factor that scales it to variance 1. Each (H,).
+
+    The factor is 0 for a constant feature, one that varies by less than the storage format
+    resolves. The last bit of a stored value depends on the batch it was computed in, and
+    must not be scaled up to variance 1.
+
+    Args:
+        vectors: shape (rows, hidden size).
+        spans: first and end row of each example's span, once per span. Each (n, 2).
+        resolution: half the machine epsilon of the storage format.
+    """
+    n_examples, n_features = len(spans[0]), vectors.shape[1] * len(spans)
+    total = torch.zeros(2, n_features, dtype=torch.float64)
+    pivot = torch.zeros(0)
+    for first in range(0, n_examples, CACHED_ROWS):
+        part = slice(first, min(first + CACHED_ROWS, n_examples))
+        block = torch.empty(part.stop - part.start, n_features)
+        gather(vectors, [SpanRows.of(span[part]) for span in spans], block)
+        if not len(pivot):
+            # Subtracting a value near the mean keeps sums of squares from losing precision.
+            pivot = block.mean(0)
+        block.sub_(pivot)
+        # A matrix product is many times faster than a sum over the first dimension.
+        ones = torch.ones(1, len(block))
+        total += torch.cat([ones @ block, ones @ block.square_()])
+    shifted, square = total / n_examples
+    mean = pivot + shifted
+    deviation = (square - shifted**2).clamp_min(0).sqrt()
+    constant = deviation <= resolution * mean.abs()
+    scale = torch.where(constant, 0.0, 1 / deviation.clamp_min(1e-30))
+    return mean.float(), scale.float()

@@ -1,0 +1,94 @@
+"""Batches of whole sentences, and bootstrap samples of sentences."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, planted, with_cells
+
+from probes.records.probe_spec import PROBES
+from probes.training.batches import Batches, batch_bounds, bootstrap_weights, shuffled_batches
+from probes.training.fit import fit
+from probes.training.losses import CrossEntropy
+from probes.training.mlp import MLP
+from probes.training.trainer import Schedule, Trainer
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted(3000, 1), planted(500, 2)
+
+
+def test_batches_never_split_a_sentence():
+    sentences = torch.tensor([3] * 300 + [1] * 300 + [2] * 700 + [5] * 10)
+    assert batch_bounds(sentences, 500) == [0, 600, 1300, 1310]
+    assert batch_bounds(torch.tensor([0])) == [0, 1]
+    # Near equal: no small rest whose examples would be stepped on more often.
+    bounds = batch_bounds(torch.arange(3985), 512)
+    assert set(np.diff(bounds)) == {498, 499}
+
+
+def test_bootstrap_samples_draw_whole_sentences_and_seed_0_draws_each_once():
+    sentences = torch.tensor([4, 4, 4, 1, 1, 7, 9, 9])
+    assert bootstrap_weights(sentences, 0).tolist() == [1] * 8
+    weights = bootstrap_weights(sentences, 5)
+    for number in (1, 4, 7, 9):
+        assert len(weights[sentences == number].unique()) == 1
+    per_sentence = sum(weights[sentences == n][0].item() for n in (1, 4, 7, 9))
+    assert per_sentence == 4
+    # Independent of the layout.
+    order = torch.tensor([5, 0, 1, 2, 6, 7, 3, 4])
+    assert torch.equal(bootstrap_weights(sentences[order], 5), weights[order])
+
+
+def test_seeds_of_an_mlp_have_different_orders_and_end_in_different_places(data):
+    train, dev = data[0].of_cells(slice(0, 1)), data[1].of_cells(slice(0, 1))
+    orders = (islice(shuffled_batches(train, order), 8) for order in (0, 1))
+    first, second = ([part.start for part, _ in order] for order in orders)
+    assert first != second
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
+    alone = fit(train, dev, N_CLASSES, spec, [0])
+    both = fit(with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [0, 1])
+    for one, two in zip(alone.parameters, both.parameters, strict=True):
+        torch.testing.assert_close(one[:, 0], two[:, 0])
+        assert not torch.allclose(two[:, 0], two[:, 1], atol=1e-3)
+
+
+def test_examples_that_a_bootstrap_sample_lacks_are_not_read(data, monkeypatch):
+    train, dev = with_cells(data[0], 2), with_cells(data[1], 2)
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
+    lean = fit(train, dev, N_CLASSES, spec, [0, 3])
+    counts = bootstrap_weights(train.sentences, 3)
+    sample = replace(data[0], weights=counts[None]).drawn()
+    assert 0.55 < sample.features.shape[1] / len(counts) < 0.7
+    assert torch.equal(sample.features.block(slice(None)), train.features.values[:, counts > 0])
+    assert torch.equal(sample.sentences, train.sentences[counts > 0])
+    ends = [int((counts[:bound] > 0).sum()) for bound in train.bounds]
+    assert sample.bounds == ends
+    asked = []
+    monkeypatch.setattr(Batches, "drawn", lambda self: asked.append(self.weights) or self)
+    whole = fit(train, dev, N_CLASSES, spec, [0, 3])
+    assert torch.equal(torch.cat(asked), counts[None])
+    for one, two in zip(lean.parameters, whole.parameters, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)
+
+
+def test_a_batch_that_is_empty_in_a_sample_changes_nothing():
+    train, dev = planted(100, 1), planted(50, 2)
+    weights = torch.cat([torch.zeros(50), torch.ones(50)])[None]
+    train = replace(train, weights=weights, bounds=[0, 50, 100])
+    assert train.drawn().bounds == [0, 0, 50]
+    parts = list(islice(shuffled_batches(train.drawn()), 2))
+    assert sorted(int(meant.sum()) for _, meant in parts) == [0, 50]
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
+    family, loss = MLP(8), CrossEntropy()
+    start = family.initial(N_LAYERS, [0], N_FEATURES, N_CLASSES)
+    trainer = Trainer(train, dev, family, loss, spec)
+    lean, whole = (
+        trainer.run(start, torch.full((N_LAYERS, 1), 1e-3), trainer.steps(spec.step), Schedule())
+        for trainer in (trainer.drawn(), trainer)
+    )
+    for one, two in zip(lean.parameters, whole.parameters, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)

@@ -1,0 +1,177 @@
+"""Gradients of probe families against autograd, and a family that leaves its own to autograd."""
+
+import pytest
+import torch
+from planted_examples import N_CLASSES, planted
+
+from probes import ProbeFamily, ProbeSpec, probe_family
+from probes.records.probe_spec import PROBES
+from probes.training.families import families
+from probes.training.family import shared_input
+from probes.training.fit import fit, predict
+from probes.training.linear import Linear
+from probes.training.losses import CrossEntropy, SquaredError
+from probes.training.mlp import MLP
+
+
+def torch_cross_entropy(logits, y, weights):
+    cells = logits.flatten(0, 1)
+    labels = y.expand(*logits.shape[:2], -1).flatten(0, 1)
+    loss = torch.nn.functional.cross_entropy(cells, labels, reduction="none")
+    return (loss.view(*logits.shape[:2], -1) * weights).sum()
+
+
+def torch_squared_error(outputs, y, weights):
+    return 0.5 * ((outputs[:, :, 0] - y) ** 2 * weights).sum()
+
+
+TORCH_LOSSES = {CrossEntropy: torch_cross_entropy, SquaredError: torch_squared_error}
+
+
+@pytest.mark.parametrize("family", [Linear(), MLP(5)], ids=["linear", "mlp"])
+@pytest.mark.parametrize("loss", [CrossEntropy, SquaredError], ids=["ce", "mse"])
+def test_hand_written_gradients_are_those_of_torch(family, loss):
+    torch.manual_seed(0)
+    n_outputs = 3 if loss is CrossEntropy else 1
+    x = torch.randn(2, 11, 6)
+    y = torch.randint(3, (2, 11)) if n_outputs == 3 else torch.randn(2, 11)
+    weights = torch.rand(2, 11)
+    parameters = [p + 0.1 * torch.randn_like(p) for p in family.initial(2, [0, 1], 6, n_outputs)]
+    leaves = [p.clone().requires_grad_() for p in parameters]
+    value = TORCH_LOSSES[loss](family.outputs(leaves, x), y, weights)
+    expected = torch.autograd.grad(value, leaves)
+    gradients = family.gradient(parameters, x, lambda o: loss().errors(o, y, weights))
+    for ours, theirs in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(
+        loss().total(family.outputs(parameters, x), y, weights).sum(), value.detach()
+    )
+
+
+@pytest.mark.parametrize("family", [Linear(), MLP(5)], ids=["linear", "mlp"])
+@pytest.mark.parametrize("loss", [CrossEntropy(), SquaredError()], ids=["ce", "mse"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_gradients_of_a_family_without_its_own_are_the_hand_written_ones(family, loss, dtype):
+    torch.manual_seed(0)
+    n_outputs = 3 if isinstance(loss, CrossEntropy) else 1
+    x, weights = torch.randn(2, 11, 6).to(dtype), torch.rand(2, 11)
+    y = torch.randint(3, (2, 11)) if n_outputs == 3 else torch.randn(2, 11)
+    drawn = family.initial(2, [0, 1], 6, n_outputs)
+    parameters = [p + 0.1 * torch.randn_like(p) for p in drawn]
+    # The same formula, with the inherited `backward`.
+    plain = type("Plain", (type(family),), {"backward": ProbeFamily.backward})
+    without = plain.__new__(plain)
+    without.__dict__.update(family.__dict__)
+
+    def loss_gradient(outputs):
+        return loss.errors(outputs, y, weights)
+
+    ours, of_features = family.gradients(parameters, x, loss_gradient)
+    autograds, of_features_too = without.gradients(parameters, x, loss_gradient)
+    tolerance = (
+        {"rtol": 1e-5, "atol": 1e-6} if dtype == torch.float32 else {"rtol": 0.1, "atol": 0.1}
+    )
+    for a, b in zip([*ours, of_features], [*autograds, of_features_too], strict=True):
+        assert a.dtype == b.dtype == torch.float32
+        torch.testing.assert_close(a, b, **tolerance)
+    for a, b in zip(without.gradient(parameters, x, loss_gradient), autograds, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+SPEC = ProbeSpec(
+    family="cosine",
+    strengths=(1e-4, 1e-3, 1e-2),
+    refinement=(1.0,),
+    step=0.05,
+    passes=2,
+    min_steps=60,
+    checks=3,
+)
+
+
+class Cosine(ProbeFamily):
+    """Logits are scaled cosines of the features and a vector for each class."""
+
+    def __init__(self, spec):
+        self.scale = 5
+
+    def initial(self, n_layers, seeds, n_features, n_outputs):
+        drawn = [
+            torch.randn(n_outputs, n_features, generator=torch.Generator().manual_seed(s))
+            for s in seeds
+        ]
+        return [
+            torch.stack(drawn).repeat(n_layers, 1, 1, 1),
+            torch.zeros(n_layers, len(seeds), n_outputs),
+        ]
+
+    def outputs(self, parameters, features):
+        weight, bias = parameters
+        normed = features / features.norm(dim=-1, keepdim=True)
+        return self.scale * shared_input(normed, weight / weight.norm(dim=-1, keepdim=True), bias)
+
+
+@pytest.fixture
+def registered():
+    probe_family(SPEC)(Cosine)
+    yield
+    del families._entries["cosine"], PROBES["cosine"]
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("convex", [False, True])
+def test_a_family_of_a_formula_alone_is_trained(convex, monkeypatch):
+    monkeypatch.setattr(Cosine, "convex", convex)
+    train, dev = planted(1500, 1), planted(400, 2)
+    fitted = fit(train, dev, N_CLASSES, SPEC, [0])
+    right = predict(fitted, dev.features, N_CLASSES, SPEC)[:, 0] == dev.labels
+    linear = fit(train, dev, N_CLASSES, PROBES["linear"], [0])
+    reached = predict(linear, dev.features, N_CLASSES, PROBES["linear"])[:, 0] == dev.labels
+    # Layer 1 predicts the labels, layer 0 does not.
+    assert right[0].float().mean() < 0.45
+    assert right[1].float().mean() > reached[1].float().mean() - 0.05 > 0.5
+
+
+@pytest.mark.parametrize("n_strengths", [1, 2, 3])
+def test_a_convex_family_without_a_closed_form_fits_regressions(n_strengths, monkeypatch):
+    monkeypatch.setattr(Linear, "closed_form", False)
+    train, dev = planted(1500, 1, regression=True), planted(400, 2, regression=True)
+    spec = PROBES["linear"].model_copy(
+        update={"strengths": (1e-4, 1e-3, 1e-2)[:n_strengths], "step": 0.05}
+    )
+    iterative = fit(train, dev, 0, spec, [0])
+    monkeypatch.undo()
+    exact = fit(train, dev, 0, spec, [0])
+    torch.testing.assert_close(iterative.dev_loss, exact.dev_loss, rtol=0.02, atol=0)
+
+
+def test_parameters_with_equal_gradients_are_penalised_one_by_one():
+    """Autograd may return one tensor for both, and a step adds the penalty of each in place."""
+
+    class Sum(Linear):
+        backward = ProbeFamily.backward
+
+        def outputs(self, parameters, features):
+            v, a, w, b = parameters
+            return shared_input(features, v + w, a + b)
+
+    parameters = [torch.randn(1, 1, 2, 3), torch.randn(1, 1, 2)] * 2
+    gradients = Sum().gradient(parameters, torch.randn(1, 5, 3), torch.ones_like)
+    assert len({g.data_ptr() for g in gradients}) == 4
+    assert torch.equal(gradients[0], gradients[2])
+
+
+@pytest.mark.parametrize("inherited", [False, True])
+def test_a_family_that_writes_to_its_features_is_refused(inherited):
+    class Careless(Linear):
+        backward = ProbeFamily.backward if inherited else Linear.backward
+
+        def outputs(self, parameters, features):
+            return super().outputs(parameters, features.mul_(2))
+
+    family, x = Careless(), torch.randn(1, 5, 3)
+    parameters = family.initial(1, [0], 3, 2)
+    with pytest.raises(ValueError, match="Careless writes to its features"):
+        family.gradient(parameters, x, torch.ones_like)
+    with pytest.raises(ValueError, match="Careless writes to its features"):
+        family.float_outputs(parameters, x)

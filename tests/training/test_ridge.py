@@ -1,0 +1,57 @@
+"""Ridge regression against scikit-learn."""
+
+import numpy as np
+import pytest
+import torch
+from planted_examples import N_LAYERS, planted, with_cells, with_controls
+from sklearn.linear_model import Ridge
+
+from probes.records.probe_spec import PROBES
+from probes.training.batches import bootstrap_weights
+from probes.training.fit import fit, predict
+
+
+def test_ridge_regression_is_that_of_scikit_learn():
+    train, dev = planted(900, 1, regression=True), planted(300, 2, regression=True)
+    spec = PROBES["linear"]
+    fitted = fit(train, dev, 0, spec, [0])
+    for layer in range(N_LAYERS):
+        losses = {}
+        for strength in (a * b for a in spec.strengths for b in spec.refinement):
+            model = Ridge(alpha=strength * 900).fit(train.features.values[layer], train.labels[0])
+            error = model.predict(dev.features.values[layer]) - dev.labels[0].numpy()
+            losses[strength] = 0.5 * (error**2).mean()
+        best = min(losses, key=losses.get)
+        assert fitted.strength[layer, 0].item() == pytest.approx(best)
+        assert fitted.dev_loss[layer, 0].item() == pytest.approx(losses[best], rel=1e-4)
+    model = Ridge(alpha=fitted.strength[1, 0].item() * 900).fit(
+        train.features.values[1], train.labels[0]
+    )
+    ours = predict(fitted, dev.features, 0, spec)[1, 0]
+    np.testing.assert_allclose(ours, model.predict(dev.features.values[1]), atol=1e-4)
+
+
+def test_a_bootstrap_seed_is_a_weighted_fit():
+    train, dev = planted(900, 1, regression=True), planted(300, 2, regression=True)
+    weights = bootstrap_weights(train.sentences, 3)
+    fitted = fit(with_cells(train, 2), with_cells(dev, 2), 0, PROBES["linear"], [0, 3])
+    strength = fitted.strength[1, 1].item()
+    model = Ridge(alpha=strength * weights.sum().item())
+    model.fit(train.features.values[1], train.labels[0], sample_weight=weights)
+    ours = predict(fitted, dev.features, 0, PROBES["linear"])[1, 1]
+    np.testing.assert_allclose(ours, model.predict(dev.features.values[1]), atol=1e-3)
+    assert not torch.equal(fitted.parameters[0][1, 0], fitted.parameters[0][1, 1])
+
+
+def test_a_control_cell_is_ridge_regression_at_the_strength_of_the_real_cell():
+    train, dev = (with_controls(planted(n, n, regression=True), n) for n in (900, 300))
+    fitted = fit(train, dev, 0, PROBES["linear"], [0, 3])
+    assert torch.equal(fitted.strength[:, :2], fitted.strength[:, 2:])
+    counts = bootstrap_weights(train.sentences, 3)
+    x = train.features.values[1]
+    for cell in (1, 3):
+        model = Ridge(alpha=fitted.strength[1, cell].item() * counts.sum().item())
+        model.fit(x, train.labels[cell], sample_weight=counts)
+        np.testing.assert_allclose(fitted.parameters[0][1, cell, 0], model.coef_, atol=1e-4)
+        error = model.predict(dev.features.values[1]) - dev.labels[cell].numpy()
+        assert fitted.dev_loss[1, cell].item() == pytest.approx(0.5 * (error**2).mean(), rel=1e-3)
