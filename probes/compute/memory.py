@@ -1,4 +1,4 @@
-"""How much memory there is, and what to say when there is too little."""
+"""How much memory is free, and errors that explain a lack of it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import torch
 from probes.common.errors import UserError, out_of_memory
 
 _SHARE = 0.25
-"""Of what is free, if no budget is given."""
+"""The share of free memory that training may take if no budget is given."""
 
 
-def available(device: torch.device) -> int:
-    """Bytes that training may take on `device` unless it is told: a share of what is free."""
+def default_budget(device: torch.device) -> int:
+    """Bytes that training may take on `device` by default: a share of what is free."""
     if device.type == "cuda":
-        # What torch keeps for reuse is free too.
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(_SHARE * (torch.cuda.mem_get_info(device)[0] + kept))
+        # Memory that torch caches for reuse is free too.
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(_SHARE * (torch.cuda.mem_get_info(device)[0] + cached))
     return int(_SHARE * free_memory())
 
 
 def free_memory() -> int:
-    """Bytes of main memory that this process can have without swapping."""
+    """Bytes of main memory that this process can allocate without swapping."""
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     sizes += _kilobytes("/proc/meminfo", "MemAvailable")
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -37,12 +37,12 @@ def free_memory() -> int:
         allowed = int((group / "memory.max").read_text())
         sizes.append(allowed - int((group / "memory.current").read_text()))
     except (OSError, ValueError):
-        pass  # no control group, or one that sets no bound ("max")
+        pass  # no control group, or one without a limit ("max")
     return max(0, min(sizes))
 
 
 def _kilobytes(path: str, name: str) -> list[int]:
-    """The bytes that a line ``name: 123 kB`` of a file states; none if there is none."""
+    """The number of bytes in the line ``name: 123 kB`` of a file; empty if there is none."""
     try:
         lines = Path(path).read_text().splitlines()
     except OSError:
@@ -51,15 +51,15 @@ def _kilobytes(path: str, name: str) -> list[int]:
 
 
 @contextmanager
-def telling(what: str, advice: str) -> Iterator[None]:
-    """Turn a lack of memory into an error that the user can do something about.
+def explain_out_of_memory(what: str, advice: str) -> Iterator[None]:
+    """Turn a lack of memory inside the block into an error that says what to do.
 
     Args:
-        what: what the memory was for.
-        advice: what to do.
+        what: what the memory was needed for ("fitting pos with linear probes").
+        advice: what the user can do, as a sentence after a semicolon.
 
     Raises:
-        UserError: memory could not be had.
+        UserError: the block ran out of memory.
     """
     try:
         yield
@@ -67,6 +67,6 @@ def telling(what: str, advice: str) -> Iterator[None]:
         if not out_of_memory(error):
             raise
         raise UserError(
-            f"Out of memory while {what}; {advice} What was finished is kept, and the same "
-            "command goes on from there."
+            f"Out of memory while {what}; {advice} Finished work is kept, and the same command "
+            "continues from there."
         ) from error

@@ -1,10 +1,10 @@
-"""How exactly matrix products are computed while probes train.
+"""The precision of matrix products in training.
 
-Factors are rounded where the processor gains by it; sums stay float32, and so do the parameters
-themselves. On a CPU with instructions for bf16 that is what features are read as, and multiplied as
-where it is the faster; on a GPU products are TF32. It is far below the noise of a batch, and used
-for the steps of training and the looks at dev that choose where an MLP stops: the losses that are
-reported and predictions are computed in full.
+Factors are rounded where the processor is faster for it; sums and parameters stay float32. A CPU
+with instructions for bf16 reads features as bf16, and multiplies them as bf16 if that is faster; on
+a GPU products are TF32. The error is far below the noise of a batch. Rounding is used for training
+steps and for the dev losses that choose where an MLP stops; reported losses and predictions are
+computed in float32.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from probes.common.errors import UserError
 
 
 class Rounding(NamedTuple):
-    """What becomes of features in a step of training."""
+    """The dtypes of features in a training step."""
 
     read: torch.dtype
-    """What they are rounded to, which halves what a pass reads."""
+    """What they are rounded to; bf16 halves the bytes that a pass reads."""
     multiplied: torch.dtype
-    """In what type they are then multiplied, and all other factors with them."""
+    """What they, and all other factors of products, are then multiplied as."""
 
 
 def rounding(device: torch.device) -> Rounding:
-    """That of training on `device`."""
+    """The dtypes for training on `device`."""
     on_cpu = device.type == "cpu"
     return Rounding(
         torch.bfloat16 if on_cpu and has_bf16() else torch.float32,
@@ -39,7 +39,7 @@ def rounding(device: torch.device) -> Rounding:
 
 @contextmanager
 def fast_products() -> Iterator[None]:
-    """Let float32 products be TF32 on a GPU."""
+    """Compute float32 products as TF32 on a GPU."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:
@@ -50,18 +50,19 @@ def fast_products() -> Iterator[None]:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """Compute float32 products in full, whatever the process or its environment has set.
+    """Compute float32 products in full precision, whatever the process has set.
 
     Raises:
-        UserError: it was set by both of torch's switches, which torch then refuses to read.
+        UserError: the precision was set by torch's newer switches, which cannot be mixed with
+            those used here.
     """
     try:
         products = torch.get_float32_matmul_precision()
         convolutions = torch.backends.cudnn.allow_tf32
     except RuntimeError as error:
         raise UserError(
-            "The precision of products was set by torch's fp32_precision, which the switches used "
-            "here cannot be mixed with; use torch.set_float32_matmul_precision instead."
+            "The precision of products was set by torch's fp32_precision, which cannot be mixed "
+            "with the switches used here; use torch.set_float32_matmul_precision instead."
         ) from error
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
@@ -74,7 +75,7 @@ def exact_products() -> Iterator[None]:
 
 @cache
 def has_bf16() -> bool:
-    """Whether the CPU has instructions for bf16; without, rounding costs time."""
+    """Whether the CPU has instructions for bf16; without them, rounding costs time."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
 
@@ -83,7 +84,7 @@ def has_bf16() -> bool:
 def multiplies_bf16() -> bool:
     """Whether the CPU multiplies bf16 faster than float32.
 
-    Intel's do by their matrix units, which virtual machines may hide (docs/performance.md).
+    Intel CPUs do with AMX, which virtual machines may hide (docs/performance.md).
     """
     capabilities = torch.cpu.get_capabilities()
     intel = "Intel" in capabilities.get("cpu_name", "")

@@ -1,7 +1,7 @@
-"""Copies between the host's and a GPU's memory that neither of the two waits for.
+"""Asynchronous copies between the memory of the host and that of a GPU.
 
-They go from and to pinned memory. Towards the device, torch does not use a pinned block again
-before the copy from it is done; from the device, `ToHost` waits before anything is read.
+They use pinned memory. On the way to the device, torch does not reuse a pinned block before the
+copy from it is done; on the way back, `ToHost.wait` waits before anything is read.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from torch import Tensor
 
 
 def host_empty(*shape: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Host memory for what goes to `device`, or comes from it."""
+    """An empty host tensor to copy to or from `device`; pinned for a GPU."""
     return torch.empty(*shape, dtype=dtype, pin_memory=device.type == "cuda")
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """A host tensor on `device`; it must not be written to from now on."""
+    """Copy a host tensor to `device`; it must not be written to afterwards."""
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
 class ToHost:
-    """Tensors of one device on their way to the host, which a GPU goes on beside."""
+    """Tensors of one device that are copied to the host while a GPU continues to compute."""
 
     def __init__(self, *tensors: Tensor) -> None:
         device = tensors[0].device
@@ -41,14 +41,14 @@ class ToHost:
                 )
                 self._arrived = stream.record_event()
             for tensor in tensors:
-                # Its memory is not to be given to anyone else before it was read.
+                # Its memory must not be reused before it has been read.
                 tensor.record_stream(stream)
         elif device.type != "cpu":
-            # Metal is not to be called from the thread that waits.
+            # Metal must not be called from the thread that waits.
             self._tensors = tuple(tensor.cpu() for tensor in tensors)
 
     def wait(self) -> tuple[Tensor, ...]:
-        """The tensors in host memory, once they are there."""
+        """Wait for the copies, and return the tensors in host memory."""
         if self._arrived is not None:
             self._arrived.synchronize()
         return self._tensors
@@ -56,5 +56,5 @@ class ToHost:
 
 @cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    """The stream on which a device's vectors leave it."""
+    """The stream for copies from a device."""
     return torch.cuda.Stream(device)

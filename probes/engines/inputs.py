@@ -39,10 +39,10 @@ class Subject:
         from probes.extraction.loading import load_encoder
 
         clock = time.perf_counter()
-        from probes.compute.memory import telling
+        from probes.compute.memory import explain_out_of_memory
 
         advice = "use --dtype bfloat16, another --device, a smaller model, or free some memory."
-        with telling(f"loading {self.source.name}", advice):
+        with explain_out_of_memory(f"loading {self.source.name}", advice):
             encoder = load_encoder(
                 self.source,
                 device=self.config.device,

@@ -12,7 +12,7 @@ from probes import __version__
 from probes.common.errors import UserError, printable
 from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
-from probes.compute.memory import telling
+from probes.compute.memory import explain_out_of_memory
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, Subject, corpus_counts, per_split
 from probes.engines.plan import FitUnit, Plan, what_is_left
@@ -225,7 +225,7 @@ class Session:
         )
         clock = time.perf_counter()
         advice = "use --dtype bfloat16, another --device, or free some memory."
-        with telling(f"encoding {encoder.info.name}", advice):
+        with explain_out_of_memory(f"encoding {encoder.info.name}", advice):
             vectors = open_or_encode(
                 self.config.cache_dir,
                 key,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probes.common.errors import out_of_memory
 from probes.common.terminal import progress
-from probes.compute.memory import available, telling
+from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.compute.precision import exact_products
 from probes.examples.examples import Examples
 from probes.examples.scoring import baselines, count_examples, references
@@ -89,16 +89,16 @@ def probe(
         UserError: there is not enough memory for a single layer.
     """
     what = f"fitting {examples.task.name} with {spec.family} probes"
-    with telling(what, "use --limit, --project or --seeds 1, or free some memory."):
-        data = ProbingData(
+    with explain_out_of_memory(what, "use --limit, --project or --seeds 1, or free some memory."):
+        material = ProbingData(
             examples, view, vectors, device, n_seeds=n_seeds, control=not quick, project=project
         )
-        memory = memory or available(device)
+        memory = memory or default_budget(device)
         while True:
             try:
-                return _outcome(data, spec, layers, memory, quick, on_layers)
+                return _outcome(material, spec, layers, memory, quick, on_layers)
             except (MemoryError, RuntimeError) as error:
-                if not out_of_memory(error) or data.group_layers(memory, spec) == (1, False):
+                if not out_of_memory(error) or material.group_layers(memory, spec) == (1, False):
                     raise
             # Outside the handler, where the error no longer holds on to tensors.
             memory //= 2
@@ -110,20 +110,20 @@ def probe(
 
 
 def _outcome(
-    data: ProbingData,
+    material: ProbingData,
     spec: ProbeSpec,
     layers: Sequence[int],
     memory: int,
     quick: bool,
     on_layers: Callable[[int], None],
 ) -> Outcome:
-    examples, n_seeds = data.examples, len(data.seeds)
+    examples, n_seeds = material.examples, len(material.seeds)
     stopwatch = Stopwatch()
     found, predicted, n_parameters = _fit_layers(
-        data, spec, layers, memory, stopwatch, on_layers
+        material, spec, layers, memory, stopwatch, on_layers
     )
-    test = data.scorers["test"]
-    n_outputs = data.n_outputs
+    test = material.scorers["test"]
+    n_outputs = material.n_outputs
     gold_type, predicted_type = stored_types(examples.task.kind, n_outputs)
     arrays = {
         "predicted": predicted[:, :n_seeds].astype(predicted_type),
@@ -138,14 +138,14 @@ def _outcome(
     code, localisation = None, None
     if n_outputs and not quick:
         with stopwatch("code"):
-            found, code = _code(data, spec, found, memory)
-    if not quick and list(layers) == list(range(data.n_layers)):
+            found, code = _code(material, spec, found, memory)
+    if not quick and list(layers) == list(range(material.n_layers)):
         with stopwatch("mix"):
-            localisation, by_mixes = _localise(data, spec, found, memory)
+            localisation, by_mixes = _localise(material, spec, found, memory)
             arrays["predicted_cumulative"] = by_mixes.astype(predicted_type)
     return Outcome(
         layers=found,
-        control=control_record(examples) if data.control else None,
+        control=control_record(examples) if material.control else None,
         baselines=baselines(examples, examples.targets("train"), test),
         references=references(examples, test),
         code=code,
@@ -184,7 +184,7 @@ class Stopwatch:
 
 
 def _fit_layers(
-    data: ProbingData,
+    material: ProbingData,
     spec: ProbeSpec,
     layers: Sequence[int],
     memory: int,
@@ -192,43 +192,43 @@ def _fit_layers(
     on_layers: Callable[[int], None],
 ) -> tuple[tuple[LayerResult, ...], Array, int]:
     """All cells of `layers`: results, test predictions (L, K, n), parameters of one cell."""
-    group_size, hold = data.group_layers(memory, spec)
+    group_size, hold = material.group_layers(memory, spec)
     done: list[LayerResult] = []
     predictions = []
     for first in range(0, len(layers), group_size):
         group = layers[first : first + group_size]
-        scored, said, n_parameters = _fit_group(data, spec, group, hold, stopwatch)
+        scored, said, n_parameters = _fit_group(material, spec, group, hold, stopwatch)
         done += scored
         predictions.append(said)
         on_layers(len(group))
     with stopwatch("score"):
         predicted = np.concatenate(predictions)
-        test = data.scorers["test"]
+        test = material.scorers["test"]
         found = with_uncertainty(done, predicted[:, 0], test.gold, test.names)
-        if data.control:
-            scorer = ControlScorer(data.examples, test.gold, data.seeds)
-            halves = np.split(predicted, [len(data.seeds)], axis=1)
+        if material.control:
+            scorer = ControlScorer(material.examples, test.gold, material.seeds)
+            halves = np.split(predicted, [len(material.seeds)], axis=1)
             found = scorer.with_selectivity(found, *halves)
     return found, predicted, n_parameters
 
 
 def _fit_group(
-    data: ProbingData, spec: ProbeSpec, group: Sequence[int], hold: bool, stopwatch: Stopwatch
+    material: ProbingData, spec: ProbeSpec, group: Sequence[int], hold: bool, stopwatch: Stopwatch
 ) -> tuple[list[LayerResult], Array, int]:
     """The same of some layers; neither features nor parameters outlive it."""
-    n_outputs = data.n_outputs
+    n_outputs = material.n_outputs
     with stopwatch("gather"):
-        features = data.features(group, hold)
-        train, dev = (data.batches(split, features[split]) for split in ("train", "dev"))
+        features = material.features(group, hold)
+        train, dev = (material.batches(split, features[split]) for split in ("train", "dev"))
     with stopwatch("fit"):
-        fitted = fit(train, dev, n_outputs, spec, data.seeds)
-        require_finite(fitted, data.examples.task, spec)
+        fitted = fit(train, dev, n_outputs, spec, material.seeds)
+        require_finite(fitted, material.examples.task, spec)
     with stopwatch("score"):
         given = {}
         for split in ("dev", "test"):
-            said = predict(fitted, features[split], n_outputs, spec, data.sets)
-            given[split] = data.in_labels_unit(said.cpu().numpy())
-        scored = _score(group, fitted, given, data)
+            said = predict(fitted, features[split], n_outputs, spec, material.sets)
+            given[split] = material.in_labels_unit(said.cpu().numpy())
+        scored = _score(group, fitted, given, material)
     return scored, given["test"], sum(p[0, 0].numel() for p in fitted.parameters)
 
 
@@ -246,53 +246,53 @@ def require_finite(fitted: FittedProbes, task: Task, spec: ProbeSpec) -> None:
 
 
 def _code(
-    data: ProbingData, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
+    material: ProbingData, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
 ) -> tuple[tuple[LayerResult, ...], CodeRecord]:
     """The layers with the lengths of the online code, and what these are held against."""
-    group_size, hold = data.group_layers(memory, spec)
+    group_size, hold = material.group_layers(memory, spec)
     coded: list[LayerResult] = []
     for first in range(0, len(found), group_size):
         group = found[first : first + group_size]
-        layers, record = _code_group(data, spec, group, hold)
+        layers, record = _code_group(material, spec, group, hold)
         coded += layers
     return tuple(coded), record
 
 
 def _code_group(
-    data: ProbingData, spec: ProbeSpec, group: Sequence[LayerResult], hold: bool
+    material: ProbingData, spec: ProbeSpec, group: Sequence[LayerResult], hold: bool
 ) -> tuple[list[LayerResult], CodeRecord]:
     """The same of some layers; no features outlive it."""
-    features = data.features([layer.layer for layer in group], hold)
-    train = data.batches("train", features["train"]).of_cells(slice(0, 1))
-    code = online_code(train, data.n_outputs, spec, _steps(group, spec))
+    features = material.features([layer.layer for layer in group], hold)
+    train = material.batches("train", features["train"]).of_cells(slice(0, 1))
+    code = online_code(train, material.n_outputs, spec, _steps(group, spec))
     coded = with_codelengths(group, code)
     labels, sets = train.labels[0].cpu(), None if train.sets is None else train.sets.cpu()
-    return coded, code_record(labels, block_ends(train.sentences), data.n_outputs, sets)
+    return coded, code_record(labels, block_ends(train.sentences), material.n_outputs, sets)
 
 
 def _localise(
-    data: ProbingData, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
+    material: ProbingData, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
 ) -> tuple[Localisation, Array]:
     """Measures of the mixes of all layers, and the test predictions of every mix."""
-    left = memory - block_bytes(len(found), data.width_read)
-    group_size, hold = data.group_layers(left, spec)
-    features = data.features(
+    left = memory - block_bytes(len(found), material.width_read)
+    group_size, hold = material.group_layers(left, spec)
+    features = material.features(
         [layer.layer for layer in found], hold and group_size >= len(found)
     )
     train, dev = (
-        data.batches(split, features[split]).of_cells(slice(0, 1)) for split in ("train", "dev")
+        material.batches(split, features[split]).of_cells(slice(0, 1)) for split in ("train", "dev")
     )
     return localise(
         train,
         dev,
         features["test"],
-        data.n_outputs,
+        material.n_outputs,
         spec,
-        len(data.seeds),
+        len(material.seeds),
         [layer.cells[0].strength for layer in found],
         _steps(found, spec),
-        data.scorers,
-        data.in_labels_unit,
+        material.scorers,
+        material.in_labels_unit,
         group_size,
     )
 
@@ -303,10 +303,10 @@ def _steps(found: Sequence[LayerResult], spec: ProbeSpec) -> list[float]:
 
 
 def _score(
-    group: Sequence[int], fitted: FittedProbes, given: Mapping[str, Array], data: ProbingData
+    group: Sequence[int], fitted: FittedProbes, given: Mapping[str, Array], material: ProbingData
 ) -> list[LayerResult]:
     """Results of the real cells of a group of layers; `given` has predictions (L, K, n, …)."""
-    seeds, scorers = data.seeds, data.scorers
+    seeds, scorers = material.seeds, material.scorers
     flat = {
         split: array[:, : len(seeds)].reshape(len(group) * len(seeds), *array.shape[2:])
         for split, array in given.items()
@@ -324,7 +324,7 @@ def _score(
                     strength=float(fitted.strength[i, j]),
                     step=float(fitted.step[i, j]) or None,
                     stopped=float(fitted.stopped[i, j]),
-                    dev_loss=float(fitted.dev_loss[i, j]) * data.unit[1] ** 2,
+                    dev_loss=float(fitted.dev_loss[i, j]) * material.unit[1] ** 2,
                     dev=dev[cell],
                     test=test[cell],
                     groups=by_group[cell],

@@ -1,4 +1,4 @@
-"""Everything that a GPU would do, on a simulated device (tests/helpers/second_device.py)."""
+"""Runs on a simulated second device (tests/helpers/second_device.py)."""
 
 import json
 import os
@@ -14,7 +14,12 @@ TESTS = Path(__file__).parents[1]
 @pytest.fixture(scope="module")
 def found(tiny_bert, tmp_path_factory):
     done = subprocess.run(
-        [sys.executable, TESTS / "on_both_devices.py", tiny_bert, tmp_path_factory.mktemp("both")],
+        [
+            sys.executable,
+            TESTS / "helpers" / "on_both_devices.py",
+            tiny_bert,
+            tmp_path_factory.mktemp("both"),
+        ],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
@@ -33,7 +38,7 @@ def test_another_device_gives_the_same_numbers(found):
         assert found["elsewhere"][unit] == pytest.approx(numbers, rel=1e-3, abs=0.02), unit
 
 
-def test_a_training_step_waits_for_no_transfer(found):
+def test_a_training_step_copies_nothing_between_devices(found):
     short, twice_as_long = found["crossings"]
     assert short > 0
     assert twice_as_long == short

@@ -32,7 +32,7 @@ def rough():
     assert after == ("high", True)
 
 
-def test_products_are_rough_only_inside(rough) -> None:
+def test_products_are_rounded_only_inside_fast_products(rough) -> None:
     with exact_products():
         assert torch.get_float32_matmul_precision() == "highest"
         assert not torch.backends.cudnn.allow_tf32
@@ -41,7 +41,7 @@ def test_products_are_rough_only_inside(rough) -> None:
         assert torch.get_float32_matmul_precision() == "highest"
 
 
-def test_switches_of_both_kinds_are_refused_with_the_remedy() -> None:
+def test_torchs_newer_precision_switches_are_refused() -> None:
     before = torch.backends.cuda.matmul.fp32_precision
     torch.backends.cuda.matmul.fp32_precision = "tf32"
     try:
@@ -66,7 +66,7 @@ HALF, FULL = torch.bfloat16, torch.float32
         ({}, (FULL, FULL)),
     ],
 )
-def test_bf16_is_read_where_there_is_and_multiplied_where_it_is_fast(
+def test_bf16_is_read_if_the_cpu_has_it_and_multiplied_if_that_is_fast(
     capabilities, expected, monkeypatch
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)

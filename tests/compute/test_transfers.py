@@ -15,7 +15,7 @@ def test_on_a_cpu_nothing_is_copied() -> None:
 
 
 @needs_gpu
-def test_what_left_a_gpu_is_what_was_sent_though_its_memory_is_used_again() -> None:
+def test_copies_from_a_gpu_survive_the_reuse_of_its_memory() -> None:
     gpu = torch.device("cuda:0")
     expected = torch.randn(2048, 4096)
     for _ in range(10):
@@ -31,7 +31,7 @@ def test_what_left_a_gpu_is_what_was_sent_though_its_memory_is_used_again() -> N
 
 
 @needs_gpu
-def test_what_goes_to_a_gpu_is_what_was_sent_though_the_host_s_memory_is_used_again() -> None:
+def test_copies_to_a_gpu_survive_the_reuse_of_host_memory() -> None:
     gpu = torch.device("cuda:0")
     arrived = []
     for number in range(20):

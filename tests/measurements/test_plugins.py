@@ -220,7 +220,7 @@ def test_a_probe_family_is_added_and_taken_back(write):
 @pytest.mark.parametrize(
     ("update", "message"),
     [
-        ({"family": "a-b"}, "stands in file names"),
+        ({"family": "a-b"}, "becomes part of file names"),
         ({"family": "linear"}, "Two probe family definitions share the name 'linear'"),
         ({"family": "x", "strengths": ()}, "one or more strengths above 0"),
     ],

@@ -1,4 +1,4 @@
-"""Labels as probes are given them, whatever their unit and origin."""
+"""Labels that probes are trained on, and errors in the unit of the task."""
 
 from types import SimpleNamespace
 
@@ -43,7 +43,7 @@ def probing_data(label):
 @pytest.mark.parametrize(
     ("scale", "origin"), [(0.004, 0), (1 / 3, 0), (1e-9, 0), (0.1, -40), (32, 1900), (1e15, 0)]
 )
-def test_unit_and_origin_of_labels_change_no_bit_of_what_is_learnt(scale, origin):
+def test_labels_are_the_same_to_the_bit_in_any_unit_and_from_any_origin(scale, origin):
     plain, other = probing_data(lambda n: n), probing_data(lambda n: origin + scale * n)
     for split in ("train", "dev"):
         assert other.labels[split].dtype == np.float32
@@ -53,7 +53,7 @@ def test_unit_and_origin_of_labels_change_no_bit_of_what_is_learnt(scale, origin
 
 
 @pytest.mark.parametrize(("scale", "origin"), [(0.001, 1e6), (1, 1.7e9), (0.01, -1e10)])
-def test_labels_far_from_0_are_told_apart_as_far_as_float64_does(scale, origin):
+def test_labels_far_from_0_keep_the_resolution_of_float64(scale, origin):
     other = probing_data(lambda n: origin + scale * n)
     expected = (LETTERS - LETTERS.mean()) / LETTERS.std()
     # The numbers, their mean and their deviation are each rounded, the labels once more.
@@ -63,9 +63,9 @@ def test_labels_far_from_0_are_told_apart_as_far_as_float64_does(scale, origin):
 
 
 @pytest.mark.parametrize(("scale", "origin"), [(1, 0), (0.001, 1e6), (1, 1.7e9), (0, 0.1)])
-def test_errors_are_measured_from_the_labels_as_they_are(scale, origin):
+def test_errors_are_in_the_unit_of_the_task(scale, origin):
     found = probing_data(lambda n: origin + scale * n)
-    # Whoever says the mean is off by the mean deviation.
+    # Predicting the mean is wrong by the mean deviation.
     said = found.in_labels_unit(np.zeros((1, len(LETTERS)), dtype=np.float32))
     (scores,) = found.scorers["test"].scores(said)
     expected = scale * np.abs(LETTERS - LETTERS.mean()).mean()

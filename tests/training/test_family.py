@@ -51,7 +51,7 @@ def test_hand_written_gradients_are_those_of_torch(family, loss):
 @pytest.mark.parametrize("family", [Linear(), MLP(5)], ids=["linear", "mlp"])
 @pytest.mark.parametrize("loss", [CrossEntropy(), SquaredError()], ids=["ce", "mse"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_gradients_of_a_family_without_its_own_are_the_hand_written_ones(family, loss, dtype):
+def test_default_gradients_equal_the_hand_written_ones(family, loss, dtype):
     torch.manual_seed(0)
     n_outputs = 3 if isinstance(loss, CrossEntropy) else 1
     x, weights = torch.randn(2, 11, 6).to(dtype), torch.rand(2, 11)
@@ -120,7 +120,7 @@ def registered():
 
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("convex", [False, True])
-def test_a_family_of_a_formula_alone_is_trained(convex, monkeypatch):
+def test_a_family_without_a_gradient_of_its_own_is_trained(convex, monkeypatch):
     monkeypatch.setattr(Cosine, "convex", convex)
     train, dev = planted(1500, 1), planted(400, 2)
     fitted = fit(train, dev, N_CLASSES, SPEC, [0])

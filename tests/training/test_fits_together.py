@@ -1,4 +1,4 @@
-"""Fits side by side against the same fits one after another."""
+"""Fits that take their steps together against the same fits one after another."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def exact(monkeypatch):
 
 @pytest.fixture
 def both(monkeypatch):
-    """What a function gives one after another, and side by side."""
+    """What a function returns with fits one after another, and together."""
 
     def both(function, at_once=10):
         found = []
@@ -55,7 +55,7 @@ def both(monkeypatch):
 @pytest.mark.parametrize("sets", [None, SETS], ids=["classes", "label sets"])
 @pytest.mark.parametrize("family", ["linear", "mlp"])
 @pytest.mark.parametrize("at_once", [2, 10])
-def test_prefixes_side_by_side_are_those_alone(both, family, sets, at_once):
+def test_prefixes_fitted_together_equal_those_fitted_alone(both, family, sets, at_once):
     train = replace(make(2000, 1, n_cells=2), sets=sets)
     # In no order of length, of less than a batch and of several, and of as many steps and more.
     prefixes = [train.part(slice(0, n)) for n in (40, 2000, 7, 300, 1100)]
@@ -74,7 +74,7 @@ def test_prefixes_side_by_side_are_those_alone(both, family, sets, at_once):
 
 @pytest.mark.parametrize("n_sets", [1, 2])
 @pytest.mark.parametrize("n_outputs", [N_CLASSES, 0])
-def test_seeds_of_an_mlp_side_by_side_are_those_alone(both, n_sets, n_outputs):
+def test_seeds_of_an_mlp_fitted_together_equal_those_fitted_alone(both, n_sets, n_outputs):
     seeds = [0, 1, 2, 5]
     train, dev = (make(n, n, n_sets * len(seeds)) for n in (1000, 300))
     if not n_outputs:
@@ -89,7 +89,7 @@ def test_seeds_of_an_mlp_side_by_side_are_those_alone(both, n_sets, n_outputs):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
 
 
-def test_one_product_multiplies_the_batches_of_all_that_still_go_on(both, monkeypatch):
+def test_one_product_multiplies_the_batches_of_all_running_fits(both, monkeypatch):
     train = make(2000, 1, n_cells=1)
     prefixes = [train.part(slice(0, n)) for n in (600, 50, 2000)]
     # Of 1, 1 and 4 batches.
@@ -107,7 +107,7 @@ def test_one_product_multiplies_the_batches_of_all_that_still_go_on(both, monkey
     assert widths == [1] * (15 + 15 + 40) + [3] * 15 + [1] * 25
 
 
-def test_more_than_go_side_by_side_go_in_turn(both):
+def test_fits_beyond_the_limit_run_in_turn(both):
     train = make(400, 1, n_cells=1)
     prefixes = [train.part(slice(0, n)) for n in (100, 200, 300, 400, 50)]
     spec = PROBES["linear"].model_copy(update={"passes": 1, "min_steps": 10})
@@ -120,6 +120,6 @@ def test_more_than_go_side_by_side_go_in_turn(both):
     assert len({a.sum().item() for a, _ in alone}) == 5
 
 
-def test_a_gpu_fits_all_prefixes_of_a_code_at_once_and_a_cpu_one():
+def test_a_gpu_fits_all_prefixes_of_a_code_at_once_and_a_cpu_one_by_one():
     at_once = {kind: fits_at_once(torch.device(kind)) for kind in ("cpu", "cuda", "mps")}
     assert at_once == {"cpu": 1, "cuda": len(SHARES) - 1, "mps": len(SHARES) - 1}

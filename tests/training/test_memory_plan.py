@@ -1,4 +1,4 @@
-"""What the plan of memory counts, and what is let go of in time."""
+"""What the plan of memory counts, and that features are freed in time."""
 
 import gc
 import re
@@ -28,7 +28,7 @@ def test_more_memory_never_means_fewer_layers_at_once():
 
 
 @pytest.mark.parametrize(("width", "layers"), [(384, 67), (1536, 6), (3072, 1)])
-def test_the_closed_form_stays_within_its_memory(width, layers):
+def test_the_plan_allows_for_the_memory_of_the_closed_form(width, layers):
     budget = 1 << 30
     work = Work(PROBES["linear"], width, width, 10**6, 0, 3)
     assert group_layers(budget, CPU, work)[0] == layers
@@ -66,7 +66,7 @@ def planned(run, monkeypatch, **settings):
     return asked[0]
 
 
-def test_blocks_before_their_projection_count(run, monkeypatch, short_schedule):
+def test_the_plan_counts_blocks_before_their_projection(run, monkeypatch, short_schedule):
     device, work = planned(run, monkeypatch, quick=True, project=1)
     assert (work.n_features, work.n_read) == (1, 16 + 1)
     # Ten times as wide as what is fitted: they take most of what a layer takes.
@@ -75,7 +75,7 @@ def test_blocks_before_their_projection_count(run, monkeypatch, short_schedule):
     assert few < many / 3
 
 
-def test_the_probes_of_several_priors_count(run, monkeypatch, short_schedule):
+def test_the_plan_counts_the_probes_of_several_priors(run, monkeypatch, short_schedule):
     one = PROBES["linear"].model_copy(update={"strengths": (1e-4, 1e-3, 1e-2)})
     monkeypatch.setitem(PROBES, "linear", one)
     before = group_layers(1 << 30, *planned(run, monkeypatch, seeds=1, quick=True))[0]
@@ -84,7 +84,7 @@ def test_the_probes_of_several_priors_count(run, monkeypatch, short_schedule):
     assert after < before / 2
 
 
-def test_what_goes_side_by_side_counts(run, monkeypatch, short_schedule):
+def test_the_plan_counts_fits_that_run_together(run, monkeypatch, short_schedule):
     device, alone = planned(run, monkeypatch, seeds=1, quick=True)
     assert (alone.n_cells, alone.n_batches) == (len(Linear.logit_variances), 1)
     monkeypatch.setattr("probes.training.dataset.fits_at_once", lambda device: 10)
@@ -100,7 +100,7 @@ def test_what_goes_side_by_side_counts(run, monkeypatch, short_schedule):
 
 @pytest.mark.parametrize("family", ["linear", "mlp"])
 @pytest.mark.parametrize("n_outputs", [0, 17])
-def test_the_least_is_what_one_layer_at_a_time_takes(family, n_outputs):
+def test_the_least_memory_is_that_of_one_layer_at_a_time(family, n_outputs):
     work = Work(PROBES[family], 384, 384, 10**6, n_outputs, 3)
     one, mixes = least(work, 0), least(work, 7)
     assert mixes - one == block_bytes(7, 384)
@@ -111,7 +111,7 @@ def test_the_least_is_what_one_layer_at_a_time_takes(family, n_outputs):
 
 
 @pytest.mark.parametrize("settings", [{"quick": True}, {"seeds": 2}, {"project": 5}, {"layers": 1}])
-def test_the_need_is_told_before_encoding_by_the_plan_of_training(
+def test_the_need_stated_before_encoding_is_that_of_the_plan_of_training(
     run, monkeypatch, short_schedule, settings
 ):
     foretold, followed = [], []
@@ -135,7 +135,9 @@ def test_the_need_is_told_before_encoding_by_the_plan_of_training(
     assert {n for _, n in foretold} == mixed
 
 
-def test_a_budget_below_the_least_is_refused_before_anything_is_done(run, tmp_path, short_schedule):
+def test_a_budget_that_is_too_small_is_refused_before_anything_is_computed(
+    run, tmp_path, short_schedule
+):
     with pytest.raises(UserError) as caught:
         run(memory="1MB", tasks=("pos", "depth"), twins=0)
     said = re.fullmatch(
@@ -153,7 +155,7 @@ def test_a_budget_below_the_least_is_refused_before_anything_is_done(run, tmp_pa
     assert len(run(memory="1MB", tasks=("pos", "depth"), twins=0).results) == 2
 
 
-def test_a_budget_too_small_ends_in_one_line_with_status_2(tiny_bert, tmp_path, capsys):
+def test_a_budget_that_is_too_small_ends_in_one_line_with_status_2(tiny_bert, tmp_path, capsys):
     line = f"--model {tiny_bert} --limit 20 --tasks pos --memory 1MB --device cpu"
     line += f" --output {tmp_path / 'r'} --cache-dir {tmp_path / 'c'}"
     assert main(line.split()) == 2
@@ -161,7 +163,7 @@ def test_a_budget_too_small_ends_in_one_line_with_status_2(tiny_bert, tmp_path, 
     assert error.startswith("error: --memory 1MB: fitting pos with mlp probes takes ")
 
 
-def test_features_of_one_group_are_gone_before_the_next_are_made(run, monkeypatch, short_schedule):
+def test_features_of_one_group_are_freed_before_the_next_are_read(run, monkeypatch, short_schedule):
     """On a device that holds them, two groups at once would take twice what was planned."""
     made, features = [], ProbingData.features
 

@@ -46,7 +46,7 @@ SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
 
 @pytest.mark.parametrize("family", [Linear(), MLP(5)], ids=["linear", "mlp"])
-def test_loss_and_gradient_are_torchs(family):
+def test_loss_and_gradient_are_those_of_torch(family):
     torch.manual_seed(0)
     x, labels, weights = torch.randn(2, 11, 6), torch.randint(4, (2, 11)), torch.rand(2, 11)
     parameters = [p + 0.1 * torch.randn_like(p) for p in family.initial(2, [0, 1], 6, 3)]
@@ -73,7 +73,7 @@ def test_decisions_are_packed_as_numpy_packs_them(n_labels):
     assert given.shape == expected.shape
 
 
-def test_at_a_logit_of_0_nothing_is_said():
+def test_a_logit_of_0_predicts_no_label():
     assert BinaryCrossEntropy(SETS).decide(torch.zeros(1, 1, 3, 1)).tolist() == [[[[0]]]]
 
 
@@ -231,7 +231,7 @@ def test_labels_are_indices_of_sets_and_unseen_labels_are_counted():
     assert counts.unseen_test_labels == {"ARG9": 1}
 
 
-def test_baselines_say_the_labels_that_more_than_half_have():
+def test_the_majority_baseline_predicts_labels_of_more_than_half_of_examples():
     found = of_hand()
     given = baselines(found, found.targets("train"), Scorer(found, "test"))
     # {ARG0} for all: two right of three said, of four wanted.
@@ -261,7 +261,7 @@ def test_control_labels_are_sets_of_train_one_for_each_type():
     assert share == pytest.approx([0.2, 0.5, 0.2, 0.1, 0, 0], abs=0.025)
 
 
-def test_one_set_throughout_is_nothing_to_tell_apart():
+def test_a_task_with_a_single_label_set_is_not_served():
     with pytest.raises(NotServedError, match="every training example of 'c' has the label"):
         of_hand([sentence("rain")] * 3)
 

@@ -7,7 +7,7 @@ from probes.training.features import Held
 from probes.training.projection import projected
 
 
-def test_every_span_s_vector_is_projected_alike_and_standardised_again():
+def test_the_vector_of_every_span_is_projected_alike_and_standardised_again():
     generator = torch.Generator().manual_seed(1)
     values = torch.randn(2, 3000, 8, generator=generator) @ torch.randn(8, 8, generator=generator)
     values = (values - values.mean(1, keepdim=True)) / values.std(1, keepdim=True)

@@ -50,7 +50,7 @@ def learnt(data):
     return weights, probes, overlap
 
 
-def test_a_mix_is_the_weighted_sum_that_varies_as_its_layers_do():
+def test_a_mix_is_the_weighted_sum_scaled_to_the_variance_of_its_layers():
     torch.manual_seed(0)
     layers = torch.randn(3, 5000, 6)
     layers[1] = 0.8 * layers[0] + 0.6 * layers[1]
@@ -65,7 +65,7 @@ def test_a_mix_is_the_weighted_sum_that_varies_as_its_layers_do():
         assert made.square().mean().item() == pytest.approx(1, abs=0.03)
 
 
-def test_learning_starts_from_even_weights_of_the_layers_within_reach():
+def test_learning_starts_from_uniform_weights_of_the_layers_within_reach():
     expected = torch.tensor([[1, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]])
     torch.testing.assert_close(even_weights([0, 1, 2], 3), expected)
 
@@ -110,7 +110,7 @@ def test_gradients_are_those_of_the_formulas(family, loss):
     assert ours[-1][1, 2] == 0
 
 
-def test_weights_are_found_that_carry_the_label(learnt):
+def test_the_weights_of_layers_that_predict_the_label_are_learnt(learnt):
     weights, _, _ = learnt
     assert weights.sum(1).tolist() == pytest.approx([1] * 4)
     assert weights[0].tolist() == [1, 0, 0]
@@ -147,7 +147,7 @@ def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
     assert accuracy > 0.8
 
 
-def test_the_cells_beside_a_mix_do_not_change_it(data, learnt):
+def test_a_mix_does_not_depend_on_the_cells_learnt_with_it(data, learnt):
     train, dev, _ = data
     weights, _, overlap = learnt
     spec, strength = PROBES["linear"], torch.full((1,), 1e-3)
