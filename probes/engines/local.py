@@ -102,7 +102,13 @@ class Session:
                 examples = collect_examples(task, self.corpus.value, self._hides)
             except (NotServedError, TaskError):
                 continue  # said when it is its turn
-            needs |= {f"{task.name} with {u.probe.family}": self._least(u, examples) for u in units}
+            for unit in units:
+                try:
+                    needs[f"{task.name} with {unit.probe.family}"] = self._least(unit, examples)
+                except Exception as error:
+                    if not blame(error, task, unit.probe.family):
+                        raise
+                    # The plug-in's failure is reported when the unit is fitted.
         what = max(needs, key=lambda name: needs[name], default="")
         if what and needs[what] > given:
             enough = f"{math.ceil(needs[what] / 1e6)}MB"

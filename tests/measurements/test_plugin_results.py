@@ -306,6 +306,15 @@ def test_a_probe_family_that_fails_costs_its_own_results_alone(write, run):
     assert f"the probe family 'low_rank' of {path}" in results.failed["tiny-bert · pos · low_rank"]
 
 
+@pytest.mark.parametrize("memory", [None, "1GB"])
+def test_a_probe_family_that_cannot_be_made_costs_its_own_results_alone(write, run, memory):
+    text = guide_file("low_rank.py").replace("self.rank = spec.hidden", "1 / 0")
+    path = write(text, "low_rank.py")
+    results = run(path, tasks=("pos",), probes=("low_rank", "linear"), memory=memory)
+    assert [result.probe.family for result in results] == ["linear"]
+    assert "ZeroDivisionError" in results.failed["tiny-bert · pos · low_rank"]
+
+
 @pytest.mark.parametrize("other", ["linear", "mlp"])
 def test_a_family_that_writes_to_its_features_is_refused_and_changes_no_other_score(
     other, write, run, tmp_path
