@@ -17,9 +17,9 @@ from probes.records.probe_spec import ProbeSpec as ProbeSpec
 from probes.statistics.gold import Gold as Gold
 from probes.statistics.metrics import Metric as Metric
 from probes.statistics.metrics import class_parts as class_parts
+from probes.statistics.metrics import mean_parts as mean_parts
+from probes.statistics.metrics import mean_value as mean_value
 from probes.statistics.metrics import metrics as metrics
-from probes.statistics.sums import mean_parts as mean_parts
-from probes.statistics.sums import mean_value as mean_value
 from probes.tasks.builtin import get_task as get_task
 from probes.tasks.task import Example as Example
 from probes.tasks.task import Excluded as Excluded
