@@ -175,7 +175,7 @@ def test_a_batch_size_that_differs_from_the_started_one_is_reported(
         with pytest.raises(KeyboardInterrupt):
             probes.run_probes(str(tiny_bert), batch_tokens=64, **settings)
     probes.run_probes(str(tiny_bert), batch_tokens=512, **settings)
-    assert "that are there already, of 64 tokens each, not 512" in capsys.readouterr().err
+    assert "with 64 tokens per batch as before, not 512" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("reader", ["true", "head -1", "cat > /dev/full"])
