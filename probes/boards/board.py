@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from probes.boards.leaderboard_csv import spec_digest
-from probes.measurements.current import of_this_numerics
-from probes.measurements.plug_in_keys import as_loaded, in_words
+from probes.measurements.current import has_current_numerics
+from probes.measurements.plugin_keys import as_loaded, in_words
 from probes.records.probe_spec import PROBES
 from probes.records.result import Result
 from probes.records.titles import corpus_title
@@ -138,7 +138,7 @@ def _setting(result: Result) -> dict[str, Any]:
         "corpus": f"{limit}, fingerprint {result.corpus.fingerprint[:8]}",
         "probe specification": spec_digest(result.probe),
         "projection": "none" if result.project is None else f"{result.project} dimensions",
-        "numerics": "of this version" if of_this_numerics(result) else "of another version",
+        "numerics": "of this version" if has_current_numerics(result) else "of another version",
     }
 
 
@@ -156,7 +156,7 @@ def _preference(result: Result) -> tuple[Any, ...]:
     name = result.task.name
     version = tasks.get(name).version if name in tasks else None
     return (
-        of_this_numerics(result),
+        has_current_numerics(result),
         result.probe == PROBES.get(result.probe.family),
         not result.corpus.limited,
         result.project is None,

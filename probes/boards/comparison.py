@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
-from probes.measurements.plug_in_keys import digests
+from probes.measurements.plugin_keys import digests
 from probes.records.arrays import Arrays
 from probes.records.payload import Interval
 from probes.records.result import ALPHA, Result

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from probes.extraction.model_files import pretrained_name
 from probes.measurements.current import is_current
-from probes.measurements.plug_in_keys import in_words
+from probes.measurements.plugin_keys import in_words
 from probes.records.result import Result
 from probes.records.titles import corpus_title, metric_name
 from probes.tasks.builtin import tasks

@@ -1,4 +1,4 @@
-"""`python -m probes claims`: which statements about layers one's results support."""
+"""`python -m probes claims`: which claims of the literature about layers the results support."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from probes.common.terminal import output_console
 from probes.records.files import or_published
 from probes.records.unique import unique_results
 
-SUMMARY = "Test what the literature says about layers on the results in a folder."
+SUMMARY = "Test claims of the literature about layers on the results in a folder."
 
 COLOURS = {"supported": "green", "contradicted": "red", "undecided": "yellow", "not tested": "dim"}
 
@@ -25,13 +25,13 @@ COLOURS = {"supported": "green", "contradicted": "red", "undecided": "yellow", "
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("folder", type=place, help="results, or those of one model or corpus within")
+    add("folder", type=place, help="a folder of results, or of one model or corpus in it")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
     add("--format", choices=("table", "md", "json"), default="table", help="default: table")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the findings for every model and corpus below the folder.
+    """Print the verdicts for every model and corpus below the folder.
 
     Raises:
         UserError: there are no results of this probe family.

@@ -1,4 +1,4 @@
-"""`python -m probes show`: what stands behind the scores, layer by layer."""
+"""`python -m probes show`: breakdowns of the scores, and the evidence behind them, by layer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from probes.records.titles import METRIC_NAMES, limit_mark, task_head
 from probes.statistics.formatting import shown
 from probes.statistics.metrics import lower_is_better
 
-SUMMARY = "Show what stands behind scores: breakdowns, selectivity, compression, localisation."
+SUMMARY = "Show breakdowns of scores, selectivity, compression and localisation by layer."
 
 T = TypeVar("T")
 
 MOST_LABELS = 20
 
 GROUP_WIDTH, SCORE_WIDTH, LABEL_WIDTH = 14, 7, 40
-"""Characters that a column takes, and all that stands before the layers in a table of labels."""
+"""Width in characters of a column of groups, of a column of scores, and of the columns before the
+layers in a table of labels."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,16 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("group", "label", "selectivity", "compression", "mix"),
         default="group",
-        help="breakdowns by group or label; or a measure beside the scores (default: group)",
+        help="what to show (default: group)",
     )
-    add("--all", action="store_true", help=f"all labels, not the {MOST_LABELS} most frequent")
+    add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the tables.
 
     Raises:
-        UserError: there is no result.
+        UserError: there are no results.
     """
     path = options.path
     found = load([path]) if path.is_dir() else {path: read_result(path)}
@@ -99,7 +100,7 @@ def _show_measure(console: Console, results: list[Result], name: str) -> None:
 
 
 def group_tables(result: Result, width: int) -> Iterator[Table]:
-    """A row per layer, a column per group; as many tables as the width asks for."""
+    """A row per layer, a column per group; several tables if they are wider than `width`."""
     metric = result.group_metric
     unit = METRIC_NAMES.get(metric, metric) + ", lower is better" * lower_is_better(metric)
     names = [name for name, n in result.examples.groups.items() if n]
@@ -117,13 +118,15 @@ def group_tables(result: Result, width: int) -> Iterator[Table]:
 
 
 def label_tables(result: Result, width: int, *, all_labels: bool) -> Iterator[Table]:
-    """A row per label, frequent ones first, a column per layer: F1; at the best layer all three."""
+    """A row per label, by frequency: F1 for each layer, precision and recall for the best one."""
     best = result.best_layer.labels
     names = {name: score.n for layer in result.layers for name, score in layer.labels.items()}
     order = sorted(names, key=lambda name: (-names[name], name))
     chosen = order if all_labels else order[:MOST_LABELS]
     rest = len(order) - len(chosen)
-    caption = "★ best layer on dev; P and R are its" + f" · {rest} more with --all" * bool(rest)
+    caption = "★ best layer on dev, which P and R are of" + f" · {rest} more with --all" * bool(
+        rest
+    )
     layers = result.layers if names else ()
     for part in _parts(list(layers), (width - LABEL_WIDTH) // SCORE_WIDTH):
         table = Table(title=_title(result, "F1 by label and layer"), caption=caption)
@@ -140,7 +143,7 @@ def label_tables(result: Result, width: int, *, all_labels: bool) -> Iterator[Ta
 
 
 def _parts(items: list[T], size: int) -> Iterator[list[T]]:
-    """Items in parts of at most `size`, as even as can be."""
+    """Items in parts of at most `size`, as equal as possible."""
     n_parts = max(1, -(-len(items) // max(1, size)))
     size = max(1, -(-len(items) // n_parts))
     return (items[first : first + size] for first in range(0, len(items), size))

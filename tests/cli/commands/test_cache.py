@@ -123,9 +123,9 @@ def test_pruning_by_age_and_model(vectors):
 
 
 def test_deleting_everything_has_to_be_said(vectors):
-    with pytest.raises(UserError, match="--prune all would delete every vector"):
+    with pytest.raises(UserError, match="--prune all would delete all vectors"):
         call(vectors, "--prune", "all")
-    with pytest.raises(UserError, match="belong to --prune"):
+    with pytest.raises(UserError, match="need --prune"):
         call(vectors, "--older-than", "3")
 
 
