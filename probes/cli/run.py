@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from probes import __version__
-from probes.boards.comparison import Comparison, compare
-from probes.boards.layer_tables import comparable, layer_table, stored_like, with_twins
+from probes.boards.comparison import Comparison, compare, comparison_tables
+from probes.boards.layer_tables import (
+    layer_frame,
+    score_tables,
+    stored_like,
+    with_stored,
+    with_twins,
+)
 from probes.boards.leaderboard_csv import tidy, write_leaderboard
+from probes.boards.paired import LayerScore, layer_scores
 from probes.common.collection import seldom_collected
 from probes.common.errors import UserError, printable
 from probes.common.files import folder_name, require_writable
@@ -27,10 +34,10 @@ from probes.engines.plan import Plan, make_plan
 from probes.examples.scoring import require_metrics
 from probes.extraction.model_files import ModelSource
 from probes.measurements.plugins import included_tasks
-from probes.records.arrays import Arrays, read_arrays
+from probes.records.files import read_arrays
 from probes.records.result import Result
 from probes.rendering.folder import write_tables
-from probes.rendering.terminal import print_comparisons, print_tables
+from probes.rendering.terminal import print_table
 from probes.tasks.builtin import STANDARD, expanded, tasks
 from probes.tasks.columns import task_of
 from probes.tasks.task import Task
@@ -70,7 +77,7 @@ class Results:
         if model is None and len(names) > 1:
             raise UserError(f"Several models were run; say which: {', '.join(names)}.")
         chosen = [r for r in self.results if model is None or r.model.name == model]
-        return layer_table(chosen, probe)
+        return layer_frame(chosen, probe)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -179,9 +186,9 @@ def _run(config: RunConfig, source: Source, subjects: Sequence[Subject], command
         # Last, when all is on disk: what they go to may be gone.
         with losing_output():
             console = output_console(progress.quiet)
-            for table in tables:
-                print_tables(table, console)
-            print_comparisons(comparisons, console)
+            scores = [table for results in tables for table in score_tables(results)]
+            for table in (*scores, *comparison_tables(comparisons)):
+                print_table(table, console)
         if any(found):
             failed |= {what: str(error) for what, error in unserved.items()}
         for what, why in failed.items():
@@ -211,7 +218,7 @@ def _write_tables(
         ]
         # Else of two runs that end at once the one that looked first might write last.
         with locked(plan.folder / f"layers{SUFFIX}"):
-            table = with_twins(comparable(plan.folder, results), twins)
+            table = with_twins(with_stored(plan.folder, results), twins)
             paths = write_tables(plan.folder, table)
         if not any(subject.source.is_twin_of(other.source) for other in subjects):
             tables.append(table)
@@ -225,15 +232,18 @@ def _compare_models(
     """Models against each other; predictions that cannot be read are added to `failed`."""
     paths_by_key = {key: path for plan in plans for key, path in plan.paths.items()}
 
-    def arrays_of(result: Result) -> Arrays | None:
+    def score_of(result: Result) -> LayerScore:
+        path = paths_by_key[result.key]
         try:
-            return read_arrays(paths_by_key[result.key])
+            read_arrays(path)  # which a run's own results must have
+            (score,) = layer_scores(result, path, [result.best_layer])
         except UserError as error:
             unit = f"{result.model.name} · {result.task.name} · {result.probe.family}"
             failed[f"{unit} in the comparison"] = str(error)
-            return None
+            raise
+        return score
 
-    return compare([result for results in found for result in results], arrays_of)
+    return compare([result for results in found for result in results], score_of)
 
 
 def _prepare(config: RunConfig) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from probes.boards.layer_tables import layer_entries
+from probes.boards.layer_tables import layer_rows
 from probes.records.result import Result
 from probes.records.titles import limit_mark, metric_name
 
@@ -63,26 +63,26 @@ def panel(
     """One family's scores: a row per layer, a column per task.
 
     Args:
-        size: of text, in points.
-        among: whose scores the colours of each column span; see `layer_entries`.
+        size: of the text, in points.
+        among: the results whose scores span the colours of each column; see `layer_rows`.
     """
-    rows = layer_entries(results, among)
-    places = [[entry.place for entry in entries] for entries in rows.values()]
+    rows = layer_rows(results, among)
+    places = [[cell.place or 0.0 for cell in row.cells[1:]] for row in rows]
     image = axes.imshow(places, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-    for y, entries in enumerate(rows.values()):
-        for x, entry in enumerate(entries):
-            colour = "black" if entry.place > 0.6 else "white"
-            weight = "bold" if entry.best else "normal"
+    for y, row in enumerate(rows):
+        for x, cell in enumerate(row.cells[1:]):
+            colour = "black" if places[y][x] > 0.6 else "white"
+            weight = "bold" if cell.best else "normal"
             font = {"color": colour, "weight": weight, "size": size}
-            axes.text(x, y, entry.text, ha="center", va="center", **font)
-            if entry.best:
+            axes.text(x, y, cell.text, ha="center", va="center", **font)
+            if cell.best:
                 axes.add_patch(_frame(x, y, size / 5))
     names = [
         f"{r.task.name.replace('$', chr(92) + '$')}\n{metric_name(r).replace(', ', chr(10))}"
         for r in results
     ]
     axes.set_xticks(range(len(results)), names)
-    axes.set_yticks(range(len(rows)), [str(layer) for layer in rows])
+    axes.set_yticks(range(len(rows)), [row.cells[0].text for row in rows])
     axes.tick_params(length=0, labelsize=0.9 * size)
     axes.spines[:].set_visible(False)
     return image
