@@ -117,24 +117,29 @@ def _why_apart(first: LayerScore, other: LayerScore) -> str:
 
 def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
     """One table per probe family: every model's best layer, and how it differs."""
-    by_family: dict[str, list[Row]] = {}
+    by_family: dict[str, list[Comparison]] = {}
     for comparison in comparisons:
-        by_family.setdefault(comparison.probe, []).extend(_rows(comparison))
-    for family, rows in by_family.items():
+        by_family.setdefault(comparison.probe, []).append(comparison)
+    for family, own in by_family.items():
+        apart = (
+            f"Not compared: {model} on {comparison.head} ({why})."
+            for comparison in own
+            for model, why in comparison.apart.items()
+        )
         yield Table(
             f"models at their best layers · {family} probe · test",
             ("task", "model", "layer", "score", "less the first", "p"),
-            tuple(rows),
+            tuple(row for comparison in own for row in _rows(comparison)),
             left=2,
             notes=(
                 "Layers and the first model are chosen on dev. 95 % intervals resample test "
                 "sentences; p is Holm-corrected over the models of a task.",
+                *apart,
             ),
         )
 
 
 def _rows(comparison: Comparison) -> Iterator[Row]:
-    last = len(comparison.standings) - 1
     for place, standing in enumerate(comparison.standings):
         yield Row.of(
             "" if place else comparison.head,
@@ -142,8 +147,5 @@ def _rows(comparison: Comparison) -> Iterator[Row]:
             str(standing.layer),
             shown(standing.score, comparison.metric),
             *(standing.difference.texts if standing.difference else ("", "")),
-            ends_section=place == last and not comparison.apart,
+            ends_section=standing is comparison.standings[-1],
         )
-    for place, (model, why) in enumerate(comparison.apart.items(), start=1):
-        ends = place == len(comparison.apart)
-        yield Row.of("", model, "", f"apart: {why}", "", "", ends_section=ends)

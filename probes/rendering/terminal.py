@@ -25,11 +25,11 @@ _LEGEND = "★ best layer on dev · ☆ not separable from it (.05) · ± half a
 def print_table(table: Table, console: Console) -> None:
     """Print a table; one that may be split is printed in as many parts as it takes."""
     for part in _parts(table, console.width):
-        console.print(_rich(part))
+        console.print(_rich(part, console.width))
 
 
 def _parts(table: Table, width: int) -> Iterator[Table]:
-    """The table, or parts of it that are no wider than `width` columns of text."""
+    """The table, or parts of it that fit into `width` characters."""
     first = table.repeated
     rest = list(range(first, len(table.heads))) if first else []
     if not rest:
@@ -43,18 +43,25 @@ def _parts(table: Table, width: int) -> Iterator[Table]:
 
 
 def _width(table: Table) -> int:
-    """Width of a table in which heads are broken between words, with padding and rules."""
-    return sum(_longest(table, column) + 3 for column in range(len(table.heads))) - 1
+    """Least width of a table in which no word and no number is broken between lines."""
+    least = sum(_least(table, column) + 3 for column in range(len(table.heads)))
+    return least - 1 if table.repeated else least + 1
 
 
-def _longest(table: Table, column: int) -> int:
-    """Width of a column's longest cell or word of its head."""
+def _least(table: Table, column: int) -> int:
+    """Least width of a column.
+
+    Heads and words may be broken at spaces; numbers may not, nor may the names of the rows of a
+    table that can be split instead.
+    """
     texts = [text.plain for text in _texts(table, column)]
-    return max(map(cell_len, (*table.heads[column].split(), *texts)))
+    if column < table.left and not table.repeated:
+        texts = [word for text in texts for word in text.split()]
+    return max(map(cell_len, (*table.heads[column].split(), *texts)), default=0)
 
 
-def _rich(table: Table) -> rich_table.Table:
-    """The table as rich prints it."""
+def _rich(table: Table, width: int) -> rich_table.Table:
+    """The table as rich prints it in `width` characters."""
     coloured = any(cell.place is not None for row in table.rows for cell in row.cells)
     notes = (*table.notes, _LEGEND) if coloured else table.notes
     made = rich_table.Table(
@@ -62,16 +69,17 @@ def _rich(table: Table) -> rich_table.Table:
         title_justify="left",
         caption=Text("\n".join(notes)) if notes else None,
         caption_justify="left",
-        pad_edge=False,  # so that five tasks fit into 80 columns
+        pad_edge=not table.repeated,  # so that five tasks fit into 80 columns
     )
-    columns = [_texts(table, column) for column in range(len(table.heads))]
+    fits = _width(table) <= width
     for column, head in enumerate(table.heads):
         if column < table.left:
             verdicts = any(row.cells[column].verdict for row in table.rows)
             made.add_column(Text(head), overflow="fold", no_wrap=verdicts)
         else:
-            fixed = _longest(table, column) if table.repeated else None
-            made.add_column(Text(head), justify="right", width=fixed)
+            least = _least(table, column) if fits else None
+            made.add_column(Text(head), justify="right", min_width=least)
+    columns = [_texts(table, column) for column in range(len(table.heads))]
     for place, row in enumerate(table.rows):
         texts = (column[place] for column in columns)
         made.add_row(*texts, style="dim" * row.faint, end_section=row.ends_section)

@@ -98,7 +98,9 @@ def test_a_model_with_unreadable_predictions_is_set_apart_and_the_others_are_com
     assert found.standings[1].difference.value == pytest.approx(expected)
     assert found.apart == {damaged: "predictions not readable"}
     (table,) = comparison_tables([found])
-    assert table.texts[-1] == ("", damaged, "", "apart: predictions not readable", "", "")
+    assert table.notes[1:] == (
+        f"Not compared: {damaged} on pos (accuracy) (predictions not readable).",
+    )
 
 
 def test_without_readable_predictions_there_is_no_comparison():
