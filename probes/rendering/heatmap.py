@@ -1,4 +1,4 @@
-"""The layer × task tables as a picture."""
+"""Layer × task tables as heat maps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARK = "#ff5a36"
 
 
 def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
-    """Draw one panel per probe family; colour runs from each task's worst layer to its best."""
+    """Draw one panel per probe family, coloured from each task's worst layer to its best."""
     families = list(dict.fromkeys(result.probe.family for result in results))
     n_layers = max(len(result.layers) for result in results)
     n_tasks = max(sum(r.probe.family == f for r in results) for f in families)
@@ -41,13 +41,13 @@ def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
         parse_math=False,
     )
     with warnings.catch_warnings():
-        # A model's name may have letters that the font lacks; they are drawn as boxes.
+        # Letters of a model's name that are not in the font are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(path, dpi=150)
 
 
 def scale(figure: Figure, image: Any, panels: list[Any], size: float = 8, **where: Any) -> None:
-    """Add the scale of colours beside the panels; `size` is of its text, in points."""
+    """Add the colour scale; `size` is that of its text, in points."""
     bar = figure.colorbar(image, ax=panels, pad=0.02, **{"shrink": 0.8, **where})
     bar.set_ticks([0, 1], labels=["task's worst", "task's best"])
     bar.ax.tick_params(labelsize=size)

@@ -1,4 +1,4 @@
-"""Writes the page: gathers what there is, and fills the templates."""
+"""Writes the HTML page: collects its tables and charts, and fills the templates."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class UnitView:
 
 @dataclass(frozen=True)
 class GroupView:
-    """Results that may stand in one table, as the templates read them.
+    """Results that may share charts, as the templates read them.
 
     Attributes:
         claims: outcomes by model, or why there are none.
@@ -57,14 +57,14 @@ class GroupView:
 
 
 def write_page(found: Mapping[Path, Result], path: Path, name: str) -> Path:
-    """Write the report of results by their paths; `name` is what it is a report of."""
+    """Write the page of results by their paths; `name` is its title."""
     with published(path) as temporary:
         temporary.write_text(page(found, name), encoding="utf-8")
     return path
 
 
 def page(found: Mapping[Path, Result], name: str) -> str:
-    """The report as HTML."""
+    """The page as HTML."""
     models = shown_models(found)
     groups, left_out = group(found)
     views = [_group_view(f"g{i}", each) for i, each in enumerate(groups)]
