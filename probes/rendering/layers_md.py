@@ -29,8 +29,8 @@ def layers_md(results: Sequence[Result]) -> str:
     lines += [
         "Bold: the best layer on dev. Starred: the test data cannot separate the layer from it "
         "(paired bootstrap over sentences, Holm-corrected, .05), which does not mean that they are "
-        "equal. ± half a 95 % interval. Layer 0 is the embedding output. That a layer's label can "
-        "be decoded does not mean that the model uses it.",
+        "equal. ± half a 95 % interval. Layer 0 is the embedding output. What can be decoded from "
+        "a layer need not be used by the model.",
         "",
         "## Other metrics and breakdowns, at the best layer",
         "",

@@ -23,8 +23,8 @@ def markdown_lines(table: Table) -> list[str]:
 
 def escaped(text: str) -> str:
     """Text that Markdown shows as it is."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;")
-    # A bracket alone makes no link.
+    # An ampersand that begins no entity and a bracket that belongs to no link need no escape.
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;")
     return re.sub(r"[\\`*_|]|\](?=[(\[:])", r"\\\g<0>", text)
 
 

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from probes.records.table import Cell, Row, Table
 from probes.rendering.latex import latex
-from probes.rendering.markdown import markdown
+from probes.rendering.markdown import escaped, markdown
 from probes.rendering.terminal import print_table
 
 TABLE = Table(
@@ -40,6 +40,11 @@ def test_markdown_marks_and_escapes():
         "± half an interval",
         "",
     ]
+
+
+def test_only_what_markdown_would_interpret_is_escaped():
+    assert escaped("Hewitt & Liang [1, 2]") == "Hewitt & Liang [1, 2]"
+    assert escaped("&lt; &#60; [a](b) [a][b]") == r"&amp;lt; &amp;#60; [a\](b) [a\][b]"
 
 
 def test_latex_marks_and_escapes():
