@@ -1,4 +1,6 @@
 """What data, tasks and the rooms all need; it imports none of them."""
 
 if not __name__.startswith("probes."):
-    raise ImportError("import probes.common, not common")
+    from probes.common.moved import moved
+
+    raise ImportError(moved("common"))

@@ -1,4 +1,6 @@
 """Sentences and corpora: what the suite reads, and from where."""
 
 if not __name__.startswith("probes."):
-    raise ImportError("import probes.data, not data")
+    from probes.common.moved import moved
+
+    raise ImportError(moved("data"))

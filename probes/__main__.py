@@ -1,4 +1,4 @@
-"""`python -m probes COMMAND`: everything besides the run itself."""
+"""`python -m probes COMMAND`: everything but the run itself."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: python -m probes COMMAND [arguments]; COMMAND --help says more\n")
+        print("usage: python -m probes COMMAND [arguments]; COMMAND --help lists the arguments\n")
         for name in COMMANDS:
             print(f"  {name:<12} {_module(name).SUMMARY}")
-        print("\nThe main job is python run_probes.py --model MODEL.")
+        print("\nTo probe a model: python run_probes.py --model MODEL")
         return 0
     name, *rest = arguments
     if name not in COMMANDS:
@@ -51,8 +51,8 @@ def _main(arguments: list[str]) -> int:
     parser = Parser(prog=f"python -m probes {name}", description=command.SUMMARY)
     command.add_arguments(parser)
     add_include(parser)
-    parser.add_argument("-v", "--verbose", action="store_true", help="say more; show tracebacks")
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print details and tracebacks")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only errors")
     options = parser.parse_args(rest)
     progress.quiet, progress.verbose = options.quiet, options.verbose
     discover(options.include)

@@ -1,4 +1,6 @@
 """Probing tasks: one short file each."""
 
 if not __name__.startswith("probes."):
-    raise ImportError("import probes.tasks, not tasks")
+    from probes.common.moved import moved
+
+    raise ImportError(moved("tasks"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 
-from probes.tasks.task import tasks
+from probes.tasks.task import Task, tasks
 
 STANDARD = ("pos", "chunking", "depth", "agreement", "srl")
 """The tasks of a run that is not told which."""
@@ -33,10 +33,19 @@ for _name in SHIPPED:
     importlib.import_module(f"probes.tasks.{_name}")
 
 
+def get_task(name: str) -> Task:
+    """The task called `name`: one that ships, or one of a plug-in that has been loaded.
+
+    Raises:
+        UserError: there is none; the message names the nearest one.
+    """
+    return tasks.get(name)
+
+
 def expanded(asked: Iterable[str], own: Iterable[str] = ()) -> list[str]:
     """Names and groups of tasks as names, each once; `own` are further ones of the user's data."""
     groups = {"standard": STANDARD, "all": (*own, *tasks)}
     return list(dict.fromkeys(name for one in asked for name in groups.get(one, (one,))))
 
 
-__all__ = ["SHIPPED", "STANDARD", "TASK_GROUPS", "expanded", "tasks"]
+__all__ = ["SHIPPED", "STANDARD", "TASK_GROUPS", "expanded", "get_task", "tasks"]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, reasons
-from probes.measurements.current import of_this_numerics
-from probes.measurements.plug_in_keys import as_loaded
+from probes.measurements.current import has_current_numerics
+from probes.measurements.plugin_keys import as_loaded
 from probes.records.probe_spec import PROBES
 from probes.records.result import Result
 from probes.records.titles import corpus_title
@@ -134,7 +134,7 @@ def _preference(result: Result) -> tuple[Any, ...]:
     name = result.task.name
     version = tasks.get(name).version if name in tasks else None
     return (
-        of_this_numerics(result),
+        has_current_numerics(result),
         result.probe == PROBES.get(result.probe.family),
         not result.corpus.limited,
         result.project is None,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from probes.measurements.current import is_current, of_this_numerics
-from probes.measurements.plug_in_keys import in_words
+from probes.measurements.current import has_current_numerics, is_current
+from probes.measurements.plugin_keys import in_words
 from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result
 
@@ -92,8 +92,8 @@ PROBE = Aspect(
 )
 NUMERICS = Aspect(
     "numerics",
-    lambda r: of_this_numerics(r),
-    lambda r: "of this version" if of_this_numerics(r) else "of another version",
+    lambda r: has_current_numerics(r),
+    lambda r: "of this version" if has_current_numerics(r) else "of another version",
 )
 OUTDATED = Aspect("version", lambda r: not is_current(r))
 

@@ -12,7 +12,7 @@ from probes.boards.comparable import probe_digest
 from probes.common.collection import seldom_collected
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
-from probes.measurements.plug_in_keys import in_words
+from probes.measurements.plugin_keys import in_words
 from probes.records.csv_text import csv_line
 from probes.records.payload import Estimate, Interval, LayerResult
 from probes.records.result import Result

@@ -1,4 +1,4 @@
-"""What every command line of the suite shares: its parser's manners and its exit status."""
+"""What every command line of the suite shares: parser, shared flags and exit status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from probes.common.terminal import silence_output
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in one line, with the nearest flag for a misspelt one; no abbreviations."""
+    """Reports errors in one line, with the nearest known flag; takes no abbreviations."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
@@ -36,13 +36,14 @@ class Parser(argparse.ArgumentParser):
 def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None) -> int:
     """Run a command line.
 
-    Exit status: what `run` returns, 1 for a defect of ours, 2 for what the user can mend, 130
-    if stopped.
+    Returns:
+        the exit status: what `run` returns; 1 for a defect of the suite, 2 for what the user can
+        correct, 130 if stopped.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # What an encoding lacks is no reason to stop.
+            # A character that the encoding lacks is no reason to stop.
             stream.reconfigure(errors="backslashreplace")
     try:
         status = run(arguments)
@@ -53,14 +54,14 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
         print(f"error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # Whoever read has enough, as `| head` does; at exit Python would flush into the void.
+        # The reader has closed the pipe, as `| head` does; at exit Python would try to flush it.
         silence_output()
         return 0
     except Exception as error:
         if out_of_memory(error):
             print(
                 f"error: out of memory ({' '.join(str(error).split())[:200]}); free some, or use "
-                "--limit; what was finished is kept, and the same command goes on from there",
+                "--limit. Finished results are kept; the same command continues from them.",
                 file=sys.stderr,
             )
             return 2
@@ -74,15 +75,18 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
             return 1
         raise
     except KeyboardInterrupt:
-        print("stopped; what was finished is kept, the same command goes on", file=sys.stderr)
+        print(
+            "stopped; finished results are kept, and the same command continues from them",
+            file=sys.stderr,
+        )
         return 130
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Names separated by commas, each once.
+    """Names separated by commas, without duplicates.
 
     Raises:
-        UserError: there is none.
+        UserError: there are none.
     """
     found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not found:
@@ -91,18 +95,18 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def place(text: str) -> Path:
-    """A path as it is given.
+    """A path.
 
     Raises:
-        UserError: it is empty, which would be the folder that one happens to be in.
+        UserError: it is empty, which would mean the current folder.
     """
     if not text.strip():
-        raise UserError(f"{text!r} is no path; name a folder or a file (. for this one).")
+        raise UserError(f"{text!r} is not a path; name a file or folder (. for the current one).")
     return Path(text)
 
 
 class _Extend(argparse.Action):
-    """Collects the files of a flag that may be repeated, and may name several each time."""
+    """Collects the files of a flag that may be repeated and may name several files each time."""
 
     def __call__(
         self, parser: object, namespace: argparse.Namespace, values: object, option: object = None
@@ -119,7 +123,7 @@ def add_include(parser: argparse.ArgumentParser) -> None:
         action=_Extend,
         metavar="FILE,…",
         default=parser.argument_default or (),
-        help="Python files with tasks, corpora, probe families or metrics of your own",
+        help="Python files with your own tasks, corpora, probe families or metrics",
     )
 
 
@@ -137,5 +141,5 @@ def add_places(parser: argparse.ArgumentParser) -> None:
         type=place,
         metavar="DIR",
         default=default_cache(),
-        help="downloads are kept in its folder `corpora` (PROBES_CACHE_DIR)",
+        help="downloads are stored in its folder `corpora` (PROBES_CACHE_DIR)",
     )

@@ -1,4 +1,4 @@
-"""Command-line arguments → RunConfig. Torch is imported only after they are valid."""
+"""The command line of a run. Torch is imported only once its arguments are valid."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from probes.common.origin import Origin
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.registered import corpora
-from probes.engines.config import validate
-from probes.engines.inputs import find_models
+from probes.engines.inputs import LazyModel, find_models
+from probes.engines.validation import validate
 from probes.measurements.plugins import discover
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import STANDARD, tasks
@@ -37,7 +37,7 @@ examples:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of `run_probes.py`; a flag left out keeps `RunConfig`'s default."""
+    """The parser of `run_probes.py`; flags that are not given keep the defaults of `RunConfig`."""
     parser = Parser(
         prog="run_probes.py",
         description="Which layer of a model knows what: layer-wise probes in one command.",
@@ -56,8 +56,16 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add("--task-from", type=names, metavar="COLUMN,…", help="label columns of your own data")
     add("--annotate", metavar="PIPELINE", help="spaCy pipeline that annotates raw text (silver)")
-    add("--split-by", choices=("document", "sentence"), help="cut missing splits from the rest")
-    add("--drop-overlap", action="store_true", help="drop train sentences that dev or test hold")
+    add(
+        "--split-by",
+        choices=("document", "sentence"),
+        help="cut missing splits from those that exist",
+    )
+    add(
+        "--drop-overlap",
+        action="store_true",
+        help="drop training sentences that occur in dev or test",
+    )
     add_include(parser)
     add(
         "--tasks",
@@ -68,8 +76,12 @@ def build_parser() -> argparse.ArgumentParser:
     add("--probes", type=names, metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
     add("--layers", type=_layers, metavar="all|N,…", help="layers to probe; 0 is the embeddings")
     add("--seeds", type=int, metavar="N", help="seeds per probe (default: 3)")
-    add("--twins", type=int, metavar="N", help="random twins beside each model (default: 1)")
-    add("--quick", action="store_true", help="scores alone: no controls, code, mix, twin; 1 seed")
+    add("--twins", type=int, metavar="N", help="random twins of each model (default: 1)")
+    add(
+        "--quick",
+        action="store_true",
+        help="only scores: one seed, no controls, description length, mixes or twin",
+    )
     add("--project", type=int, metavar="N", help="project vectors to N dimensions at random")
     add("--output", type=place, metavar="DIR", help="where results go (default: results)")
     add("--data-dir", type=place, metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
@@ -86,19 +98,23 @@ def build_parser() -> argparse.ArgumentParser:
     add("--overwrite", choices=("missing", "always", "never"), help="default: missing")
     add("--pooling", choices=("mean", "first", "last"), help="of a word's subwords (default: mean)")
     add("--threads", type=int, metavar="N", help="CPU threads (default: torch's choice)")
-    add("--memory", metavar="SIZE", help="for training, such as 2GB (default: a quarter of free)")
+    add(
+        "--memory",
+        metavar="SIZE",
+        help="for training, such as 2GB (default: a quarter of what is free)",
+    )
     add("--revision", help="branch, tag or commit on the hub")
     add("--offline", action="store_true", help="never use the network")
-    add("--trust-remote-code", action="store_true", help="run code that a model's folder holds")
+    add("--trust-remote-code", action="store_true", help="run Python code in a model's folder")
     add("--list-tasks", action="store_true", help="list the tasks and exit")
     add("--list-corpora", action="store_true", help="list the corpora and exit")
-    add("-v", "--verbose", action="store_true", help="say more; show tracebacks")
-    add("-q", "--quiet", action="store_true", help="say nothing but errors")
+    add("-v", "--verbose", action="store_true", help="print details and tracebacks")
+    add("-q", "--quiet", action="store_true", help="print only errors")
     return parser
 
 
-def _from(origin: Origin | None) -> str:
-    """What marks an entry that does not ship."""
+def _origin_mark(origin: Origin | None) -> str:
+    """Marks an entry that is not part of the suite."""
     return f" [{origin}]" if origin else ""
 
 
@@ -136,13 +152,13 @@ def _main(arguments: list[str]) -> int:
             mark = "*" if name in STANDARD else " "
             print(
                 f"{mark} {name:<16} v{task.version}  {task.metric:<18} {task.summary}"
-                + _from(tasks.origin(name))
+                + _origin_mark(tasks.origin(name))
             )
-        print("* standard: run where --tasks names none; --tasks all runs all that a corpus serves")
+        print("* standard: run by default; --tasks all runs every task that the corpus serves")
         return 0
     if given.pop("list_corpora", False):
         for name in corpora:
-            print(f"{name:<12} {corpora.get(name).summary}" + _from(corpora.origin(name)))
+            print(f"{name:<12} {corpora.get(name).summary}" + _origin_mark(corpora.origin(name)))
         return 0
     config = validate(given)
     if config.offline:
@@ -152,8 +168,7 @@ def _main(arguments: list[str]) -> int:
     source = find_corpus(*config.corpus, **config.corpus_request)
 
     from probes.cli.run import run_models
-    from probes.engines.inputs import Subject
 
     command = shlex.join(["python", "run_probes.py", *arguments])
-    results = run_models(config, source, [Subject(model, config) for model in sources], command)
+    results = run_models(config, source, [LazyModel(model, config) for model in sources], command)
     return 1 if results.failed else 0

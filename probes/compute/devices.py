@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-import torch
+from typing import TYPE_CHECKING, Literal
 
 from probes.common.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
 
 MAP = "map"
 """The device that means: spread the layers over all devices there are."""
@@ -18,6 +19,8 @@ def pick_device(device: str) -> torch.device:
     Raises:
         UserError: there is no such device here.
     """
+    import torch
+
     if device == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")

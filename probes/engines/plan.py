@@ -1,4 +1,4 @@
-"""What a run needs: which units are done already, and which remain. No torch here."""
+"""From a configuration to its units: which are done already, and which remain. Imports no torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from probes.data.sources import Source
 from probes.engines.config import RunConfig
 from probes.extraction.model_files import ModelSource
 from probes.extraction.windows import WINDOW_RULE
-from probes.measurements.plug_in_keys import digests, plug_ins_of
+from probes.measurements.plugin_keys import digests, plug_ins_of
 from probes.records.files import read_result
 from probes.records.keys import FitKey, result_name
 from probes.records.probe_spec import PROBES, ProbeSpec
@@ -21,7 +21,7 @@ from probes.tasks.task import Task
 
 @dataclass(frozen=True)
 class FitUnit:
-    """One result to come: a plain value, all inputs named.
+    """The fits of one task with one probe family, which give one result.
 
     Attributes:
         task: what is predicted.
@@ -29,8 +29,8 @@ class FitUnit:
         layers: layer numbers; empty for all.
         n_seeds: seeds 0 to n_seeds - 1.
         quick: whether controls, description length and localisation are left out.
-        key: digest of everything that decides its scores.
-        path: where its JSON goes.
+        key: digest of everything that determines its scores.
+        path: the JSON file of its result.
     """
 
     task: Task
@@ -41,15 +41,21 @@ class FitUnit:
     key: str
     path: Path
 
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"{self.task.name} · {self.probe.family}"
+
 
 @dataclass(frozen=True)
 class Plan:
     """The units of one model on one corpus.
 
     Attributes:
-        done: results that are there already.
+        folder: where the results of this model and corpus are.
+        paths: the file of each result, by its key.
+        done: results that exist already.
         todo: units that remain.
-        paths: where each result is or will be, by its key.
     """
 
     folder: Path
@@ -61,10 +67,10 @@ class Plan:
 def make_plan(
     config: RunConfig, model: ModelSource, corpus: Source, chosen: Sequence[Task]
 ) -> Plan:
-    """Decide from digests alone what has to be computed.
+    """Decide, from digests alone, what has to be computed.
 
     Raises:
-        UserError: `--overwrite never` and a result is there already.
+        UserError: `--overwrite never`, and a result exists already.
     """
     folder = config.output / model.slug / corpus.slug
     done, todo, paths = [], [], {}
@@ -72,12 +78,12 @@ def make_plan(
         for family in dict.fromkeys(config.probes):
             unit = _unit(config, model, corpus, task, family, folder)
             paths[unit.key] = unit.path
-            if config.overwrite == "never" and _is_there(unit.path):
+            if config.overwrite == "never" and _exists(unit.path):
                 raise UserError(
-                    f"{unit.path} is there already, and --overwrite is 'never'; "
+                    f"{unit.path} exists already, and --overwrite is 'never'; "
                     "name another --output, or use --overwrite missing."
                 )
-            left = what_is_left(unit, anew=config.overwrite == "always")
+            left = remaining(unit, recompute=config.overwrite == "always")
             if isinstance(left, Result):
                 done.append(left)
             else:
@@ -85,23 +91,23 @@ def make_plan(
     return Plan(folder, paths, tuple(done), tuple(todo))
 
 
-def what_is_left(unit: FitUnit, *, anew: bool) -> Result | FitUnit:
-    """The unit's result if all of it is there; else the unit, with what there is of it.
+def remaining(unit: FitUnit, *, recompute: bool) -> Result | FitUnit:
+    """The unit's result if it is complete; else the unit, extended to what is stored of it.
 
     Args:
-        anew: whether a result that is there is to be computed again.
+        recompute: whether to compute a complete result again.
 
     Raises:
-        UserError: what is there cannot be read.
+        UserError: the stored result cannot be read.
     """
-    if not _is_there(unit.path):
+    if not _exists(unit.path):
         return unit
     result = read_result(unit.path)
     complete = covers(result, unit.layers, unit.n_seeds, unit.quick)
-    return result if complete and not anew else _extended(unit, result)
+    return result if complete and not recompute else _extended(unit, result)
 
 
-def _is_there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     return path.exists() and path.with_suffix(".npz").exists()
 
 
@@ -126,7 +132,7 @@ def _unit(
 
 
 def _extended(unit: FitUnit, result: Result) -> FitUnit:
-    """The unit, asking also for what a stored result already holds, so that nothing is lost."""
+    """The unit with the layers and seeds of a stored result added, so that none is lost."""
     present = tuple(layer.layer for layer in result.layers)
     layers = tuple(sorted({*unit.layers, *present})) if unit.layers else ()
     n_seeds = max(unit.n_seeds, *(len(layer.cells) for layer in result.layers))

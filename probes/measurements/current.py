@@ -1,17 +1,17 @@
-"""Whether a stored result is what this version would compute."""
+"""Whether a stored result is what this version of the suite would compute."""
 
 from __future__ import annotations
 
 from probes.extraction.windows import WINDOW_RULE
-from probes.measurements.plug_in_keys import as_loaded, digests
+from probes.measurements.plugin_keys import as_loaded, digests
 from probes.records.keys import FitKey
 from probes.records.probe_spec import PROBES
 from probes.records.result import Result
 from probes.tasks.builtin import tasks
 
 
-def of_this_numerics(result: Result) -> bool:
-    """Whether this version would give the result's task and probe the same scores."""
+def has_current_numerics(result: Result) -> bool:
+    """Whether this version would compute the same scores for the result's own task and probe."""
     key = FitKey(
         model=result.model.digest,
         corpus=result.corpus.digest,
@@ -29,14 +29,13 @@ def of_this_numerics(result: Result) -> bool:
 
 
 def is_current(result: Result) -> bool:
-    """Whether a result is what this version would compute for the same inputs.
+    """Whether this version, with the tasks and probes it has now, would compute this result.
 
-    What is not registered, being a column of the user's data or a plug-in that is not loaded, is
-    taken at its word.
+    A column of the user's data, or a plug-in that is not loaded, is taken to be unchanged.
     """
     name = result.task.name
     version = tasks.get(name).version if name in tasks else result.task.version
     probe = PROBES.get(result.probe.family, result.probe)
     same = (result.task.version, result.probe) == (version, probe)
     loaded = as_loaded(result.task, result.probe.family, result.plug_ins)
-    return same and loaded and of_this_numerics(result)
+    return same and loaded and has_current_numerics(result)

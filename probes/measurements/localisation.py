@@ -1,25 +1,35 @@
 """Where in a model a task's labels come to be decodable (Tenney et al. 2019a, section 3).
 
-Cumulative scores s_k are those of probes on scalar mixes of layers 0 to k (probes/measurements/
-cumulative.py). What rests on them has intervals that resample test sentences; mix weights do not
-depend on test, so what rests on those has intervals from training again.
+A scalar mix of layers 0 to k is learnt together with a probe, for every k
+(probes/training/scalar_mix.py). Then the suite's ordinary probe is fitted on the fixed mix, so that
+its score s_k can be compared with those of single layers; s_0 is the score of layer 0.
+
+Intervals of what is computed from the scores s_k resample test sentences. Mix weights do not depend
+on test: intervals of what is computed from them come from repeated training.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from probes.common.arrays import Floats
 from probes.examples.scoring import Scorer
 from probes.records.payload import Estimate, Localisation, MixResult
+from probes.records.probe_spec import ProbeSpec
 from probes.statistics.bootstrap import LEVEL, MIN_SENTENCES, bounds, interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
+from probes.training.batches import Batches
+from probes.training.features import Features
+from probes.training.fit import fit_at, predict
+from probes.training.scalar_mix import Mixed, even_weights, layer_overlap, learn_mixes, mix_scales
 
 FEW_SENTENCES = f"fewer than {MIN_SENTENCES} test sentences"
 
@@ -28,6 +38,139 @@ NO_SCORE = "the metric is undefined on test"
 NO_GAIN = "the interval of the total gain is not above 0"
 
 ONE_SEED = "one seed"
+
+
+def localise(
+    train: Batches,
+    dev: Batches,
+    test: Features,
+    n_outputs: int,
+    spec: ProbeSpec,
+    n_seeds: int,
+    strengths: Sequence[float],
+    steps: Sequence[float],
+    scorers: Mapping[str, Scorer],
+    in_labels_unit: Callable[[NDArray[Any]], NDArray[Any]],
+    at_once: int,
+) -> tuple[Localisation, NDArray[Any]]:
+    """Learn the mixes of layers 0 to k for every k, and score probes on them.
+
+    Strength and step of a mix are the geometric means of those of its layers, with the weights of
+    the mix.
+
+    Args:
+        train, dev, test: features of all L + 1 layers; labels and weights of shape (1, N).
+        strengths, steps: of the plain probe of each layer; a closed-form fit has the spec's step.
+        in_labels_unit: converts outputs of a probe to what `scorers` score.
+        at_once: how many mixes fit in memory together.
+
+    Returns:
+        the record, and the predictions on test of every mix (L + 1, n).
+    """
+    n_layers = train.features.shape[0]
+    reach = [*range(n_layers), *[n_layers - 1] * (n_seeds - 1)]
+    seeds = [0] * n_layers + list(range(1, n_seeds))
+    overlap = layer_overlap(train.features)
+    log_strength = torch.tensor(strengths, device=overlap.device).log()
+    log_step = torch.tensor(steps, dtype=torch.float64).log()
+    even = even_weights(reach, n_layers)
+    first_strength = (even.to(overlap.device) @ log_strength).exp()
+    first_step = torch.full(first_strength.shape, spec.step, dtype=torch.float64)
+    if spec.family == "linear":  # whose plain probes chose a step for each layer
+        first_step = (even.double() @ log_step).exp()
+    groups = [slice(i, i + at_once) for i in range(0, len(reach), at_once)]
+    learnt = [
+        learn_mixes(
+            train,
+            dev,
+            n_outputs,
+            spec,
+            overlap,
+            reach[group],
+            seeds[group],
+            first_strength[group],
+            first_step[group],
+        )
+        for group in groups
+    ]
+    weights = torch.cat([weights for weights, _ in learnt])
+    parameters = [torch.cat(parts) for parts in zip(*(found for _, found in learnt), strict=True)]
+    strength = (weights[:n_layers] @ log_strength).exp()[:, None]
+    step = (weights[:n_layers].cpu().double() @ log_step).exp()
+    scales = mix_scales(weights[:n_layers], overlap)
+    parts: dict[str, list[NDArray[Any]]] = {"dev": [], "test": []}
+    for group in groups[: -(-n_layers // at_once)]:
+        mixed_train, mixed_dev, mixed_test = (
+            Mixed(features, scales[group]) for features in (train.features, dev.features, test)
+        )
+        fitted = fit_at(
+            replace(train, features=mixed_train),
+            replace(dev, features=mixed_dev),
+            n_outputs,
+            spec,
+            strength[group],
+            step[group],
+            [parameter[:n_layers][group] for parameter in parameters],
+        )
+        for split, features in (("dev", mixed_dev), ("test", mixed_test)):
+            outputs = predict(fitted, features, n_outputs, spec, train.sets)
+            parts[split].append(in_labels_unit(outputs[:, 0].cpu().numpy()))
+    predicted = {split: np.concatenate(arrays) for split, arrays in parts.items()}
+    record = localisation_record(
+        weights.cpu().double().numpy(), strength[:, 0].tolist(), predicted, scorers
+    )
+    return record, predicted["test"]
+
+
+def localisation_record(
+    weights: Floats,
+    strengths: Sequence[float],
+    predicted: Mapping[str, NDArray[Any]],
+    scorers: Mapping[str, Scorer],
+) -> Localisation:
+    """Scores of all mixes, and what follows from them and from the mix weights.
+
+    Args:
+        weights: of the mixes of layers 0 to k for every k with seed 0, then of the mix of all
+            layers with each other seed. Shape (L + S, L + 1).
+        strengths: of the probe on each mix of seed 0.
+        predicted: on dev and test, by these probes. Each (L + 1, n).
+    """
+    n_layers = weights.shape[1]
+    gold, names = scorers["test"].gold, scorers["test"].names
+    values = _resampled(gold, names, predicted["test"])
+    intervals = {name: interval(found) for name, found in values.items()}
+    scores = {split: scorers[split].scores(given) for split, given in predicted.items()}
+    mixes = tuple(
+        MixResult(
+            k=k,
+            weights=tuple(weights[k, : k + 1].tolist()),
+            strength=strengths[k],
+            dev=scores["dev"][k],
+            test=scores["test"][k],
+            intervals={name: bounds(intervals[name][k]) if intervals else None for name in names},
+        )
+        for k in range(n_layers)
+    )
+    headline = np.array([m.test[names[0]] for m in mixes], dtype=np.float64)
+    gain, layer = gain_and_expected_layer(headline, values.get(names[0]))
+    full = weights[n_layers - 1 :]
+    return Localisation(
+        mixes=mixes,
+        total_gain=gain,
+        expected_layer=layer,
+        centre_of_gravity=over_seeds(centre_of_gravity(full), n_layers - 1),
+        kl=over_seeds(kl_from_uniform(full), float(np.log2(n_layers))),
+        seed_weights=tuple(tuple(row) for row in full.tolist()),
+    )
+
+
+def _resampled(gold: Gold, names: Sequence[str], predicted: NDArray[Any]) -> dict[str, Floats]:
+    """Each metric of every mix in every resample; empty if there are too few sentences."""
+    if gold.n_sentences < MIN_SENTENCES:
+        return {}
+    draws = resample(gold.n_sentences)
+    return {name: replicates(metrics.get(name), gold, predicted, draws) for name in names}
 
 
 def expected_layer(scores: Floats) -> Floats:
@@ -40,7 +183,7 @@ def expected_layer(scores: Floats) -> Floats:
     layers = np.arange(1, len(scores)).reshape(-1, *[1] * (scores.ndim - 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         found: Floats = (layers * steps).sum(0) / (scores[-1] - scores[0])
-    # A resample without any gain has no such layer.
+    # It is undefined in a resample without any gain.
     return np.where(np.isfinite(found), found, np.nan)
 
 
@@ -57,7 +200,7 @@ def kl_from_uniform(weights: Floats) -> Floats:
     return bits
 
 
-def located(scores: Floats, values: Floats | None) -> tuple[Estimate, Estimate]:
+def gain_and_expected_layer(scores: Floats, values: Floats | None) -> tuple[Estimate, Estimate]:
     """Total gain and expected layer, each with its percentile interval.
 
     Args:
@@ -84,12 +227,12 @@ def located(scores: Floats, values: Floats | None) -> tuple[Estimate, Estimate]:
 def over_seeds(values: Floats, most: float) -> Estimate:
     """Seed 0's value with a t-interval from the other seeds' bootstrap samples.
 
-    The standard error is the root mean square deviation of the n − 1 others from seed 0, which
-    trained on the sample that they are drawn from; so there are n − 1 degrees of freedom.
+    The standard error is the root mean square deviation of the other n − 1 seeds from seed 0,
+    which was trained on the sample that theirs are drawn from: n − 1 degrees of freedom.
 
     Args:
         values: of each seed. Shape (n,).
-        most: the largest value there can be; the least is 0.
+        most: the largest possible value; the smallest is 0.
     """
     value, n_others = float(values[0]), len(values) - 1
     if not n_others:
@@ -97,54 +240,3 @@ def over_seeds(values: Floats, most: float) -> Estimate:
     error = np.sqrt(((values[1:] - value) ** 2).mean())
     half = float(stdtrit(n_others, (1 + LEVEL) / 2) * error)
     return Estimate(value=value, interval=(max(0.0, value - half), min(most, value + half)))
-
-
-def measure(
-    weights: Floats,
-    strengths: Sequence[float],
-    predicted: Mapping[str, NDArray[Any]],
-    scorers: Mapping[str, Scorer],
-) -> Localisation:
-    """All measures of one model, task and probe family.
-
-    Args:
-        weights: of the mixes of layers 0 to k for every k under seed 0, then of the mix of all
-            layers under the other seeds. Shape (L + S, L + 1).
-        strengths: of the probe on each mix of seed 0.
-        predicted: on dev and test, by these probes. Each (L + 1, n).
-    """
-    n_layers = weights.shape[1]
-    gold, names = scorers["test"].gold, scorers["test"].names
-    values = _resampled(gold, names, predicted["test"])
-    intervals = {name: interval(found) for name, found in values.items()}
-    scores = {split: scorers[split].scores(rows) for split, rows in predicted.items()}
-    mixes = tuple(
-        MixResult(
-            k=k,
-            weights=tuple(weights[k, : k + 1].tolist()),
-            strength=strengths[k],
-            dev=scores["dev"][k],
-            test=scores["test"][k],
-            intervals={name: bounds(intervals[name][k]) if intervals else None for name in names},
-        )
-        for k in range(n_layers)
-    )
-    headline = np.array([m.test[names[0]] for m in mixes], dtype=np.float64)
-    gain, layer = located(headline, values.get(names[0]))
-    full = weights[n_layers - 1 :]
-    return Localisation(
-        mixes=mixes,
-        total_gain=gain,
-        expected_layer=layer,
-        centre_of_gravity=over_seeds(centre_of_gravity(full), n_layers - 1),
-        kl=over_seeds(kl_from_uniform(full), float(np.log2(n_layers))),
-        seed_weights=tuple(tuple(row) for row in full.tolist()),
-    )
-
-
-def _resampled(gold: Gold, names: Sequence[str], rows: NDArray[Any]) -> dict[str, Floats]:
-    """Each metric of every row in every resample; nothing from very few sentences."""
-    if gold.n_sentences < MIN_SENTENCES:
-        return {}
-    draws = resample(gold.n_sentences)
-    return {name: replicates(metrics.get(name), gold, rows, draws) for name in names}

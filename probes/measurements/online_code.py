@@ -1,8 +1,9 @@
 """Description length of the labels given the vectors: the online code of Voita & Titov (2020).
 
-The training split is sent in blocks. The first is coded uniformly, each later one by probes that
-were fitted on all before it; test is not seen, and dev chooses steps alone. Lengths are in bits. A
-label set is sent label by label, each a decision of two outcomes.
+The labels of the training split are sent in blocks. The first block has a uniform code; each later
+one is coded by probes fitted on all blocks before it. Test is not used, and dev only chooses step
+sizes. Lengths are in bits. A set of labels is sent label by label, each a decision between two
+outcomes.
 """
 
 from __future__ import annotations
@@ -25,27 +26,28 @@ from probes.training.fit import log_loss
 from probes.training.prefixes import fit_prefixes, logit_variances
 
 SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
-"""Where blocks end, in percent of the examples (Voita & Titov 2020, section 3.2)."""
+"""Ends of the blocks, in percent of the examples (Voita & Titov 2020, section 3.2)."""
 
 MIN_BLOCK = 20
-"""Examples that a block has at least; smaller ones are merged."""
+"""The fewest examples of a block; smaller blocks are merged."""
 
 SCHEDULES: dict[str, dict[str, float]] = {
     "linear": {"passes": 4, "min_steps": 300},
     "mlp": {"passes": 3, "min_steps": 150, "step": 0.01},
 }
-"""Shorter than those of the plain fit: there are many prefixes, and no dev loss to stop by. A
-linear probe keeps the step that its layer's plain fit chose, as wide features need smaller ones."""
+"""Shorter than the schedules of plain fits: there are many prefixes, and no dev loss to stop at. A
+linear probe keeps the step size that the plain fit of its layer chose, because wide features need
+smaller steps."""
 
 
 @dataclass(frozen=True)
 class OnlineCode:
-    """What it takes to send the labels of the training split, in bits.
+    """The cost of sending the labels of the training split, in bits.
 
     Attributes:
-        ends: number of examples that are sent after each of B blocks.
-        block_bits: of each block at each layer. Shape (L, B).
-        deviation: standard error of the sum of a layer's blocks over sentences. Shape (L,).
+        ends: how many examples have been sent after each of B blocks.
+        block_bits: cost of each block at each layer. Shape (L, B).
+        deviation: standard error, over sentences, of each layer's total. Shape (L,).
     """
 
     ends: tuple[int, ...]
@@ -81,21 +83,22 @@ def block_ends(sentences: Tensor) -> tuple[int, ...]:
 
 
 def uniform_bits(n_examples: int, n_classes: int) -> float:
-    """Bits of labels that are all taken to be equally likely."""
+    """Bits of labels under a uniform code."""
     return n_examples * math.log2(n_classes)
 
 
 def decisions(labels: Tensor, n_classes: int, sets: Tensor | None) -> tuple[list[Tensor], int]:
-    """What is sent, and how many outcomes each decision has.
+    """The decisions that are sent, and how many outcomes each has.
 
-    That is the labels themselves, each one of C; of label sets, whether each of C labels holds.
+    Single labels are one decision between C classes; label sets are C decisions, one for each
+    label, between absent and present.
 
     Args:
         labels: shape (N,).
         sets: see `probes.training.batches.Batches`.
 
     Returns:
-        decisions, each (N,).
+        the decisions, each of shape (N,), and their number of outcomes.
     """
     return ([labels], n_classes) if sets is None else (list(sets[labels].long().T), 2)
 
@@ -103,8 +106,8 @@ def decisions(labels: Tensor, n_classes: int, sets: Tensor | None) -> tuple[list
 def prior_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> float:
     """Bits of the same online code without the vectors.
 
-    Each block is coded by the label frequencies of what was sent, by the estimate of Krichevsky &
-    Trofimov (1981), (count + 1/2) / (n + C/2); the first block uniformly.
+    Each block is coded by the label frequencies of the examples already sent, with the estimator
+    of Krichevsky & Trofimov (1981), (count + 1/2) / (n + C/2); the first block has a uniform code.
 
     Args:
         labels: in the order in which they are sent. Shape (N,).
@@ -120,15 +123,15 @@ def prior_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> float:
 def online_code(
     train: Batches, n_classes: int, spec: ProbeSpec, chosen: Sequence[float] | None = None
 ) -> OnlineCode:
-    """Codelength of the first cell's labels at every layer, class weights left out.
+    """Codelength of the first cell's labels at every layer, without class weights.
 
     Each prefix is fitted under several priors. A block is coded by the uniform mixture of these
-    probes' codes, which is at most log2 of their number longer than the shortest of them; which
-    that is need not be known beforehand.
+    probes' codes, which is longer than the shortest of them by at most log2 of their number, so
+    that the best prior need not be known beforehand.
 
     Args:
-        chosen: the steps of the layers' plain probes, which linear ones keep; the spec's if not
-            given.
+        chosen: step sizes of the layers' plain probes, which linear probes keep; by default the
+            spec's.
     """
     ends = block_ends(train.sentences)
     n_layers, _, n_features = train.features.shape
@@ -145,7 +148,7 @@ def online_code(
     lengths = [torch.full((n_layers,), first, dtype=torch.float64)]
     variance = torch.zeros(n_layers, dtype=torch.float64)
     prefixes = [sent.part(slice(0, end)) for end in ends[:-1]]
-    # A prior of fixed variance weighs less the more examples there are.
+    # A prior of fixed variance has less weight the more examples there are.
     strengths = [(n_features / variances / end).expand(n_layers, -1) for end in ends[:-1]]
     if chosen is None or spec.family != "linear":
         chosen = [spec.step] * n_layers
@@ -164,7 +167,7 @@ def online_code(
 def code_record(
     labels: Tensor, ends: Sequence[int], n_classes: int, sets: Tensor | None = None
 ) -> CodeRecord:
-    """What the codelengths of `labels`, in the order in which they are sent, stand against.
+    """The codes without vectors that the codelength of `labels`, in sending order, is compared to.
 
     Args:
         sets: see `probes.training.batches.Batches`.
@@ -179,7 +182,7 @@ def code_record(
 
 
 def with_codelengths(layers: Sequence[LayerResult], code: OnlineCode) -> list[LayerResult]:
-    """The layers with what `code` says of each."""
+    """Add the codelengths of `code` to the layers."""
     parts = zip(layers, code.bits.tolist(), code.intervals, code.block_bits.tolist(), strict=True)
     return [
         layer.model_copy(
@@ -198,9 +201,10 @@ def _sentence_bits(
 ) -> tuple[Tensor, Tensor]:
     """Bits of each of M sentences, and its number of labels. Shapes (L, K, M) and (M,).
 
-    A share `escape` of every distribution is uniform: no label, seen before or not, costs more
-    than log2(C / escape). With C / (2n + C) a probe that knows the label frequencies of n examples
-    alone gives the estimate of `prior_bits`. C is the number of `outcomes` of a decision.
+    A share `escape` of every distribution is uniform: no label, whether it has occurred or not,
+    costs more than log2(C / escape), where C is the number of `outcomes`. With an `escape` of
+    C / (2n + C), a probe that knows only the label frequencies of n examples has the code of
+    `prior_bits`.
     """
     head, loss = head_of(spec), log_loss(block.sets)
     _, place, words = block.sentences.cpu().unique_consecutive(
@@ -217,9 +221,9 @@ def _sentence_bits(
 
 
 def _variance(bits: Tensor, words: Tensor) -> Tensor:
-    """Variance over sentences of a block's bits, its number of labels held fixed. Shape (L,).
+    """Variance over sentences of a block's bits, for a fixed number of labels. Shape (L,).
 
-    That is the linearised bootstrap of a ratio: what a sentence costs beyond the mean per label.
+    This is the linearised bootstrap of a ratio: what a sentence costs beyond the mean per label.
 
     Args:
         bits: shape (L, M).

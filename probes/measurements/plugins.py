@@ -1,7 +1,7 @@
-"""Finds what does not ship: files of `--include`, files put into tasks/, installed packages.
+"""Loads plug-ins: files of `--include`, files put into tasks/, installed packages.
 
 A plug-in is Python code and runs as such (see docs/adding-a-task.md). Running it registers what
-it defines, under the origin that becomes part of its results' keys.
+it defines, together with its origin, which becomes part of its results' keys.
 """
 
 from __future__ import annotations
@@ -23,53 +23,56 @@ from probes.common.origin import Loading, Origin, described, loading, place_in
 from probes.common.terminal import progress
 
 GROUPS = ("probes.tasks", "probes.corpora", "probes.families", "probes.metrics")
-"""Entry points of packages; each names a module that registers what it defines."""
+"""Groups of entry points; each entry point names a module that registers what it defines."""
 
 TASKS = Path(probes.tasks.builtin.__file__).parent
 
 broken: dict[str, str] = {}
-"""Names of entry points, and of files in tasks/, that could not be loaded, and why."""
+"""By name of an entry point or of a file in tasks/, why it could not be loaded."""
 
 _loaded: dict[Path | str, Loading] = {}
-"""By file, or by module of a package."""
+"""By file, or by module of an installed package."""
 
 
 def discover(include: Iterable[str | Path] = ()) -> None:
-    """Load what stands in tasks/ and what is installed, once; then the files of `--include`.
+    """Load the files in tasks/ and the installed packages, once; then the files of `include`.
 
-    What is merely installed or lying about and cannot be loaded is named, and kept in `broken`.
+    A file in tasks/ or a package that cannot be loaded is reported and noted in `broken`.
 
     Raises:
-        UserError: a file of `--include` cannot be loaded, or registers nothing.
+        UserError: a file of `include` cannot be loaded, or registers nothing.
     """
     for path in sorted(TASKS.glob("[!_]*.py")):
         if f"probes.tasks.{path.stem}" not in sys.modules:
-            with _spared(path.stem):
+            with _tolerating(path.stem):
                 _load(path, str(Path("tasks", path.name)), f"probes.tasks.{path.stem}")
-    # One look at all that is installed: each takes as long as the next.
+    # Scanned once for all groups: every scan reads the metadata of all installed packages.
     installed = entry_points()
     for group in GROUPS:
         for point in installed.select(group=group):
             if point.module not in _loaded:
-                with _spared(point.name):
+                with _tolerating(point.name):
                     _install(point)
     for file in include:
         load_file(file)
 
 
 def load_file(file: str | Path) -> Loading:
-    """Load a file of plug-ins; a file that was changed since is loaded anew.
+    """Load a file of plug-ins; a file that has changed since is loaded again.
+
+    Returns:
+        what the file registered.
 
     Raises:
-        UserError: it is not there or not Python, raises, takes a name that is in use, or registers
-            nothing.
+        UserError: the file does not exist or is not Python, raises an error, uses a name that is
+            taken, or registers nothing.
     """
     path = Path(file).expanduser()
     if not path.is_file():
         what = "is a folder; name a file in it" if path.is_dir() else "there is no such file"
         raise UserError(f"--include {file}: {what}.")
     if path.suffix != ".py":
-        raise UserError(f"--include {file}: not a Python file; its name has to end in .py.")
+        raise UserError(f"--include {file}: not a Python file; its name must end in .py.")
     path = path.resolve()
     name = f"plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     found = _load(path, str(file), name)
@@ -82,7 +85,7 @@ def load_file(file: str | Path) -> Loading:
 
 
 def included_tasks(files: Iterable[str | Path]) -> list[str]:
-    """Names of the tasks that files of `--include`, loaded before, define."""
+    """Names of the tasks that files of `--include` define; they must have been loaded."""
     loaded = (_loaded[Path(file).expanduser().resolve()] for file in files)
     return [name for found in loaded for name in found.names("task")]
 
@@ -113,7 +116,7 @@ def _load(path: Path, shown: str, name: str) -> Loading:
 
 
 class _Hashed(SourceFileLoader):
-    """Runs the very bytes that were hashed, and leaves no compiled file behind."""
+    """Runs exactly the bytes that were hashed, and leaves no compiled file behind."""
 
     def __init__(self, name: str, path: str, content: bytes) -> None:
         super().__init__(name, path)
@@ -124,7 +127,7 @@ class _Hashed(SourceFileLoader):
 
 
 def _install(point: EntryPoint) -> None:
-    """Import the module of an entry point; what it registers is the distribution's."""
+    """Import the module of an entry point, on behalf of its distribution."""
     distribution = f"{point.dist.name} {point.dist.version}" if point.dist else point.group
     roots = _package(point.module.partition(".")[0])
     origin = Origin(point.module, roots, _digest(roots), distribution)
@@ -134,7 +137,7 @@ def _install(point: EntryPoint) -> None:
 
 
 def _digest(roots: Iterable[Path]) -> str:
-    """SHA-256 over the Python files of a package: helpers decide examples as much as rules."""
+    """SHA-256 of all Python files of a package: helpers determine examples as much as rules do."""
     digest = hashlib.sha256()
     for root in roots:
         for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
@@ -158,32 +161,32 @@ def _package(name: str) -> tuple[Path, ...]:
 
 @contextmanager
 def _blamed(origin: Origin) -> Iterator[None]:
-    """Turn whatever a plug-in raises while it is loaded into one line with file and line."""
+    """Turn whatever a plug-in raises while it is loaded into one line that names file and line."""
     try:
         yield
     except (Exception, SystemExit) as error:
         where = place_in(error, origin) or str(origin)
         of = f" ({origin.distribution})" if origin.distribution else ""
         what = str(error) if isinstance(error, UserError) else described(error)
-        raise UserError(f"{where}{of}: {what.rstrip('.')}. Mend the plug-in.") from error
+        raise UserError(f"{where}{of}: {what.rstrip('.')}. Fix the plug-in.") from error
 
 
 @contextmanager
-def _spared(name: str) -> Iterator[None]:
-    """Name what cannot be loaded, and go on; it is an error only where it is asked for."""
+def _tolerating(name: str) -> Iterator[None]:
+    """Report what cannot be loaded and go on; it is an error only if it is asked for."""
     try:
         yield
     except UserError as error:
         if name not in broken:
-            progress.say(f"left out {name}: {error}")
+            progress.say(f"ignored {name}: {error}")
         broken[name] = str(error)
 
 
-def require_whole(names: Iterable[str]) -> None:
-    """Refuse names that stand for something that could not be loaded.
+def require_loaded(names: Iterable[str]) -> None:
+    """Check that no name belongs to a plug-in that could not be loaded.
 
     Raises:
-        UserError: with the reason.
+        UserError: one does; the message says why.
     """
     for name in names:
         if name in broken:

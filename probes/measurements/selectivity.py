@@ -1,8 +1,8 @@
-"""Control tasks: random labels that only memorising can give (Hewitt & Liang 2019).
+"""Control tasks: random labels that a probe can only memorise (Hewitt & Liang 2019).
 
-Every type (of a word task: every word form) has one label, drawn from the labels of the task's
-training examples. A probe that scores well on these does so by knowing types by heart, since
-there is nothing else to know. Selectivity is the task's score less the control task's.
+Every type (in a word task: every word form) has one label, drawn from the labels of the task's
+training examples. A probe can score well on these only by memorising types. Selectivity is the
+score on the task minus the score on the control task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from probes.statistics.metrics import Metric, metrics
 
 
 def control_record(examples: Examples) -> ControlRecord:
-    """What the control task is made of."""
+    """Metric and types of the control task, with the share of test examples whose type is known."""
     train = {e.type for e in examples.splits["train"].examples}
     test = [e.type for e in examples.splits["test"].examples]
     return ControlRecord(
@@ -30,7 +30,7 @@ def control_record(examples: Examples) -> ControlRecord:
 
 
 class ControlScorer:
-    """Selectivity of cells on test, with the gold labels of the task and of its controls."""
+    """Computes selectivity on test, from the gold labels of the task and of its control tasks."""
 
     def __init__(self, examples: Examples, gold: Gold, seeds: Sequence[int]) -> None:
         self._metric: Metric = metrics.get(control_metric(examples.task))
@@ -43,10 +43,10 @@ class ControlScorer:
     def with_selectivity(
         self, layers: Sequence[LayerResult], task: Predictions, control: Predictions
     ) -> tuple[LayerResult, ...]:
-        """The layers with the selectivity of every cell, and seed 0's 95 % interval.
+        """Add to the layers the selectivity of every cell, and the 95 % interval of seed 0.
 
         Args:
-            task, control: predictions of the cells. Each (L, S, n).
+            task, control: predictions of L layers and S seeds. Each (L, S, n).
         """
         bounds_of = self._intervals(task[:, 0], control[:, 0])
         found = []
@@ -65,7 +65,7 @@ class ControlScorer:
         return Selectivity(task=number(real), control=number(other))
 
     def _intervals(self, task: Predictions, control: Predictions) -> list[Interval]:
-        """For each layer; test sentences are resampled, the same for task and control."""
+        """For each layer; task and control task have the same resamples of test sentences."""
         if self._gold.n_sentences < MIN_SENTENCES:
             return [None] * len(task)
         draws = resample(self._gold.n_sentences)

@@ -1,4 +1,4 @@
-"""What resampling test sentences says about the layers of one result."""
+"""Intervals of a result's scores, and tests between its layers, from resampled test sentences."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def with_uncertainty(
     gold: Gold,
     names: Sequence[str],
 ) -> tuple[LayerResult, ...]:
-    """The layers with intervals of every metric, and tests of the headline one.
+    """Add intervals of every metric to the layers, and p-values of the headline metric.
 
-    Both are of seed 0's probe, whose score is the one that is reported. Every layer is tested
-    against the layer that is best on dev, on the same resamples; p-values are corrected by
-    Holm's method over these comparisons. With very few sentences there is neither.
+    Both are for the probes of seed 0, whose scores are reported. Every layer is tested against the
+    layer that is best on dev, on the same resamples (paired bootstrap); p-values are corrected by
+    Holm's method over these comparisons. With very few sentences there are neither.
 
     Args:
         predicted: seed 0's predictions on test. Shape (layers, n).
-        names: metrics, the headline one first.
+        names: metrics, the headline metric first.
     """
     if gold.n_sentences < MIN_SENTENCES:
         nothing = dict.fromkeys(names)

@@ -39,7 +39,7 @@ class FitKey(Frozen):
     project: int | None
     windows: str
     plug_ins: dict[str, str] = Field(default_factory=dict)
-    """SHA-256 of the sources of plug-ins; see `probes.measurements.plug_in_keys.digests`."""
+    """SHA-256 of the sources of plug-ins; see `probes.measurements.plugin_keys.digests`."""
 
     @property
     def digest(self) -> str:

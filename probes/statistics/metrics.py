@@ -76,14 +76,14 @@ CLASSES: tuple[Kind, ...] = ("classification", "multi-label")
 NUMBERS: tuple[Kind, ...] = ("regression",)
 
 
-def _mean_parts(gold: Gold, values: Floats) -> csr_array:
+def mean_parts(gold: Gold, values: Floats) -> csr_array:
     """Each sentence's contribution to a mean over examples: sum and number of `values` (n,)."""
     sums = np.add.reduceat(values, gold.bounds[:-1])
     return sparse(np.stack([sums, np.diff(gold.bounds)], axis=1))
 
 
-def _mean_value(gold: Gold, sums: Floats) -> Floats:
-    """A mean over examples, from sums of `_mean_parts`."""
+def mean_value(gold: Gold, sums: Floats) -> Floats:
+    """A mean over examples, from sums of `mean_parts`."""
     return ratio(sums[..., 0], sums[..., 1])
 
 
@@ -91,8 +91,8 @@ metrics.add(
     "accuracy",
     # Share of examples predicted right.
     Metric(
-        lambda gold, given: _mean_parts(gold, gold.right(given).astype(float)),
-        _mean_value,
+        lambda gold, given: mean_parts(gold, gold.right(given).astype(float)),
+        mean_value,
         percent=True,
     ),
 )
@@ -100,15 +100,15 @@ metrics.add(
 metrics.add(
     "exact_match",
     # Share of examples with every label predicted right and no other: subset accuracy.
-    Metric(metrics.get("accuracy").parts, _mean_value, ("multi-label",), percent=True),
+    Metric(metrics.get("accuracy").parts, mean_value, ("multi-label",), percent=True),
 )
 
 metrics.add(
     "mae",
     # Mean absolute error, in the label's unit.
     Metric(
-        lambda gold, given: _mean_parts(gold, np.abs(given - gold.labels).astype(float)),
-        _mean_value,
+        lambda gold, given: mean_parts(gold, np.abs(given - gold.labels).astype(float)),
+        mean_value,
         NUMBERS,
         lower_is_better=True,
     ),
@@ -186,7 +186,7 @@ metrics.add("span_f1", Metric(_chunk_parts, _span_f1, percent=True))
 metrics.add("nspr", Metric(nspr_parts, nspr, NUMBERS))
 
 # Spearman within sentences, averaged over sentences. NaN if none has two gold values.
-metrics.add("spearman", Metric(spearman_parts, _mean_value, NUMBERS))
+metrics.add("spearman", Metric(spearman_parts, mean_value, NUMBERS))
 
 metrics.add("corpus_spearman", Metric(moment_parts, correlation, NUMBERS))
 
@@ -204,6 +204,6 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
 
 # Share of sentences whose least deep word, punctuation ignored, is the root (Hewitt & Manning
 # 2019). In a sentence of nothing but punctuation, every word counts.
-metrics.add("root_accuracy", Metric(_root_parts, _mean_value, NUMBERS, percent=True))
+metrics.add("root_accuracy", Metric(_root_parts, mean_value, NUMBERS, percent=True))
 
 metrics.ship()

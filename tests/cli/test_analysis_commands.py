@@ -50,7 +50,7 @@ def test_stored_predictions_give_the_stored_intervals(folder):
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
 
 
-def test_predictions_that_are_gone_or_changed_are_not_used(folder, tmp_path):
+def test_missing_or_changed_predictions_are_not_used(folder, tmp_path):
     path, result = next(iter(find_results(folder).items()))
     assert resampled_scores(result, tmp_path / "gone.json") is None
     arrays = dict(np.load(path.with_suffix(".npz")))
@@ -134,7 +134,7 @@ def test_bad_input_is_one_line(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_a_folder_without_results_is_said(folder, tmp_path, capsys):
+def test_a_folder_without_results_is_an_error(folder, tmp_path, capsys):
     assert main(["claims", str(folder), "--probe", "mlp"]) == 2
     assert "no results of mlp probes" in capsys.readouterr().err
     assert main(["show", str(tmp_path)]) == 2

@@ -1,4 +1,4 @@
-"""What `check` says of tasks, on sentences counted by hand."""
+"""What `check` reports about tasks, on sentences counted by hand."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def task_of(rule, needs=("upos",), kind="classification", metric="accuracy"):
 
 def test_counts_leaks_and_baselines():
     report = check_task(task_of(by_word), CORPUS)
-    leaks = report.leaks
+    leaks = report.leakage
     assert report.examples.label_counts == {
         "N": (3, 1, 2),
         "D": (2, 0, 1),
@@ -57,37 +57,40 @@ def test_counts_leaks_and_baselines():
     assert report.baselines["majority"]["accuracy"] == pytest.approx(2 / 6)
     assert report.errors == ()
     said = "\n".join(report.warnings)
-    assert "1 test examples have labels that train lacks: 'P'; each is an error" in said
-    assert "2 of 6 test examples stand word for word in train" in said
+    assert (
+        "1 test examples have labels that do not occur in train: 'P'; a probe cannot predict them"
+        in said
+    )
+    assert "2 of 6 test examples occur word for word in train" in said
     assert "fewer than" in said
     assert len(report.warnings) == 3
 
 
-def test_examples_given_twice_and_against_each_other_are_counted():
+def test_duplicate_and_contradictory_examples_are_counted():
     def rule(s):
         yield from by_word(s)
         yield Example(s.upos[0], (0, 1), type="x")
         yield Example("X", (0, 1), type="x")
 
-    leaks = check_task(task_of(rule), CORPUS).leaks
+    leaks = check_task(task_of(rule), CORPUS).leakage
     assert (leaks.repeated, leaks.contradictory) == (5, 5)
 
 
-def test_leaks_of_a_task_that_brings_its_own_words_are_those_of_its_words():
+def test_leakage_of_a_task_with_words_of_its_own_is_counted_in_these_words():
     def alone(s):
         return [Example(t, (0, 1), words=(w,)) for w, t in zip(s.words, s.upos, strict=True)]
 
     report = check_task(task_of(alone), CORPUS)
     # "the" stands twice in sentence 1; "saw" does too, as V and as N.
-    assert (report.leaks.repeated, report.leaks.contradictory) == (1, 1)
+    assert (report.leakage.repeated, report.leakage.contradictory) == (1, 1)
     # Of test, all but "ran" and "off" stand alone in train, with these tags.
-    assert report.leaks.in_train == 4
+    assert report.leakage.in_train == 4
     (said,) = (text for text in report.warnings if "word for word" in text)
     assert "4 of 6" in said
     assert "--drop-overlap" not in said
 
 
-def test_the_share_of_a_label_is_of_examples_and_its_order_says_nothing():
+def test_shares_of_several_labels_are_of_examples_and_their_order_does_not_matter():
     def rule(s):
         for i, tag in enumerate(s.upos):
             both = (tag, "any") if s.id in ("1", "3") else ("any", tag)
@@ -96,12 +99,12 @@ def test_the_share_of_a_label_is_of_examples_and_its_order_says_nothing():
     report = check_task(task_of(rule, kind="multi-label", metric="micro_f1"), CORPUS)
     assert report.examples.label_counts["N"] == (3, 1, 2)
     assert report.majority == pytest.approx(3 / 7)
-    assert report.leaks.in_train == 2
+    assert report.leakage.in_train == 2
     # Of dogs, bark, the, saw: the last is V and N once each in train, V first; test has N.
-    assert report.leaks.by_type == pytest.approx(3 / 4)
+    assert report.leakage.by_type == pytest.approx(3 / 4)
 
 
-def test_a_layer_that_is_read_and_not_declared_is_an_error():
+def test_reading_an_undeclared_layer_is_an_error():
     def rule(s):
         return [
             Example(t + x, (i, i + 1)) for i, (t, x) in enumerate(zip(s.upos, s.xpos, strict=True))
@@ -115,10 +118,10 @@ def test_a_layer_that_is_read_and_not_declared_is_an_error():
     assert any("no type=" in warning for warning in report.warnings)
 
 
-def test_a_layer_that_is_declared_and_not_read_is_a_warning():
+def test_a_declared_layer_that_is_never_read_is_a_warning():
     report = check_task(task_of(by_word, ("upos", "heads")), CORPUS)
     assert any(
-        w.startswith("needs= names heads, which the rule never reads") for w in report.warnings
+        w.startswith("needs= lists heads, which the rule never reads") for w in report.warnings
     )
 
 
@@ -132,7 +135,7 @@ def test_layers_are_found_through_layer_and_through_copies():
     assert layers_read(task_of(rule, ()), CORPUS) == {"xpos"}
 
 
-def test_stand_ins_count_as_what_they_stand_for():
+def test_reading_a_stand_in_counts_as_reading_the_layer_it_replaces():
     pos = tasks.get("pos")
     splits = {
         split: tuple(Sentence(s.id, "en", s.words, xpos=s.xpos) for s in part)
@@ -153,7 +156,7 @@ def test_the_suites_own_tasks_pass(name):
     assert report.read == set(tasks.get(name).needs)
 
 
-def test_chance_and_memory_are_found():
+def test_random_rules_and_rules_with_memory_are_refused():
     import random
 
     before = []
@@ -183,6 +186,6 @@ def test_accuracy_on_imbalanced_labels_is_a_warning():
     )
     corpus = Corpus("c", "1", "", splits)
     warnings = check_task(task_of(rule, ()), corpus).warnings
-    assert any("one label has 92.3% of train" in warning for warning in warnings)
+    assert any("92.3% of training examples have one label" in warning for warning in warnings)
     other = check_task(task_of(rule, (), metric="balanced_accuracy"), corpus).warnings
-    assert not any("one label has" in warning for warning in other)
+    assert not any("have one label" in warning for warning in other)

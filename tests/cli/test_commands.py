@@ -28,7 +28,7 @@ def tiny(monkeypatch):
     return {f"tiny-{split}.conllu": content for split, content in contents.items()}
 
 
-def test_without_a_command_all_are_listed(capsys):
+def test_without_a_command_the_commands_are_listed(capsys):
     assert main([]) == 0
     printed = capsys.readouterr().out
     assert "fetch " in printed
@@ -59,7 +59,7 @@ def test_fetch_then_listed_as_cached(tiny, tmp_path, capsys):
     places = ["--cache-dir", str(tmp_path)]
     assert main(["corpora", *places]) == 0
     (row,) = (r for r in capsys.readouterr().out.splitlines() if r.startswith("tiny"))
-    assert row.split() == ["tiny", "1", "CC0", "not", "here", "pos,", "position,", "length"]
+    assert row.split() == ["tiny", "1", "CC0", "not", "downloaded", "pos,", "position,", "length"]
     with serving(tiny) as (url, seen):
         assert main(["fetch", "tiny", "--mirror", url, *places]) == 0
         assert main(["fetch", "tiny", "--mirror", url, *places]) == 0

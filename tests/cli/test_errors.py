@@ -21,7 +21,7 @@ RUN = [
     ("--model MODEL --layers 0,9 --output OUT --cache-dir OUT", "--layers 9: tiny-bert has layers 0 to 2."),
     ("--model m --seeds 0", "--seeds 0: input should be greater than or equal to 1."),
     ("--model m --limit 0", "--limit 0: input should be greater than or equal to 1."),
-    ("--model m --memory lots", "--memory lots: not a number of bytes, as 2000000000 or 2GB is."),
+    ("--model m --memory lots", "--memory lots: not a number of bytes, such as 2000000000 or 2GB."),
     ("--model m --batch-tokens few", "--batch-tokens few: give auto, or a number of tokens."),
     ("--model m --dtype float8", "argument --dtype: invalid choice: 'float8' (choose from 'auto', 'float32', 'bfloat16', 'float16')"),
     ("--model ./nowhere", "--model ./nowhere: there is no such folder."),
@@ -38,9 +38,9 @@ RUN = [
 ]  # fmt: skip
 OTHERS = [
     ("reprot", "Unknown command 'reprot'. Did you mean 'report'?"),
-    ("report ./nowhere", "nowhere: there is no such folder; name one of results."),
+    ("report ./nowhere", "nowhere: there is no such folder; name a folder of results."),
     ("show ./nowhere", "nowhere"),
-    ("cache --prune all", "--prune all would delete every vector; say which with --older-than DAYS (0 for any age) or --model M."),
+    ("cache --prune all", "--prune all would delete all vectors; select some with --older-than DAYS (0 for any age) or --model M."),
     ("cache --prun all", "unknown argument '--prun'. Did you mean '--prune'?"),
     ("import FILE", "FILE: not a readable bundle (File is not a zip file)."),
     ("fetch ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),

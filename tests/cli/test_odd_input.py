@@ -78,7 +78,9 @@ def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path, tally):
     ],
     ids=["one label only", "one sentence", "no label at all", "no word at all"],
 )
-def test_data_that_teach_nothing_are_refused(tiny_bert, tmp_path, splits, message, tally):
+def test_data_from_which_nothing_can_be_learnt_are_refused(
+    tiny_bert, tmp_path, splits, message, tally
+):
     corpus = rows(tmp_path / "c", **splits)
     with pytest.raises(UserError) as caught:
         run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
@@ -87,18 +89,18 @@ def test_data_that_teach_nothing_are_refused(tiny_bert, tmp_path, splits, messag
     tally["odd inputs with a clear outcome"] += 1
 
 
-def test_what_has_no_label_is_counted_in_every_split(tiny_bert, tmp_path, capsys):
+def test_unlabelled_words_are_counted_in_every_split(tiny_bert, tmp_path, capsys):
     whole, lacking = (["the", "dog", "cat"], ["D", "N", "N"]), (["the", "sun"], ["D", None])
     corpus = rows(tmp_path / "c", train=[whole] * 8 + [lacking] * 3, dev=[whole] * 4, test=[whole])
     run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
     assert " · left out: 3 / 0 / 0 no label\n" in capsys.readouterr().err
 
 
-def test_a_label_that_train_lacks_is_counted_and_never_right(tiny_bert, tmp_path, capsys, tally):
+def test_a_label_unseen_in_train_is_counted_and_never_predicted(tiny_bert, tmp_path, capsys, tally):
     known, new = (["the", "dog", "cat"], ["D", "N", "N"]), (["the", "sun"], ["D", "Z"])
     corpus = rows(tmp_path / "c", train=[known] * 8, dev=[known] * 4, test=[known, new] * 4)
     (result,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
-    assert "4 test examples have a label that train lacks" in capsys.readouterr().err
+    assert "4 test examples have a label that does not occur in train" in capsys.readouterr().err
     assert result.examples.labels["Z"] == (0, 0, 4) or list(result.examples.labels["Z"]) == [
         0,
         0,
@@ -162,7 +164,7 @@ def test_remote_code_runs_only_if_asked_and_the_result_says_so(
     assert "remote code" not in plain.provenance
 
 
-def test_files_that_change_between_digest_and_loading_are_refused(tiny_bert, tmp_path):
+def test_model_files_that_change_between_digest_and_loading_are_refused(tiny_bert, tmp_path):
     import shutil
 
     from probes.extraction.loading import load_encoder

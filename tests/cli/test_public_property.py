@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from probes.cli.main import build_parser
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.engines.config import RunConfig, validate
+from probes.engines.config import RunConfig
+from probes.engines.validation import validate
 from probes.extraction.model_files import find_model
 from probes.extraction.store import FORMAT, StoreKey, Vectors, store_folder
 from probes.records.files import read_result

@@ -54,7 +54,7 @@ def test_a_log_that_cannot_be_written_is_one_line(tmp_path):
         pass
 
 
-def test_the_log_has_every_event_also_of_a_quiet_run(tiny_bert, tmp_path, capsys):
+def test_the_log_of_a_quiet_run_has_every_event(tiny_bert, tmp_path, capsys):
     assert main(flags(tiny_bert, tmp_path, "-q")) == 0
     assert capsys.readouterr().err == ""
     found = events(tmp_path)
@@ -76,7 +76,7 @@ def test_the_log_says_why_a_run_ended(tiny_bert, tmp_path):
     assert end["message"] == "--layers 9: tiny-bert has layers 0 to 2."
 
 
-def test_verbose_says_more_on_standard_error_and_results_go_to_standard_output(
+def test_verbose_prints_more_on_standard_error_and_results_on_standard_output(
     tiny_bert, tmp_path, capsys
 ):
     assert main(flags(tiny_bert, tmp_path / "plain")) == 0
@@ -124,7 +124,7 @@ def test_a_store_in_use_is_not_pruned(tiny_bert, tmp_path, capsys):
     assert not manifest.exists()
 
 
-def test_an_import_waits_for_another_and_sweeps_what_a_killed_one_left(tiny_bert, tmp_path):
+def test_an_import_waits_for_another_and_removes_leftovers_of_a_killed_one(tiny_bert, tmp_path):
     assert main(flags(tiny_bert, tmp_path)) == 0
     bundle, target = tmp_path / "b.zip", tmp_path / "other"
     assert python_m_probes(["export", str(tmp_path / "r"), str(bundle)]) == 0
@@ -132,7 +132,7 @@ def test_an_import_waits_for_another_and_sweeps_what_a_killed_one_left(tiny_bert
     with FileLock(target / "import.lock"):
         command = [sys.executable, "-m", "probes", "import", str(bundle), "--output", str(target)]
         waiting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-        assert waiting.stderr.readline() == "waiting for another import to end\n"
+        assert waiting.stderr.readline() == "waiting for another import to finish\n"
         assert zipfile.is_zipfile(bundle)
         assert not find_results(target)
     assert waiting.wait() == 0
@@ -140,7 +140,7 @@ def test_an_import_waits_for_another_and_sweeps_what_a_killed_one_left(tiny_bert
     assert not list(target.glob(".import-*"))
 
 
-def test_json_arrays_are_read_and_odd_ones_named(tmp_path):
+def test_json_arrays_are_read_and_malformed_ones_reported(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('[{"tokens": ["a"], "y": ["X"]}, {"tokens": ["b"]}]')
     assert _json_lines(path) == ({"tokens": [["a"], ["b"]], "y": [["X"], None]}, [])
@@ -154,7 +154,9 @@ def test_json_arrays_are_read_and_odd_ones_named(tmp_path):
             _json_lines(path)
 
 
-def test_a_batch_size_that_comes_too_late_is_said_to(tiny_bert, tmp_path, capsys, monkeypatch):
+def test_a_batch_size_that_differs_from_the_started_one_is_reported(
+    tiny_bert, tmp_path, capsys, monkeypatch
+):
     from probes.extraction import layer_files
 
     monkeypatch.setattr(layer_files, "_SYNC_BYTES", 1)
@@ -177,7 +179,7 @@ def test_a_batch_size_that_comes_too_late_is_said_to(tiny_bert, tmp_path, capsys
 
 
 @pytest.mark.parametrize("reader", ["true", "head -1", "cat > /dev/full"])
-def test_output_that_nobody_takes_costs_no_file(tiny_bert, tmp_path, reader):
+def test_files_are_written_even_if_nobody_reads_the_output(tiny_bert, tmp_path, reader):
     line = [sys.executable, str(ROOT / "run_probes.py"), *flags(tiny_bert, tmp_path)]
     script = f'"$@" 2> {tmp_path}/said | {reader} > {tmp_path}/taken; exit ${{PIPESTATUS[0]}}'
     if "full" in reader:
@@ -194,7 +196,7 @@ def test_output_that_nobody_takes_costs_no_file(tiny_bert, tmp_path, reader):
     ("command", "status"),
     [("leaderboard results/published | true", 0), ("leaderboard results/published > /dev/full", 2)],
 )
-def test_a_command_whose_output_nobody_takes_has_no_defect(command, status):
+def test_a_command_whose_output_nobody_reads_ends_without_a_traceback(command, status):
     script = f"{sys.executable} -m probes {command}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
@@ -204,7 +206,7 @@ def test_a_command_whose_output_nobody_takes_has_no_defect(command, status):
     assert "defect" not in done.stderr
 
 
-def test_what_an_encoding_lacks_is_escaped():
+def test_characters_that_the_encoding_lacks_are_escaped():
     done = subprocess.run(
         [sys.executable, "-m", "probes", "leaderboard", "results/published"],
         cwd=ROOT, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
@@ -214,8 +216,8 @@ def test_what_an_encoding_lacks_is_escaped():
 
 
 @pytest.mark.parametrize("flag", ["--output", "--cache-dir", "--data-dir"])
-def test_an_empty_path_is_not_this_folder(flag, capsys):
+def test_an_empty_path_is_refused(flag, capsys):
     assert main(["--model", "m", flag, ""]) == 2
     assert capsys.readouterr().err == (
-        "error: '' is no path; name a folder or a file (. for this one).\n"
+        "error: '' is not a path; name a file or folder (. for the current one).\n"
     )

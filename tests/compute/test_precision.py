@@ -14,7 +14,7 @@ from probes.compute.precision import (
     rounding,
 )
 from probes.extraction.encoder import Encoder
-from probes.measurements import probing
+from probes.measurements import layer_scores
 from probes.records.probe_spec import PROBES
 from probes.training.memory_plan import Work, group_layers
 
@@ -92,7 +92,7 @@ def test_vectors_and_predictions_are_exact_whatever_the_process_has_set(
         monkeypatch.setattr(owner, name, record)
 
     recorded(Encoder, "encode")
-    recorded(probing, "predict")
+    recorded(layer_scores, "predict")
     probes.run_probes(
         str(tiny_bert),
         limit=20,

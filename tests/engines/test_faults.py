@@ -81,7 +81,7 @@ def test_a_store_under_another_keys_name_is_refused(done, tiny_bert):
         Vectors(done / "cache", other)
 
 
-def test_a_half_written_or_foreign_result_is_named_and_left_out(done, tally):
+def test_a_half_written_or_foreign_result_is_reported_and_ignored(done, tally):
     (path,) = (done / "results").rglob("pos-*.json")
     whole = path.read_bytes()
     for length in range(0, len(whole), max(1, len(whole) // 60)):
@@ -123,7 +123,7 @@ def test_results_without_predictions_are_computed_again(done, tiny_bert):
     assert written(done) == before
 
 
-def test_a_cache_that_can_only_be_read_serves_what_it_has(done, tiny_bert):
+def test_a_read_only_cache_can_be_used(done, tiny_bert):
     before = written(done / "results")
     vectors = done / "cache" / "vectors"
     if os.geteuid() == 0:
@@ -166,7 +166,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize("kilobytes", [4, 40, 80, 120, 160, 200, 240])
-def test_a_full_disk_is_named_and_the_run_goes_on_where_there_is_room(
+def test_a_full_disk_is_reported_and_the_run_continues_when_there_is_room(
     small_disk, tiny_bert, tmp_path, kilobytes, tally
 ):
     disk = small_disk(kilobytes)
@@ -262,10 +262,10 @@ def test_too_little_memory_for_the_input_of_a_pass_gives_the_number_of_tokens(
 
 
 def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_path, monkeypatch):
-    from probes.measurements import probing
+    from probes.measurements import layer_scores
 
     usual = run(tiny_bert, tmp_path / "ample", memory="1GB")
-    fit, sizes = probing.fit, []
+    fit, sizes = layer_scores.fit, []
 
     def short_of_memory(train, *rest):
         sizes.append(train.features.shape[0])
@@ -274,7 +274,7 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
         return fit(train, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(probing, "fit", short_of_memory)
+        patch.setattr(layer_scores, "fit", short_of_memory)
         tight = run(tiny_bert, tmp_path / "tight", memory="1GB")
     assert (sizes[0], sizes[-3:]) == (3, [1, 1, 1])
     # How many layers share a product may change its rounding, and so an example or two.
@@ -283,12 +283,12 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
     def none(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr(probing, "fit", none)
+    monkeypatch.setattr(layer_scores, "fit", none)
     with pytest.raises(UserError, match=r"Out of memory while fitting depth with linear probes; "):
         run(tiny_bert, tmp_path / "tight", memory="1GB", tasks=("depth",))
 
 
-def test_a_low_limit_of_the_address_space_is_one_line(tiny_bert, tmp_path, tally):
+def test_a_low_limit_of_the_address_space_ends_in_one_line(tiny_bert, tmp_path, tally):
     corpus = small_corpus(tmp_path / "corpus")
     driver = Driver(tiny_bert)
     ends = []

@@ -1,4 +1,4 @@
-"""Runs that are killed or stopped: the same command goes on and ends with the same numbers."""
+"""Runs that are killed or stopped: the same command continues and ends with the same numbers."""
 
 import random
 import signal
@@ -125,7 +125,10 @@ def test_stopped_by_ctrl_c(drivers, tiny_bert, corpus, undisturbed, tmp_path):
     line = command(tiny_bert, corpus, tmp_path)
     stop = {"kill_after": 0.3 * seconds, "signal": signal.SIGINT, "log": str(log)}
     assert drivers[0].ask(line, watch=False, **stop)["status"] == 130
-    assert "stopped; what was finished is kept, the same command goes on" in log.read_text()
+    assert (
+        "stopped; finished results are kept, and the same command continues from them"
+        in log.read_text()
+    )
     (run_log,) = (tmp_path / "results" / "runs").iterdir()
     assert '"status": "stopped"' in run_log.read_text().splitlines()[-1]
     assert drivers[0].ask(line, watch=False)["status"] == 0

@@ -29,7 +29,9 @@ def together(driver, lines, folder):
         assert answer["status"] == 0, log.read_text()
 
 
-def test_of_one_model_encode_and_fit_everything_once(driver, tiny_bert, corpus, tmp_path, tally):
+def test_processes_with_the_same_model_encode_and_fit_everything_once(
+    driver, tiny_bert, corpus, tmp_path, tally
+):
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     assert driver.ask(command(tiny_bert, corpus, alone), watch=False)["status"] == 0
     together(driver, [command(tiny_bert, corpus, shared)] * PROCESSES, tmp_path)
@@ -41,7 +43,9 @@ def test_of_one_model_encode_and_fit_everything_once(driver, tiny_bert, corpus, 
     tally["processes that shared a cache"] += PROCESSES
 
 
-def test_of_different_models_neither_mix_nor_repeat(driver, tiny_bert, corpus, tmp_path, tally):
+def test_processes_with_different_models_neither_mix_nor_repeat_work(
+    driver, tiny_bert, corpus, tmp_path, tally
+):
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     models = [str(tiny_bert), *(f"random{n}:{tiny_bert}" for n in ("", "-1", "-2"))]
     for model in models:
@@ -52,7 +56,7 @@ def test_of_different_models_neither_mix_nor_repeat(driver, tiny_bert, corpus, t
     tally["processes that shared a cache"] += PROCESSES
 
 
-def test_one_that_is_killed_does_not_stop_the_others(driver, tiny_bert, corpus, tmp_path, tally):
+def test_killing_one_process_does_not_stop_the_others(driver, tiny_bert, corpus, tmp_path, tally):
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     line = command(tiny_bert, corpus, shared)
     assert driver.ask(command(tiny_bert, corpus, alone), watch=False)["status"] == 0

@@ -142,12 +142,12 @@ def warm_up(model):
     import probes.cli.run
     import probes.engines.local  # noqa: F401
     from probes.data.find import find_corpus
-    from probes.engines.config import validate
-    from probes.engines.inputs import Subject
+    from probes.engines.inputs import LazyModel
+    from probes.engines.validation import validate
     from probes.extraction.model_files import find_model
 
     find_corpus("sample", limit=1).load()
-    Subject(find_model(model), validate({"device": "cpu"})).encoder  # noqa: B018
+    LazyModel(find_model(model), validate({"device": "cpu"})).encoder  # noqa: B018
 
 
 def serve():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from probes.measurements.cumulative import localise
 from probes.measurements.localisation import (
     FEW_SENTENCES,
     NO_GAIN,
@@ -14,8 +13,9 @@ from probes.measurements.localisation import (
     ONE_SEED,
     centre_of_gravity,
     expected_layer,
+    gain_and_expected_layer,
     kl_from_uniform,
-    located,
+    localise,
     over_seeds,
 )
 from probes.records.probe_spec import PROBES
@@ -72,11 +72,11 @@ def gain_and_layer(n, shares):
     gold, rows = simulated(n, shares)
     accuracy = metrics.get("accuracy")
     values = replicates(accuracy, gold, rows, resample(n))
-    return located(accuracy(gold, rows), values)
+    return gain_and_expected_layer(accuracy(gold, rows), values)
 
 
 @pytest.mark.real_data
-def test_a_gain_of_nothing_but_noise_has_no_layer(cumulative):
+def test_a_gain_that_may_be_noise_has_no_expected_layer(cumulative):
     dpr = cumulative["bert-base-uncased", "dpr"]
     assert f"{expected_layer(dpr):.2f}" == "23.92"
     gain, layer = gain_and_layer(2000, dpr / 100)
@@ -106,15 +106,15 @@ def test_centre_of_gravity_and_divergence_by_hand():
     assert kl_from_uniform(np.array([0, 0, 1.0, 0])) == pytest.approx(2)
 
 
-def test_a_fall_has_no_layer_and_few_sentences_say_nothing():
+def test_a_loss_or_too_few_sentences_have_no_expected_layer():
     gain, layer = gain_and_layer(1000, [0.9, 0.7, 0.6])
     assert gain.value == pytest.approx(-0.3)
     assert gain.interval[1] < 0
     assert (layer.value, layer.missing) == (None, NO_GAIN)
-    gain, layer = located(np.array([0.1, 0.9]), None)
+    gain, layer = gain_and_expected_layer(np.array([0.1, 0.9]), None)
     assert (gain.value, gain.interval, gain.missing) == (pytest.approx(0.8), None, FEW_SENTENCES)
     assert (layer.value, layer.missing) == (None, FEW_SENTENCES)
-    gain, layer = located(np.array([0.1, np.nan]), np.zeros((2, 9)))
+    gain, layer = gain_and_expected_layer(np.array([0.1, np.nan]), np.zeros((2, 9)))
     assert (gain.value, gain.missing, layer.missing) == (None, NO_SCORE, NO_SCORE)
 
 
@@ -208,7 +208,7 @@ def test_a_planted_feature_is_found_at_its_layer_by_every_measure(regression, fa
     assert low < found.mixes[PLANTED].test[name] < high
 
 
-def test_without_a_feature_anywhere_there_is_no_layer():
+def test_features_of_pure_noise_have_no_expected_layer():
     found, _, _, _ = run(False, "linear", n_seeds=1, strength=0.0)
     assert found.total_gain.interval[0] < 0 < found.total_gain.interval[1]
     assert (found.expected_layer.value, found.expected_layer.missing) == (None, NO_GAIN)
@@ -216,9 +216,7 @@ def test_without_a_feature_anywhere_there_is_no_layer():
 
 
 @pytest.mark.parametrize("family", ["linear", "mlp"])
-def test_mixes_are_learnt_with_the_steps_of_their_layers_by_linear_probes_alone(
-    family, monkeypatch
-):
+def test_only_linear_probes_learn_mixes_with_the_steps_of_their_layers(family, monkeypatch):
     train, dev, test = (planted(n, i, False) for i, n in enumerate((300, 100, 100)))
     spec = PROBES[family].model_copy(update={"hidden": 4, "min_steps": 20})
     learnt, fitted = [], []
@@ -231,8 +229,8 @@ def test_mixes_are_learnt_with_the_steps_of_their_layers_by_linear_probes_alone(
         fitted.append(given[-2].tolist())
         return fit_at(*given)
 
-    monkeypatch.setattr("probes.measurements.cumulative.learn_mixes", recorded)
-    monkeypatch.setattr("probes.measurements.cumulative.fit_at", then)
+    monkeypatch.setattr("probes.measurements.localisation.learn_mixes", recorded)
+    monkeypatch.setattr("probes.measurements.localisation.fit_at", then)
     scorers = {
         split: PlainScorer(b.labels[0], b.sentences, 3)
         for split, b in (("dev", dev), ("test", test))
@@ -249,7 +247,7 @@ def test_mixes_are_learnt_with_the_steps_of_their_layers_by_linear_probes_alone(
     assert fitted == [pytest.approx(by_weight, rel=1e-5)]
 
 
-def test_how_many_mixes_train_at_once_changes_nothing():
+def test_the_number_of_mixes_trained_at_once_does_not_matter():
     together, all_rows, _, _ = run(False, "linear", n_seeds=2)
     apart, rows, _, _ = run(False, "linear", n_seeds=2, at_once=2)
     assert (all_rows != rows).sum() <= 4

@@ -81,7 +81,7 @@ def test_zero_logits_give_the_uniform_code(monkeypatch):
     assert code.deviation.tolist() == pytest.approx([0, 0], abs=1e-3)
 
 
-def test_what_is_too_little_for_two_blocks_is_sent_uniformly():
+def test_too_few_examples_for_two_blocks_have_a_uniform_code():
     y = torch.tensor([0, 1, 2] * 10)
     code = online_code(examples(torch.randn(2, 30, 4), y), 3, PROBES["linear"])
     assert code.ends == (30,)
@@ -130,9 +130,7 @@ def test_linear_codes_keep_the_steps_that_plain_probes_chose(family, monkeypatch
     assert [a == pytest.approx(b, rel=1e-4) for a, b in both] == [True, family != "linear"]
 
 
-def test_a_run_s_codes_are_told_what_seed_0_s_probes_chose(
-    tiny_bert, tmp_path, monkeypatch, short_schedule
-):
+def test_codes_of_a_run_use_the_steps_of_seed_0(tiny_bert, tmp_path, monkeypatch, short_schedule):
     told = []
 
     def recorded(train, n_classes, spec, chosen):
@@ -159,7 +157,7 @@ def test_class_weights_are_left_out(monkeypatch):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_labels_independent_of_the_features_cost_their_entropy_and_little_more(family):
+def test_labels_independent_of_the_features_cost_little_more_than_their_entropy(family):
     share = torch.tensor([0.6, 0.3, 0.1])
     torch.manual_seed(0)
     y = torch.multinomial(share, 3000, replacement=True)
@@ -171,7 +169,7 @@ def test_labels_independent_of_the_features_cost_their_entropy_and_little_more(f
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_planted_features_give_a_far_shorter_code(family):
+def test_informative_features_give_a_far_shorter_code(family):
     torch.manual_seed(0)
     y = torch.randint(4, (3000,))
     x = torch.randn(2, 3000, 64)
@@ -183,7 +181,7 @@ def test_planted_features_give_a_far_shorter_code(family):
 
 
 @pytest.mark.parametrize("n", [1, 30, 45, 300, 3985, 204577])
-def test_blocks_hold_whole_sentences_and_are_not_tiny(n):
+def test_blocks_consist_of_whole_sentences_and_are_not_tiny(n):
     lengths = np.random.default_rng(n).integers(1, 30, n)
     sentences = torch.from_numpy(np.repeat(np.arange(n), lengths)[:n])
     ends = block_ends(sentences)
@@ -197,7 +195,7 @@ def test_blocks_hold_whole_sentences_and_are_not_tiny(n):
         )
 
 
-def test_the_standard_error_is_that_of_sentences_drawn_anew(monkeypatch):
+def test_the_standard_error_is_that_of_resampled_sentences(monkeypatch):
     torch.manual_seed(0)
     monkeypatch.setattr("probes.measurements.online_code.SHARES", (10.0, 50.0, 100.0))
     says(monkeypatch, lambda prefix, k: torch.tensor([0.9, 0.1]).log())

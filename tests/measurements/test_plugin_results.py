@@ -15,7 +15,7 @@ from probes.boards.groups import group
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
-from probes.measurements import probing
+from probes.measurements import layer_scores
 from probes.measurements.current import is_current
 from probes.measurements.plugins import discover, load_file
 from probes.records.files import find_results
@@ -33,7 +33,7 @@ from probes.training.losses import CrossEntropy, SquaredError
 pytestmark = pytest.mark.usefixtures("plug_ins")
 
 TASK = '''\
-from probes.tasks.task import Example, task
+from probes import Example, task
 
 @task("mine", version=1, needs=["upos"], metric="accuracy")
 def mine(sentence):
@@ -124,14 +124,14 @@ def test_results_of_two_sources_never_share_a_column(write, run):
     assert all(text.startswith("task mine ") for text in by_task["mine"])
 
 
-def test_a_result_whose_plug_in_is_not_loaded_is_taken_at_its_word(write, run, plug_ins):
+def test_a_result_whose_plug_in_is_not_loaded_counts_as_current(write, run, plug_ins):
     path = write(TASK)
     (result,) = run(path, tasks=("mine",))
-    load_file(write("from tasks.task import task\n" + TASK.replace('"mine"', '"other"')))
+    load_file(write("from probes import task\n" + TASK.replace('"mine"', '"other"')))
     assert is_current(result)
 
 
-def test_where_no_source_is_loaded_and_there_are_two_no_column_is_shown(write, run):
+def test_no_column_is_shown_for_two_sources_of_which_none_is_loaded(write, run):
     path = write(TASK)
     (run(path, tasks=("mine",)), run(write(TASK + "# changed\n"), tasks=("mine",)))
     load_file(write(TASK.replace('"mine"', '"other"')))
@@ -140,7 +140,7 @@ def test_where_no_source_is_loaded_and_there_are_two_no_column_is_shown(write, r
     assert list(pd.read_csv(table).columns) == ["layer", "pos (linear)"]
 
 
-def test_keys_of_what_ships_are_as_they_were():
+def test_keys_of_the_suites_own_tasks_have_not_changed():
     plain = {
         "model": "m",
         "corpus": "c",
@@ -164,7 +164,8 @@ def test_keys_of_what_ships_are_as_they_were():
     key = {**plain, "kind": "classification"}
     assert FitKey(**key).digest == expected
     assert FitKey(**key, plug_ins={"task pos": "0"}).digest != expected
-    assert FitKey(**{**key, "kind": "regression"}).digest != expected
+    mlp = {**key, "probe": PROBES["mlp"]}
+    assert FitKey(**{**mlp, "kind": "regression"}).digest != FitKey(**mlp).digest
 
 
 def test_a_metric_and_a_probe_family_are_part_of_the_key_too(write, run):
@@ -228,7 +229,7 @@ RAISING = TASK.replace(
         ),
     ],
 )
-def test_a_rule_that_fails_is_named_and_the_other_tasks_go_on(
+def test_a_failing_rule_is_named_and_the_other_tasks_continue(
     text, message, write, run, tiny_bert, tmp_path, capsys
 ):
     path = write(text)
@@ -261,7 +262,7 @@ def test_a_rule_that_fails_is_named_and_the_other_tasks_go_on(
     assert list((tmp_path / "r").rglob("pos-linear-*.json"))
 
 
-def test_a_rule_that_reads_a_stand_in_is_named_with_its_own_line(write):
+def test_the_error_of_a_rule_with_a_stand_in_names_the_rules_own_line(write):
     text = TASK.replace("(i, i + 1)", "(i, 9)").replace(
         'needs=["upos"]', 'needs=["xpos"], stand_ins={"xpos": "upos"}'
     )
@@ -273,7 +274,7 @@ def test_a_rule_that_reads_a_stand_in_is_named_with_its_own_line(write):
 
 
 FAILING_METRIC = """
-from probes.statistics.metrics import Metric, class_parts, metrics
+from probes import Metric, class_parts, metrics
 
 def value(gold, sums):
     {body}
@@ -287,12 +288,12 @@ metrics.add("bad", Metric(class_parts, value))
     [
         (
             "return 1 / 0",
-            "the metric 'bad' raised ZeroDivisionError: division by zero. Mend {path}, line 5.",
+            "the metric 'bad' raised ZeroDivisionError: division by zero. Fix {path}, line 5.",
         ),
         ("return 'x'", "the metric 'bad' of {path}"),
     ],
 )
-def test_a_metric_that_fails_costs_its_own_task_alone(body, message, write, run):
+def test_a_failing_metric_costs_only_its_own_task(body, message, write, run):
     path = write(FAILING_METRIC.format(body=body), "bad.py")
     task = write(TASK.replace('"accuracy"', '"bad"'))
     results = run(path, task, tasks=("mine", "pos"))
@@ -300,7 +301,7 @@ def test_a_metric_that_fails_costs_its_own_task_alone(body, message, write, run)
     assert message.format(path=path) in results.failed["tiny-bert · mine · linear"]
 
 
-def test_a_probe_family_that_fails_costs_its_own_results_alone(write, run):
+def test_a_failing_probe_family_costs_only_its_own_results(write, run):
     text = guide_file("low_rank.py").replace("errors.sum(-1)], low", "errors.sum(-1)[:1]], low")
     path = write(text, "low_rank.py")
     results = run(path, tasks=("pos",), probes=("low_rank", "linear"))
@@ -330,7 +331,7 @@ def test_a_head_that_writes_to_its_features_is_refused_and_changes_no_other_scor
 
 
 LENGTHS = """\
-from probes.tasks.task import Example, task
+from probes import Example, task
 
 def lengths(name, scale, origin):
     @task(name, version=1, needs=["upos"], kind="regression", metric="corpus_spearman", also=["mae"])
@@ -355,7 +356,7 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run, family, monkeyp
         fitted_on.add((train.labels.numpy().tobytes(), dev.labels.numpy().tobytes()))
         return training.fit(train, dev, *others)
 
-    monkeypatch.setattr(probing, "fit", fit)
+    monkeypatch.setattr(layer_scores, "fit", fit)
     results = run(
         write(LENGTHS),
         tasks=("letters", "millimetres", "years"),
@@ -396,7 +397,7 @@ def test_numbers_that_32_bits_do_not_tell_apart_are_learnt_as_others_are(write, 
 
 
 @pytest.mark.parametrize("family", ["linear", "mlp"])
-def test_numbers_that_are_all_the_same_are_predicted_as_they_are(write, run, family):
+def test_constant_labels_are_predicted_exactly(write, run, family):
     # The mean of many tenths is no tenth in floating point.
     text = LENGTHS + 'lengths("constant", 0, 0.1)\n'
     (found,) = run(write(text), tasks=("constant",), probes=(family,))
@@ -406,7 +407,7 @@ def test_numbers_that_are_all_the_same_are_predicted_as_they_are(write, run, fam
 
 
 APART = """\
-from probes.tasks.task import Example, task
+from probes import Example, task
 
 @task("apart", version=1, needs=["upos"], kind="regression", metric="corpus_spearman")
 def apart(sentence):
@@ -420,7 +421,7 @@ def apart(sentence):
 def test_a_dev_loss_that_is_not_finite_is_refused(write, run, tmp_path, family):
     results = run(write(APART), tasks=("apart", "pos"), probes=(family,))
     assert [result.task.name for result in results] == ["pos"]
-    said = f"Task 'apart', {family} probes: the dev loss is not finite, probably since labels"
+    said = f"Task 'apart', {family} probes: the dev loss is not finite, probably because labels"
     assert results.failed[f"tiny-bert · apart · {family}"].startswith(said)
     assert not list((tmp_path / "results").rglob("apart-*.json"))
 
@@ -503,7 +504,7 @@ def test_stored_results_of_a_metric_that_is_not_loaded_have_no_intervals(tmp_pat
     assert resampled_scores(result.model_copy(update={"task": task}), path) is None
 
 
-def test_everything_a_full_run_does_serves_a_plugged_in_task_and_probe(write, run):
+def test_a_full_run_has_everything_for_a_plugged_in_task_and_probe(write, run):
     family = write(
         guide_file("low_rank.py").replace("min_steps=600", "min_steps=24"), "low_rank.py"
     )
@@ -587,12 +588,13 @@ def test_the_reader_is_part_of_a_corpus_digest(write):
     assert [s.words for s in source.load().splits["dev"]] == [("a", "b")] * 3
 
 
-def test_a_plug_in_that_the_users_own_data_does_not_serve_is_named(tmp_path, capsys, monkeypatch):
-    from probes.cli.run import _choose_tasks
+def test_a_plug_in_that_the_users_data_cannot_serve_is_reported(tmp_path, capsys, monkeypatch):
     from probes.common.terminal import progress
     from probes.data.find import find_corpus
-    from probes.engines.config import validate
     from probes.engines.inputs import LazyCorpus
+    from probes.engines.omissions import Omissions
+    from probes.engines.task_choice import choose_tasks
+    from probes.engines.validation import validate
 
     monkeypatch.setattr(progress, "quiet", False)
     (tmp_path / "mine.py").write_text(TASK)
@@ -601,10 +603,11 @@ def test_a_plug_in_that_the_users_own_data_does_not_serve_is_named(tmp_path, cap
     (tmp_path / "own.jsonl").write_text("\n".join(rows))
     corpus = LazyCorpus(find_corpus(str(tmp_path / "own.jsonl"), task_from=("y",)))
     config = validate({"include": [str(tmp_path / "mine.py")], "task_from": ("y",)})
-    chosen, skipped, failed = _choose_tasks(config, corpus)
+    omissions = Omissions()
+    chosen = choose_tasks(config, corpus, omissions)
     assert [task.name for task in chosen] == ["y"]
-    assert "mine" in skipped
-    assert not failed
+    assert "mine" in omissions.skipped
+    assert not omissions.failed
     said = capsys.readouterr().err
     assert "skipped mine: own has no upos" in said
     assert "skipped pos" not in said

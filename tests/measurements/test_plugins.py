@@ -8,7 +8,7 @@ import pytest
 
 from probes.cli.main import main
 from probes.common.errors import UserError
-from probes.engines.config import validate
+from probes.engines.validation import validate
 from probes.measurements import plugins
 from probes.measurements.plugins import discover, load_file
 from probes.records.probe_spec import PROBES
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("plug_ins")
 
 TASK = '''\
-from probes.tasks.task import Example, task
+from probes import Example, task
 
 @task("{name}", version=1, needs=["upos"], metric="accuracy")
 def rule(sentence):
@@ -57,7 +57,7 @@ def test_one_file_may_be_given_as_text_from_python(write):
     assert "mine" in tasks
 
 
-def test_lists_mark_what_does_not_ship(write, capsys):
+def test_lists_mark_plug_ins(write, capsys):
     path = write(TASK.format(name="mine"))
     assert main(["--list-tasks", "--include", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -125,9 +125,9 @@ def test_a_file_that_cannot_be_used_is_named_with_its_line(write, text, message,
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("none.py", "there is no such file"), ("", "is a folder"), ("a.txt", "has to end in .py")],
+    [("none.py", "there is no such file"), ("", "is a folder"), ("a.txt", "must end in .py")],
 )
-def test_what_is_no_python_file_is_refused(tmp_path, name, message):
+def test_a_path_that_is_not_a_python_file_is_refused(tmp_path, name, message):
     (tmp_path / "a.txt").write_text("x")
     with pytest.raises(UserError, match=message):
         load_file(tmp_path / name)
@@ -146,7 +146,7 @@ def test_two_files_of_the_same_file_name_are_two_plug_ins(write):
     assert "bb" in tasks
 
 
-def test_a_changed_file_is_loaded_anew_even_within_a_second(write):
+def test_a_file_changed_within_a_second_is_loaded_again(write):
     path = write(TASK.format(name="mine"))
     load_file(path)
     before = tasks.origin("mine").sha256
@@ -160,15 +160,15 @@ def test_a_changed_file_is_loaded_anew_even_within_a_second(write):
     assert not list(path.parent.rglob("*.pyc"))
 
 
-def test_what_a_failing_file_registered_before_it_failed_is_taken_back(write):
+def test_what_a_file_registers_before_it_fails_is_removed(write):
     with pytest.raises(UserError, match="line 9: ZeroDivisionError"):
         load_file(write(TASK.format(name="mine") + "\n1 / 0\n"))
     assert "mine" not in tasks
 
 
-def test_a_module_of_the_suite_that_a_plug_in_imports_first_stays_the_suites(write):
+def test_a_registry_that_a_plug_in_imports_first_is_not_ascribed_to_it(write):
     text = (
-        "import probes.statistics.metrics, probes.training.families, data.registered\n"
+        "import probes.statistics.metrics, probes.training.families, probes.data.registered\n"
         + TASK.format(name="mine")
     )
     code = f"""
@@ -186,7 +186,7 @@ for registry in (metrics, families, corpora):
 
 
 def test_a_file_of_torch_free_plug_ins_is_listed_without_torch(write):
-    metric = "from probes.statistics.metrics import Metric, metrics, class_parts\n"
+    metric = "from probes import Metric, class_parts, metrics\n"
     metric += "metrics.add('m', Metric(class_parts, lambda gold, sums: sums[..., 0]))\n"
     path = write(metric + TASK.format(name="mine"))
     code = f"import sys; from probes.cli.main import main; main(['--list-tasks', '--include', {str(path)!r}])\n"
@@ -262,20 +262,20 @@ def test_an_installed_task_is_found_and_knows_its_distribution(install):
 
 
 def test_an_installed_metric_is_found_in_its_group(install):
-    text = "from probes.statistics.metrics import Metric, metrics, class_parts\n"
+    text = "from probes import Metric, class_parts, metrics\n"
     text += "metrics.add('m', Metric(class_parts, lambda gold, sums: sums[..., 0]))\n"
     install("plug_b", text, {"m": "plug_b"}, "probes.metrics")
     discover()
     assert metrics.origin("m").distribution == "dist-plug_b 2.1"
 
 
-def test_a_broken_package_is_named_and_only_an_error_where_it_is_asked_for(install, capsys):
+def test_a_broken_package_is_reported_and_an_error_only_if_it_is_asked_for(install, capsys):
     path = install("plug_c", "import nowhere\n", {"broken": "plug_c", "lost": "plug_missing"})
     assert main(["--list-tasks"]) == 0
     said = capsys.readouterr()
     assert "pos" in said.out
-    assert f"left out broken: {path}, line 1 (dist-plug_c 2.1): ModuleNotFoundError" in said.err
-    assert "left out lost: plug_missing of dist-plug_c 2.1" in said.err
+    assert f"ignored broken: {path}, line 1 (dist-plug_c 2.1): ModuleNotFoundError" in said.err
+    assert "ignored lost: plug_missing of dist-plug_c 2.1" in said.err
     assert main(["--model", "m", "--tasks", "broken"]) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("error: broken could not be loaded: ")
@@ -305,7 +305,7 @@ def test_a_file_put_into_tasks_is_found_and_known_by_its_content(write, monkeypa
     assert set(plugins.broken) == {"wrong"}
     assert "tasks/wrong.py, line 1: ZeroDivisionError" in plugins.broken["wrong"]
     for name in ("dropped", "helper"):
-        del sys.modules[f"tasks.{name}"]
+        del sys.modules[f"probes.tasks.{name}"]
 
 
 def test_every_module_of_the_suites_own_tasks_ships():

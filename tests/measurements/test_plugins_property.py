@@ -1,4 +1,4 @@
-"""Whatever a plug-in gives, what reaches the user is a report or one line of ours."""
+"""Whatever a plug-in does, the user sees a report or one line."""
 
 import io
 
@@ -9,7 +9,7 @@ from rich.console import Console
 
 from probes.cli.check_task import check_task
 from probes.cli.commands.check import _print
-from probes.cli.scaffold import STARTS, files
+from probes.cli.task_templates import STARTS, files
 from probes.common.errors import UserError
 from probes.common.registry import Registry
 from probes.data.sentence import Corpus, Sentence
@@ -80,13 +80,13 @@ def outcome(task):
     st.sampled_from([("classification", "accuracy"), ("regression", "corpus_spearman")]),
 )
 @FEW
-def test_whatever_a_rule_yields(items, shape, kind):
+def test_any_item_that_a_rule_yields(items, shape, kind):
     outcome(Task("t", 1, (), shape, kind[0], kind[1], (), lambda sentence: items, ""))
 
 
 @given(st.lists(st.lists(sound, min_size=1, max_size=3), min_size=1, max_size=5), st.booleans())
 @FEW
-def test_whatever_sound_examples_a_rule_yields(items, balanced):
+def test_any_valid_examples_that_a_rule_yields(items, balanced):
     metric = "balanced_accuracy" if balanced else "accuracy"
     found = outcome(
         Task(
@@ -102,7 +102,7 @@ def test_whatever_sound_examples_a_rule_yields(items, balanced):
         )
     )
     if not isinstance(found, str):
-        assert found.leaks.n_test == sum(len(items[n % len(items)]) for n in (2, 3, 4))
+        assert found.leakage.n_test == sum(len(items[n % len(items)]) for n in (2, 3, 4))
 
 
 @given(
@@ -110,7 +110,7 @@ def test_whatever_sound_examples_a_rule_yields(items, balanced):
     st.text(),
 )
 @FEW
-def test_whatever_a_rule_raises(kind, message):
+def test_any_error_that_a_rule_raises(kind, message):
     def rule(sentence):
         raise kind(message)
 
@@ -121,7 +121,7 @@ def test_whatever_a_rule_raises(kind, message):
 
 @given(st.text(st.characters(exclude_categories=()), max_size=30))
 @FEW
-def test_whatever_stands_in_an_included_file(tmp_path, text):
+def test_any_content_of_an_included_file(tmp_path, text):
     path = tmp_path / "any.py"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(UserError) as error:
@@ -131,7 +131,7 @@ def test_whatever_stands_in_an_included_file(tmp_path, text):
 
 @given(st.lists(st.text(max_size=4), max_size=6), st.text(max_size=4))
 @FEW
-def test_a_registry_keeps_order_and_refuses_twice(names, wanted):
+def test_a_registry_keeps_order_and_refuses_duplicates(names, wanted):
     registry: Registry[int] = Registry("thing")
     for name in filter(lambda name: not name.isprintable(), names):
         with pytest.raises(UserError, match="not a printable name"):

@@ -47,7 +47,7 @@ def examples():
     return collect_examples(tasks.get("pos"), made, "masked")
 
 
-def test_a_type_has_one_label_in_all_splits_and_another_under_another_seed(examples):
+def test_a_type_has_the_same_label_in_all_splits_but_not_for_all_seeds(examples):
     label_of = [{}, {}]
     for split in ("train", "dev", "test"):
         drawn = control_labels(examples, split, [0, 7])
@@ -73,7 +73,7 @@ def test_labels_do_not_depend_on_the_other_types(examples):
     assert control_labels(fewer, "dev", [3])[0].tolist() == [of["w3"], of["w4"]]
 
 
-def test_labels_are_drawn_as_often_as_the_task_has_them():
+def test_labels_are_drawn_with_their_frequencies_in_the_task():
     many = [[f"w{i}" for i in range(k, k + 10)] for k in range(0, 4000, 10)]
     found = collect_examples(
         tasks.get("pos"), corpus({"train": many, "dev": many, "test": many}), "masked"
@@ -95,7 +95,7 @@ def test_control_values_of_a_regression_are_values_of_the_task():
     assert set(drawn[0]) == {0.0, 1.0, 2.0}
 
 
-def test_the_record_counts_types_and_the_share_that_train_has(examples):
+def test_the_record_counts_types_and_the_share_known_from_train(examples):
     record = control_record(examples)
     assert (record.metric, record.types) == ("accuracy", 60)
     assert record.seen == pytest.approx(400 / 401)
@@ -139,7 +139,7 @@ def test_on_one_hot_types_a_probe_learns_the_control_task_perfectly(examples, fa
     assert (given[0, 1] == gold["test"][1])[seen].all()
 
 
-def test_selectivity_is_the_task_s_score_less_the_control_s(examples):
+def test_selectivity_is_the_score_of_the_task_minus_that_of_the_control(examples):
     part = examples.splits["test"]
     n = len(part.examples)
     gold = Gold(examples.targets("test"), part.sentence, examples.classes, np.zeros(n, dtype=bool))

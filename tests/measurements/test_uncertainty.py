@@ -28,7 +28,7 @@ def found():
     return with_uncertainty(layers, np.stack([close, best, far]), gold, ("accuracy",))
 
 
-def test_the_best_layer_is_dev_s_and_has_no_p_value(found):
+def test_the_best_layer_on_dev_has_no_p_value(found):
     close, best, far = found
     assert best.p_best is None
     # One word gained and one lost: nothing to tell them apart.
@@ -37,7 +37,7 @@ def test_the_best_layer_is_dev_s_and_has_no_p_value(found):
     assert far.p_best == pytest.approx(2 * 2 / 2001)
 
 
-def test_intervals_are_those_of_a_share(found):
+def test_intervals_of_accuracy_are_those_of_a_proportion(found):
     _, best, _ = found
     low, high = best.intervals["accuracy"]
     half = 1.96 * np.sqrt(0.9 * 0.1 / 400)
@@ -47,7 +47,7 @@ def test_intervals_are_those_of_a_share(found):
     )
 
 
-def test_one_layer_alone_has_an_interval_and_no_test():
+def test_a_single_layer_has_an_interval_and_no_test():
     gold = Gold(np.ones(30, dtype=np.int64), np.arange(30), ("a", "b"), np.zeros(30, dtype=bool))
     ones = np.ones((1, 30), dtype=np.int64)
     (only,) = with_uncertainty([layer(0, 0.5)], ones, gold, ("accuracy",))
@@ -55,7 +55,7 @@ def test_one_layer_alone_has_an_interval_and_no_test():
     assert only.intervals["accuracy"] == (1.0, 1.0)
 
 
-def test_from_a_handful_of_sentences_nothing_is_claimed():
+def test_very_few_sentences_have_neither_intervals_nor_tests():
     gold = Gold(np.ones(9, dtype=np.int64), np.arange(9), ("a", "b"), np.zeros(9, dtype=bool))
     rows = np.stack([np.ones(9, dtype=np.int64), np.zeros(9, dtype=np.int64)])
     found = with_uncertainty([layer(0, 0.5), layer(1, 0.4)], rows, gold, ("accuracy",))
@@ -63,7 +63,7 @@ def test_from_a_handful_of_sentences_nothing_is_claimed():
     assert [x.p_best for x in found] == [None, None]
 
 
-def test_a_metric_without_a_value_separates_nothing():
+def test_an_undefined_metric_separates_no_layers():
     # NSpr covers sentences of 5 to 50 words; these have one.
     gold = Gold(np.ones(40), np.arange(40), (), np.zeros(40, dtype=bool))
     rows = np.stack([np.zeros(40), np.ones(40)])

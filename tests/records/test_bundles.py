@@ -88,7 +88,7 @@ def test_what_is_there_already_is_skipped(bundle, tmp_path, capsys):
     before = files(there)
     capsys.readouterr()
     assert imported(bundle, there) == 0
-    assert "added   0 results; 3 were there already" in capsys.readouterr().err
+    assert "added   0 results; 3 existed already" in capsys.readouterr().err
     after = files(there)
     # Predictions that were missing came; the record that was there stays.
     assert after.keys() - before.keys() == {str(arrays.relative_to(there))}
@@ -128,7 +128,7 @@ def test_one_measurement_under_another_path_is_recognised(bundle, tmp_path, caps
     (there / "m").rename(there / "theirs" / "m")
     capsys.readouterr()
     assert imported(bundle, there) == 0
-    assert "added   0 results; 3 were" in capsys.readouterr().err
+    assert "added   0 results; 3 existed" in capsys.readouterr().err
 
 
 def test_published_results_are_neither_packed_nor_touched(results, bundle, tmp_path, capsys):
@@ -139,7 +139,7 @@ def test_published_results_are_neither_packed_nor_touched(results, bundle, tmp_p
     before = files(there / "published")
     capsys.readouterr()
     assert imported(bundle, there) == 0
-    assert "added   3 results; 0 were" in capsys.readouterr().err
+    assert "added   3 results; 0 existed" in capsys.readouterr().err
     assert files(there / "published") == before
     assert main(["export", str(there), str(tmp_path / "c.zip")]) == 0
     assert (tmp_path / "c.zip").read_bytes() == bundle.read_bytes()

@@ -166,7 +166,7 @@ def test_a_figure_is_of_one_setting(folder, capsys):
     (folder / "pos-linear-00000009.json").write_text(other.model_dump_json())
     assert main(["figure", "curves", str(folder), "-o", str(folder / "x.pdf")]) == 2
     assert (
-        "cannot stand in one figure (c 1 · linear probe; d 1 · linear probe)"
+        "cannot be compared in one figure (c 1 · linear probe; d 1 · linear probe)"
         in capsys.readouterr().err
     )
 

@@ -124,7 +124,7 @@ def test_the_need_is_told_before_encoding_by_the_plan_of_training(
         followed.append(work)
         return group_layers(memory, device, work)
 
-    monkeypatch.setattr("probes.engines.local.least", tell)
+    monkeypatch.setattr("probes.engines.memory_check.least", tell)
     monkeypatch.setattr("probes.training.dataset.group_layers", plan)
     tasks = ("pos", "depth", "agreement", "srl", "deprel")
     layers = (1,) if "layers" in settings else ()
@@ -139,14 +139,14 @@ def test_a_budget_below_the_least_is_refused_before_anything_is_done(run, tmp_pa
     with pytest.raises(UserError) as caught:
         run(memory="1MB", tasks=("pos", "depth"), twins=0)
     said = re.fullmatch(
-        r"--memory 1MB: fitting (pos|depth) with linear probes takes (\d+)MB at least, one layer "
-        r"at a time; give --memory \2MB, or need less with --quick or --project\.",
+        r"--memory 1MB: fitting (pos|depth) with linear probes takes at least (\d+)MB, one layer "
+        r"at a time; give --memory \2MB, or reduce the need with --quick or --project\.",
         str(caught.value),
     )
     assert not (tmp_path / "cache" / "vectors").exists()
     assert not list((tmp_path / "results").rglob("*.json"))
     less = int(said[2]) * 1_000_000 - 1_000_000
-    with pytest.raises(UserError, match=f"takes {said[2]}MB at least"):
+    with pytest.raises(UserError, match=f"takes at least {said[2]}MB"):
         run(memory=less, tasks=("pos", "depth"), twins=0)
     assert run(memory=f"{said[2]}MB", tasks=("pos", "depth"), twins=0).frame.score.notna().all()
     # Where nothing is left to be done, nothing is needed.

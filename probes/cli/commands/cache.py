@@ -1,4 +1,4 @@
-"""`python -m probes cache`: what word vectors are stored, whether they are sound, what can go."""
+"""`python -m probes cache`: lists, verifies and deletes stored word vectors."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from probes.common.places import default_cache
 from probes.common.terminal import output_console
 from probes.extraction.store import FORMAT, MANIFEST, PARTIAL, damage_of, read_manifest
 
-SUMMARY = "List, verify and prune stored word vectors."
+SUMMARY = "List, verify and delete stored word vectors."
 
 WHOLE, UNFINISHED, DAMAGED, UNUSED = "whole", "unfinished", "damaged", "unused format"
 
 _NAME = re.compile(rf"[0-9a-f]+({re.escape(PARTIAL)})?")
-"""Of a store's folder; what is called otherwise is none of ours."""
+"""Names of stores; other folders are left alone."""
 
 _BROKEN = "broken"
-"""What `--prune` calls everything that no run can read."""
+"""The choice of `--prune` for everything that no run can read."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Entry:
     """A folder of the cache.
 
     Attributes:
-        manifest: what it says that it holds; empty if it does not.
+        manifest: its description of itself; empty if it has none.
         size: bytes on disk.
         used: time of its last use, in seconds since the epoch.
-        state: whether a run can use it.
+        state: WHOLE if a run can use it; else UNFINISHED, DAMAGED or UNUSED.
     """
 
     folder: Path
@@ -57,40 +57,45 @@ class Entry:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command."""
+    """Add the arguments of this command."""
     add = parser.add_argument
     add(
         "--cache-dir",
         type=place,
         default=default_cache(),
         metavar="DIR",
-        help="where vectors are",
+        help="where vectors are stored (PROBES_CACHE_DIR)",
     )
     add("--verify", action="store_true", help="read every file and compare its checksum")
     add(
         "--prune",
         choices=("all", _BROKEN),
-        help="delete what the flags below choose: of everything, or of what no run can read "
-        "(damaged, unfinished, in a format of another version)",
+        help="delete vectors that the flags below select, among all, or among those that no run "
+        "can read (damaged, unfinished, or in the format of another version)",
     )
-    add("--older-than", type=float, metavar="DAYS", help="only what was last used so long ago")
+    add("--older-than", type=float, metavar="DAYS", help="only vectors not used for this long")
     add("--model", metavar="M", help="only vectors of this model")
-    add("--dry-run", action="store_true", help="say what --prune would delete, delete nothing")
+    add(
+        "--dry-run", action="store_true", help="print what --prune would delete, and delete nothing"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """List what is stored; verify and prune it if asked to. 1 if something stays damaged.
+    """List what is stored; verify and delete it if asked to.
+
+    Returns:
+        1 if damaged vectors remain, else 0.
 
     Raises:
-        UserError: a flag without the one that it belongs to.
+        UserError: a flag is missing that another one needs.
     """
     if options.prune is None and (options.older_than is not None or options.dry_run):
-        raise UserError("--older-than and --dry-run belong to --prune; give --prune all, say.")
+        raise UserError("--older-than and --dry-run need --prune; add --prune all, for example.")
     if options.older_than is not None and not options.older_than >= 0:
         raise UserError(f"--older-than {options.older_than}: give a number of days, 0 or more.")
     if options.prune == "all" and options.older_than is None and options.model is None:
         raise UserError(
-            "--prune all would delete every vector; say which with --older-than DAYS (0 for any "
+            "--prune all would delete all vectors; select some with --older-than DAYS (0 for any "
             "age) or --model M."
         )
     vectors = options.cache_dir / "vectors"
@@ -99,8 +104,8 @@ def run(options: argparse.Namespace) -> int:
         entries = [entry for entry in entries if entry.model == options.model]
     console = output_console()
     if not entries:
-        lacking = "" if vectors.exists() else ", which does not exist"
-        console.print(f"No vectors in {vectors}{lacking}.", highlight=False)
+        absent = "" if vectors.exists() else ", which does not exist"
+        console.print(f"No vectors in {vectors}{absent}.", highlight=False)
         return 0
     console.print(_table(entries))
     total = _megabytes(sum(entry.size for entry in entries))
@@ -110,18 +115,18 @@ def run(options: argparse.Namespace) -> int:
         entries = [entry for entry in entries if entry not in pruned]
         for entry in pruned:
             what = f"{entry.folder} ({_megabytes(entry.size)}, {entry.state})"
-            said = f"would delete {what}" if options.dry_run else _delete(entry, what)
-            console.print(said, highlight=False, soft_wrap=True)
+            outcome = f"would delete {what}" if options.dry_run else _delete(entry, what)
+            console.print(outcome, highlight=False, soft_wrap=True)
         if not pruned:
             console.print("nothing to delete")
     return int(any(entry.state == DAMAGED for entry in entries))
 
 
 def find_entries(vectors: Path, *, thorough: bool = False) -> list[Entry]:
-    """Every store below `vectors`, the one used last first.
+    """Every store below `vectors`, the most recently used one first.
 
     Args:
-        thorough: compare checksums too, not only sizes.
+        thorough: compare checksums, not only sizes.
     """
     ours = (path for path in vectors.glob("*") if _NAME.fullmatch(path.name))
     folders = [path for path in ours if path.is_dir() and not path.is_symlink()]
@@ -130,16 +135,16 @@ def find_entries(vectors: Path, *, thorough: bool = False) -> list[Entry]:
 
 
 def _entry(folder: Path, thorough: bool) -> Entry:
-    manifest, state = _look_into(folder, thorough)
+    manifest, state = _inspect(folder, thorough)
     size = used = 0.0
-    with suppress(OSError):  # a run renames or deletes it meanwhile
+    with suppress(OSError):  # a run may rename or delete it meanwhile
         used = folder.stat().st_mtime
         size = sum(path.lstat().st_size for path in folder.iterdir())
     return Entry(folder, manifest, int(size), used, state)
 
 
-def _look_into(folder: Path, thorough: bool) -> tuple[dict[str, Any], str]:
-    """What a store says that it holds, and its state."""
+def _inspect(folder: Path, thorough: bool) -> tuple[dict[str, Any], str]:
+    """The manifest and the state of a store."""
     if folder.suffix == PARTIAL:
         return {}, UNFINISHED
     try:
@@ -155,7 +160,7 @@ def _look_into(folder: Path, thorough: bool) -> tuple[dict[str, Any], str]:
 
 
 def _any_manifest(folder: Path) -> dict[str, Any]:
-    """A manifest of whatever format; empty if it cannot be read."""
+    """A manifest of any format; empty if it cannot be read."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         kinds = {"model": dict, "key": dict, "rows": int, "layers": int, "format": int}

@@ -1,4 +1,4 @@
-"""`python -m probes check`: what a task gives on a corpus, before any model is loaded."""
+"""`python -m probes check`: what a task yields on a corpus, without loading a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from probes.cli.arguments import add_places
-from probes.cli.check_task import Report, check_task, number_range
+from probes.cli.check_task import TaskReport, check_task, number_range
 from probes.common.errors import UserError, printable
 from probes.common.registry import did_you_mean
 from probes.common.terminal import output_console
@@ -23,10 +23,10 @@ from probes.statistics.formatting import shown
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Task
 
-SUMMARY = "Check a task of your own: examples, labels, leaks, what it reads; no model is loaded."
+SUMMARY = "Check a task without loading a model: examples, labels, leakage, what it reads."
 
 SHOWN = 12
-"""Labels in the table."""
+"""The most labels that the table lists."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,13 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a report for each task; the status is 2 if one of them has to be mended.
+    """Print a report for each task; the status is 2 if one of them has errors.
 
     Raises:
         UserError: there is no such task, its rule fails, or the corpus does not serve it.
     """
     if options.limit is not None and options.limit < 1:
-        raise UserError(f"--limit {options.limit}: give a number from 1.")
+        raise UserError(f"--limit {options.limit}: give a positive number.")
     console = output_console(options.quiet)
     chosen = [task for given in options.task for task in _tasks_of(given, console)]
     if not chosen:
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     require_known(options.corpus, ())
     places = {"data_dir": options.data_dir, "cache_dir": options.cache_dir}
     corpus = LazyCorpus(find_corpus(*options.corpus, limit=options.limit, **places))
-    mended = True
+    sound = True
     for task in chosen:
         if lacking := task.missing(corpus.layers):
             raise UserError(
@@ -62,19 +62,19 @@ def run(options: argparse.Namespace) -> int:
             )
         report = check_task(task, corpus.value)
         _print(report, console)
-        mended = mended and not report.errors
-    return 0 if mended else 2
+        sound = sound and not report.errors
+    return 0 if sound else 2
 
 
 def _tasks_of(given: str, console: Console) -> list[Task]:
-    """The tasks of a file, or the one of a name; what else a file registers is named."""
+    """The tasks of a file, or the task of that name; what else a file registers is printed."""
     if given in tasks:
         return [tasks.get(given)]
     path = Path(given)
     if path.suffix != ".py" and not path.exists():
         raise UserError(
             f"check {given}: neither a file nor a task. {did_you_mean(given, tasks)} "
-            "python -m probes new-task NAME writes a file to start from."
+            "python -m probes new-task NAME writes a task to start from."
         )
     loaded = load_file(given)
     for noun in ("corpus", "probe family", "metric"):
@@ -83,13 +83,13 @@ def _tasks_of(given: str, console: Console) -> list[Task]:
     return [tasks.get(name) for name in loaded.names("task")]
 
 
-def _print(report: Report, console: Console) -> None:
+def _print(report: TaskReport, console: Console) -> None:
     task = report.task
     needs = f"needs {', '.join(task.needs)}" if task.needs else "needs no annotation"
     words = (f"version {task.version}", task.shape, task.kind, task.metric, needs)
     console.print(Text(f"\n{task.name} on {report.corpus.name}", style="bold"))
-    said = f"{task.summary or 'no summary'}\n{' · '.join(words)}\n"
-    console.print(Text(said), soft_wrap=True)
+    heading = f"{task.summary or 'no summary'}\n{' · '.join(words)}\n"
+    console.print(Text(heading), soft_wrap=True)
     for table in (_splits(report), _labels(report), _facts(report)):
         console.print(table, "")
     for text in report.errors:
@@ -97,13 +97,13 @@ def _print(report: Report, console: Console) -> None:
     for text in report.warnings:
         console.print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
     if not report.errors and not report.warnings:
-        console.print("nothing to complain of")
+        console.print("no problems found")
 
 
-def _splits(report: Report) -> Table:
+def _splits(report: TaskReport) -> Table:
     table = Table("split", box=None, pad_edge=False)
-    for head in ("sentences", "with examples", "examples"):
-        table.add_column(head, justify="right")
+    for heading in ("sentences", "with examples", "examples"):
+        table.add_column(heading, justify="right")
     table.add_column("left out")
     for split in SPLITS:
         part = report.examples.splits[split]
@@ -114,19 +114,19 @@ def _splits(report: Report) -> Table:
     return table
 
 
-def _labels(report: Report) -> Table:
+def _labels(report: TaskReport) -> Table:
     examples = report.examples
     if report.task.kind == "regression":
         table = Table("label", box=None, pad_edge=False)
-        for head in ("least", "mean", "greatest"):
-            table.add_column(head, justify="right")
+        for heading in ("smallest", "mean", "largest"):
+            table.add_column(heading, justify="right")
         for split in SPLITS:
             numbers = number_range(examples.splits[split].examples)
             table.add_row(split, *(f"{n:.3g}" for n in numbers))
         return table
     table = Table("label", box=None, pad_edge=False)
-    for head in (*SPLITS, "share of train"):
-        table.add_column(head, justify="right")
+    for heading in (*SPLITS, "share of train"):
+        table.add_column(heading, justify="right")
     counts = examples.label_counts
     total = len(examples.splits["train"].examples)
     for label, count in list(counts.items())[:SHOWN]:
@@ -134,31 +134,31 @@ def _labels(report: Report) -> Table:
         table.add_row(name, *(f"{n:,}" for n in count), f"{count[0] / total:.1%}")
     if rest := list(counts.values())[SHOWN:]:
         sums = [sum(count) for count in zip(*rest, strict=True)]
-        # Of several labels at once, shares do not add up.
+        # Where examples have several labels, shares do not add up.
         share = "" if examples.label_sets else f"{sums[0] / total:.1%}"
         table.add_row(f"{len(rest)} more", *(f"{n:,}" for n in sums), share)
     return table
 
 
-def _facts(report: Report) -> Table:
+def _facts(report: TaskReport) -> Table:
     table = Table("property", "value", box=None, pad_edge=False)
     for name, value in _facts_of(report):
         table.add_row(name, Text(value))
     return table
 
 
-def _facts_of(report: Report) -> Iterator[tuple[str, str]]:
-    leaks, task = report.leaks, report.task
+def _facts_of(report: TaskReport) -> Iterator[tuple[str, str]]:
+    leaks, task = report.leakage, report.task
     if report.majority is not None:
         yield "most frequent label", f"{report.majority:.1%} of train"
     if leaks.seen is not None:
-        yield "types", f"{leaks.types:,} in train; {leaks.seen:.1%} of test examples have one"
+        yield "types", f"{leaks.types:,} in train, which cover {leaks.seen:.1%} of test examples"
     if leaks.by_type is not None:
-        yield "type decides the label", f"{leaks.by_type:.1%} of those"
+        yield "type predicts the label", f"in {leaks.by_type:.1%} of these"
     yield "test examples in train", f"{leaks.in_train:,} of {leaks.n_test:,}, word for word"
-    yield "reads", ", ".join(sorted(report.read)) or "words alone"
+    yield "reads", ", ".join(sorted(report.read)) or "only the words"
     yield "time", f"{1e6 * report.seconds:.0f} µs per sentence"
-    yield "asked twice", "the same examples"
+    yield "applied twice", "gives the same examples"
     for name, scores in report.baselines.items():
         parts = (
             f"{metric} {shown(scores[metric], metric)}" for metric in (task.metric, *task.also)

@@ -1,4 +1,4 @@
-"""`python -m probes claims`: which statements about layers one's results support."""
+"""`python -m probes claims`: which claims of the literature about layers the results support."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from probes.records.unique import unique_results
 from probes.rendering.markdown import markdown
 from probes.rendering.terminal import print_table
 
-SUMMARY = "Test what the literature says about layers on the results in a folder."
+SUMMARY = "Test claims of the literature about layers on the results in a folder."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("folder", type=place, help="results, or those of one model or corpus within")
+    add("folder", type=place, help="a folder of results, or of one model or corpus in it")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
     add("--format", choices=("table", "md", "json"), default="table", help="default: table")
 

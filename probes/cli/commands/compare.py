@@ -1,4 +1,4 @@
-"""`python -m probes compare`: what is different between two or more models."""
+"""`python -m probes compare`: how two or more models differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ SUMMARY = "Compare models: layer curves, differences with intervals, claims that
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("model", nargs="+", help="two or more: names as in results, or folders of one model each")
+    add(
+        "model",
+        nargs="+",
+        help="two or more: names as in the results, or folders of one model each",
+    )
     add(
         "--results",
         type=place,
@@ -41,10 +45,10 @@ def run(options: argparse.Namespace) -> int:
     """Print the tables.
 
     Raises:
-        UserError: a model without results, or nothing that two of them share.
+        UserError: a model has no results, or no two of them share a corpus and task.
     """
     if len(dict.fromkeys(options.model)) < 2:
-        raise UserError("compare: name two models or more.")
+        raise UserError("compare: name two or more models.")
     candidates, models = find(options.model, options.results)
     left = [
         c
@@ -58,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     found = [table for board in boards for table in side_by_side_tables(board, models)]
     if not found:
         raise UserError(
-            f"{', '.join(models)}: no corpus and task in common with {options.probe} probes and "
+            f"{', '.join(models)}: no corpus and task in common, for {options.probe} probes and "
             "these filters."
         )
     console = output_console()
@@ -71,10 +75,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def find(asked: list[str], results: Path) -> tuple[list[Candidate], list[str]]:
-    """All candidates, and the names of the models that are asked for.
+    """All candidates, and the names of the models to compare.
 
     Raises:
-        UserError: a name without results, or a folder of several models.
+        UserError: a name has no results, or a folder has results of several models.
     """
     folders = [Path(name) for name in asked if _is_folder(name)]
     others = [results] * (len(folders) < len(asked))
@@ -83,14 +87,12 @@ def find(asked: list[str], results: Path) -> tuple[list[Candidate], list[str]]:
     models: list[str] = []
     for name in asked:
         if _is_folder(name):
-            # Of a measurement that lies elsewhere too, the other may be the one that was taken.
+            # Of duplicate results only one is a candidate; it need not be the one in this folder.
             its = set(map(identity, find_results(Path(name)).values()))
             inside = {c.name for c in candidates if identity(c.result) in its}
             if len(inside) != 1:
-                said = (
-                    f"results of {', '.join(sorted(inside))}" if inside else "no results of its own"
-                )
-                raise UserError(f"{name}: {said}; name a folder of one model, or a model.")
+                found = f"results of {', '.join(sorted(inside))}" if inside else "no results"
+                raise UserError(f"{name}: {found}; name a folder of one model, or a model.")
             models += inside
         elif name in known:
             models.append(name)
@@ -101,5 +103,5 @@ def find(asked: list[str], results: Path) -> tuple[list[Candidate], list[str]]:
 
 
 def _is_folder(name: str) -> bool:
-    """Whether a name is a path to results; a model may be called like a folder beside it."""
+    """Whether a name is a path; a plain name is a model, even if there is a folder of that name."""
     return ("/" in name or name.startswith(".")) and Path(name).is_dir()

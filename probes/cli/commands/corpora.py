@@ -1,4 +1,4 @@
-"""`python -m probes corpora`: what there is, what of it is here, and for which tasks."""
+"""`python -m probes corpora`: corpora, where their files are, and the tasks they serve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from probes.data.downloads import Shelf
 from probes.data.registered import Registered, corpora
 from probes.tasks.builtin import tasks
 
-SUMMARY = "List corpora: licence, whether they are here, and the tasks they serve."
+SUMMARY = "List corpora: licence, where their files are, and the tasks they serve."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,14 +29,16 @@ def run(options: argparse.Namespace) -> int:
         table.add_row(name, corpus.version, corpus.licence, where(corpus, shelf), served(corpus))
     console = output_console()
     console.print(table)
-    console.print("\npython -m probes fetch NAME downloads what is not here.")
-    console.print("Your own: --corpus with a folder of CoNLL-U; .jsonl, .csv or .parquet with")
-    console.print("--task-from COLUMN; .txt with --annotate PIPELINE. Cards: data/cards/.")
+    console.print("\nDownload a corpus: python -m probes fetch NAME.")
+    console.print("Your own data: --corpus with a folder of CoNLL-U files; with a .jsonl, .csv or")
+    console.print(
+        ".parquet file and --task-from COLUMN; or with a .txt file and --annotate PIPELINE."
+    )
     return 0
 
 
 def where(corpus: Registered, shelf: Shelf) -> str:
-    """Embedded, cached, below `--data-dir`, or not here."""
+    """Where the files are: embedded, cached, below `--data-dir`, or not downloaded."""
     if not corpus.remotes:
         return "embedded"
     found = {name: shelf.look(remote) for name, remote in corpus.remotes.items()}
@@ -48,11 +50,11 @@ def where(corpus: Registered, shelf: Shelf) -> str:
         }
         return ", ".join(sorted(folders))
     some = sum(path is not None for path in found.values())
-    return f"{some} of {len(found)} files" if some else "not here"
+    return f"{some} of {len(found)} files" if some else "not downloaded"
 
 
 def served(corpus: Registered) -> str:
-    """The tasks that its annotation serves; those on a machine's labels are marked."""
+    """The tasks that its annotation serves; those with automatic labels are marked as silver."""
     names = []
     for name in tasks:
         task = tasks.get(name)

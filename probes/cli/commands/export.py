@@ -1,4 +1,4 @@
-"""`python -m probes export`: results with predictions and provenance in one file."""
+"""`python -m probes export`: packs results, predictions and provenance into one file."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ SUMMARY = "Pack results into one file to share."
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("results", type=place, help="a folder of results, or of one model within")
-    parser.add_argument("file", type=place, metavar="FILE.zip", help="what to write")
+    parser.add_argument(
+        "results", type=place, help="a folder of results, or the folder of one model in it"
+    )
+    parser.add_argument("file", type=place, metavar="FILE.zip", help="the file to write")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the bundle.
 
     Raises:
-        UserError: there are no results, or the file is there already.
+        UserError: there are no results, or the file exists already.
     """
     if options.file.exists():
-        raise UserError(f"{options.file} is there already; name another file.")
+        raise UserError(f"{options.file} exists already; name another file.")
     results = load([options.results])
     files = write_bundle(options.file, results)
     size = options.file.stat().st_size / 1e6

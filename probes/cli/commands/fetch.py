@@ -1,4 +1,4 @@
-"""`python -m probes fetch`: download corpora beforehand, and read them once to be sure."""
+"""`python -m probes fetch`: download corpora, and read them once to check them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mirror",
         default="",
         metavar="URL",
-        help="take the files from this address instead of their origins; checked all the same",
+        help="download from this address instead of the original ones; checksums are the same",
     )
     add_places(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fetch, read and count every corpus that is named."""
+    """Download and read every corpus that is named, and print its counts.
+
+    Raises:
+        UserError: there is no such corpus, or a file cannot be downloaded or read.
+    """
     names = list(corpora) if "all" in options.name else list(dict.fromkeys(options.name))
     for name in names:
         if name not in corpora:

@@ -1,4 +1,4 @@
-"""`python -m probes figure`: pictures for papers, at the width of a column."""
+"""`python -m probes figure`: figures for papers, one or two columns wide."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=place,
         required=True,
         metavar="FILE",
-        help="a .pdf, .svg or .png",
+        help="a .pdf, .svg or .png file",
     )
-    add("--wide", action="store_true", help="6.8 inches, for two columns; else 3.3")
+    add("--wide", action="store_true", help="6.8 inches, for two columns, instead of 3.3")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw the figure and say where it is.
+    """Draw the figure and print its path.
 
     Raises:
-        UserError: the format is unknown, or there is not exactly one setting to draw.
+        UserError: the format is unknown, or the folders do not hold exactly one group of comparable
+            results.
     """
     if options.output.suffix.lower() not in FORMATS:
         raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
@@ -74,7 +75,7 @@ def _one_group(folders: list[Path], family: str) -> Group:
     if len(groups) > 1:
         titles = "; ".join(each.title for each in groups)
         raise UserError(
-            f"{names}: results that cannot stand in one figure ({titles}); "
+            f"{names}: these results cannot be compared in one figure ({titles}); "
             "name the folders of one corpus, such as results/*/ewt."
         )
     return groups[0]

@@ -1,4 +1,4 @@
-"""`python -m probes import`: results that another machine exported, verified and merged."""
+"""`python -m probes import`: verifies and merges results that another machine exported."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from probes.records.merging import merge
 
 _STAGING = ".import-"
 
-SUMMARY = "Merge results that export packed; conflicting ones are reported, not overwritten."
+SUMMARY = "Merge exported results; conflicts are reported, nothing is overwritten."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("file", type=place, metavar="FILE.zip", help="what export wrote")
+    add("file", type=place, metavar="FILE.zip", help="a file written by export")
     add("--output", type=place, default=Path("results"), metavar="DIR", help="default: results")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Merge the bundle; 2 if results conflict with those that are there.
+    """Merge the bundle; the status is 2 if results conflict with existing ones.
 
     Raises:
-        UserError: the bundle is damaged, unsafe or of another schema; nothing was written then.
+        UserError: the bundle is damaged, unsafe or of another schema; then nothing is written.
     """
     output: Path = options.output
-    with locked(output / f"import{SUFFIX}", waiting="for another import to end"):
-        # Of imports that were killed; nobody else is importing now.
+    with locked(output / f"import{SUFFIX}", waiting="for another import to finish"):
+        # Left by imports that were killed; the lock means that no other one is running.
         for left in output.glob(f"{_STAGING}*"):
             shutil.rmtree(left, ignore_errors=True)
         with writing(output):
@@ -43,8 +43,8 @@ def run(options: argparse.Namespace) -> int:
         with staging as name:
             staged = Path(name)
             found = merge(staged, unpack(options.file, staged), output)
-    progress.say(f"added   {len(found.added)} results; {len(found.present)} were there already")
+    progress.say(f"added   {len(found.added)} results; {len(found.present)} existed already")
     for name, why in found.conflicts.items():
-        progress.insist(f"not imported: {name}: {why}; to keep both, import with another --output")
+        progress.insist(f"not imported: {name}: {why}; to keep both, import into another --output")
     progress.say(f"wrote   {write_leaderboard(output)}")
     return 2 if found.conflicts else 0

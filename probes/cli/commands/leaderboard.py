@@ -1,4 +1,4 @@
-"""`python -m probes leaderboard`: models ranked task by task, with what the data can tell apart."""
+"""`python -m probes leaderboard`: models ranked task by task, with significant differences."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--corpus", type=names, metavar="C,…", help="only these corpora")
     add("--probe", type=names, metavar="P,…", help="only these probe families")
     add("--task", type=names, metavar="T,…", help="only these tasks")
-    add("--max-parameters", type=number, metavar="N", help="only models so large: 110M, 1.5B")
-    add("--together", action="store_true", help="rank causal encoders with bidirectional ones")
+    add(
+        "--max-parameters", type=number, metavar="N", help="only models up to this size: 110M, 1.5B"
+    )
+    add("--together", action="store_true", help="rank causal and bidirectional encoders together")
     add("--format", choices=("terminal", "md", "csv", "latex"), default="terminal")
 
 
 def number(text: str) -> float:
-    """A count such as 5000, 110M or 1.5B.
+    """A number such as 5000, 110M or 1.5B.
 
     Raises:
-        UserError: it is none.
+        UserError: the text is not such a number.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMbBgG]?)", text.strip())
     if not found:
@@ -54,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the tables.
 
     Raises:
-        UserError: there are no such results.
+        UserError: there are no results that pass the filters.
     """
     candidates = named(chosen(load(options.results), options))
     boards = make_boards(candidates, together=options.together)
@@ -78,12 +80,12 @@ def load(folders: Iterable[Path]) -> dict[Path, Result]:
     """All results below the folders.
 
     Raises:
-        UserError: there is no such folder, or nothing in them.
+        UserError: a folder does not exist, or there are no results in any of them.
     """
     folders = tuple(folders)
     for folder in folders:
         if not folder.is_dir():
-            raise UserError(f"{folder}: there is no such folder; name one of results.")
+            raise UserError(f"{folder}: there is no such folder; name a folder of results.")
     found = unique_results(*folders)
     if not found:
         where = ", ".join(map(str, folders))
@@ -95,7 +97,7 @@ def chosen(found: Mapping[Path, Result], options: argparse.Namespace) -> dict[Pa
     """The results that pass the filters.
 
     Raises:
-        UserError: a name that none of them has, or nothing is left.
+        UserError: no result has a name that a filter asks for, or no result passes all filters.
     """
     for flag, asked, known in (
         ("--corpus", options.corpus, {r.corpus.name for r in found.values()}),
@@ -114,5 +116,5 @@ def chosen(found: Mapping[Path, Result], options: argparse.Namespace) -> dict[Pa
         and (options.max_parameters is None or result.model.parameters <= options.max_parameters)
     }
     if not left:
-        raise UserError("No result passes these filters; leave one out.")
+        raise UserError("No result passes all of these filters; drop one.")
     return left

@@ -1,4 +1,4 @@
-"""`python -m probes new-task`: a task's file to start from, and its test."""
+"""`python -m probes new-task`: writes a task to start from, and its test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import keyword
 from pathlib import Path
 
 from probes.cli.arguments import place
-from probes.cli.scaffold import STARTS, files
+from probes.cli.task_templates import STARTS, files
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.tasks.builtin import tasks
@@ -16,6 +16,7 @@ from probes.tasks.builtin import tasks
 SUMMARY = "Write a commented task to start from, and its test."
 
 IMPORTED = ("Example", "Excluded", "Iterator", "ROOT", "Sentence", "annotations", "task")
+"""Names that the written file imports."""
 
 SHAPES = tuple(dict.fromkeys(shape.replace(" ", "-") for shape, _ in STARTS))
 
@@ -28,14 +29,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("name", metavar="NAME", help="of the task: letters, digits and _")
     add("--shape", choices=SHAPES, default="word", help="what an example is made of")
     add("--kind", choices=KINDS, default="classification", help="what is predicted")
-    add("--folder", type=place, default=Path(), metavar="DIR", help="default: here")
+    add("--folder", type=place, default=Path(), metavar="DIR", help="default: the current folder")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write both files and say what to do with them.
+    """Write both files and print what to do with them.
 
     Raises:
-        UserError: the name cannot be used, no start fits, or a file is there already.
+        UserError: the name cannot be used, there is no template of that shape and kind, or a file
+            exists already.
     """
     name, folder = options.name, options.folder
     _require_usable(name)
@@ -43,20 +45,20 @@ def run(options: argparse.Namespace) -> int:
     if (shape, options.kind) not in STARTS:
         fitting = ", ".join(one for one, kind in STARTS if kind == options.kind)
         raise UserError(
-            f"new-task {name}: there is no {options.kind} start of shape {options.shape}; start "
-            f"with one of {fitting}, and change it."
+            f"new-task {name}: there is no template for {options.kind} with shape {options.shape}; "
+            f"choose one of {fitting} and adapt it."
         )
     written = files(name, shape, options.kind)
     paths = {folder / file: text for file, text in written.items()}
     for path in paths:
         if path.exists():
-            raise UserError(f"new-task {name}: {path} is there already; take another name.")
+            raise UserError(f"new-task {name}: {path} exists already; choose another name.")
     for path, text in paths.items():
         with published(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
     task, test = paths
     if not options.quiet:
-        print(f"wrote {task} and {test}; now")
+        print(f"wrote {task} and {test}; next:")
         print(f"  python -m probes check {task}")
         print(f"  python -m pytest {test}")
         print(f"  python run_probes.py --model MODEL --include {task} --tasks {name}")
@@ -67,10 +69,12 @@ def _require_usable(name: str) -> None:
     taken = keyword.iskeyword(name) or hasattr(builtins, name) or name in IMPORTED
     if not name.isidentifier() or name.startswith("_") or len(name) > 60:
         raise UserError(
-            f"new-task {name}: the name becomes a file and a function; use up to 60 letters, "
-            "digits and _, a letter first."
+            f"new-task {name}: it becomes the name of a file and a function; use up to 60 "
+            "letters, digits and _, and begin with a letter."
         )
     if taken:
-        raise UserError(f"new-task {name}: Python or the file itself uses that name; take another.")
+        raise UserError(
+            f"new-task {name}: Python or the file itself uses this name; choose another."
+        )
     if name in tasks:
-        raise UserError(f"new-task {name}: there is a task of that name; take another.")
+        raise UserError(f"new-task {name}: there is a task of this name already; choose another.")

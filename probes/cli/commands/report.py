@@ -1,4 +1,4 @@
-"""`python -m probes report`: one HTML file of a folder of results, to look at and to share."""
+"""`python -m probes report`: one HTML page of a folder of results."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folder",
         type=place,
         metavar="RESULTS",
-        help="results, or those of one model or corpus",
+        help="a folder of results, or of one model or corpus in it",
     )
     add("-o", "--output", type=place, metavar="FILE", help="default: RESULTS/report.html")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the page and say where it is.
+    """Write the page and print its path.
 
     Raises:
-        UserError: there is no such folder, or nothing in it.
+        UserError: there is no such folder, or it has no results.
     """
     found = load([options.folder])
     # Templates and the plotting library are imported once there is something to draw.

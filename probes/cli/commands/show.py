@@ -1,4 +1,4 @@
-"""`python -m probes show`: what stands behind the scores, layer by layer."""
+"""`python -m probes show`: breakdowns of the scores, and the evidence behind them, by layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from probes.rendering.terminal import print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-SUMMARY = "Show what stands behind scores: breakdowns, selectivity, compression, localisation."
+SUMMARY = "Show breakdowns of scores, selectivity, compression and localisation by layer."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,16 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("group", "label", "selectivity", "compression", "mix"),
         default="group",
-        help="breakdowns by group or label; or a measure beside the scores (default: group)",
+        help="what to show (default: group)",
     )
-    add("--all", action="store_true", help=f"all labels, not the {MOST_LABELS} most frequent")
+    add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the tables.
 
     Raises:
-        UserError: there is no result.
+        UserError: there are no results.
     """
     path = options.path
     found = load([path]) if path.is_dir() else {path: read_result(path)}

@@ -123,7 +123,7 @@ def test_pruning_by_age_and_model(vectors):
 
 
 def test_deleting_everything_has_to_be_said(vectors):
-    with pytest.raises(UserError, match="--prune all would delete every vector"):
+    with pytest.raises(UserError, match="--prune all would delete all vectors"):
         call(vectors, "--prune", "all")
     with pytest.raises(UserError, match="belong to --prune"):
         call(vectors, "--older-than", "3")

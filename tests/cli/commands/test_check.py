@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from probes.__main__ import main
-from probes.cli.scaffold import STARTS
+from probes.cli.task_templates import STARTS
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.usefixtures("plug_ins")
 
 UNDECLARED = '''\
-from probes.tasks.task import Example, task
+from probes import Example, task
 
 @task("undeclared", version=1, needs=["upos"], metric="accuracy")
 def undeclared(sentence):
@@ -23,18 +23,17 @@ def undeclared(sentence):
 '''
 
 
-def test_what_has_to_be_mended_is_status_2(tmp_path, capsys):
+def test_an_error_in_a_task_is_status_2(tmp_path, capsys):
     path = tmp_path / "undeclared.py"
     path.write_text(UNDECLARED)
     assert main(["check", str(path), "--limit", "50"]) == 2
     out = capsys.readouterr().out
-    assert "error: the rule reads xpos, which needs= does not name" in out
+    assert "error: the rule reads xpos, which needs= does not list" in out
     assert "[red]No markup[/red]." in out
 
 
 FAILING_METRIC = """\
-from probes.statistics.metrics import Metric, class_parts, metrics
-from probes.tasks.task import Example, task
+from probes import Example, Metric, class_parts, metrics, task
 
 def half(gold, sums):
     return sums / [][0]
@@ -54,7 +53,7 @@ def test_a_metric_that_fails_is_named_with_its_line(tmp_path, capsys):
     assert main(["check", str(path), "--limit", "50"]) == 2
     *_, line = capsys.readouterr().err.strip().splitlines()
     assert "Task 'halved': the metric 'half' raised IndexError" in line
-    assert f"{path}, line 5." in line
+    assert f"{path}, line 4." in line
 
 
 def test_labels_that_occur_together_have_shares_of_the_examples(capsys):
@@ -68,10 +67,10 @@ def test_labels_that_occur_together_have_shares_of_the_examples(capsys):
     assert sum(float(values[-1][:-1]) for values in shares.values()) > 100
 
 
-def test_a_kind_without_a_start_of_that_shape_is_refused(tmp_path, capsys):
+def test_a_kind_without_a_template_of_that_shape_is_refused(tmp_path, capsys):
     flags = ["--shape", "span-pair", "--kind", "multi-label", "--folder", str(tmp_path)]
     assert main(["new-task", "fresh", *flags]) == 2
-    assert "start with one of word, sentence" in capsys.readouterr().err
+    assert "choose one of word, sentence" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -87,7 +86,7 @@ def test_a_shipped_task_is_checked_by_its_name(capsys):
     [
         (["dpeth"], "neither a file nor a task. Did you mean 'depth'?"),
         (["none.py"], "there is no such file"),
-        (["pos", "--limit", "0"], "--limit 0: give a number from 1"),
+        (["pos", "--limit", "0"], "--limit 0: give a positive number"),
         (["pos", "--corpus", "sampel"], "Did you mean 'sample'?"),
         (["pos", "--include", "x.py"], "--include x.py: there is no such file"),
     ],
@@ -105,7 +104,7 @@ def test_checking_needs_no_torch():
 
 
 @pytest.mark.parametrize(("shape", "kind"), list(STARTS))
-def test_every_start_passes_its_test_and_the_check(shape, kind, tmp_path, capsys):
+def test_every_template_passes_its_test_and_the_check(shape, kind, tmp_path, capsys):
     flags = ["--shape", shape.replace(" ", "-"), "--kind", kind, "--folder", str(tmp_path)]
     assert main(["new-task", "fresh", *flags]) == 0
     assert "python -m probes check" in capsys.readouterr().out
@@ -121,10 +120,10 @@ def test_every_start_passes_its_test_and_the_check(shape, kind, tmp_path, capsys
         test["test_the_examples_of_a_sentence"]()
 
 
-def test_nothing_is_overwritten(tmp_path, capsys):
+def test_new_task_overwrites_nothing(tmp_path, capsys):
     (tmp_path / "test_fresh.py").write_text("mine")
     assert main(["new-task", "fresh", "--folder", str(tmp_path)]) == 2
-    assert "test_fresh.py is there already" in capsys.readouterr().err
+    assert "test_fresh.py exists already" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["test_fresh.py"]
     assert (tmp_path / "test_fresh.py").read_text() == "mine"
 

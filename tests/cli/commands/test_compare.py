@@ -90,11 +90,11 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("small",), "name two models or more"),
+        (("small",), "name two or more models"),
         (("small", "smal"), "smal: no results in"),
         (("large", "small", "--probe", "mlp"), "no corpus and task in common"),
         (("large", "small", "--task", "srl"), "no corpus and task in common"),
-        (("small", "./"), "no results of its own"),
+        (("small", "./"), "./: no results"),
     ],
 )
 def test_what_cannot_be_compared_is_said(

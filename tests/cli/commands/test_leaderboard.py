@@ -127,7 +127,7 @@ def test_filters(folder, capsys):
         (("--task", "poss"), "--task poss: no results. Did you mean 'pos'?"),
         (("--corpus", "d"), "--corpus d: no results. There is: c."),
         (("--probe", "mlp"), "--probe mlp: no results. There is: linear."),
-        (("--max-parameters", "0"), "No result passes these filters"),
+        (("--max-parameters", "0"), "No result passes all of these filters"),
         (("--max-parameters", "big"), "--max-parameters big: give a number"),
     ):
         assert main(["leaderboard", str(folder), *wrong]) == 2

@@ -1,4 +1,4 @@
-"""What gives test labels away: inputs that stand in train, types that decide."""
+"""Leakage: test examples that occur in train, and types that predict the label."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from probes.tasks.task import Example
 
 
 @dataclass(frozen=True)
-class Leaks:
-    """What a task's examples give away.
+class Leakage:
+    """Counts of what gives the labels of a task away.
 
     Attributes:
         n_test: test examples.
-        in_train: of these, the ones that stand in train: same words as the encoder reads them, same
-            places, same label.
-        types: different types in train.
-        seen: share of test examples whose type train has; None where examples have no types.
-        by_type: share of those that get the most frequent training label of their type; None where
-            there are none, and for numbers.
-        repeated: examples given before for the same sentence, label included.
-        contradictory: examples given before for the same sentence with another label.
+        in_train: test examples that also occur in train: the same words as the encoder reads
+            them, the same spans, the same label.
+        types: distinct types in train.
+        seen: share of test examples whose type occurs in train; None if examples have no types.
+        by_type: share of these with the most frequent training label of their type; None if there
+            are none, and for regression.
+        repeated: examples that duplicate an earlier one of the same sentence.
+        contradictory: examples that differ from an earlier one of the same sentence only in their
+            label.
     """
 
     n_test: int
@@ -37,8 +38,8 @@ class Leaks:
     contradictory: int
 
 
-def find_leaks(examples: Examples, corpus: Corpus) -> Leaks:
-    """Look for leaks between train and test, and within every split."""
+def find_leakage(examples: Examples, corpus: Corpus) -> Leakage:
+    """Look for leakage between train and test, and for duplicates within every split."""
     repeated = contradictory = 0
     inputs: dict[str, list[tuple[Any, Any]]] = {}
     for split, part in examples.splits.items():
@@ -60,21 +61,21 @@ def find_leaks(examples: Examples, corpus: Corpus) -> Leaks:
         if example.type:
             by_type[example.type][_label(example)] += 1
     seen = [e for e in test if e.type in by_type]
-    decided = None
+    by_type_share = None
     if seen and examples.task.kind != "regression":
-        said = {name: counts.most_common(1)[0][0] for name, counts in by_type.items()}
-        decided = sum(said[e.type] == _label(e) for e in seen) / len(seen)
-    return Leaks(
+        usual = {name: counts.most_common(1)[0][0] for name, counts in by_type.items()}
+        by_type_share = sum(usual[e.type] == _label(e) for e in seen) / len(seen)
+    return Leakage(
         n_test=len(test),
         in_train=sum(pair in known for pair in inputs["test"]),
         types=len(by_type),
         seen=len(seen) / len(test) if by_type else None,
-        by_type=decided,
+        by_type=by_type_share,
         repeated=repeated,
         contradictory=contradictory,
     )
 
 
 def _label(example: Example) -> Any:
-    """What is compared; of several labels the order says nothing."""
+    """The label as it is compared: the order of several labels does not matter."""
     return label_set(example.label) if isinstance(example.label, tuple) else example.label

@@ -1,4 +1,4 @@
-"""The file that `new-task` writes for a task of each shape and kind, and its test."""
+"""The files that `new-task` writes: a task of each shape and kind to start from, and its test."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ class Start:
     """A small task to start from.
 
     Attributes:
-        asks: what it predicts: the summary.
+        summary: what it predicts.
         needs: annotation layers that its rule reads.
-        rule: the body of the rule.
-        gives: what it yields for the test's sentence, as Python.
+        rule: the body of the rule, as Python.
+        expected: what the rule yields for the test's sentence, as Python.
     """
 
-    asks: str
+    summary: str
     needs: tuple[str, ...]
     rule: str
-    gives: str
+    expected: str
 
 
 STARTS = {
@@ -30,7 +30,7 @@ STARTS = {
         """\
     for i, tag in enumerate(sentence.upos):
         label = "noun" if tag == "NOUN" else "other"
-        # The words [i, i + 1) are what the probe sees; `type` is what a control label hangs on.
+        # The probe sees the words [i, i + 1); the control task has one random label per type.
         yield Example(label, (i, i + 1), type=sentence.words[i])
 """,
         """\
@@ -41,11 +41,11 @@ STARTS = {
 """,
     ),
     ("word", "regression"): Start(
-        "The number of words that hang on a word.",
+        "The number of dependents of a word.",
         ("heads",),
         """\
     for i, word in enumerate(sentence.words):
-        # The words [i, i + 1) are what the probe sees; `type` is what a control label hangs on.
+        # The probe sees the words [i, i + 1); the control task has one random label per type.
         yield Example(float(sentence.heads.count(i)), (i, i + 1), type=word)
 """,
         """\
@@ -60,8 +60,8 @@ STARTS = {
         ("feats",),
         """\
     for i, feats in enumerate(sentence.feats):
-        label = tuple(f"{name}={value}" for name, value in feats.items())  # any number, or none
-        # The words [i, i + 1) are what the probe sees; `type` is what a control label hangs on.
+        label = tuple(f"{name}={value}" for name, value in feats.items())  # may be empty
+        # The probe sees the words [i, i + 1); the control task has one random label per type.
         yield Example(label, (i, i + 1), type=sentence.words[i])
 """,
         """\
@@ -72,14 +72,14 @@ STARTS = {
 """,
     ),
     ("pair", "classification"): Start(
-        "The dependency relation of a word to its head, both given.",
+        "The dependency relation of a word to its head; both are given.",
         ("heads", "deprels"),
         """\
     for i, head in enumerate(sentence.heads):
         if head == ROOT:
-            yield Excluded("root")  # counted, so that nobody wonders where it went
+            yield Excluded("root")  # not an example; counted by reason
             continue
-        # The probe sees both words; `type` is what a control label hangs on.
+        # The probe sees both words; the control task has one random label per type.
         pair = f"{sentence.words[i]} {sentence.words[head]}"
         yield Example(sentence.deprels[i], (i, i + 1), (head, head + 1), type=pair)
 """,
@@ -91,14 +91,14 @@ STARTS = {
 """,
     ),
     ("pair", "regression"): Start(
-        "The number of words from a word to its head, both given.",
+        "The distance in words between a word and its head; both are given.",
         ("heads",),
         """\
     for i, head in enumerate(sentence.heads):
         if head == ROOT:
-            yield Excluded("root")  # counted, so that nobody wonders where it went
+            yield Excluded("root")  # not an example; counted by reason
             continue
-        # The probe sees both words; `type` is what a control label hangs on.
+        # The probe sees both words; the control task has one random label per type.
         pair = f"{sentence.words[i]} {sentence.words[head]}"
         yield Example(float(abs(head - i)), (i, i + 1), (head, head + 1), type=pair)
 """,
@@ -110,7 +110,7 @@ STARTS = {
 """,
     ),
     ("span", "classification"): Start(
-        "The type of a base chunk, its words given.",
+        "The type of a base chunk; its words are given.",
         ("chunks",),
         """\
     for start, tag in enumerate(sentence.chunks):
@@ -144,7 +144,7 @@ STARTS = {
 """,
     ),
     ("span pair", "classification"): Start(
-        "The PropBank role of an argument, its predicate given.",
+        "The PropBank role of an argument; its predicate is given.",
         ("frames",),
         """\
     for frame in sentence.frames:
@@ -158,7 +158,7 @@ STARTS = {
 """,
     ),
     ("span pair", "regression"): Start(
-        "The number of words from the start of a predicate to that of its argument.",
+        "The distance in words between the first words of a predicate and its argument.",
         ("frames",),
         """\
     for frame in sentence.frames:
@@ -173,7 +173,7 @@ STARTS = {
 """,
     ),
     ("sentence", "classification"): Start(
-        "Whether a sentence holds an adverb.",
+        "Whether a sentence contains an adverb.",
         ("upos",),
         """\
     label = "adverb" if "ADV" in sentence.upos else "none"
@@ -185,7 +185,7 @@ STARTS = {
 """,
     ),
     ("sentence", "multi-label"): Start(
-        "Which of noun, verb and adverb a sentence holds.",
+        "Which of noun, verb and adverb a sentence contains.",
         ("upos",),
         """\
     label = tuple(tag for tag in ("NOUN", "VERB", "ADV") if tag in sentence.upos)
@@ -215,21 +215,20 @@ METRICS = {
     "multi-label": ("micro_f1", "exact_match"),
     "regression": ("corpus_spearman", "mae"),
 }
-"""By kind, the headline metric and one beside it."""
+"""By kind, the headline metric and a further one."""
 
-TASK = Template('''"""$asks"""
+TASK = Template('''"""$summary"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from probes.data.sentence import ${root}Sentence
-from probes.tasks.task import Example, ${excluded}task
+from probes import $imports
 
 
 @task(
     "$name",
-    # Raise it whenever the same sentence would give other examples.
+    # Raise it whenever the same sentence would yield other examples.
     version=1,
     # The annotation layers that the rule reads: upos, xpos, feats, heads, deprels, chunks, frames.
     needs=$needs,
@@ -237,21 +236,19 @@ from probes.tasks.task import Example, ${excluded}task
     shape="$shape",
     # What is predicted: classification, multi-label or regression.
     kind="$kind",
-    # The headline metric, and others beside it.
+    # The headline metric, by which the best layer is chosen, and further ones.
     metric="$metric",
     also=["$also"],
 )
 def $name(sentence: Sentence) -> Iterator[$yields]:
-    """$asks"""
+    """$summary"""
 $rule''')
 
-TEST = Template('''"""The task $name on a sentence written by hand."""
+TEST = Template('''"""The task $name on a hand-written sentence."""
 
 from pathlib import Path
 
-from probes.data.sentence import ROOT, Frame, Sentence
-from probes.measurements.plugins import load_file
-from probes.tasks.task import Example, ${excluded}tasks
+from probes import $test_imports
 
 load_file(Path(__file__).with_name("$name.py"))
 
@@ -273,32 +270,35 @@ SENTENCE = Sentence(
 )
 
 EXPECTED = [
-$gives]
+$expected]
 
 
 def test_the_examples_of_a_sentence():
-    assert tasks.get("$name").examples(SENTENCE) == EXPECTED
+    assert get_task("$name").examples(SENTENCE) == EXPECTED
 ''')
 
 
 def files(name: str, shape: str, kind: str) -> dict[str, str]:
-    """The content of a task's file and of its test, by file name."""
+    """The contents of the task's file and of its test, by file name."""
     start = STARTS[shape, kind]
-    excluded = "Excluded" in start.rule
     metric, also = METRICS[kind]
+    root = ["ROOT"] if "ROOT" in start.rule else []
+    excluded = ["Excluded"] if "Excluded" in start.rule else []
     words = {
         "name": name,
         "shape": shape,
         "kind": kind,
-        "asks": start.asks,
+        "summary": start.summary,
         "needs": "[" + ", ".join(f'"{layer}"' for layer in start.needs) + "]",
         "metric": metric,
         "also": also,
         "rule": start.rule,
-        "gives": start.gives,
-        "excluded": "Excluded, " * excluded,
-        "yields": "Example | Excluded" if excluded else "Example",
-        "root": "ROOT, " * ("ROOT" in start.rule),
+        "expected": start.expected,
+        "imports": ", ".join([*root, "Example", *excluded, "Sentence", "task"]),
+        "test_imports": ", ".join(
+            ["ROOT", "Example", *excluded, "Frame", "Sentence", "get_task", "load_file"]
+        ),
+        "yields": " | ".join(["Example", *excluded]),
     }
     return {
         f"{name}.py": TASK.substitute(words),

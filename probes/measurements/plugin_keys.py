@@ -1,4 +1,4 @@
-"""What identifies code that does not ship, in the key of every result that it decided."""
+"""Which plug-ins a result depends on, and the digests by which its key identifies them."""
 
 from __future__ import annotations
 
@@ -34,25 +34,27 @@ def plug_ins_of(task: Task, family: str) -> tuple[PlugIn, ...]:
     )
 
 
-def blame(error: Exception, task: Task, family: str) -> str:
-    """What to say of an error that a metric or a probe family of a plug-in made.
+def plugin_failure(error: Exception, task: Task, family: str) -> str:
+    """The message for an error that a plug-in's metric or probe family caused.
 
-    Empty if none is to blame: a mistake of ours, or one that has been put in words already.
+    Empty if no plug-in is involved, or if the error is a message for the user already.
     """
     if isinstance(error, UserError):
         return ""
-    own = [
+    plug_ins = [
         (kind, name, origin)
         for kind, name in _parts(task.name, (task.metric, *task.also), family)
         if kind != "task" and (origin := REGISTRIES[kind].origin(name))
     ]
-    for kind, name, origin in own:
+    for kind, name, origin in plug_ins:
         if place := place_in(error, origin):
-            return f"the {kind} {name!r} raised {described(error)}. Mend {place}."
-    if own:
-        # What a plug-in gives may be noticed only where it is used.
-        suspects = " and ".join(f"the {kind} {name!r} of {origin}" for kind, name, origin in own)
-        return f"{described(error)}, with {suspects}. Mend what it gives (-v shows where)."
+            return f"the {kind} {name!r} raised {described(error)}. Fix {place}."
+    if plug_ins:
+        # What a plug-in returns may cause an error only where it is used.
+        suspects = " and ".join(
+            f"the {kind} {name!r} of {origin}" for kind, name, origin in plug_ins
+        )
+        return f"{described(error)}, with {suspects}. Fix what it returns (-v shows where)."
     return ""
 
 
@@ -64,14 +66,14 @@ def _parts(task: str, metrics: Iterable[str], family: str) -> Iterator[tuple[str
 
 
 def digests(plug_ins: Iterable[PlugIn]) -> dict[str, str]:
-    """What of plug-ins goes into a key: by kind and name, the SHA-256 of their source."""
+    """The part of a key that plug-ins make up: the SHA-256 of their sources, by kind and name."""
     return {f"{each.kind} {each.name}": each.sha256 for each in plug_ins}
 
 
 def as_loaded(task: TaskRecord, family: str, plug_ins: Iterable[PlugIn]) -> bool:
-    """Whether the parts of a result are those that are loaded now.
+    """Whether a result comes from the sources that are loaded now.
 
-    What is not registered, being a plug-in that is not loaded, is taken at its word.
+    A plug-in that is not loaded is taken to be unchanged.
     """
     recorded = {(each.kind, each.name): each.sha256 for each in plug_ins}
     for kind, name in {*recorded, *_parts(task.name, (task.metric,), family)}:
@@ -83,5 +85,5 @@ def as_loaded(task: TaskRecord, family: str, plug_ins: Iterable[PlugIn]) -> bool
 
 
 def in_words(plug_ins: Iterable[PlugIn]) -> str:
-    """What tells the sources of two results apart; empty if all ships."""
+    """The plug-ins as text, with short digests; empty if there are none."""
     return ", ".join(f"{name} {sha256[:8]}" for name, sha256 in digests(plug_ins).items())

@@ -1,0 +1,49 @@
+"""What a run returns to its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from probes.boards.layer_tables import layer_frame
+from probes.boards.leaderboard_csv import tidy
+from probes.common.errors import UserError
+from probes.records.result import Result
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a run; iterating gives the records one by one.
+
+    Attributes:
+        results: one record per model, corpus, task and probe family.
+        skipped: by task, why the corpus does not serve it.
+        failed: what is missing because a task or a plug-in failed, or because predictions could
+            not be read, each with the reason.
+    """
+
+    results: tuple[Result, ...]
+    skipped: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results)
+
+    def table(self, probe: str = "linear", model: str | None = None) -> pd.DataFrame:
+        """Headline test scores: a row per layer, a column per task.
+
+        Raises:
+            UserError: several models were run, and `model` names none of them.
+        """
+        names = list(dict.fromkeys(result.model.name for result in self.results))
+        if model is None and len(names) > 1:
+            raise UserError(f"Several models were run; give model=, one of {', '.join(names)}.")
+        chosen = [r for r in self.results if model is None or r.model.name == model]
+        return layer_frame(chosen, probe)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per model, corpus, task, probe and layer, as in `leaderboard.csv`."""
+        return tidy(self.results)

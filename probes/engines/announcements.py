@@ -1,0 +1,142 @@
+"""What a run says while it works: one line for each model, corpus, task, view and fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from probes.common.errors import printable
+from probes.common.terminal import progress
+from probes.data.sentence import Corpus
+from probes.extraction.model_files import ModelSource
+from probes.records.result import Result
+
+if TYPE_CHECKING:
+    from probes.examples.examples import Examples
+    from probes.extraction.encoder import Encoder
+    from probes.extraction.store import Vectors
+    from probes.extraction.views import View
+
+MOST_LABELS = 10
+"""Labels that the line of a task lists."""
+
+
+def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> None:
+    """Describe a model that has been loaded."""
+    info = encoder.info
+    if encoder.remote_code:
+        progress.insist(
+            f"--model {info.name} runs code from its own folder; its results record this",
+            "remote code",
+            folder=str(source.folder),
+        )
+    progress.say(
+        f"model   {info.name} · {info.architecture} · {info.n_layers} layers × "
+        f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · window {info.window} "
+        f"· {encoder.device} · loaded in {seconds:.1f} s",
+        "model",
+        **info.model_dump(),
+    )
+
+
+def announce_corpus(corpus: Corpus, seconds: float) -> None:
+    """Describe a corpus that has been read, with a line for each of its notes."""
+    sentences, words = corpus_counts(corpus)
+    progress.say(
+        f"corpus  {' '.join(filter(None, (corpus.name, corpus.version)))} "
+        f"({corpus.licence or 'licence not stated'}) · "
+        f"{per_split(sentences)} sentences, {per_split(words)} words · fingerprint "
+        f"{corpus.fingerprint[:16]} · read in {seconds:.1f} s",
+        "corpus",
+        name=corpus.name,
+        version=corpus.version,
+        sentences=sentences,
+        words=words,
+        fingerprint=corpus.fingerprint,
+    )
+    for what, count in corpus.notes.items():
+        progress.say(f"        {what}: {count:,}", "corpus note", what=what, count=count)
+
+
+def announce_task(examples: Examples) -> None:
+    """Count a task's examples and labels, and what it leaves out."""
+    task = examples.task
+    counts = {split: len(part.examples) for split, part in examples.splits.items()}
+    excluded = {split: dict(part.excluded) for split, part in examples.splits.items()}
+    parts = [
+        f"task    {task.name}",
+        f"{task.shape}, {task.kind}, {task.metric}",
+        f"{per_split(counts)} examples",
+    ]
+    if examples.classes:
+        parts.append(f"{len(examples.classes)} labels in train: {_distribution(examples)}")
+    if unseen := examples.unseen("test"):
+        parts.append(f"{len(unseen)} test examples have a label that does not occur in train")
+    if reasons := sorted({reason for counted in excluded.values() for reason in counted}):
+        each = (per_split({s: n.get(r, 0) for s, n in excluded.items()}) for r in reasons)
+        left_out = ", ".join(f"{n} {reason}" for n, reason in zip(each, reasons, strict=True))
+        parts.append(f"left out: {left_out}")
+    message = " · ".join(parts)
+    progress.say(message, "task", task=task.name, examples=counts, excluded=excluded)
+
+
+def announce_vectors(view: View, vectors: Vectors, seconds: float) -> None:
+    """Describe the word vectors of a view, read from the store or just encoded."""
+    manifest = vectors.manifest
+    progress.say(
+        f"vectors {view.name} view · {manifest['rows']:,} words × "
+        f"{vectors.n_layers} layers, {manifest['storage']} · "
+        f"{manifest['unknown_words']} words without a subword · {seconds:.1f} s",
+        "vectors",
+        view=view.name,
+        rows=manifest["rows"],
+        seconds=seconds,
+    )
+
+
+def announce_fit(result: Result, path: Path) -> None:
+    """Name the best layer of a new result, and the time that each stage took."""
+    task, best = result.task, result.best_number
+    parts = [
+        f"fitted  {task.name} · {result.probe.family}",
+        f"no best layer, because {task.metric} is undefined on dev"
+        if best is None
+        else f"best layer {best}",
+        " + ".join(f"{stage} {value:.1f}" for stage, value in result.seconds.items()) + " s",
+    ]
+    covered = result.examples.covered_sentences
+    if covered is not None:
+        parts.append(f"{task.metric} covers {covered:,} test sentences")
+    progress.say(
+        " · ".join(parts),
+        "fitted",
+        task=task.name,
+        probe=result.probe.family,
+        best_layer=best,
+        seconds=result.seconds,
+        result=str(path),
+    )
+
+
+def per_split(counts: dict[str, int]) -> str:
+    """Counts of train, dev and test as one text: ``12,544 / 2,001 / 2,077``."""
+    return " / ".join(f"{count:,}" for count in counts.values())
+
+
+def corpus_counts(corpus: Corpus) -> tuple[dict[str, int], dict[str, int]]:
+    """Sentences and words by split."""
+    sentences = {split: len(part) for split, part in corpus.splits.items()}
+    words = {split: sum(map(len, part)) for split, part in corpus.splits.items()}
+    return sentences, words
+
+
+def _distribution(examples: Examples) -> str:
+    """The most frequent labels, each with its share of the training examples: ``NOUN 17.0%, …``."""
+    counts = [(label, count[0]) for label, count in examples.label_counts.items() if count[0]]
+    total = len(examples.splits["train"].examples)
+    parts = [f"{printable(label)} {count / total:.1%}" for label, count in counts[:MOST_LABELS]]
+    if rest := sum(count for _, count in counts[MOST_LABELS:]):
+        # Where examples have several labels, shares do not add up.
+        share = "" if examples.label_sets else f" {rest / total:.1%}"
+        parts.append(f"{len(counts) - MOST_LABELS} more{share}")
+    return ", ".join(parts)

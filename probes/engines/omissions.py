@@ -1,0 +1,37 @@
+"""What a run leaves out, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from probes.common.terminal import progress
+
+
+@dataclass
+class Omissions:
+    """Collected while a run goes on, and reported at its end.
+
+    Attributes:
+        skipped: by task, why the corpus does not serve it, though nobody asked for it by name.
+        unserved: by model and task, the same of tasks that were asked for.
+        failed: by model, task and probe family, what a task or plug-in of the user did wrong.
+    """
+
+    skipped: dict[str, str] = field(default_factory=dict)
+    unserved: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def skip(self, task: str, why: str) -> None:
+        """Leave out a task that the corpus does not serve."""
+        self.skipped[task] = why
+        progress.say(f"skipped {task}: {why}", "skipped", task=task)
+
+    def not_served(self, model: str, task: str, why: str) -> None:
+        """Report a task that was asked for and that the corpus does not serve after all."""
+        self.unserved[f"{model} · {task}"] = why
+        progress.insist(f"failed  {task}: {why}")
+
+    def fail(self, model: str, what: str, why: str) -> None:
+        """Report a failure that costs `what` alone; the run goes on."""
+        self.failed[f"{model} · {what}"] = why
+        progress.insist(f"failed  {what}: {why}")

@@ -1,0 +1,52 @@
+"""Which tasks a run probes on its corpus."""
+
+from __future__ import annotations
+
+from probes.common.errors import UserError
+from probes.engines.config import RunConfig
+from probes.engines.inputs import LazyCorpus
+from probes.engines.omissions import Omissions
+from probes.examples.scoring import require_metrics
+from probes.measurements.plugins import included_tasks
+from probes.tasks.builtin import STANDARD, expanded, tasks
+from probes.tasks.columns import task_of
+from probes.tasks.task import Task
+
+
+def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) -> list[Task]:
+    """The tasks that the corpus serves of those that are asked for; the others are omitted.
+
+    Raises:
+        UserError: a task asked for by name cannot be served or scored, or no task is left.
+    """
+    own = {name: task_of(column) for name, column in corpus.source.columns.items()}
+    default = (*own, "standard", *included_tasks(config.include))
+    chosen, lacking = [], {}
+    for name in expanded(config.tasks or default, own):
+        task = own[name] if name in own else tasks.get(name)
+        try:
+            require_metrics(task)
+        except UserError as error:
+            if name in config.tasks:
+                raise
+            omissions.failed[name] = str(error)
+            continue
+        if missing := task.missing(corpus.layers):
+            lacking[name] = f"{corpus.source.name} has no {' or '.join(missing)}"
+        else:
+            chosen.append(task.on(corpus.layers))
+    for name, why in lacking.items():
+        if name in config.tasks:
+            raise UserError(
+                f"--tasks {name}: {why}, which it needs; leave it out, or choose another --corpus."
+            )
+        if own and name in STANDARD:
+            # Nobody expects standard tasks from a table of labels: not worth a line.
+            omissions.skipped[name] = why
+        else:
+            omissions.skip(name, why)
+    if not chosen:
+        whys = {**omissions.skipped, **omissions.failed}
+        why = "; ".join(f"{name}: {reason}" for name, reason in whys.items())
+        raise UserError(f"--corpus {corpus.source.name} serves no task ({why}).")
+    return chosen

@@ -1,0 +1,184 @@
+"""The suite takes one import name, `probes`; old imports say what to write instead."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import probes
+from probes.cli.main import main
+from probes.common.moved import MOVED
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def decoys(tmp_path):
+    """A folder with modules of the user's own that are named like folders of the repository."""
+    folder = tmp_path / "project"
+    (folder / "common").mkdir(parents=True)
+    for name in ("tasks.py", "data.py", "common/__init__.py"):
+        (folder / name).write_text("raise SystemExit(f'{__name__} was imported')\n")
+    return folder
+
+
+def checked(command, folder, **environment):
+    """Standard output of a command, run in `folder`, that has to succeed."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=folder,
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def require_unconfused(run_probes, python, folder, model, **environment):
+    """Lists, a sub-command and a small run work in `folder`.
+
+    Args:
+        run_probes: the command that runs probes, as a list of words.
+        python: the interpreter.
+    """
+    assert "span_f1" in checked([*run_probes, "--list-tasks"], folder, **environment)
+    corpora = checked([python, "-m", "probes", "corpora"], folder, **environment)
+    assert "embedded" in corpora
+    line = "--tasks pos --probes linear --limit 20 --quick --device cpu --output r --cache-dir c"
+    table = checked([*run_probes, "--model", model, *line.split()], folder, **environment)
+    assert "★" in table
+    assert (folder / "r" / "leaderboard.csv").is_file()
+    assert checked([python, "-c", "from probes import Task"], folder, **environment) == ""
+
+
+def test_a_checkout_does_not_import_modules_of_the_users_project(decoys, tiny_bert):
+    run_probes = [sys.executable, ROOT / "run_probes.py"]
+    require_unconfused(run_probes, sys.executable, decoys, tiny_bert, PYTHONPATH=str(ROOT))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from a copy of the files that git knows."""
+    pytest.importorskip("setuptools", minversion="77")
+    folder = tmp_path_factory.mktemp("wheel")
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=False)
+    if files.returncode:
+        pytest.skip("not a git repository")
+    for name in filter(None, files.stdout.split("\0")):
+        if (ROOT / name).is_file() and not name.startswith("results/"):
+            (folder / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "copy" / name).write_bytes((ROOT / name).read_bytes())
+    build = [sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation"]
+    checked([*build, "--quiet", "--wheel-dir", folder], folder / "copy")
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def test_the_wheel_holds_one_package_with_all_its_files(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"probes"}
+    for source, package in (
+        ("probes", "probes"),
+        ("common", "probes/common"),
+        ("data", "probes/data"),
+        ("tasks", "probes/tasks"),
+    ):
+        for path in (ROOT / source).rglob("*"):
+            if path.is_file() and path.suffix != ".pyc":
+                assert f"{package}/{path.relative_to(ROOT / source).as_posix()}" in names
+
+
+def test_an_installed_suite_does_not_import_modules_of_the_users_project(
+    wheel, decoys, tiny_bert, tmp_path
+):
+    python = tmp_path / "env" / "bin" / "python"
+    checked([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], tmp_path)
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--quiet"]
+    checked([*install, wheel], tmp_path)
+    # Everything else comes from this environment, whose own .pth files are not read.
+    (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    where = "import probes, probes.tasks; print(probes.__file__, *probes.tasks.__path__)"
+    assert all(str(site) in path for path in checked([python, "-c", where], tmp_path).split())
+    require_unconfused([python.with_name("run-probes")], python, decoys, tiny_bert)
+
+
+def test_every_stable_name_can_be_imported():
+    for name in probes.__all__:
+        assert getattr(probes, name) is not None
+        assert name in dir(probes)
+
+
+def test_the_package_alone_imports_nothing_heavy():
+    code = (
+        "import sys, probes; assert not {'torch', 'numpy', 'pandas', 'pydantic'} & {*sys.modules}"
+    )
+    checked([sys.executable, "-c", code], ROOT)
+
+
+def test_moved_modules_name_stable_names_and_do_not_exist():
+    for module, names in MOVED.items():
+        assert set(names) <= set(probes.__all__)
+        assert not (ROOT / "probes" / f"{module.removeprefix('probes.')}.py").exists()
+
+
+OLD = [
+    (
+        "from probes.heads import Head",
+        "probes.heads has moved: use `from probes import ProbeFamily",
+    ),
+    ("from probes.families import family", "use `from probes import probe_family`"),
+    ("from probes.config import ProbeSpec", "use `from probes import ProbeSpec`"),
+    ("import probes.metrics", "use `from probes import Gold, Metric, class_parts, "),
+    ("from tasks.task import Example", "use `from probes import Example, Excluded, Task, task`"),
+    ("from data.sentence import Sentence", "use `from probes import Corpus, Registered, Remote, S"),
+    (
+        "from data.registered import corpora",
+        "use `from probes import Corpus, Registered, Remote, S",
+    ),
+    ("from common.errors import UserError", "use `from probes import UserError`"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), OLD, ids=[line for line, _ in OLD])
+@pytest.mark.usefixtures("plug_ins")
+def test_an_old_import_in_a_plug_in_is_one_line_that_names_the_new_one(
+    line, message, tmp_path, capsys
+):
+    (tmp_path / "mine.py").write_text(f"import json\n{line}\n")
+    assert main(["--list-tasks", "--include", str(tmp_path / "mine.py")]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"error: {tmp_path}/mine.py, line 2: ")
+    assert message in said
+
+
+@pytest.mark.parametrize("folder", ["checkout", "elsewhere"])
+@pytest.mark.parametrize(("line", "message"), OLD, ids=[line for line, _ in OLD])
+def test_an_old_import_in_plain_python_names_the_new_one(line, message, folder, tmp_path):
+    """The checkout has folders of the old names; elsewhere there is nothing of that name."""
+    code = f"import sys; import probes; sys.path.remove({str(ROOT)!r})\n" * (folder != "checkout")
+    done = subprocess.run(
+        [sys.executable, "-c", code + line],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    error = done.stderr.splitlines()[-1]
+    assert error.startswith(("ModuleNotFoundError: ", "ImportError: "))
+    assert message in error
+
+
+def test_a_module_that_never_was_is_not_found_as_usual():
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'probes\.nowhere'$"):
+        __import__("probes.nowhere")

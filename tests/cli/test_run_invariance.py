@@ -1,0 +1,94 @@
+"""What scores depend on, and what they do not."""
+
+import re
+
+import pytest
+from tiny_runs import assert_close, run, scores
+
+import probes
+from probes.common.errors import UserError
+
+pytestmark = pytest.mark.usefixtures("short_schedule")
+
+
+def test_recomputing_gives_identical_numbers(tiny_bert, tmp_path):
+    first = run(tiny_bert, tmp_path, cache_dir=tmp_path / "one")
+    second = run(tiny_bert, tmp_path, cache_dir=tmp_path / "two", overwrite="always")
+    assert scores(first) == scores(second)
+
+
+@pytest.mark.parametrize("batch_tokens", [16, 4096])
+def test_scores_do_not_depend_on_batch_size(tiny_bert, tmp_path, batch_tokens):
+    settings = {"probes": ("linear",), "limit": 100}
+    usual = run(tiny_bert, tmp_path / "a", **settings)
+    other = run(tiny_bert, tmp_path / "b", batch_tokens=batch_tokens, **settings)
+    assert_close(scores(usual), scores(other))
+
+
+def test_scores_do_not_depend_on_which_other_tasks_are_run(tiny_bert, tmp_path):
+    together = scores(run(tiny_bert, tmp_path / "a", probes=("linear",)))
+    for task in ("pos", "agreement"):
+        alone = scores(run(tiny_bert, tmp_path / task, tasks=(task,), probes=("linear",)))
+        assert_close(alone, {key: value for key, value in together.items() if key[0] == task})
+
+
+def test_a_model_in_memory_and_its_folder_give_the_same_scores(tiny_bert, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    settings = {"tasks": ("pos", "agreement"), "probes": ("linear",), "limit": 60, "device": "cpu"}
+    loaded = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
+    memory = probes.run_probes(
+        loaded, name="mine", cache_dir=tmp_path / "c", output=tmp_path / "r", **settings
+    )
+    assert_close(scores(memory), scores(run(tiny_bert, tmp_path, **settings)))
+    assert list((tmp_path / "r").glob("mine-*/sample"))
+
+
+def test_device_map_gives_the_scores_of_one_device(tiny_bert, tmp_path):
+    pytest.importorskip("accelerate")
+    settings = {"tasks": ("depth",), "probes": ("linear",)}
+    spread = run(tiny_bert, tmp_path / "map", device="map", **settings)
+    # A map puts a model on a GPU if there is one.
+    assert_close(scores(spread), scores(run(tiny_bert, tmp_path / "cpu", **settings)))
+
+
+def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos", "depth"), "seeds": 2, "quick": False, "twins": 0}
+    ample = run(tiny_bert, tmp_path, memory="2GB", **settings)
+    with pytest.raises(UserError, match=r"takes at least .*MB") as caught:
+        run(tiny_bert, tmp_path, memory="1KB", overwrite="always", **settings)
+    least = re.search(r"give --memory (\d+MB)", str(caught.value))[1]
+    tight = run(tiny_bert, tmp_path, memory=least, overwrite="always", **settings)
+    assert_close(scores(ample), scores(tight))
+    for one, other in zip(ample, tight, strict=True):
+        # How many layers share a product may change its rounding, and with it which of two equally
+        # good strengths is taken: what they come to is compared, the dev loss. A convex fit passes
+        # on what its sums are off by, some 1e-7. An MLP's magnifies it, and moves its mixes.
+        convex = one.probe.family == "linear"
+        for a, b in zip(one.layers, other.layers, strict=True):
+            for ours, theirs in zip(a.cells, b.cells, strict=True):
+                assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-4 if convex else 1e-2)
+        a, b = one.localisation, other.localisation
+        for ours, theirs in zip(a.mixes, b.mixes, strict=True):
+            score = theirs.test[one.task.metric]
+            assert ours.test[one.task.metric] == pytest.approx(score, abs=0.021)
+            if convex:
+                assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
+        assert not convex or a.kl.value == pytest.approx(b.kl.value, abs=0.02)
+
+
+def test_layer_0_of_the_masked_view_encodes_only_position(tiny_bert, tmp_path):
+    (result,) = run(tiny_bert, tmp_path, tasks=("agreement",), probes=("linear",), limit=400)
+    assert result.score(result.layers[0]) == pytest.approx(0.5, abs=0.12)
+    assert result.references["subject's Number"]["balanced_accuracy"] > 0.95
+    assert {"0 attractors", "1+ attractors"} < set(result.examples.groups)
+
+
+def test_a_projection_gives_a_separate_result_with_fewer_parameters(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    (full,) = run(tiny_bert, tmp_path, **settings)
+    (narrow,) = run(tiny_bert, tmp_path, project=4, **settings)
+    # 16 or 4 features and a bias for each of 15 tags.
+    assert (full.probe_parameters, narrow.probe_parameters) == (15 * 17, 15 * 5)
+    assert (narrow.project, narrow.key != full.key) == (4, True)
+    assert full.score(full.layers[2]) > narrow.score(narrow.layers[2])

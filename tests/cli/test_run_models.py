@@ -1,0 +1,137 @@
+"""Where models come from, and how long they stay in memory."""
+
+import subprocess
+import sys
+import time
+import weakref
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import probes
+from probes.cli.run import run_models
+from probes.data.find import find_corpus
+from probes.engines.inputs import LazyModel, find_models
+from probes.engines.validation import validate
+from probes.extraction.loading import load_encoder
+from probes.extraction.model_files import find_model
+from probes.records.files import read_result
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.usefixtures("short_schedule")
+
+
+def test_one_model_is_in_memory_at_a_time(tiny_bert, tmp_path, monkeypatch):
+    """Each is let go of when its work is done, also where nobody collects garbage."""
+    alive, most = weakref.WeakSet(), []
+
+    def loading(source, **options):
+        encoder = load_encoder(source, **options)
+        alive.add(encoder.model)
+        most.append(len(alive))
+        return encoder
+
+    monkeypatch.setattr("probes.extraction.loading.load_encoder", loading)
+    names = [f"{seed}{tiny_bert}" for seed in ("", "random:", "random-1:")]
+    sources = find_models(names, validate({"corpus": "sample"}))
+    settings = {"corpus": "sample", "limit": 30, "quick": True, "tasks": ("pos",)}
+    settings |= {"cache_dir": tmp_path / "cache", "output": tmp_path / "results"}
+    config = validate({**settings, "probes": ("linear",), "device": "cpu"})
+    models = [LazyModel(source, config) for source in sources]
+    corpus = find_corpus(*config.corpus, **config.corpus_request)
+    assert len(run_models(config, corpus, models).results) == 3
+    assert most == [1, 1, 1]
+    assert not alive
+    # Whoever needs it later has it loaded again.
+    again = models[0].encoder
+    assert again is models[0].encoder
+    assert (again.info.name, len(alive)) == ("tiny-bert", 1)
+
+
+def test_a_model_that_the_user_loaded_is_not_released(tiny_bert, tmp_path):
+    encoder = load_encoder(find_model(str(tiny_bert)), device="cpu")
+    subject = LazyModel(
+        find_model(str(tiny_bert)), validate({"corpus": "sample"}), in_memory=encoder
+    )
+    assert subject.encoder is encoder
+    subject.release()
+    assert subject.encoder is encoder
+
+
+def test_values_beyond_fp16_are_stored_in_fp32(tiny_bert, tmp_path, capsys):
+    from transformers import AutoModel, AutoTokenizer
+
+    model = AutoModel.from_pretrained(tiny_bert)
+    model.encoder.layer[-1].output.LayerNorm.weight.data *= 1e6
+    probes.run_probes(
+        (model, AutoTokenizer.from_pretrained(tiny_bert)),
+        name="loud",
+        tasks=("pos",),
+        probes=("linear",),
+        limit=40,
+        cache_dir=tmp_path / "c",
+        output=tmp_path / "r",
+        device="cpu",
+    )
+    assert "beyond fp16's range: stored in fp32" in capsys.readouterr().err
+    (path,) = (tmp_path / "r").rglob("pos-linear-*.json")
+    assert read_result(path).encoding.storage == "float32"
+
+
+def command(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, str(ROOT / "run_probes.py"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": "/nonexistent",
+            "OMP_NUM_THREADS": "1",
+            **environment,
+        },
+    )
+
+
+def test_the_command_works_offline_from_a_hub_cache(hub_cache, tmp_path):
+    done = command(
+        "--model",
+        "bert-base-uncased",
+        "--offline",
+        "--tasks",
+        "depth",
+        "--probes",
+        "linear",
+        "--limit",
+        30,
+        "--output",
+        tmp_path / "r",
+        "--cache-dir",
+        tmp_path / "c",
+        HF_HUB_CACHE=str(hub_cache),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "depth" in done.stdout
+    assert "★" in done.stdout
+    board = pd.read_csv(tmp_path / "r" / "leaderboard.csv")
+    assert set(board.revision) == {"0123456789abcdef0123456789abcdef01234567"}
+
+
+@pytest.mark.parametrize("offline", [["--offline"], []], ids=["offline", "no network"])
+def test_without_network_and_cache_one_line_says_what_to_do(tmp_path, offline):
+    clock = time.monotonic()
+    done = command(
+        "--model",
+        "bert-base-uncased",
+        *offline,
+        HF_HUB_CACHE=str(tmp_path),
+        HF_ENDPOINT="http://127.0.0.1:9",
+    )
+    # Without waiting for a network again and again; most of the time is torch's import.
+    assert time.monotonic() - clock < 60
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert "--model a local folder, or the packaged model all-MiniLM-L6-v2" in line

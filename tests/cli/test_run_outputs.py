@@ -1,0 +1,185 @@
+"""What a run writes and prints: records, tables, heat map, leaderboard."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from tiny_runs import run
+
+import probes
+from probes.__main__ import main as sub_command
+from probes.boards.leaderboard_csv import COLUMNS
+from probes.common.errors import UserError
+from probes.measurements.layer_scores import stored_types
+from probes.records.files import read_result
+from probes.records.probe_spec import PROBES
+
+TASKS = ("pos", "chunking", "depth", "agreement", "srl")
+
+pytestmark = pytest.mark.usefixtures("short_schedule")
+
+
+def test_a_run_writes_json_tables_heat_map_and_leaderboard(tiny_bert, tmp_path):
+    results = run(tiny_bert, tmp_path)
+    folder = next((tmp_path / "results").glob("tiny-bert-*/sample"))
+    assert len(list(folder.glob("*.json"))) == 10
+    table = results.table("mlp")
+    assert list(table.index) == [0, 1, 2]
+    assert sorted(table.columns) == sorted(TASKS)
+
+    board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
+    assert tuple(board.columns) == COLUMNS
+    assert len(board) == 5 * 2 * 3
+    assert board.groupby(["task", "probe"]).best.sum().tolist() == [1] * 10
+    row = board[(board.task == "pos") & (board.probe == "mlp") & (board.layer == 2)].iloc[0]
+    assert row.score == pytest.approx(table.loc[2, "pos"], abs=1e-6)
+    assert (row["view"], row.model, row.limited) == ("plain", "tiny-bert", True)
+    assert set(board[board.task == "agreement"]["view"]) == {"masked"}
+
+    wide = pd.read_csv(folder / "layers.csv", index_col="layer")
+    assert wide.loc[2, "pos (mlp)"] == pytest.approx(table.loc[2, "pos"], abs=1e-6)
+    assert "| **" in (folder / "layers.md").read_text()
+    assert Image.open(folder / "layers.png").size[0] > 1000
+
+
+def test_stored_predictions_give_the_stored_scores(tiny_bert, tmp_path):
+    (result,) = run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",), seeds=2)
+    (path,) = (tmp_path / "results").rglob("pos-linear-*.json")
+    arrays = np.load(path.with_suffix(".npz"), allow_pickle=False)
+    assert arrays["predicted"].shape == (3, 2, result.examples.n["test"])
+    for i, layer in enumerate(result.layers):
+        for j, cell in enumerate(layer.cells):
+            right = (arrays["predicted"][i, j] == arrays["gold"]).mean()
+            assert cell.test["accuracy"] == pytest.approx(right)
+    # Seed 1 is a bootstrap sample: another probe.
+    assert (arrays["predicted"][:, 0] != arrays["predicted"][:, 1]).any()
+
+
+def test_the_integer_type_of_predictions_holds_every_class():
+    for n_classes, integer in ((2, np.int16), (2**15, np.int16), (2**15 + 1, np.int32)):
+        assert stored_types("classification", n_classes) == (integer, integer)
+        assert np.iinfo(integer).max >= n_classes - 1
+    assert stored_types("multi-label", 2**16) == (np.int32, np.uint8)
+
+
+def test_localisation_is_recorded_if_all_layers_are_fitted(tiny_bert, tmp_path, monkeypatch):
+    # Long enough for the probe on layer 0 to end where that of the first mix does.
+    long = PROBES["linear"].model_copy(update={"min_steps": 1200})
+    monkeypatch.setitem(PROBES, "linear", long)
+    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "seeds": 2}
+    settings |= {"quick": False, "twins": 0}
+    whole = run(tiny_bert, tmp_path, **settings)
+    some = run(tiny_bert, tmp_path, layers=(0, 2), output=tmp_path / "some", **settings)
+    for result in whole:
+        found = result.localisation
+        assert [len(mix.weights) for mix in found.mixes] == [1, 2, 3]
+        assert all(sum(mix.weights) == pytest.approx(1) for mix in found.mixes)
+        first = found.mixes[0].test[result.task.metric]
+        assert first == pytest.approx(result.score(result.layers[0]), abs=0.021)
+        assert len(found.seed_weights) == 2
+        assert found.kl.interval is not None
+        assert result.seconds["mix"] > 0
+    assert [result.localisation for result in some] == [None, None]
+    paths = sorted((tmp_path / "results").rglob("*-linear-*.json"))
+    assert all(read_result(path) in whole for path in paths)
+    with np.load(paths[0].with_suffix(".npz")) as arrays:
+        assert arrays["predicted_cumulative"].shape == arrays["predicted"][:, 0].shape
+
+
+def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, capsys):
+    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "quick": False}
+    found = run(tiny_bert, tmp_path, **settings)
+    names = [(r.model.name, r.task.name, r.model.random_seed) for r in found]
+    assert names == [
+        ("tiny-bert", "pos", None),
+        ("tiny-bert", "depth", None),
+        ("random:tiny-bert", "pos", 0),
+        ("random:tiny-bert", "depth", 0),
+    ]
+    for result in found:
+        assert result.control.metric == ("accuracy" if result.task.name == "pos" else "nspr")
+        by_seed = zip(*(layer.cells for layer in result.layers), strict=True)
+        controls = {tuple(cell.selectivity.control for cell in cells) for cells in by_seed}
+        assert len(controls) == 3  # of one layer two may agree by chance
+        for layer in result.layers:
+            low, high = layer.selectivity
+            assert low < layer.cells[0].selectivity.value < high
+    twin = found.results[2].best_layer.cells[0].test["accuracy"]
+    (text,) = [p.read_text() for p in (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")]
+    assert f"| random twin | {100 * twin:.1f} |" in text
+    printed = capsys.readouterr().out
+    assert "models at their best layers · linear probe" in printed
+    assert printed.count("tiny-bert · sample, limit 60 · linear probe") == 1
+
+
+def test_a_column_of_an_older_task_version_is_not_shown(tiny_bert, tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    from probes.tasks.builtin import tasks
+
+    run(tiny_bert, tmp_path, tasks=("pos", "depth"), probes=("linear",))
+    monkeypatch.setitem(tasks._entries, "depth", replace(tasks.get("depth"), version=99))
+    run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",))
+    (table,) = (tmp_path / "results").rglob("layers.csv")
+    assert list(pd.read_csv(table).columns) == ["layer", "pos (linear)"]
+
+
+def test_a_score_that_no_sentence_defines_has_no_best_layer(tiny_bert, tmp_path, capsys):
+    """NSpr covers sentences of 5 to 50 words."""
+    corpus = tmp_path / "c"
+    corpus.mkdir()
+    for split in ("train", "dev", "test"):
+        words = "".join(f"{i}\tw{i}\t_\tX\t_\t_\t{i - 1}\tdep\t_\t_\n" for i in (1, 2, 3))
+        (corpus / f"c-{split}.conllu").write_text(f"{words}\n" * 3)
+    run(tiny_bert, tmp_path, corpus=str(corpus), tasks=("depth",), probes=("linear",))
+    said = capsys.readouterr()
+    assert "depth · linear · no best layer, because nspr is undefined on dev · " in said.err
+    assert "nspr covers 0 test sentences" in said.err
+    (table,) = (tmp_path / "results").rglob("layers.md")
+    assert "| –" in table.read_text()
+    assert "*" not in "".join(x for x in table.read_text().splitlines() if x.startswith("|"))
+    assert "–★" not in said.out
+    assert "–☆" not in said.out
+    output = tmp_path / "results"
+    assert not pd.read_csv(output / "leaderboard.csv").best.any()
+    for name in ("leaderboard", "show", "report"):
+        assert sub_command([name, str(output)]) == 0
+    said = capsys.readouterr()
+    assert "–/2" in said.out
+    assert "★" not in "".join(x for x in said.out.splitlines() if x.startswith("│"))
+    assert "no best layer" in (output / "report.html").read_text()
+
+
+def test_markup_and_formulas_in_a_name_are_plain_text(tiny_bert, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    loaded = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
+    results = probes.run_probes(
+        loaded,
+        name="org/x [/red] $\\foo$ 模型",
+        tasks=("depth",),
+        probes=("linear",),
+        limit=30,
+        cache_dir=tmp_path / "c",
+        output=tmp_path / "r",
+        device="cpu",
+    )
+    assert results.frame.model.unique().tolist() == ["org/x [/red] $\\foo$ 模型"]
+
+
+def test_finished_results_are_in_the_leaderboard_when_a_later_task_fails(
+    tiny_bert, tmp_path, monkeypatch
+):
+    from probes.engines.local import LocalRun
+
+    fit_once = LocalRun._fit_once
+
+    def stops_at_depth(self, unit, *rest):
+        if unit.task.name == "depth":
+            raise UserError("stopped")
+        return fit_once(self, unit, *rest)
+
+    monkeypatch.setattr(LocalRun, "_fit_once", stops_at_depth)
+    with pytest.raises(UserError, match="stopped"):
+        run(tiny_bert, tmp_path, tasks=("pos", "depth"), probes=("linear",))
+    assert set(pd.read_csv(tmp_path / "results" / "leaderboard.csv").task) == {"pos"}
