@@ -16,7 +16,7 @@ from pathlib import Path
 from scipy.stats import spearmanr
 
 from probes.boards.comparison import compare
-from probes.records.arrays import read_arrays
+from probes.boards.paired import layer_scores
 from probes.records.files import find_results
 from probes.records.result import Result
 
@@ -48,7 +48,9 @@ def main() -> None:
     paths = {id(result): path for path, result in found.items()}
     comparisons = {
         (c.task, c.probe): c
-        for c in compare(list(found.values()), lambda r: read_arrays(paths[id(r)]))
+        for c in compare(
+            list(found.values()), lambda r: layer_scores(r, paths[id(r)], [r.best_layer])[0]
+        )
     }
 
     def unit(result: Result) -> tuple[str, str]:
@@ -68,10 +70,13 @@ def main() -> None:
     for (task, family), comparison in comparisons.items():
         first, *others = comparison.standings
         for other in others:
-            low, high = other.interval or (float("nan"), float("nan"))
+            if (difference := other.difference) is None:
+                continue
+            low, high = difference.interval or (float("nan"), float("nan"))
             print(
                 f"| {task} | {family} | {first.model} (layer {first.layer}) | {other.model} (layer "
-                f"{other.layer}) | {other.difference:.4f} [{low:.4f}, {high:.4f}] | {other.p:.4f} |"
+                f"{other.layer}) | {difference.value:.4f} [{low:.4f}, {high:.4f}] | "
+                f"{difference.p:.4f} |"
             )
 
 

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from probes import run_probes
 from probes.common.places import default_cache, default_data_dir
-from probes.records.arrays import read_arrays
-from probes.records.files import find_results
+from probes.records.files import find_results, read_arrays
 from probes.records.payload import LayerResult
 from probes.records.result import Result
 from probes.statistics.resampled import gold_of

@@ -1,4 +1,4 @@
-"""Which results may be ranked together: a board per corpus, probe family and kind of encoder."""
+"""Results that are ranked together: a board per corpus, probe family and kind of encoder."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from probes.boards.leaderboard_csv import spec_digest
+from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, reasons
 from probes.measurements.current import has_current_numerics
-from probes.measurements.plugin_keys import as_loaded, in_words
+from probes.measurements.plugin_keys import as_loaded
 from probes.records.probe_spec import PROBES
 from probes.records.result import Result
 from probes.records.titles import corpus_title
@@ -25,7 +25,7 @@ class Candidate:
 
     Attributes:
         name: what tables call the model; see `named`.
-        path: of its JSON.
+        path: the result's JSON file.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Candidate:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What sets the result apart from others."""
+        """What a reader has to know about the result."""
         of = {
             "random twin": self.random,
             "silver": self.result.silver,
@@ -57,12 +57,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Board:
-    """What may be ranked together, and what may not.
+    """The candidates that may be ranked together, and those that may not.
 
     Attributes:
-        kind: of encoder; empty if both are together.
+        kind: the kind of encoder; empty if both kinds are ranked together.
         setting: corpus, probe and kind in words.
-        tasks: by name, candidates of one version, view, text, probe and projection.
+        tasks: candidates that may be ranked together, by task.
         apart: candidates that cannot be compared with these, and why.
     """
 
@@ -75,7 +75,7 @@ class Board:
 
 
 def named(results: Mapping[Path, Result]) -> list[Candidate]:
-    """Candidates, models of one name told apart by revision; other pooling or precision is said."""
+    """The candidates, with names that say revision, pooling or precision where it is needed."""
     revisions = defaultdict(set)
     for result in results.values():
         revisions[result.model.name].add((result.model.revision, result.model.digest))
@@ -94,10 +94,10 @@ def named(results: Mapping[Path, Result]) -> list[Candidate]:
 
 
 def make_boards(candidates: Sequence[Candidate], *, together: bool = False) -> list[Board]:
-    """The boards, corpora by name.
+    """The boards, in order of corpus, probe family and kind of encoder.
 
     Args:
-        together: rank causal encoders with bidirectional ones.
+        together: whether causal encoders are ranked with bidirectional ones.
     """
     groups: dict[tuple[str, str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -108,8 +108,7 @@ def make_boards(candidates: Sequence[Candidate], *, together: bool = False) -> l
 
 
 def _board(corpus: str, probe: str, kind: str, candidates: Sequence[Candidate]) -> Board:
-    setting = _foremost(candidates, _setting)
-    alike, apart = _sifted(candidates, setting, _setting)
+    alike, apart = _sifted(candidates, SAME_LEADERBOARD)
     by_task: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in alike:
         by_task[candidate.result.task.name].append(candidate)
@@ -117,8 +116,7 @@ def _board(corpus: str, probe: str, kind: str, candidates: Sequence[Candidate]) 
     order = [*known, *sorted(by_task.keys() - set(known))]
     ranked = {}
     for task in sorted(by_task, key=order.index):
-        form = _foremost(by_task[task], _form)
-        fitting, others = _sifted(by_task[task], form, _form)
+        fitting, others = _sifted(by_task[task], SAME_COLUMN)
         apart += others
         once: dict[str, Candidate] = {}
         for candidate in fitting:
@@ -131,28 +129,8 @@ def _board(corpus: str, probe: str, kind: str, candidates: Sequence[Candidate]) 
     return Board(corpus, probe, kind, " · ".join(words), ranked, tuple(apart))
 
 
-def _setting(result: Result) -> dict[str, Any]:
-    """What has to be the same throughout a board, in words that tell two of them apart."""
-    limit = f"limit {result.corpus.limit}" if result.corpus.limited else "whole"
-    return {
-        "corpus": f"{limit}, fingerprint {result.corpus.fingerprint[:8]}",
-        "probe specification": spec_digest(result.probe),
-        "projection": "none" if result.project is None else f"{result.project} dimensions",
-        "numerics": "of this version" if has_current_numerics(result) else "of another version",
-    }
-
-
-def _form(result: Result) -> dict[str, Any]:
-    """What else has to be the same within a task."""
-    return {
-        "task version": result.task.version,
-        "view": result.view,
-        "source": in_words(result.plug_ins) or "of the suite",
-    }
-
-
 def _preference(result: Result) -> tuple[Any, ...]:
-    """Foremost is what this version would compute, from whole corpora, without projection."""
+    """What this version would compute comes first, then whole corpora, then no projection."""
     name = result.task.name
     version = tasks.get(name).version if name in tasks else None
     return (
@@ -165,28 +143,29 @@ def _preference(result: Result) -> tuple[Any, ...]:
     )
 
 
-def _foremost(candidates: Sequence[Candidate], of: Any) -> dict[str, Any]:
-    """The setting or form to rank in: the preferred one; of equal ones the most frequent."""
-    counts = Counter(tuple(of(c.result).values()) for c in candidates)
+def _foremost(candidates: Sequence[Candidate], purpose: Sequence[Aspect]) -> Result:
+    """A result that others have to equal: a preferred one; of equal ones the most frequent."""
+
+    def words(candidate: Candidate) -> tuple[str, ...]:
+        return tuple(aspect.in_words(candidate.result) for aspect in purpose)
+
+    counts = Counter(map(words, candidates))
 
     def place(candidate: Candidate) -> tuple[Any, ...]:
-        values = tuple(of(candidate.result).values())
-        return _preference(candidate.result), counts[values], *map(str, values)
+        return _preference(candidate.result), counts[words(candidate)], *words(candidate)
 
-    found: dict[str, Any] = of(max(candidates, key=place).result)
-    return found
+    return max(candidates, key=place).result
 
 
 def _sifted(
-    candidates: Sequence[Candidate], wanted: Mapping[str, Any], of: Any
+    candidates: Sequence[Candidate], purpose: Sequence[Aspect]
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
-    """Those that are as wanted; and the others, with what is different."""
+    """The candidates that may stand together; and the others, with what is different."""
+    foremost = _foremost(candidates, purpose)
     alike, apart = [], []
     for candidate in candidates:
-        found = of(candidate.result)
-        why = [f"{k} {found[k]}, not {wanted[k]}" for k in wanted if found[k] != wanted[k]]
-        if why:
-            apart.append((candidate, "; ".join(why)))
+        if why := reasons(candidate.result, foremost, purpose):
+            apart.append((candidate, why))
         else:
             alike.append(candidate)
     return alike, apart

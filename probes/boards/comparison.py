@@ -1,25 +1,18 @@
-"""Model against model: each model's best layer, and what separates it from the best model's."""
+"""The models of one run compared: each model's best layer against that of the best model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from probes.common.arrays import Floats
-from probes.measurements.plugin_keys import digests
-from probes.records.arrays import Arrays
-from probes.records.payload import Interval
-from probes.records.result import ALPHA, Result
+from probes.boards.comparable import SAME_PAIR, differences
+from probes.boards.paired import Difference, LayerScore, paired_differences
+from probes.common.errors import UserError
+from probes.records.result import Result
+from probes.records.table import Row, Table
 from probes.records.titles import limit_mark, task_head
-from probes.statistics.bootstrap import MIN_SENTENCES, replicates, resample
-from probes.statistics.metrics import metrics
-from probes.statistics.resampled import gold_of
-from probes.statistics.significance import paired_tests
+from probes.statistics.formatting import shown
 
 
 @dataclass(frozen=True)
@@ -27,24 +20,15 @@ class Standing:
     """One model in a comparison.
 
     Attributes:
-        layer: its best on dev.
+        layer: its best layer on dev.
         score: the test score there.
-        difference: its score less the best model's; None for that model.
-        interval: 95 % interval of the difference, the same test sentences resampled for both.
-        p: two-sided, Holm-corrected over the comparisons of this task and probe.
+        difference: its score minus the best model's; None for that model.
     """
 
     model: str
     layer: int
     score: float | None
-    difference: float | None = None
-    interval: Interval = None
-    p: float | None = None
-
-    @property
-    def separated(self) -> bool:
-        """Whether the data tell it from the best model."""
-        return self.p is not None and self.p < ALPHA
+    difference: Difference | None = None
 
 
 @dataclass(frozen=True)
@@ -61,19 +45,19 @@ class Comparison:
     probe: str
     metric: str
     standings: tuple[Standing, ...]
-    apart: Mapping[str, str]
+    apart: dict[str, str]
 
 
 def compare(
-    results: Sequence[Result], arrays_of: Callable[[Result], Arrays | None]
+    results: Sequence[Result], score_of: Callable[[Result], LayerScore]
 ) -> list[Comparison]:
     """Compare models task by task; a task that only one model was probed on is left out.
 
-    The best model is chosen on dev, as the layers are. Scores are seed 0's.
+    The best model is chosen on dev, as the layers are.
 
     Args:
-        arrays_of: gives the per-example arrays of a result (see `Outcome.arrays`); None where
-            they cannot be read.
+        score_of: gives the score of a result at its best layer (see
+            `probes.boards.paired.layer_scores`); raises `UserError` if predictions cannot be read.
     """
 
     def unit(result: Result) -> tuple[str, str]:
@@ -82,60 +66,41 @@ def compare(
     places = {name: i for i, name in reversed(list(enumerate(map(unit, results))))}
     ordered = sorted(results, key=lambda r: places[unit(r)])
     groups = [list(group) for _, group in groupby(ordered, key=unit)]
-    found = [_compared(group, arrays_of) for group in groups if len(group) > 1]
+    found = [_compared(group, score_of) for group in groups if len(group) > 1]
     return [comparison for comparison in found if comparison is not None]
 
 
 def _compared(
-    group: Sequence[Result], arrays_of: Callable[[Result], Arrays | None]
+    group: Sequence[Result], score_of: Callable[[Result], LayerScore]
 ) -> Comparison | None:
     """None if no result's predictions can be read."""
     apart: dict[str, str] = {}
-
-    def readable() -> Iterator[tuple[Result, Arrays]]:
-        for result in sorted(group, key=lambda r: -_dev(r)):
-            arrays = arrays_of(result)
-            if arrays is None:
-                apart[result.model.name] = "predictions not readable"
-            else:
-                yield result, arrays
-
-    ranked = readable()
-    best_read = next(ranked, None)
-    if best_read is None:
-        return None
-    first, leading = best_read
-    gold = gold_of(first, leading)
-    enough = gold.n_sentences >= MIN_SENTENCES
-    metric, draws = metrics.get(first.task.metric), resample(gold.n_sentences)
-    best = replicates(metric, gold, _row(first, leading)[None], draws)
-    standings = [_standing(first)]
-    lead = standings[0].score
-    differences: list[Floats] = []
-    for result, arrays in ranked:
-        if why := _unlike(result, arrays, first, leading):
-            apart[result.model.name] = why
+    scores: list[LayerScore] = []
+    for result in sorted(group, key=lambda r: -_dev(r)):
+        try:
+            score = score_of(result)
+        except UserError:
+            apart[result.model.name] = "predictions not readable"
             continue
-        standings.append(_standing(result))
-        differences.append((replicates(metric, gold, _row(result, arrays)[None], draws) - best)[0])
-    tests = paired_tests(differences if enough else [None] * len(differences))
-    tested = [
-        replace(standing, difference=_less(standing.score, lead), interval=between, p=p)
-        for standing, (between, p) in zip(standings[1:], tests, strict=True)
-    ]
+        if scores and (why := _why_apart(scores[0], score)):
+            apart[result.model.name] = why
+        else:
+            scores.append(score)
+    if not scores:
+        return None
+    tested = paired_differences([(scores[0], other) for other in scores[1:]])
+    first = scores[0].result
     return Comparison(
         first.task.name,
         task_head(first, first.task.metric) + limit_mark(first),
         first.probe.family,
         first.task.metric,
-        (standings[0], *tested),
+        tuple(
+            Standing(score.result.model.name, score.layer.layer, score.value, difference)
+            for score, difference in zip(scores, (None, *tested), strict=True)
+        ),
         apart,
     )
-
-
-def _standing(result: Result) -> Standing:
-    best = result.best_layer
-    return Standing(result.model.name, best.layer, result.score(best))
 
 
 def _dev(result: Result) -> float:
@@ -143,28 +108,44 @@ def _dev(result: Result) -> float:
     return float("-inf") if score is None else score
 
 
-def _row(result: Result, arrays: Arrays) -> NDArray[Any]:
-    """Seed 0's test predictions at the best layer. Shape (n,)."""
-    place = arrays["layers"].tolist().index(result.best_layer.layer)
-    row: NDArray[Any] = arrays["predicted"][place, 0]
-    return row
-
-
-def _unlike(result: Result, arrays: Arrays, first: Result, leading: Arrays) -> str:
+def _why_apart(first: LayerScore, other: LayerScore) -> str:
     """Why two results cannot be compared; empty if they can."""
-    for what, one, other in (
-        ("corpus", result.corpus.fingerprint, first.corpus.fingerprint),
-        ("task version", result.task.version, first.task.version),
-        ("probe specification", result.probe, first.probe),
-        ("source of a plug-in", digests(result.plug_ins), digests(first.plug_ins)),
-        ("projection", result.project, first.project),
-        ("view", result.view, first.view),
-    ):
-        if one != other:
-            return f"another {what}"
-    alike = all(np.array_equal(arrays[name], leading[name]) for name in ("gold", "sentence"))
-    return "" if alike else "other test examples"
+    for aspect in differences(other.result, first.result, SAME_PAIR):
+        return f"another {aspect.name}"
+    return "" if first.examples == other.examples else "other test examples"
 
 
-def _less(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
+def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
+    """One table per probe family: every model's best layer, and how it differs."""
+    by_family: dict[str, list[Comparison]] = {}
+    for comparison in comparisons:
+        by_family.setdefault(comparison.probe, []).append(comparison)
+    for family, own in by_family.items():
+        apart = (
+            f"Not compared: {model} on {comparison.head} ({why})."
+            for comparison in own
+            for model, why in comparison.apart.items()
+        )
+        yield Table(
+            f"models at their best layers · {family} probe · test",
+            ("task", "model", "layer", "score", "less the first", "p"),
+            tuple(row for comparison in own for row in _rows(comparison)),
+            left=2,
+            notes=(
+                "Layers and the first model are chosen on dev. 95 % intervals resample test "
+                "sentences; p is Holm-corrected over the models of a task.",
+                *apart,
+            ),
+        )
+
+
+def _rows(comparison: Comparison) -> Iterator[Row]:
+    for place, standing in enumerate(comparison.standings):
+        yield Row.of(
+            "" if place else comparison.head,
+            standing.model,
+            str(standing.layer),
+            shown(standing.score, comparison.metric),
+            *(standing.difference.texts if standing.difference else ("", "")),
+            ends_section=standing is comparison.standings[-1],
+        )

@@ -1,4 +1,4 @@
-"""Numbers by layer with their intervals: one curve per model, for charts, figures and tables."""
+"""Curves over layers with intervals, one per model: for charts, figures and tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from probes.statistics.metrics import is_percent
 
 
 class Point(NamedTuple):
-    """One number: the layer, or the last one of a mix, and its value and interval."""
+    """One point of a curve: a layer, or the last layer of a mix, with its value and interval."""
 
     layer: int
     value: float | None
@@ -26,11 +26,11 @@ class Curves:
     """One measure of one task, for every model that has it.
 
     Attributes:
-        axis: what the numbers are.
-        metric: in whose unit they are printed; empty for plain numbers.
+        axis: title of the axis of values.
+        metric: the metric that the values are printed as; empty for plain numbers.
         models: points by model.
         levels: values that are the same at every layer, by name.
-        missing: why a model has none, by model.
+        missing: why a model has no curve, by model.
     """
 
     name: str
@@ -44,17 +44,17 @@ class Curves:
 
     @property
     def scale(self) -> int:
-        """What numbers are multiplied by when drawn: shares are percentages."""
+        """Factor of the drawn values: shares are drawn as percentages."""
         return 100 if is_percent(self.metric) else 1
 
 
 def all_curves(unit: Unit) -> list[Curves]:
-    """Every measure of a unit, in the order in which to read them."""
+    """All measures of a unit, in reading order."""
     return [scores(unit), selectivity(unit), compression(unit), mixes(unit)]
 
 
 def scores(unit: Unit) -> Curves:
-    """Headline test scores; baselines and references are levels."""
+    """Headline test scores, with baselines and references as levels."""
     metric = unit.first.task.metric
     found = _curves(
         Curves(
@@ -77,7 +77,7 @@ def scores(unit: Unit) -> Curves:
 
 
 def selectivity(unit: Unit) -> Curves:
-    """Score less that on the control task."""
+    """Score minus the score on the control task."""
 
     def numbers(result: Result, layer: LayerResult) -> tuple[float | None, Interval]:
         given = layer.cells[0].selectivity
@@ -101,7 +101,7 @@ def selectivity(unit: Unit) -> Curves:
 
 
 def compression(unit: Unit) -> Curves:
-    """Uniform over online codelength of the training labels."""
+    """Length of the uniform code divided by that of the online code of the training labels."""
     found = _curves(
         Curves(
             "compression",

@@ -1,16 +1,22 @@
-"""Which results may stand in one table, and which in one chart."""
+"""Results as pages and figures show them: a group shares its scales, a unit is one chart."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from probes.boards.comparable import (
+    OUTDATED,
+    SAME_CHART,
+    SAME_CURVE,
+    SOURCE,
+    probe_digest,
+    values,
+)
 from probes.extraction.model_files import pretrained_name
-from probes.measurements.current import is_current
-from probes.measurements.plugin_keys import in_words
 from probes.records.result import Result
 from probes.records.titles import corpus_title, metric_name
 from probes.tasks.builtin import tasks
@@ -18,7 +24,7 @@ from probes.tasks.builtin import tasks
 
 @dataclass(frozen=True)
 class Unit:
-    """One task in one setting: what models are compared on.
+    """One task in one setting: the results of all models that share a chart.
 
     Attributes:
         title: task, metric, and what sets it apart.
@@ -31,16 +37,16 @@ class Unit:
 
     @property
     def first(self) -> Result:
-        """Any of them: what a unit is made of is the same in all."""
+        """Any of the results: they agree in everything but the model."""
         return next(iter(self.results.values()))
 
 
 @dataclass(frozen=True)
 class Group:
-    """Results on the same text with the same probe; other ones are never mixed with them.
+    """Results on the same text with the same probe.
 
     Attributes:
-        paths: of the results, by model.
+        paths: the results by model and path.
     """
 
     title: str
@@ -50,7 +56,7 @@ class Group:
     paths: dict[str, dict[Path, Result]] = field(default_factory=dict)
 
     def short_title(self, unit: Unit) -> str:
-        """The unit's task; all of its title where others are of the same task."""
+        """The unit's task; its whole title where another unit is of the same task."""
         same = [other for other in self.units if other.name == unit.name]
         return unit.name if len(same) == 1 else unit.title
 
@@ -61,7 +67,7 @@ class Group:
 
 
 def model_labels(found: Mapping[Path, Result]) -> dict[tuple[str, str, str], str]:
-    """What to call each model: its name, and where that is not enough, what sets it apart."""
+    """What each model is called: its name, with digest and precision if two models share it."""
     keys = dict.fromkeys(map(model_key, found.values()))
     names = [name for name, *_ in keys]
     return {
@@ -71,18 +77,24 @@ def model_labels(found: Mapping[Path, Result]) -> dict[tuple[str, str, str], str
 
 
 def group(found: Mapping[Path, Result]) -> tuple[list[Group], list[str]]:
-    """Results by setting, in order of corpus and probe, and what was left out, with the reason."""
+    """Group results by corpus and probe.
+
+    Returns:
+        the groups, and what was left out, with the reason.
+    """
     labels = model_labels(found)
-    settings: dict[tuple[str, ...], dict[Path, Result]] = defaultdict(dict)
+    settings: dict[tuple[Any, ...], dict[Path, Result]] = defaultdict(dict)
     for path, result in found.items():
-        settings[_setting(result)][path] = result
+        settings[values(result, SAME_CHART)][path] = result
     titles = [_title(next(iter(results.values()))) for results in settings.values()]
     groups, left_out = [], []
-    for (setting, results), title in zip(settings.items(), titles, strict=True):
-        apart = f" · text {setting[1][:8]}, probe {setting[2][:6]}" * (titles.count(title) > 1)
+    for results, title in zip(settings.values(), titles, strict=True):
         first = next(iter(results.values()))
+        if titles.count(title) > 1:
+            probe = probe_digest(first.probe)[:6]
+            title += f" · text {first.corpus.fingerprint[:8]}, probe {probe}"
         corpus = f"{first.corpus.name} {first.corpus.version}"
-        made = Group(title + apart, corpus, first.probe.family)
+        made = Group(title, corpus, first.probe.family)
         left_out += _fill(made, results, labels)
         groups.append(made)
     return sorted(groups, key=lambda g: (g.corpus, g.probe, g.title)), left_out
@@ -91,31 +103,35 @@ def group(found: Mapping[Path, Result]) -> tuple[list[Group], list[str]]:
 def _fill(
     made: Group, found: Mapping[Path, Result], labels: Mapping[tuple[str, str, str], str]
 ) -> list[str]:
-    units: dict[tuple[str, int, str, str, bool, str, bool], dict[str, Result]] = defaultdict(dict)
+    """Fill a group with its results, task by task; returns what was left out."""
+    units: dict[tuple[Any, ...], dict[str, Result]] = defaultdict(dict)
     left_out = []
     for path, result in sorted(found.items(), key=lambda x: model_order(labels[model_key(x[1])])):
-        label, task = labels[model_key(result)], result.task
-        old = not is_current(result)
-        source = in_words(result.plug_ins)
-        unit = units[
-            (task.name, task.version, result.view, task.metric, result.silver, source, old)
-        ]
+        label = labels[model_key(result)]
+        unit = units[values(result, SAME_CURVE)]
         if label in unit:
-            left_out.append(f"{path.name}: a second result of {label} on {task.name}")
+            left_out.append(f"{path.name}: a second result of {label} on {result.task.name}")
             continue
         unit[label] = result
         made.paths.setdefault(label, {})[path] = result
-    names = [key[0] for key in units]
     known = list(tasks)
+    names = [next(iter(unit.values())).task.name for unit in units.values()]
     order = [*known, *sorted(set(names) - set(known))]
+    # The task's name is the first thing that has to be equal.
     for key in sorted(units, key=lambda key: (order.index(key[0]), key[1:])):
         first = next(iter(units[key].values()))
-        several = names.count(key[0]) > 1
-        marks = f", version {key[1]}" * several + f", {key[-2]}" * (several and bool(key[-2]))
-        marks += ", outdated" * key[-1]
         results = {label: units[key][label] for label in sorted(units[key], key=model_order)}
-        made.units.append(Unit(key[0], f"{key[0]} ({metric_name(first)}{marks})", results))
+        title = _unit_title(first, several=names.count(first.task.name) > 1)
+        made.units.append(Unit(first.task.name, title, results))
     return left_out
+
+
+def _unit_title(result: Result, *, several: bool) -> str:
+    """The task, its metric, and what sets it apart from `several` units of this task."""
+    source = SOURCE.value(result)
+    marks = f", version {result.task.version}" * several + f", {source}" * bool(several and source)
+    marks += ", outdated" * bool(OUTDATED.value(result))
+    return f"{result.task.name} ({metric_name(result)}{marks})"
 
 
 def model_order(label: str) -> tuple[str, bool, str]:
@@ -125,14 +141,8 @@ def model_order(label: str) -> tuple[str, bool, str]:
 
 
 def model_key(result: Result) -> tuple[str, str, str]:
-    """What makes two results ones of the same model."""
+    """What two results of one model have in common."""
     return result.model.name, result.model.digest, result.dtype
-
-
-def _setting(result: Result) -> tuple[str, ...]:
-    probe = hashlib.sha256(result.probe.model_dump_json().encode()).hexdigest()
-    corpus = result.corpus
-    return corpus.name, corpus.fingerprint, probe, result.pooling, str(result.project)
 
 
 def _title(result: Result) -> str:

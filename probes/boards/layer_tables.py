@@ -1,22 +1,26 @@
-"""Layer × task tables of one model on one corpus: frame, Markdown, terminal, heat map."""
+"""Layer × task tables of one model on one corpus."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
+from probes.boards.cells import score_cell
+from probes.boards.comparable import SAME_LAYER_TABLE, differences
 from probes.measurements.current import is_current
 from probes.records.files import read_results
 from probes.records.result import Result
+from probes.records.table import Cell, Row, Table
+from probes.records.titles import limit_mark, metric_name
 from probes.statistics.formatting import shown
 from probes.tasks.builtin import tasks
 
 
-def layer_table(results: Sequence[Result], probe: str) -> pd.DataFrame:
+def layer_frame(results: Sequence[Result], probe: str) -> pd.DataFrame:
     """Headline test scores of one probe family: a row per layer, a column per task."""
     columns = {
         result.task.name: pd.Series(
@@ -28,16 +32,16 @@ def layer_table(results: Sequence[Result], probe: str) -> pd.DataFrame:
     return pd.DataFrame(columns).sort_index().rename_axis("layer")
 
 
-def layer_tables(results: Sequence[Result]) -> dict[str, pd.DataFrame]:
-    """`layer_table` by probe family."""
+def layer_frames(results: Sequence[Result]) -> dict[str, pd.DataFrame]:
+    """`layer_frame` by probe family."""
     families = dict.fromkeys(result.probe.family for result in results)
-    return {family: layer_table(results, family) for family in families}
+    return {family: layer_frame(results, family) for family in families}
 
 
-def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
-    """Results of this run, and those in `folder` that may stand in one table with them.
+def with_stored(folder: Path, results: Sequence[Result]) -> list[Result]:
+    """The results of this run, and those in `folder` that may stand in one table with them.
 
-    See `stored_like`; of a task and probe that this run has got itself, its own.
+    For a task and probe of this run, its own result is taken.
     """
     known = list(tasks)
     table = stored_like(folder, results[0], results[0].model.digest)
@@ -47,20 +51,17 @@ def comparable(folder: Path, results: Sequence[Result]) -> list[Result]:
 
 
 def stored_like(folder: Path, like: Result, model: str) -> dict[tuple[str, str], Result]:
-    """Results by task and probe that may stand in one table with `like`, but for the model.
+    """Stored results by task and probe family that may stand in one table with `like`.
 
-    That is: of the same text, pooling and precision, and not made by an older version of task or
-    probe. Of a plug-in that is not loaded and has results of several sources, none can be said to
-    be the one.
+    Results of several sources of one plug-in that is not loaded are all left out, since nothing
+    says which of them counts.
 
     Args:
-        model: the digest of theirs.
+        model: digest of the model that they are of.
     """
     found: dict[tuple[str, str], list[Result]] = defaultdict(list)
     for other in read_results(folder):
-        alike = all(
-            getattr(other, name) == getattr(like, name) for name in ("pooling", "dtype", "project")
-        ) and (other.model.digest, other.corpus.digest) == (model, like.corpus.digest)
+        alike = other.model.digest == model and not differences(other, like, SAME_LAYER_TABLE)
         if alike and is_current(other):
             found[other.task.name, other.probe.family].append(other)
     return {
@@ -71,7 +72,7 @@ def stored_like(folder: Path, like: Result, model: str) -> dict[tuple[str, str],
 
 
 def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Result]:
-    """The results with a baseline for each random twin: its score at its best layer on dev."""
+    """The results, with each random twin's score at its best layer on dev as a baseline."""
     return [
         result.model_copy(
             update={
@@ -94,74 +95,75 @@ def _twin_name(twin: Result) -> str:
     return f"random twin {twin.model.random_seed or ''}".strip()
 
 
-class Entry(NamedTuple):
-    """One score as tables show it.
-
-    Attributes:
-        text: the score.
-        half: half the length of its 95 % interval, as text; empty if it has none.
-        best: whether its layer is the best on dev.
-        tied: whether the data cannot separate its layer from the best.
-        place: 0 for the worst layer's test score of the task, 1 for the best, of one model or of
-            several that are shown together; -1 for none.
-    """
-
-    text: str
-    half: str = ""
-    best: bool = False
-    tied: bool = False
-    place: float = -1.0
+def score_tables(results: Sequence[Result]) -> Iterator[Table]:
+    """`score_table` for each probe family."""
+    for family in dict.fromkeys(result.probe.family for result in results):
+        yield score_table([result for result in results if result.probe.family == family])
 
 
-def layer_entries(
-    results: Sequence[Result], among: Sequence[Sequence[Result]] = ()
-) -> dict[int, list[Entry]]:
-    """For each layer one entry per result.
+def score_table(results: Sequence[Result]) -> Table:
+    """The scores of one probe family: layers, then what context adds, baselines and references."""
+    first = results[0]
+    layers = layer_rows(results)
+    layers[-1] = replace(layers[-1], ends_section=True)
+    return Table(
+        f"{first.model.name} · {first.corpus.name}{limit_mark(first)} · {first.probe.family} "
+        "probe · test",
+        ("layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)),
+        (*layers, *_other_rows(results)),
+        repeated=1,
+    )
+
+
+def layer_rows(results: Sequence[Result], among: Sequence[Sequence[Result]] = ()) -> list[Row]:
+    """Test scores: a row per layer with its number and a cell per result.
 
     Args:
-        among: for each result those, itself among them, whose layers its places are among.
+        among: for each result, the results whose scores span its colours, itself among them; each
+            one alone if not given.
     """
     layers = sorted({layer.layer for result in results for layer in result.layers})
-    rows: dict[int, list[Entry]] = {}
-    for number in layers:
-        rows[number] = []
-        for result, others in zip(results, among or [[r] for r in results], strict=True):
-            scores = [other.score(layer) for other in others for layer in other.layers]
-            known = [score for score in scores if score is not None]
-            value = {layer.layer: result.score(layer) for layer in result.layers}.get(number)
-            low, high = (min(known), max(known)) if known else (0.0, 1.0)
-            place = 0.0 if value is None or high == low else (value - low) / (high - low)
-            best = number == result.best_number
-            tied = not best and result.best_number is not None and number in result.confidence_set
-            half = _half(result, number)
-            rows[number].append(Entry(shown(value, result.task.metric), half, best, tied, place))
-    return rows
+    spans = [_span(others) for others in among or [[result] for result in results]]
+    return [
+        Row.of(
+            str(number),
+            *(_score(result, number, span) for result, span in zip(results, spans, strict=True)),
+        )
+        for number in layers
+    ]
 
 
-def _half(result: Result, number: int) -> str:
-    """Half the length of the interval of a layer's headline score."""
-    bounds = [x.intervals.get(result.task.metric) for x in result.layers if x.layer == number]
-    if not bounds or bounds[0] is None:
-        return ""
-    low, high = bounds[0]
-    return shown((high - low) / 2, result.task.metric)
+def _span(results: Sequence[Result]) -> tuple[float, float]:
+    """The least and the greatest test score."""
+    scores = [result.score(layer) for result in results for layer in result.layers]
+    known = [score for score in scores if score is not None]
+    return (min(known), max(known)) if known else (0.0, 1.0)
 
 
-def _other_entries(results: Sequence[Result]) -> dict[str, list[Entry]]:
-    """What context adds, baselines and references: name of the row, and one entry per result."""
+def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
+    """The score of a layer; an empty place if it was not probed."""
+    layer = next((layer for layer in result.layers if layer.layer == number), None)
+    value = None if layer is None else result.score(layer)
+    low, high = span
+    best = number == result.best_number
+    return score_cell(
+        value,
+        None if layer is None else layer.intervals.get(result.task.metric),
+        result.task.metric,
+        best=best,
+        tied=not best and result.best_number is not None and number in result.confidence_set,
+        place=None if value is None else 0.0 if high == low else (value - low) / (high - low),
+    )
+
+
+def _other_rows(results: Sequence[Result]) -> Iterator[Row]:
+    """What context adds, baselines and references: name of the row, and a cell per result."""
     named = [{**result.baselines, **result.references} for result in results]
-    gains = [Entry(shown(result.gain_over_embeddings, result.task.metric)) for result in results]
-    others = {
-        name: [
-            Entry(shown(scores.get(name, {}).get(r.task.metric), r.task.metric))
-            for r, scores in zip(results, named, strict=True)
-        ]
-        for name in dict.fromkeys(name for scores in named for name in scores)
-    }
-    return {"best less layer 0": gains, **others}
-
-
-def table_rows(results: Sequence[Result]) -> dict[str, list[Entry]]:
-    """All rows of a table: layers, what context adds, baselines, references."""
-    layers = {str(number): entries for number, entries in layer_entries(results).items()}
-    return {**layers, **_other_entries(results)}
+    gains = (shown(result.gain_over_embeddings, result.task.metric) for result in results)
+    yield Row.of("best less layer 0", *gains, faint=True)
+    for name in dict.fromkeys(name for scores in named for name in scores):
+        texts = (
+            shown(scores.get(name, {}).get(result.task.metric), result.task.metric)
+            for result, scores in zip(results, named, strict=True)
+        )
+        yield Row.of(name, *texts, faint=True)

@@ -1,21 +1,20 @@
-"""Tidy rows, one per model, corpus, task, probe and layer: derived from result files."""
+"""`leaderboard.csv`: tidy rows, one per model, corpus, task, probe and layer."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from probes.boards.comparable import probe_digest
 from probes.common.collection import seldom_collected
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
 from probes.measurements.plugin_keys import in_words
 from probes.records.csv_text import csv_line
 from probes.records.payload import Estimate, Interval, LayerResult
-from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result
 from probes.records.unique import unique_results
 
@@ -91,13 +90,8 @@ def tidy(results: Iterable[Result]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
 
 
-def spec_digest(spec: ProbeSpec) -> str:
-    """A short name of everything that a probe's specification says."""
-    return _short(hashlib.sha256(spec.model_dump_json().encode()).hexdigest(), 8)
-
-
 def _short(digest: str, length: int) -> str:
-    # With its kind before it no digest reads as a number: 12345e67 would.
+    # With its kind before it, no digest reads as a number, as 12345e67 would.
     return f"sha256:{digest[:length]}"
 
 
@@ -124,7 +118,7 @@ def _of_result(result: Result) -> dict[str, Any]:
         "task_version": task.version,
         "plug_ins": in_words(result.plug_ins),
         "probe": result.probe.family,
-        "probe_spec": spec_digest(result.probe),
+        "probe_spec": _short(probe_digest(result.probe), 8),
         "probe_hidden": result.probe.hidden,
         "pooling": result.pooling,
         "dtype": result.dtype,
@@ -183,7 +177,7 @@ def _bounds(prefix: str, interval: Interval) -> dict[str, float | None]:
 def write_leaderboard(output: Path) -> Path:
     """Rebuild `<output>/leaderboard.csv` from all results below `output`."""
     path = output / "leaderboard.csv"
-    # Else of two runs that end at once the one that looked first might write last.
+    # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
         with seldom_collected():
             rows = [row for result in unique_results(output).values() for row in _rows(result)]

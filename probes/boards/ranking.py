@@ -1,18 +1,14 @@
-"""Places on a board: what the data cannot tell apart shares them."""
+"""Ranks on a board; models that the data cannot tell apart share them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from probes.boards.board import Board, Candidate
+from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
 from probes.records.payload import Interval
-from probes.records.result import ALPHA
-from probes.statistics.resampled import Resampled
-from probes.statistics.significance import holm, paired_p
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class Overall:
 
     Attributes:
         rows: model, mean rank, and places by task; the best first.
-        missing: the other pretrained models, and the tasks that they lack.
+        missing: the other pretrained models, and the tasks that each lacks.
     """
 
     tasks: tuple[str, ...]
@@ -53,14 +49,11 @@ class Ranking:
     """Ranks candidates by paired tests on their stored predictions.
 
     Attributes:
-        resampled: a candidate's score at its best layer in every resample; None if it cannot
-            be had.
         untested: whether two candidates had to be compared by their intervals alone.
     """
 
-    resampled: Callable[[Candidate], Resampled | None]
     untested: bool = False
-    _known: dict[Path, Resampled | None] = field(default_factory=dict)
+    _known: dict[Path, LayerScore] = field(default_factory=dict)
 
     def places(self, candidates: Sequence[Candidate]) -> list[Place]:
         """Places of pretrained models by test score.
@@ -82,7 +75,7 @@ class Ranking:
         return places
 
     def overall(self, board: Board) -> Overall:
-        """Mean ranks of the models that have every task, ranked anew among themselves."""
+        """Mean ranks of the models that have every task, ranked among themselves."""
         by_task = {
             task: {c.name: c for c in candidates if not c.random and c.score is not None}
             for task, candidates in board.tasks.items()
@@ -107,32 +100,26 @@ class Ranking:
 
     def _separated(self, leader: Candidate, others: Sequence[Candidate]) -> list[bool]:
         """Which candidates the data tell from the leader, Holm-corrected over all of them."""
-        lead = self._of(leader)
-        p_values = np.full(len(others), np.nan)
-        paired = []
-        for i, other in enumerate(others):
-            found = self._of(other)
-            if lead is not None and found is not None and lead.examples == found.examples:
-                paired.append(i)
-                p_values[i] = paired_p(found.values[0], lead.values[0])
-        p_values = holm(p_values)
+        lead = self._at_best_layer(leader)
+        found = paired_differences([(lead, self._at_best_layer(other)) for other in others])
         return [
-            bool(p_values[i] < ALPHA) if i in paired else self._far(leader, other)
-            for i, other in enumerate(others)
+            difference.separated if difference.tested else self._no_overlap(leader, other)
+            for difference, other in zip(found, others, strict=True)
         ]
 
-    def _far(self, leader: Candidate, other: Candidate) -> bool:
-        """Whether intervals do not overlap: what can be said without predictions, and cautious."""
+    def _no_overlap(self, leader: Candidate, other: Candidate) -> bool:
+        """Whether the intervals do not overlap: the cautious test without predictions."""
         self.untested = True
         lead, found = interval_of(leader), interval_of(other)
         return lead is not None and found is not None and found[1] < lead[0]
 
-    def _of(self, candidate: Candidate) -> Resampled | None:
-        if candidate.path not in self._known:
-            self._known[candidate.path] = self.resampled(candidate)
-        return self._known[candidate.path]
+    def _at_best_layer(self, candidate: Candidate) -> LayerScore:
+        path, result = candidate.path, candidate.result
+        if path not in self._known:
+            (self._known[path],) = readable_layer_scores(result, path, [result.best_layer])
+        return self._known[path]
 
 
 def interval_of(candidate: Candidate) -> Interval:
-    """95 % interval of its score."""
+    """95 % interval of a candidate's score."""
     return candidate.result.best_layer.intervals.get(candidate.result.task.metric)

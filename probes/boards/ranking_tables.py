@@ -1,4 +1,4 @@
-"""A ranked board as tables for people, and as rows for machines."""
+"""A ranked board: as tables, and as the rows of `leaderboard --format csv`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from probes.boards.board import Board, Candidate
+from probes.boards.cells import score_cell
 from probes.boards.ranking import Overall, Place, Ranking, interval_of
-from probes.records.table import Grid
+from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import METRIC_NAMES
-from probes.statistics.formatting import shown
 
 CSV_HEADS = (
     "corpus",
@@ -43,42 +43,51 @@ _UNTESTED = (
 )
 
 _MEAN = (
-    "Mean of the places in every task, ranked anew among the models that have all of them; shared "
-    "places count as their middle. Differences of mean ranks are not tested."
+    "Mean rank over the tasks, among the models that have all of them; a shared rank counts as its "
+    "middle. Differences of mean ranks are not tested."
 )
 
 
-def grids(board: Board, ranking: Ranking) -> Iterator[Grid]:
-    """A table per task, the last with the rule; the overall one; and what stands apart."""
+def ranking_tables(board: Board, ranking: Ranking) -> Iterator[Table]:
+    """A table per task, the last with the notes; the overall ranks; and what is listed apart."""
     tables = [_of_task(board, *item, ranking) for item in board.tasks.items()]
     notes = (_RULE, _UNTESTED) if ranking.untested else (_RULE,)
     yield from (*tables[:-1], replace(tables[-1], notes=notes))
     if len(board.tasks) > 1:
         yield _of_all(board, ranking.overall(board))
     if board.apart:
-        rows = sorted(
-            (c.result.task.name, c.name, *_cells(c), ", ".join(c.flags), why)
-            for c, why in board.apart
-        )
+        rows = [
+            Row.of(c.result.task.name, c.name, _layer(c), _score(c), ", ".join(c.flags), why)
+            for c, why in sorted(
+                board.apart, key=lambda x: (x[0].result.task.name, x[0].name, _layer(x[0]), x[1])
+            )
+        ]
         heads = ("task", "model", "layer", "score", "flags", "why it is not compared")
-        yield Grid(f"{board.setting} · listed apart", heads, tuple(rows), left=6)
+        yield Table(f"{board.setting} · listed apart", heads, tuple(rows), left=6)
 
 
-def _of_task(board: Board, task: str, candidates: tuple[Candidate, ...], ranking: Ranking) -> Grid:
+def _of_task(board: Board, task: str, candidates: tuple[Candidate, ...], ranking: Ranking) -> Table:
     places = ranking.places(candidates)
     others = _unranked(candidates, places)
     first = candidates[0].result
     metric = METRIC_NAMES.get(first.task.metric, first.task.metric)
-    rows = [(p.text, p.candidate) for p in places] + [("–", other) for other in others]
-    return Grid(
+    rows = [(p.text, p.candidate) for p in places] + [(NOTHING, other) for other in others]
+    return Table(
         f"{board.setting} · {task} v{first.task.version} · {metric}",
         ("rank", "model", "layer", "score", "size", "flags"),
         tuple(
-            (rank, c.name, *_cells(c), size(c.result.model.parameters), ", ".join(c.flags))
-            for rank, c in rows
+            Row.of(
+                rank,
+                c.name,
+                _layer(c),
+                _score(c),
+                size(c.result.model.parameters),
+                ", ".join(c.flags),
+                faint=place >= len(places),
+            )
+            for place, (rank, c) in enumerate(rows)
         ),
         left=2,
-        faint=frozenset(range(len(places), len(rows))),
     )
 
 
@@ -89,9 +98,9 @@ def _unranked(candidates: tuple[Candidate, ...], places: list[Place]) -> list[Ca
     return sorted(others, key=lambda c: (-(c.score or 0.0), c.name))
 
 
-def _of_all(board: Board, overall: Overall) -> Grid:
+def _of_all(board: Board, overall: Overall) -> Table:
     rows = [
-        (f"{mean:.2f}", name, *(places[task].text for task in overall.tasks))
+        Row.of(f"{mean:.2f}", name, *(places[task].text for task in overall.tasks))
         for name, mean, places in overall.rows
     ]
     gaps = tuple(
@@ -99,17 +108,19 @@ def _of_all(board: Board, overall: Overall) -> Grid:
     )
     heads = ("mean rank", "model", *overall.tasks)
     title = f"{board.setting} · overall, {len(overall.tasks)} tasks"
-    return Grid(title, heads, tuple(rows), left=2, notes=(_MEAN, *gaps))
+    return Table(title, heads, tuple(rows), left=2, notes=(_MEAN, *gaps))
 
 
-def _cells(candidate: Candidate) -> tuple[str, str]:
-    """Best layer of all, and score with half its interval."""
-    result, interval = candidate.result, interval_of(candidate)
-    text = shown(candidate.score, result.task.metric)
-    if interval is not None:
-        text += f" ± {shown((interval[1] - interval[0]) / 2, result.task.metric)}"
-    number = "–" if result.best_number is None else result.best_number
-    return f"{number}/{result.model.n_layers}", text
+def _layer(candidate: Candidate) -> str:
+    """The best layer, and how many there are."""
+    result = candidate.result
+    number = NOTHING if result.best_number is None else result.best_number
+    return f"{number}/{result.model.n_layers}"
+
+
+def _score(candidate: Candidate) -> Cell:
+    """The score with half its interval."""
+    return score_cell(candidate.score, interval_of(candidate), candidate.result.task.metric)
 
 
 def size(parameters: int) -> str:
@@ -120,14 +131,14 @@ def size(parameters: int) -> str:
     return str(parameters)
 
 
-def records(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:
-    """Rows of `CSV_HEADS`; in overall ones rank is the mean one, and apart says what is missing."""
+def csv_rows(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:
+    """Rows of `CSV_HEADS`; overall ones have the mean rank, and in `apart` what is missing."""
     for task, candidates in board.tasks.items():
         places = ranking.places(candidates)
         for place in places:
-            yield _record(board, task, place.candidate, place.rank, "")
+            yield _csv_row(board, task, place.candidate, place.rank, "")
         for other in _unranked(candidates, places):
-            yield _record(board, task, other, None, "")
+            yield _csv_row(board, task, other, None, "")
     if len(board.tasks) > 1:
         overall = ranking.overall(board)
         head = (board.corpus, board.probe, board.kind, "overall")
@@ -137,10 +148,10 @@ def records(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:
         for name, tasks in overall.missing.items():
             yield *head, name, None, None, *blank, f"lacks {', '.join(tasks)}"
     for candidate, why in board.apart:
-        yield _record(board, candidate.result.task.name, candidate, None, why)
+        yield _csv_row(board, candidate.result.task.name, candidate, None, why)
 
 
-def _record(
+def _csv_row(
     board: Board, task: str, candidate: Candidate, rank: float | None, why: str
 ) -> tuple[Any, ...]:
     result = candidate.result

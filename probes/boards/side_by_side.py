@@ -1,27 +1,32 @@
-"""Models side by side on one corpus: layer curves, and differences that can be told."""
+"""Models side by side on one corpus: layers, expected layers, and claims that they differ on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 
 from probes.boards.board import Board, Candidate
-from probes.boards.findings import changed_claims, expected_layers
-from probes.boards.pairs import Replicates, pair_of, replicates_of
+from probes.boards.cells import estimate_text
+from probes.boards.claims.literature import CAVEAT, CLAIMS
+from probes.boards.claims.report import make_reports
+from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
 from probes.records.payload import LayerResult
-from probes.records.table import Grid
+from probes.records.table import NOTHING, Row, Table
 from probes.records.titles import task_head
 from probes.statistics.formatting import shown
-from probes.statistics.significance import paired_tests
 
 _BARS = "▁▂▃▄▅▆▇█"
 
+Scores = Mapping[Path, Mapping[int, LayerScore]]
+"""By the path of a result and the number of a layer."""
 
-def grids(board: Board, models: Sequence[str]) -> Iterator[Grid]:
+
+def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
     """The tables of one board.
 
     Args:
-        models: their names, the one first that the others are compared with.
+        models: their names; the others are compared with the first.
     """
     by_task = {
         task: {c.name: c for c in found if c.name in models} for task, found in board.tasks.items()
@@ -31,64 +36,59 @@ def grids(board: Board, models: Sequence[str]) -> Iterator[Grid]:
         for task, found in by_task.items()
         if models[0] in found and len(found) > 1
     }
-    replicates = {
-        c.path: replicates_of(c, [layer.layer for layer in c.result.layers])
+    scores = {
+        c.path: {x.layer.layer: x for x in readable_layer_scores(c.result, c.path, c.result.layers)}
         for found in shared.values()
         for c in found
     }
     if shared:
-        yield _best_layers(board, shared, replicates)
-    for task, candidates in shared.items():
-        yield _curve(board, task, candidates, replicates)
+        yield _best_layers(board, shared, scores)
+    for candidates in shared.values():
+        yield _by_relative_depth(board, candidates, scores)
     present = [name for name in models if any(name in by_task[task] for task in shared)]
-    yield from expected_layers(board, {task: by_task[task] for task in shared}, present)
+    yield from _expected_layers(board, {task: by_task[task] for task in shared}, present)
     common = [task for task, found in shared.items() if len(found) == len(present)]
-    yield from changed_claims(board, common, present)
+    yield from _changed_claims(board, common, present)
     apart = [(c.result.task.name, c.name, why) for c, why in board.apart if c.name in models]
     if apart:
-        yield Grid(
-            f"{board.setting} · listed apart", ("task", "model", "why it is not compared"),
-            tuple(sorted(apart)), left=3,
-        )  # fmt: skip
+        yield Table(
+            f"{board.setting} · listed apart",
+            ("task", "model", "why it is not compared"),
+            tuple(Row.of(*texts) for texts in sorted(apart)),
+            left=3,
+        )
 
 
-def _best_layers(
-    board: Board,
-    shared: Mapping[str, Sequence[Candidate]],
-    replicates: Replicates,
-) -> Grid:
+def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores: Scores) -> Table:
+    def at_best(candidate: Candidate) -> LayerScore:
+        return scores[candidate.path][candidate.result.best_layer.layer]
+
     pairs = [
-        pair_of(first, first.result.best_layer, other, other.result.best_layer, replicates)
-        for first, *others in shared.values()
-        for other in others
+        (at_best(first), at_best(other)) for first, *others in shared.values() for other in others
     ]
-    tests = iter(zip(pairs, paired_tests([pair.difference for pair in pairs]), strict=True))
+    differences = iter(paired_differences(pairs))
     rows = []
     for candidates in shared.values():
         for candidate in candidates:
-            result, layer = candidate.result, candidate.result.best_layer
-            texts = ("", "")
-            if candidate is not candidates[0]:
-                pair, test = next(tests)
-                texts = pair.texts(*test)
+            result, first = candidate.result, candidate is candidates[0]
             rows.append(
-                (
-                    task_head(result, result.task.metric) if candidate is candidates[0] else "",
+                Row.of(
+                    task_head(result, result.task.metric) if first else "",
                     candidate.name,
                     _sparkline(candidate, candidates),
-                    f"{layer.layer}/{result.model.n_layers}",
+                    f"{result.best_layer.layer}/{result.model.n_layers}",
                     shown(candidate.score, result.task.metric),
-                    *texts,
+                    *(("", "") if first else next(differences).texts),
                 )
             )
-    return Grid(
+    return Table(
         f"{board.setting} · best layers",
         ("task", "model", "layers 0–L", "best", "score", "less the first", "p"),
         tuple(rows),
         left=3,
         notes=(
-            "Best layers are chosen on dev, scores are test's. 95 % intervals resample test "
-            "sentences, the same for both models; p is Holm-corrected over this table.",
+            "Best layers are chosen on dev; scores are on test. 95 % intervals resample test "
+            "sentences, the same ones for both models; p is Holm-corrected over this table.",
         ),
     )
 
@@ -102,38 +102,34 @@ def _sparkline(candidate: Candidate, candidates: Sequence[Candidate]) -> str:
     return "".join(" " if s is None else _BARS[round(7 * (s - low) / span)] for s in scores)
 
 
-def _curve(
-    board: Board,
-    task: str,
-    candidates: Sequence[Candidate],
-    replicates: Replicates,
-) -> Grid:
-    """Scores over relative depth, and the differences where two models have a layer there."""
+def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Scores) -> Table:
+    """Scores by relative depth, with differences wherever two models have a layer there."""
     at = {c.name: _by_depth(c) for c in candidates}
     first, *others = candidates
     depths = sorted({depth for layers in at.values() for depth in layers})
-    common = {
-        c.name: [d for d in depths if d in at[first.name] and d in at[c.name]] for c in others
-    }
     pairs = {
-        (c.name, d): pair_of(first, at[first.name][d], c, at[c.name][d], replicates)
+        (c.name, depth): (
+            scores[first.path][at[first.name][depth].layer],
+            scores[c.path][at[c.name][depth].layer],
+        )
         for c in others
-        for d in common[c.name]
+        for depth in depths
+        if depth in at[first.name] and depth in at[c.name]
     }
-    tests = paired_tests([pair.difference for pair in pairs.values()])
-    said = {key: pair.texts(*test) for (key, pair), test in zip(pairs.items(), tests, strict=True)}
+    found = paired_differences(list(pairs.values()))
+    texts = {key: difference.texts for key, difference in zip(pairs, found, strict=True)}
     rows = []
     for depth in depths:
         row = [f"{float(depth):.2f}"]
         for candidate in candidates:
             row.append(_score_at(candidate, at[candidate.name].get(depth)))
             if candidate is not first:
-                row += said.get((candidate.name, depth), ("", ""))
-        rows.append(tuple(row))
+                row += texts.get((candidate.name, depth), ("", ""))
+        rows.append(Row.of(*row))
     heads = ["depth", first.name]
     for candidate in others:
         heads += [candidate.name, "less the first", "p"]
-    return Grid(
+    return Table(
         f"{board.setting} · {task_head(first.result, first.result.task.metric)} by relative depth",
         tuple(heads),
         tuple(rows),
@@ -152,3 +148,51 @@ def _score_at(candidate: Candidate, layer: LayerResult | None) -> str:
     result = candidate.result
     mark = "★" if layer.layer == result.best_number else " "
     return f"{shown(result.score(layer), result.task.metric)}{mark}"
+
+
+def _expected_layers(
+    board: Board, by_task: Mapping[str, Mapping[str, Candidate]], models: Sequence[str]
+) -> Iterator[Table]:
+    """Expected layers by task, if any result has one."""
+    rows = []
+    for task, found in by_task.items():
+        measured = {name: c.result.localisation for name, c in found.items()}
+        if any(measured.values()):
+            cells = [
+                estimate_text(x.expected_layer) if (x := measured.get(name)) else NOTHING
+                for name in models
+            ]
+            rows.append(Row.of(task, *cells))
+    if rows:
+        depths = {
+            c.name: c.result.model.n_layers for found in by_task.values() for c in found.values()
+        }
+        heads = ("task", *(f"{name} (L = {depths[name]})" for name in models))
+        note = "Mean layer of the gains of mixes of layers 0 to k (Tenney et al. 2019a)."
+        yield Table(f"{board.setting} · expected layer", heads, tuple(rows), notes=(note,))
+
+
+def _changed_claims(board: Board, tasks: Collection[str], models: Sequence[str]) -> Iterator[Table]:
+    """The claims on which models differ, tested on the same tasks."""
+    verdicts: dict[str, list[str]] = {claim.name: [] for claim in CLAIMS}
+    for name in models:
+        own = {c.path: c.result for task in tasks for c in board.tasks[task] if c.name == name}
+        reports = make_reports(own, board.probe)
+        if not reports:
+            return
+        for claim in CLAIMS:
+            verdicts[claim.name].append(reports[0].outcomes[claim.name].verdict)
+    if not models:
+        return
+    rows = tuple(
+        Row.of(claim.statement, *verdicts[claim.name])
+        for claim in CLAIMS
+        if len(set(verdicts[claim.name])) > 1
+    )
+    tested = sum(any(v != "not tested" for v in found) for found in verdicts.values())
+    note = (
+        f"Of {len(CLAIMS)} claims {tested} could be tested on {', '.join(tasks)}; on "
+        f"{tested - len(rows)} of these the verdicts are the same. {CAVEAT}"
+    )
+    title = f"{board.setting} · claims that change"
+    yield Table(title, ("claim", *models), rows, left=1 + len(models), notes=(note,))

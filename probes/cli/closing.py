@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probes.boards.comparison import Comparison, compare
-from probes.boards.layer_tables import comparable, stored_like, with_twins
+from probes.boards.layer_tables import stored_like, with_stored, with_twins
+from probes.boards.paired import LayerScore, layer_scores
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, locked
 from probes.common.terminal import progress
 from probes.engines.inputs import LazyModel
 from probes.engines.omissions import Omissions
 from probes.engines.plan import Plan
-from probes.records.arrays import Arrays, read_arrays
+from probes.records.files import read_arrays
 from probes.records.result import Result
 from probes.rendering.folder import write_tables
 
@@ -37,7 +38,7 @@ def write_model_tables(
         ]
         # Locked, so that of two runs that end together the one that read first cannot write last.
         with locked(plan.folder / f"layers{SUFFIX}"):
-            table = with_twins(comparable(plan.folder, results), twins)
+            table = with_twins(with_stored(plan.folder, results), twins)
             paths = write_tables(plan.folder, table)
         if not any(model.source.is_twin_of(other.source) for other in models):
             tables.append(table)
@@ -51,12 +52,15 @@ def compare_models(
     """Compare the models of a run; predictions that cannot be read are added to `omissions`."""
     paths = {key: path for plan in plans for key, path in plan.paths.items()}
 
-    def arrays_of(result: Result) -> Arrays | None:
+    def score_of(result: Result) -> LayerScore:
+        path = paths[result.key]
         try:
-            return read_arrays(paths[result.key])
+            read_arrays(path)  # which a run's own results must have
+            (score,) = layer_scores(result, path, [result.best_layer])
         except UserError as error:
             what = f"{result.model.name} · {result.task.name} · {result.probe.family}"
             omissions.failed[f"{what} in the comparison"] = str(error)
-            return None
+            raise
+        return score
 
-    return compare([result for results in found for result in results], arrays_of)
+    return compare([result for results in found for result in results], score_of)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from probes.boards.layer_tables import layer_table
+from probes.boards.layer_tables import layer_frame
 from probes.boards.leaderboard_csv import tidy
 from probes.common.errors import UserError
 from probes.records.result import Result
@@ -41,7 +41,7 @@ class Results:
         if model is None and len(names) > 1:
             raise UserError(f"Several models were run; give model=, one of {', '.join(names)}.")
         chosen = [r for r in self.results if model is None or r.model.name == model]
-        return layer_table(chosen, probe)
+        return layer_frame(chosen, probe)
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probes import __version__
+from probes.boards.comparison import comparison_tables
+from probes.boards.layer_tables import score_tables
 from probes.boards.leaderboard_csv import write_leaderboard
 from probes.cli.closing import compare_models, write_model_tables
 from probes.cli.results import Results
@@ -20,7 +22,7 @@ from probes.engines.omissions import Omissions
 from probes.engines.plan import Plan, make_plan
 from probes.engines.task_choice import choose_tasks
 from probes.records.result import Result
-from probes.rendering.terminal import print_comparisons, print_tables
+from probes.rendering.terminal import print_table
 
 RUNS = "runs"
 """Folder within the results that holds the logs of runs."""
@@ -108,9 +110,9 @@ def _close(
     # Printed last, when everything is on disk: standard output may be closed.
     with losing_output():
         console = output_console(progress.quiet)
-        for table in tables:
-            print_tables(table, console)
-        print_comparisons(comparisons, console)
+        scores = [table for results in tables for table in score_tables(results)]
+        for table in (*scores, *comparison_tables(comparisons)):
+            print_table(table, console)
     if any(found):
         omissions.failed |= omissions.unserved
     for what, why in omissions.failed.items():

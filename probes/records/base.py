@@ -1,4 +1,4 @@
-"""What all records share: frozen fields, no unknown ones, printable names."""
+"""The base class of records: frozen, without unknown fields, with printable names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from probes.common.errors import printable
 
 
 class Frozen(BaseModel):
-    """A record: no field can be changed, none is unknown."""
+    """A record: its fields cannot be changed, and unknown ones are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 Name = Annotated[str, AfterValidator(printable)]
-"""What a record calls something; what cannot be printed stands as its escape."""
+"""A name in a record; characters that cannot be printed are escaped."""

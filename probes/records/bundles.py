@@ -1,4 +1,4 @@
-"""Results in one file to share: a zip of result files, and a manifest of what and whence."""
+"""Results in one file to share: a zip of result files, with a manifest."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 
 MAX_FILE, MAX_TOTAL, MAX_FILES = 2**30, 2**34, 100_000
-"""Bytes of a file, of a bundle when unpacked, and files in it."""
+"""Limits on the bytes of a file, the bytes of an unpacked bundle, and the number of its files."""
 
 MAX_RATIO = 300
-"""Bytes for each packed one: text compresses 50-fold at the most, a bomb 1,000-fold."""
+"""Limit on the compression ratio: text is compressed 50-fold at most, a zip bomb 1,000-fold."""
 
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}"
 
@@ -35,7 +35,7 @@ _CHUNK = 1 << 20
 
 
 def bundle_name(path: Path) -> str:
-    """What a file is called in a bundle: model, corpus, file."""
+    """Name of a file in a bundle: model, corpus, file."""
     return "/".join(path.absolute().parts[-3:])
 
 
@@ -53,9 +53,9 @@ def write_bundle(target: Path, results: Mapping[Path, Result]) -> int:
     for path, result in results.items():
         name = bundle_name(path)
         if not _NAME.fullmatch(name):
-            raise UserError(f"{path}: not in a folder MODEL/CORPUS as runs write them.")
+            raise UserError(f"{path}: not in a folder MODEL/CORPUS, where runs write results.")
         if name in contents:
-            raise UserError(f"{path}: a second result named {name}; export them one by one.")
+            raise UserError(f"{path}: a second result named {name}; export the folders one by one.")
         contents[name] = path.read_bytes()
         if (beside := path.with_suffix(".npz")).exists():
             contents[bundle_name(beside)] = beside.read_bytes()
@@ -73,7 +73,7 @@ def write_bundle(target: Path, results: Mapping[Path, Result]) -> int:
     text = json.dumps(manifest, indent=1, ensure_ascii=False).encode()
     with published(target) as temporary, zipfile.ZipFile(temporary, "w") as bundle:
         for name, content in ((MANIFEST, text), *sorted(contents.items())):
-            # A fixed time: the bytes are those of the results alone.
+            # A fixed time, so that the bytes depend on the results alone.
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.external_attr = 0o644 << 16
             packed = zipfile.ZIP_STORED if name.endswith(".npz") else zipfile.ZIP_DEFLATED
@@ -82,7 +82,7 @@ def write_bundle(target: Path, results: Mapping[Path, Result]) -> int:
 
 
 def _described(result: Result) -> dict[str, Any]:
-    """What one wants to know of a result before unpacking it."""
+    """What the manifest says about a result."""
     return {
         "key": result.key,
         "model": result.model.model_dump(),
@@ -101,13 +101,13 @@ def _described(result: Result) -> dict[str, Any]:
 
 
 def unpack(path: Path, folder: Path) -> list[str]:
-    """Unpack a bundle into an empty folder, every file verified.
+    """Unpack a bundle into an empty folder and verify every file.
 
     Returns:
-        names of the results' JSON files.
+        the names of the JSON files of the results.
 
     Raises:
-        UserError: it is not a bundle, too new, damaged, or not safe to unpack.
+        UserError: it is not a bundle, too new, damaged, or unsafe to unpack.
     """
     try:
         with zipfile.ZipFile(path) as bundle:
@@ -122,7 +122,7 @@ def unpack(path: Path, folder: Path) -> list[str]:
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
         raise UserError(f"{path}: not a readable bundle ({error}).") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{path}: its manifest is not one ({error}).") from error
+        raise UserError(f"{path}: not a valid manifest ({error}).") from error
     results = sorted(name for name in names if name.endswith(".json"))
     if alone := sorted({str(Path(name).with_suffix(".json")) for name in names} - set(results)):
         raise UserError(f"{path}: predictions without their result {alone[0]}.")
@@ -130,16 +130,16 @@ def unpack(path: Path, folder: Path) -> list[str]:
 
 
 def _require_safe(path: Path, infos: list[zipfile.ZipInfo]) -> None:
-    """Check names, kinds and sizes before anything is unpacked."""
+    """Raise UserError unless names, kinds and sizes of all files are safe."""
     seen: set[str] = set()
     for info in infos:
         name, kind = info.filename, stat.S_IFMT(info.external_attr >> 16)
         if name != MANIFEST and not _NAME.fullmatch(name):
-            raise UserError(f"{path}: {name[:200]!r} is no name of a result's file.")
+            raise UserError(f"{path}: {name[:200]!r} is not the name of a result's file.")
         if kind not in (0, stat.S_IFREG):
             raise UserError(f"{path}: {name} is a link or another special file.")
         if name.lower() in seen:
-            raise UserError(f"{path}: {name} is in it twice.")
+            raise UserError(f"{path}: it contains {name} twice.")
         seen.add(name.lower())
         if info.file_size > MAX_FILE or info.file_size > MAX_RATIO * max(info.compress_size, 64):
             raise UserError(f"{path}: {name} would unpack to {info.file_size:,} bytes.")
@@ -152,7 +152,7 @@ def _manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, Any]:
     try:
         manifest = json.loads(bundle.read(MANIFEST))
     except KeyError as error:
-        raise UserError(f"{path}: no {MANIFEST}; it is not what export writes.") from error
+        raise UserError(f"{path}: no {MANIFEST}; it was not written by export.") from error
     for what, known in (("format", FORMAT), ("schema_version", SCHEMA_VERSION)):
         if manifest[what] != known:
             raise UserError(
@@ -164,20 +164,20 @@ def _manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, Any]:
 
 
 def _extract(
-    path: Path, bundle: zipfile.ZipFile, name: str, said: Mapping[str, Any], target: Path
+    path: Path, bundle: zipfile.ZipFile, name: str, entry: Mapping[str, Any], target: Path
 ) -> None:
-    """Unpack one file; no byte more than the manifest says."""
+    """Unpack one file, not a byte more than the manifest says, and verify it."""
     digest, size = hashlib.sha256(), 0
     target.parent.mkdir(parents=True, exist_ok=True)
     with bundle.open(name) as source, target.open("xb") as file:
-        while size <= said["size"] and (chunk := source.read(_CHUNK)):
+        while size <= entry["size"] and (chunk := source.read(_CHUNK)):
             size += len(chunk)
             digest.update(chunk)
             file.write(chunk)
-    if size != said["size"] or digest.hexdigest() != said["sha256"]:
-        raise UserError(f"{path}: {name} is damaged: other content than its manifest says.")
+    if size != entry["size"] or digest.hexdigest() != entry["sha256"]:
+        raise UserError(f"{path}: {name} is damaged: it does not match the manifest.")
     if target.suffix == ".npz":
-        # The arrays are a zip of their own, opened by whoever compares models.
+        # The archive of predictions is a zip of its own, which comparing models opens.
         with zipfile.ZipFile(target) as arrays:
             if sum(info.file_size for info in arrays.infolist()) > MAX_FILE:
                 raise UserError(f"{path}: {name} would unpack to more than {MAX_FILE:,} bytes.")

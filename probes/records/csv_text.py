@@ -1,50 +1,33 @@
-"""Text in CSV files that pandas, R and spreadsheets read as the text that it is."""
+"""Lines of CSV files, in which no text is a formula."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 
 ESCAPE = "'"
-"""Stands before a text that a reader could take for something else.
-
-The apostrophe is what OWASP advises against formulas ("CSV Injection",
-owasp.org/www-community/attacks/CSV_Injection). A text that begins with one gets another, so that
-taking the first away always gives the text back.
-"""
+"""Precedes a text that a spreadsheet would run as a formula, as OWASP advises ("CSV Injection",
+owasp.org/www-community/attacks/CSV_Injection). A text that begins with an apostrophe gets another,
+so that removing one always restores the text."""
 
 _FORMULA = "=+-@＝＋－＠\t\r\n"
 
-_NUMBER = re.compile(r"\s*(\d[\d,]*\.?\d*|\.\d+|0x[0-9a-f]+)(e[+-]?\d+)?\s*", re.IGNORECASE)
-
-_WORDS = frozenset(
-    {"na", "n/a", "#n/a", "#na", "<na>", "nan", "null", "none", "nat", "inf", "infinity"}
-    | {"true", "false", "t", "f"}
-)
-"""What pandas or R read as a missing value, a truth value or a number."""
-
 
 def escaped(text: str) -> str:
-    """A text as it stands in the file; the empty one stands for a missing value."""
-    ambiguous = (
-        text.startswith((*_FORMULA, ESCAPE))
-        or _NUMBER.fullmatch(text)
-        or text.strip().lower() in _WORDS
-    )
-    return ESCAPE + text if ambiguous else text
+    """A text as it is written to the file."""
+    return ESCAPE + text if text.startswith((*_FORMULA, ESCAPE)) else text
 
 
 def unescaped(text: str) -> str:
-    """The text that `escaped` was given."""
+    """The text that was given to `escaped`."""
     return text.removeprefix(ESCAPE)
 
 
 def csv_line(values: Iterable[object]) -> str:
-    """One line: texts quoted, numbers as they are, nothing for what is missing.
+    """One line: texts are quoted, numbers are not, a missing value and an empty text are empty.
 
-    Quoted, a text stays in its cell also where semicolons separate cells.
+    A quoted text stays in its cell even in a spreadsheet that separates cells by semicolons.
     """
     return ",".join(map(_cell, values)) + "\n"
 
@@ -59,7 +42,7 @@ def _cell(value: object) -> str:
         case None | "":
             return ""
         case bool():
-            # As R writes it; pandas and spreadsheets read it too.
+            # As R writes it; pandas and spreadsheets read it as well.
             return str(value).upper()
         case int():
             return str(value)

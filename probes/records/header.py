@@ -1,4 +1,4 @@
-"""What every record says of its model, corpus, task and vectors."""
+"""The header of a record: its model, corpus, task and vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from probes.tasks.task import Kind
 
 
 class CorpusRecord(Frozen):
-    """The text that it was probed on."""
+    """The corpus that the model was probed on."""
 
     name: Name
     version: str
@@ -33,7 +33,7 @@ class CorpusRecord(Frozen):
 
 
 class PlugIn(Frozen):
-    """Something that decided the scores and does not ship: known by its source code."""
+    """Code of a plug-in that decided the scores, identified by its source."""
 
     kind: str
     """"task", "metric" or "probe family"."""
@@ -47,19 +47,19 @@ class PlugIn(Frozen):
 
 
 class TaskRecord(Frozen):
-    """What was asked."""
+    """The task."""
 
     name: Name
     version: int
     needs: tuple[str, ...]
-    """Annotation layers that it reads; stand-ins in the place of those that the corpus lacks."""
+    """Annotation layers that the task reads, or the substitutes for those that the corpus lacks."""
     kind: Kind
     shape: str
     metric: str
 
 
 class ExampleCounts(Frozen):
-    """What the task made of the corpus."""
+    """The examples that the task found in the corpus."""
 
     n: dict[str, int]
     """Examples by split."""
@@ -68,7 +68,7 @@ class ExampleCounts(Frozen):
     excluded: dict[str, dict[str, int]]
     """Candidates left out, by split and reason."""
     unseen_test_labels: dict[str, int]
-    """Test examples whose label train lacks; each counts as an error."""
+    """Test examples with a label that is not in train; each counts as an error."""
     groups: dict[str, int]
     """Test examples in each breakdown."""
     covered_sentences: int | None
@@ -76,17 +76,17 @@ class ExampleCounts(Frozen):
 
 
 class EncodingRecord(Frozen):
-    """How the vectors came about."""
+    """How the vectors were computed."""
 
     storage: str
     unknown_words: int
-    """Words that yielded no subword and stand as the unknown token."""
+    """Words without a subword, which are replaced by the unknown token."""
     texts_in_several_windows: int
     batch_tokens: int
 
 
 MOST_LAYERS = 10_000
-"""More no model has that is not made up."""
+"""No real model has more."""
 
 
 class ModelRecord(Frozen):
@@ -102,7 +102,7 @@ class ModelRecord(Frozen):
     hidden_size: int
     parameters: int = Field(ge=0, lt=1 << 63)
     window: int
-    """Tokens that it reads at once, special ones included."""
+    """Tokens that the model reads at once, special ones included."""
     causal: bool
     """Whether a word's vector knows only the words before it."""
     random_seed: int | None

@@ -1,4 +1,4 @@
-"""What decides the scores of a result, as a key, and the name of its file."""
+"""The key of a result, over everything that decides its scores, and the name of its file."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from probes.records.probe_spec import ProbeSpec
 
 
 def numerics_version(kind: str, family: str) -> int:
-    """Part of every key: to be raised where the same inputs would give other scores.
+    """Part of every key, to be raised when the same inputs would give other scores.
 
     Args:
-        kind: of the task.
-        family: of the probe.
+        kind: the kind of the task.
+        family: the probe family.
     """
     if family == "linear":
         return 8
@@ -25,21 +25,21 @@ def numerics_version(kind: str, family: str) -> int:
 
 
 class FitKey(Frozen):
-    """Everything that decides the scores of a fit unit, besides which layers and seeds."""
+    """Everything that decides the scores of a result, apart from which layers and seeds it has."""
 
     model: str
     corpus: str
     task: str
     task_version: int
     kind: str
-    """Of the task; see `numerics_version`."""
+    """The kind of the task; see `numerics_version`."""
     probe: ProbeSpec
     pooling: str
     dtype: str
     project: int | None
     windows: str
     plug_ins: dict[str, str] = Field(default_factory=dict)
-    """SHA-256 of the sources that do not ship; see `probes.measurements.plugin_keys.digests`."""
+    """SHA-256 of the sources of plug-ins; see `probes.measurements.plugin_keys.digests`."""
 
     @property
     def digest(self) -> str:
@@ -47,7 +47,7 @@ class FitKey(Frozen):
         content = self.model_dump(mode="json")
         content["numerics"] = numerics_version(content.pop("kind"), self.probe.family)
         if not self.plug_ins:
-            # Keys are older than plug-ins.
+            # So that keys from before there were plug-ins stay the same.
             del content["plug_ins"]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Takes results from elsewhere into a folder: nothing that is there is changed or lost."""
+"""Merges results from elsewhere into a folder, without changing or losing what is there."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from probes.records.unique import Identity, identity, scores_of
 
 @dataclass
 class Merge:
-    """What became of the results of a bundle; each by its name in it.
+    """What became of the results of a bundle, by their names in it.
 
     Attributes:
-        added: written.
-        present: there already, with the same scores.
-        conflicts: there already, with other content; how it differs.
+        added: results that were written.
+        present: results that were there already, with the same scores.
+        conflicts: results that were there already, and how their content differs.
     """
 
     added: list[str] = field(default_factory=list)
@@ -33,8 +33,8 @@ def merge(staged: Path, names: list[str], output: Path) -> Merge:
     """Move results from `staged` below `output`, on the same file system.
 
     Raises:
-        UserError: one cannot be read, is of a newer schema, or is not what its name says. Then
-            nothing was moved.
+        UserError: one cannot be read, has a newer schema, or does not match its name. Nothing is
+            moved then.
     """
     arriving = {name: _read(staged / name, name) for name in names}
     places: dict[Identity, Path] = {}
@@ -44,7 +44,7 @@ def merge(staged: Path, names: list[str], output: Path) -> Merge:
     found = Merge()
     for name, result in arriving.items():
         target = output / name
-        # The same measurement may lie elsewhere.
+        # The same measurement may be stored in another folder.
         there = target if target.exists() else places.get(identity(result))
         if there is None:
             _move(staged / name, target)
@@ -63,18 +63,18 @@ def _read(path: Path, name: str) -> Result:
     except UserError as error:
         raise UserError(f"{error}".replace(str(path), name)) from error
     if path.name != result_name(result.task.name, result.probe.family, result.key):
-        raise UserError(f"{name}: its name is not that of the result in it.")
+        raise UserError(f"{name}: the file name does not match the result in it.")
     return result
 
 
 def _difference(there: Path, result: Result) -> str:
-    """How a stored result differs from another of its name; empty if it has the same content."""
+    """How a stored result differs from another of the same name; empty if it does not."""
     try:
         stored = read_result(there)
     except UserError:
         return "is there and cannot be read"
     if identity(stored) != identity(result):
-        return "is another model's or another key's"
+        return "has another model or key"
     if scores_of(stored) == scores_of(result):
         return ""
     layers = {layer.layer: layer for layer in stored.layers}
@@ -88,13 +88,13 @@ def _difference(there: Path, result: Result) -> str:
     if any(len(x.cells) != len(layers[x.layer].cells) for x in result.layers):
         return "holds other seeds"
     if stored.quick != result.quick:
-        return "was made with or without --quick, unlike this one"
+        return "differs in whether --quick was given"
     gap = max((abs(a - b) for a, b in pairs if a is not None and b is not None), default=math.nan)
     return f"has other scores (headline ones on test by up to {gap:.2g})"
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move a result; its predictions go first: where the JSON is, they are."""
+    """Move a result; its predictions first, so that where the JSON is, they are too."""
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         if (beside := source.with_suffix(".npz")).exists():
@@ -103,7 +103,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _add_predictions(source: Path, there: Path) -> None:
-    """Bring predictions to a result that has none."""
+    """Move predictions to a stored result that has none."""
     beside, wanted = source.with_suffix(".npz"), there.with_suffix(".npz")
     if beside.exists() and not wanted.exists():
         with writing(wanted):

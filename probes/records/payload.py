@@ -1,4 +1,4 @@
-"""The records that a result is made of."""
+"""The parts of a result: scores, description lengths, localisation."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pydantic import Field, FiniteFloat, NonNegativeFloat
 from probes.records.base import Frozen
 
 Scores = dict[str, FiniteFloat | None]
-"""Metric → value; accuracies and F1 from 0 to 1. None where a metric is undefined."""
+"""Values by metric; accuracies and F1 range from 0 to 1. None if a metric is undefined."""
 
 
 class Selectivity(Frozen):
-    """Test scores of one probe by `ControlRecord.metric`."""
+    """Test scores of one probe on the task and on its control task, by `ControlRecord.metric`."""
 
     task: float | None
     control: float | None
-    """Of the same probe, fitted to the control task."""
+    """Score of the same probe, fitted to the control task."""
 
     @property
     def value(self) -> float | None:
-        """Task less control (Hewitt & Liang 2019); None where either is undefined."""
+        """Task minus control (Hewitt & Liang 2019); None if either is undefined."""
         return None if self.task is None or self.control is None else self.task - self.control
 
 
@@ -28,9 +28,9 @@ class ControlRecord(Frozen):
 
     metric: str
     types: int
-    """Types of the training examples; each has one random label."""
+    """Number of types of the training examples; each has one random label."""
     seen: float
-    """Share of test examples whose type train has: no other control label can be known."""
+    """Share of test examples with a type that is in train; only their labels can be memorised."""
 
 
 class Cell(Frozen):
@@ -40,20 +40,20 @@ class Cell(Frozen):
     strength: float
     """L2 strength, chosen on dev."""
     step: float | None = None
-    """Adam's at the start, chosen on dev; None for linear regression, which takes no steps."""
+    """Adam's initial learning rate, chosen on dev; None for closed-form linear regression."""
     stopped: float
-    """Share of the schedule at which dev loss was least."""
+    """Share of the schedule after which the dev loss was lowest."""
     dev_loss: float
     dev: Scores
     test: Scores
     groups: Scores
     """Test score within each breakdown, by `group_metric`."""
     selectivity: Selectivity | None = None
-    """None in quick runs, and for a task that gives its examples no types."""
+    """None in a quick run, and for a task whose examples have no types."""
 
 
 class LabelScore(Frozen):
-    """How well one label, or one type of chunk, is told from the others on test."""
+    """Test scores of one label, or one type of chunk."""
 
     n: int
     """How often it occurs."""
@@ -78,10 +78,10 @@ class LayerResult(Frozen):
     selectivity: Interval = None
     """95 % interval of seed 0's selectivity."""
     p_best: float | None = None
-    """Corrected p-value of its difference from the best layer on dev; None for that layer, and
-    where nothing could be tested."""
+    """Corrected p-value of the difference from the best layer on dev; None for that layer, and if
+    nothing could be tested."""
     codelength: NonNegativeFloat | None = None
-    """Bits of the training labels' online code; None for regression and in a quick run."""
+    """Bits of the online code of the training labels; None for regression and in a quick run."""
     codelength_interval: Interval = None
     """95 % interval over sentences."""
     block_bits: tuple[float, ...] = ()
@@ -91,10 +91,10 @@ class LayerResult(Frozen):
 
 
 class CodeRecord(Frozen):
-    """What codelengths are measured against."""
+    """What the code lengths of the layers are compared with."""
 
     ends: tuple[int, ...]
-    """Training examples that are sent after each block."""
+    """Number of training examples sent by the end of each block."""
     n_classes: int
     uniform_bits: float
     """Length of the code in which all labels are equally likely."""
@@ -108,7 +108,7 @@ class Estimate(Frozen):
     value: float | None
     interval: Interval
     missing: str | None = None
-    """Why there is no value, or for lack of what there is no interval; None if there are both."""
+    """Why there is no value or no interval; None if there are both."""
 
 
 class MixResult(Frozen):
@@ -116,7 +116,7 @@ class MixResult(Frozen):
 
     k: int
     weights: tuple[float, ...]
-    """Of layers 0 to k; they sum to 1."""
+    """Weights of layers 0 to k; they sum to 1."""
     strength: float
     dev: Scores
     test: Scores
@@ -125,12 +125,12 @@ class MixResult(Frozen):
 
 
 class Localisation(Frozen):
-    """Where in the model a task's labels come to be decodable, by Tenney et al. 2019a."""
+    """Where in the model a task's labels become decodable, after Tenney et al. 2019a."""
 
     mixes: tuple[MixResult, ...] = Field(min_length=1)
     """One for every layer k."""
     total_gain: Estimate
-    """Headline test score of the mix of all layers less that of layer 0; sentences resampled."""
+    """Headline test score of the mix of all layers minus that of layer 0; sentences resampled."""
     expected_layer: Estimate
     """Mean layer of the gains; without a value unless the total gain's interval is above 0."""
     centre_of_gravity: Estimate

@@ -12,24 +12,25 @@ class ProbeSpec(Frozen):
     hidden: int = 0
     """Units of the hidden layer; 0 for a linear probe."""
     strengths: tuple[float, ...]
-    """L2 strengths of the search, each the same multiple of the one before. By dev loss, an MLP
-    takes the best; a linear fit takes the least point of a parabola there."""
+    """L2 strengths of the search, a geometric series. By dev loss, an MLP takes the best one; a
+    linear fit takes the minimum of a parabola through the best one and its neighbours."""
     refinement: tuple[float, ...]
-    """Multiples of each of them that the closed form chooses from; an iterative linear fit takes
-    one strength between the best of the search and its neighbours."""
+    """Multiples of each strength that the closed form also tries; an iterative linear fit takes one
+    strength between the best of the search and its neighbours instead."""
     search: float = 1.0
-    """Length of a linear probe's search, as a share of the full fit; others search by full fits."""
+    """Length of a fit in a linear probe's search, as a share of a full fit; other families search
+    by full fits."""
     step: float
-    """Adam's step at the start that is tried first; it falls to 0 linearly, in codes and mixes
-    quadratically. A linear probe's full fit goes on from the best of the search with three quarters
-    of that one's step."""
+    """Adam's initial learning rate that is tried first. It decays to 0 linearly, for codes and
+    mixes quadratically. A linear probe's full fit starts from the best fit of the search, with
+    three quarters of its learning rate."""
     passes: int
-    """Passes over the training set in a full fit."""
+    """Epochs of a full fit."""
     min_steps: int
-    """Least number of steps of a full fit, whatever the passes."""
+    """Minimum number of steps of a full fit, whatever the number of epochs."""
     checks: int
-    """How often in a full fit the dev loss is looked at; the best parameters are kept. With 1
-    that is the end: a convex probe is fitted until it converges."""
+    """How often a full fit evaluates the dev loss; the best parameters are kept. With 1 it is
+    evaluated only at the end: a convex probe is fitted until it converges."""
 
 
 PROBES: dict[str, ProbeSpec] = {
@@ -37,7 +38,7 @@ PROBES: dict[str, ProbeSpec] = {
         family="linear",
         strengths=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         refinement=(0.3, 1.0, 3.0),
-        # A shorter search finds strong penalties best.
+        # In a shorter search strong penalties come out best.
         search=0.5,
         step=0.02,
         passes=4,

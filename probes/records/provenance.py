@@ -1,4 +1,4 @@
-"""With what a result was computed: command, versions, machine, state of the code."""
+"""Provenance of a result: command, versions, machine, commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy")
 
 
 def provenance(command: str, device: torch.device) -> dict[str, str]:
-    """Versions, machine and command of this run; what cannot be found out is left out."""
+    """Command, versions and machine of this run; what is unknown is left out."""
     found = {
         "command": command,
         "python": platform.python_version(),
@@ -64,7 +64,7 @@ def _device(device: torch.device) -> str:
 
 @cache
 def _git() -> str:
-    """Commit of the suite's own repository, and whether files in it were changed."""
+    """Commit of the suite's repository, and whether tracked files were changed."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return ""

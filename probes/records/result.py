@@ -1,4 +1,4 @@
-"""The result of one fit unit: its schema."""
+"""The result of probing: one model, corpus, task and probe family."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Result(Frozen):
     dtype: str
     probe: ProbeSpec
     plug_ins: tuple[PlugIn, ...] = ()
-    """What of task, metrics and probe family does not ship."""
+    """The task, metrics or probe family that are plug-ins."""
     project: int | None
-    """Dimensions of the random projection of each span's vector; None for none."""
+    """Dimensions of the random projection of the span vectors; None for no projection."""
     probe_parameters: int
-    """Parameters of one cell."""
+    """Parameters of one probe."""
     quick: bool
     """Whether controls, description length and localisation were left out."""
     control: ControlRecord | None
@@ -58,16 +58,16 @@ class Result(Frozen):
     group_metric: str
     layers: tuple[LayerResult, ...] = Field(min_length=1)
     baselines: dict[str, Scores]
-    """Test scores of rules that see no vector."""
+    """Test scores of rules that use no vectors."""
     references: dict[str, Scores]
-    """Test scores of rules that see the annotation."""
+    """Test scores of rules that use the annotation."""
     localisation: Localisation | None = None
-    """None where not all layers were fitted, or it was not asked for."""
+    """None if not all layers were fitted, or if it was not asked for."""
     code: CodeRecord | None = None
     """None for regression and in a quick run."""
     encoding: EncodingRecord
     seconds: dict[str, float]
-    """Wall time of the stages of this unit."""
+    """Wall time by stage."""
     provenance: dict[str, str]
 
     @model_validator(mode="after")
@@ -84,12 +84,12 @@ class Result(Frozen):
         return self
 
     def score(self, layer: LayerResult, split: str = "test") -> float | None:
-        """Headline score of a layer: seed 0's, which trained on the whole training set."""
+        """Headline score of a layer: that of seed 0, which is trained on the whole training set."""
         cell = layer.cells[0]
         return (cell.test if split == "test" else cell.dev)[self.task.metric]
 
     def compression(self, layer: LayerResult) -> float | None:
-        """Length of the uniform code over that of a layer's online code."""
+        """Length of the uniform code divided by that of a layer's online code."""
         if self.code is None or not layer.codelength:
             return None
         return self.code.uniform_bits / layer.codelength
@@ -105,23 +105,23 @@ class Result(Frozen):
 
     @property
     def silver(self) -> bool:
-        """Whether its labels were made by a machine."""
+        """Whether the labels were made by a machine."""
         return bool(set(self.task.needs) & set(self.corpus.silver))
 
     @property
     def best_layer(self) -> LayerResult:
-        """The layer with the best headline score on dev; the lower one if two are equal."""
+        """The layer with the best headline score on dev; of equal ones the lowest."""
         return best_of(self.layers, self.task.metric)
 
     @property
     def best_number(self) -> int | None:
-        """Of the best layer; None where no score on dev is defined, so that none is better."""
+        """Number of the best layer; None if no score on dev is defined."""
         best = self.best_layer
         return None if self.score(best, "dev") is None else best.layer
 
     @property
     def confidence_set(self) -> tuple[int, ...]:
-        """Layers that were tested and not separated from the best one at .05, it included."""
+        """The best layer, and those that a test at .05 did not separate from it."""
         best = self.best_layer.layer
         return tuple(
             layer.layer
@@ -131,20 +131,20 @@ class Result(Frozen):
 
     @property
     def gain_over_embeddings(self) -> float | None:
-        """Test score of the best layer less that of layer 0: what context adds."""
+        """Test score of the best layer minus that of layer 0: what context adds."""
         scores = {layer.layer: self.score(layer) for layer in self.layers}
         best, first = scores[self.best_layer.layer], scores.get(0)
         return None if best is None or first is None else best - first
 
     def seed_spread(self, layer: LayerResult) -> float | None:
-        """Standard deviation of a layer's headline score over seeds; None for a single one."""
+        """Standard deviation of a layer's headline score over seeds; None for one seed."""
         scores = [cell.test[self.task.metric] for cell in layer.cells]
         known = [score for score in scores if score is not None]
         return float(np.std(known, ddof=1)) if len(known) > 1 else None
 
 
 def best_of(layers: Sequence[LayerResult], metric: str) -> LayerResult:
-    """The layer whose seed 0 is best by `metric` on dev; the lower one if two are equal."""
+    """The layer whose seed 0 has the best `metric` on dev; of equal ones the lowest."""
     return max(layers, key=lambda x: (_or_worst(x.cells[0].dev[metric]), -x.layer))
 
 
@@ -153,9 +153,9 @@ def _or_worst(value: float | None) -> float:
 
 
 def covers(result: Result, layers: Iterable[int], n_seeds: int, quick: bool) -> bool:
-    """Whether `result` holds all of `layers` (all of the model's if none) and seeds.
+    """Whether `result` has all of `layers` (if empty, all layers of the model) and `n_seeds` seeds.
 
-    A quick result does not do where more is asked for.
+    A quick result is enough only if `quick`.
     """
     present = {layer.layer for layer in result.layers}
     wanted = set(layers) or set(range(result.model.n_layers + 1))

@@ -1,102 +1,103 @@
-"""Small tables of text, for the terminal, Markdown and LaTeX."""
+"""The one type of table: `probes.boards` fills it, `probes.rendering` writes it in every format."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rich.table import Table
-from rich.text import Text
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "–": "--",
-    "±": r"$\pm$",
-    "·": r"$\cdot$",
-    "→": r"$\to$",
-    "−": r"$-$",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-}
+NOTHING = "–"
+"""The text of a cell that has no value."""
 
 
 @dataclass(frozen=True)
-class Grid:
+class Cell:
+    """One entry.
+
+    Attributes:
+        half: half the width of the value's 95 % interval, as text; empty if it has none.
+        note: what else there is to say about it.
+        value: what the column is sorted by; None sorts last.
+        best: whether it belongs to the best layer or model.
+        tied: whether the data cannot separate it from the best.
+        place: its place on the colour scale, from 0 to 1; None for no colour.
+        verdict: whether the text is the verdict on a claim.
+    """
+
+    text: str = ""
+    half: str = ""
+    note: str = ""
+    value: float | None = None
+    best: bool = False
+    tied: bool = False
+    place: float | None = None
+    verdict: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row.
+
+    Attributes:
+        model: label of the model that the row is about; empty if it is about none or several.
+        faint: whether it is set back, as baselines and models without a rank are.
+        ends_section: whether a rule follows it.
+    """
+
+    cells: tuple[Cell, ...]
+    model: str = ""
+    faint: bool = False
+    ends_section: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        *cells: str | Cell,
+        model: str = "",
+        faint: bool = False,
+        ends_section: bool = False,
+    ) -> Row:
+        """A row of cells, some of them given by their text alone."""
+        made = tuple(Cell(cell) if isinstance(cell, str) else cell for cell in cells)
+        return cls(made, model, faint, ends_section)
+
+
+@dataclass(frozen=True)
+class Table:
     """A table.
 
     Attributes:
-        left: how many columns, from the first on, hold words and not numbers.
-        notes: what stands below it.
-        faint: numbers of rows that are beside the point.
+        heads: of the columns. A second line qualifies the first; formats that have no lines put
+            it in brackets.
+        left: number of columns, from the first on, that hold words rather than numbers.
+        notes: paragraphs below the table.
+        repeated: number of columns, from the first on, that are repeated in every part of a table
+            that is too wide for the terminal; 0 for a table that must not be split.
     """
 
     title: str
     heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[Row, ...]
     left: int = 1
     notes: tuple[str, ...] = ()
-    faint: frozenset[int] = frozenset()
+    repeated: int = 0
 
-    def terminal(self) -> Table:
-        """As rich prints it."""
-        table = Table(
-            title=Text(self.title, style="bold"),
-            title_justify="left",
-            caption=Text("\n".join(self.notes)) if self.notes else None,
-            caption_justify="left",
-        )
-        for i, head in enumerate(self.heads):
-            if i < self.left:
-                table.add_column(Text(head), overflow="fold")
-            else:
-                table.add_column(Text(head), justify="right")
-        for i, row in enumerate(self.rows):
-            table.add_row(*map(Text, row), style="dim" if i in self.faint else "")
-        return table
+    @property
+    def texts(self) -> list[tuple[str, ...]]:
+        """The texts of the cells by row, with half intervals: ``94.7 ± 0.4``."""
+        return [tuple(map(cell_text, row.cells)) for row in self.rows]
 
-    def markdown(self) -> str:
-        """As a GitHub table."""
-        marks = ["---" if i < self.left else "---:" for i in range(len(self.heads))]
-        lines = [f"### {escaped(self.title)}", "", _line(map(escaped, self.heads))]
-        lines += [_line(marks), *(_line(map(escaped, row)) for row in self.rows), ""]
-        return "\n".join(lines + [f"{escaped(note)}\n" for note in self.notes])
-
-    def latex(self) -> str:
-        r"""As `booktabs` typesets it: `\usepackage{booktabs}`."""
-        columns = "l" * self.left + "r" * (len(self.heads) - self.left)
-        body = [" & ".join(map(_latex, row)) + r" \\" for row in self.rows]
-        return "\n".join(
-            [
-                r"\begin{table}",
-                r"\centering",
-                rf"\begin{{tabular}}{{{columns}}}",
-                r"\toprule",
-                " & ".join(map(_latex, self.heads)) + r" \\",
-                r"\midrule",
-                *body,
-                r"\bottomrule",
-                r"\end{tabular}",
-                rf"\caption{{{' '.join(map(_latex, (self.title + '.', *self.notes)))}}}",
-                r"\end{table}",
-                "",
-            ]
+    def with_columns(self, columns: Iterable[int]) -> Table:
+        """The same table with some of its columns."""
+        chosen = list(columns)
+        return replace(
+            self,
+            heads=tuple(self.heads[i] for i in chosen),
+            rows=tuple(
+                replace(row, cells=tuple(row.cells[i] for i in chosen)) for row in self.rows
+            ),
         )
 
 
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def escaped(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;")
-    return re.sub(r"([\\`*_\[\]|])", r"\\\1", text)
-
-
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in text)
+def cell_text(cell: Cell) -> str:
+    """A cell's text, ± half its interval."""
+    return f"{cell.text} ± {cell.half}" if cell.half else cell.text

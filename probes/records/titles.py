@@ -1,4 +1,4 @@
-"""What tables call metrics, tasks and corpora."""
+"""The names of metrics, tasks and corpora in tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ METRIC_NAMES = {
 
 
 def metric_name(result: Result) -> str:
-    """The headline metric as column heads give it, and what sets it apart."""
+    """The headline metric with the view and silver labels: ``balanced acc., masked``."""
     return ", ".join([METRIC_NAMES.get(result.task.metric, result.task.metric), *_marks(result)])
 
 
 def task_head(result: Result, metric: str = "") -> str:
-    """A task, a metric of it, and what sets it apart: ``agreement (balanced acc., masked)``."""
+    """A task with a metric, the view and silver labels: ``agreement (balanced acc., masked)``."""
     words = [METRIC_NAMES.get(metric, metric)] * bool(metric) + _marks(result)
     return f"{result.task.name} ({', '.join(words)})" if words else result.task.name
 
@@ -33,11 +33,11 @@ def _marks(result: Result) -> list[str]:
 
 
 def limit_mark(result: Result) -> str:
-    """What follows a corpus's name where only a part of it was used."""
+    """The suffix of a corpus's name if only a part of it was used."""
     return f", limit {result.corpus.limit}" if result.corpus.limited else ""
 
 
 def corpus_title(result: Result) -> str:
-    """Name and version of a corpus, and how much of it was used: ``ewt r2.16, limit 400``."""
+    """Name and version of a corpus, and its limit if it has one: ``ewt r2.16, limit 400``."""
     corpus = result.corpus
     return f"{corpus.name} {corpus.version}".strip() + limit_mark(result)

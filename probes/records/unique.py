@@ -1,4 +1,4 @@
-"""The results of one or more folders, each measurement once."""
+"""The results of one or more folders, without duplicates."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ Identity = tuple[str, str, str]
 
 
 def identity(result: Result) -> Identity:
-    """What no two results of a leaderboard share: model, revision and key.
+    """What identifies a measurement: the model's name and revision, and the key.
 
-    The key is over the weights or the seed they were drawn with, the corpus, the task and its
-    version (and so the view), the probe's specification, pooling, projection and precision.
+    Two results with the same identity are duplicates. The key covers the weights, or the seed that
+    they were drawn with, the corpus, the task and its version (and so the view), the probe's
+    specification, pooling, projection and precision.
     """
     return result.model.name, result.model.revision, result.key
 
 
 def scores_of(result: Result) -> dict[str, Any]:
-    """All that a result says besides where, when and with what it was computed."""
+    """The content of a result, without where, when and with what it was computed."""
     aside = {"seconds", "provenance", "suite_version", "encoding", "schema_version"}
     return result.model_dump(exclude=aside)
 
 
 def unique_results(*folders: Path) -> dict[Path, Result]:
-    """All results below the folders by path; of one measurement, found twice, one.
+    """All results below the folders by path, one of every measurement.
 
-    That is the one in the folder named first, and within a folder the fullest; published ones stand
-    behind all others, whatever the order.
+    Of duplicates, the one in the folder named first is kept, and within a folder the most complete
+    one. Published results come after all others, whatever the order of the folders.
     """
     found = sorted(_all(folders), key=lambda each: each.rank)
     alike: dict[Identity, list[_Found]] = defaultdict(list)
@@ -50,12 +51,12 @@ def unique_results(*folders: Path) -> dict[Path, Result]:
         several = "s" * (len(differing) > 1)
         progress.say(f"left out {len(differing)} duplicate result{several}; -v says which")
         for path, best_path in differing:
-            progress.detail(f"left out {path}: {best_path} is of the same key, with other content")
+            progress.detail(f"left out {path}: {best_path} has the same key and other content")
     return {each.path: each.result for each in found if each.path in kept}
 
 
 class _Found(NamedTuple):
-    """A result, and how far behind it stands: whether it is published, then its folder's place."""
+    """A result and its rank: whether it is published, then the place of its folder."""
 
     rank: tuple[int, int]
     path: Path
@@ -73,6 +74,6 @@ def _all(folders: tuple[Path, ...]) -> Iterator[_Found]:
 
 
 def _fullness(found: _Found) -> tuple[bool, int, int, bool]:
-    # Only with its predictions beside it can a result be compared with another.
+    # A result can be compared with another only if its predictions are there.
     result, predictions = found.result, found.path.with_suffix(".npz").exists()
     return not result.quick, len(result.layers), len(result.layers[0].cells), predictions

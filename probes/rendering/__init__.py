@@ -1,1 +1,1 @@
-"""Results as text in the terminal, Markdown, figures and an HTML page."""
+"""Tables and curves in the terminal, Markdown, LaTeX, figures and the HTML page."""

@@ -1,4 +1,4 @@
-"""The layer × task tables as a picture."""
+"""Layer × task tables as heat maps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from probes.boards.layer_tables import layer_entries
+from probes.boards.layer_tables import layer_rows
 from probes.records.result import Result
 from probes.records.titles import limit_mark, metric_name
 
@@ -18,7 +18,7 @@ _MARK = "#ff5a36"
 
 
 def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
-    """Draw one panel per probe family; colour runs from each task's worst layer to its best."""
+    """Draw one panel per probe family, coloured from each task's worst layer to its best."""
     families = list(dict.fromkeys(result.probe.family for result in results))
     n_layers = max(len(result.layers) for result in results)
     n_tasks = max(sum(r.probe.family == f for r in results) for f in families)
@@ -41,13 +41,13 @@ def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
         parse_math=False,
     )
     with warnings.catch_warnings():
-        # A model's name may have letters that the font lacks; they are drawn as boxes.
+        # Letters of a model's name that are not in the font are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(path, dpi=150)
 
 
 def scale(figure: Figure, image: Any, panels: list[Any], size: float = 8, **where: Any) -> None:
-    """Add the scale of colours beside the panels; `size` is of its text, in points."""
+    """Add the colour scale; `size` is that of its text, in points."""
     bar = figure.colorbar(image, ax=panels, pad=0.02, **{"shrink": 0.8, **where})
     bar.set_ticks([0, 1], labels=["task's worst", "task's best"])
     bar.ax.tick_params(labelsize=size)
@@ -63,26 +63,26 @@ def panel(
     """One family's scores: a row per layer, a column per task.
 
     Args:
-        size: of text, in points.
-        among: whose scores the colours of each column span; see `layer_entries`.
+        size: of the text, in points.
+        among: the results whose scores span the colours of each column; see `layer_rows`.
     """
-    rows = layer_entries(results, among)
-    places = [[entry.place for entry in entries] for entries in rows.values()]
+    rows = layer_rows(results, among)
+    places = [[cell.place or 0.0 for cell in row.cells[1:]] for row in rows]
     image = axes.imshow(places, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-    for y, entries in enumerate(rows.values()):
-        for x, entry in enumerate(entries):
-            colour = "black" if entry.place > 0.6 else "white"
-            weight = "bold" if entry.best else "normal"
+    for y, row in enumerate(rows):
+        for x, cell in enumerate(row.cells[1:]):
+            colour = "black" if places[y][x] > 0.6 else "white"
+            weight = "bold" if cell.best else "normal"
             font = {"color": colour, "weight": weight, "size": size}
-            axes.text(x, y, entry.text, ha="center", va="center", **font)
-            if entry.best:
+            axes.text(x, y, cell.text, ha="center", va="center", **font)
+            if cell.best:
                 axes.add_patch(_frame(x, y, size / 5))
     names = [
         f"{r.task.name.replace('$', chr(92) + '$')}\n{metric_name(r).replace(', ', chr(10))}"
         for r in results
     ]
     axes.set_xticks(range(len(results)), names)
-    axes.set_yticks(range(len(rows)), [str(layer) for layer in rows])
+    axes.set_yticks(range(len(rows)), [row.cells[0].text for row in rows])
     axes.tick_params(length=0, labelsize=0.9 * size)
     axes.spines[:].set_visible(False)
     return image

@@ -1,9 +1,9 @@
-"""The colours of models, in pages and figures alike, and shades of scores in the terminal."""
+"""Colours of models in pages and figures, and shades of scores in the terminal."""
 
 from __future__ import annotations
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8639a", "#c08a00", "#3f9fdb")
-"""After Okabe & Ito 2008, the light ones darker; symbols tell more than six models apart."""
+"""After Okabe & Ito 2008, with the light ones darkened; beyond six models, symbols differ too."""
 
 _RAMP = (
     (68, 1, 84),
@@ -16,7 +16,7 @@ _RAMP = (
     (173, 220, 48),
     (253, 231, 37),
 )
-"""Points of viridis, which heat maps are drawn in; matplotlib itself is slow to import."""
+"""Points of viridis, the colour map of the heat maps; importing matplotlib itself is slow."""
 
 
 def shade(share: float) -> tuple[int, int, int]:

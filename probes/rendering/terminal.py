@@ -1,114 +1,105 @@
-"""Tables in the terminal: layers × tasks of a model, and models against each other."""
+"""Tables in the terminal, by rich."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
+from rich import table as rich_table
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from probes.boards.comparison import Comparison, Standing
-from probes.boards.layer_tables import Entry, table_rows
-from probes.records.result import Result
-from probes.records.titles import limit_mark, metric_name
+from probes.records.table import Cell, Table
 from probes.rendering.palette import shade
-from probes.statistics.formatting import shown, shown_p
+
+VERDICT_STYLES = {
+    "supported": "green",
+    "contradicted": "red",
+    "undecided": "yellow",
+    "not tested": "dim",
+}
+
+_LEGEND = "★ best layer on dev · ☆ not separable from it (.05) · ± half a 95 % interval"
 
 
-def print_tables(results: Sequence[Result], console: Console) -> None:
-    """Print each probe family as coloured tables; the best layer of each task is marked.
+def print_table(table: Table, console: Console) -> None:
+    """Print a table; one that may be split is printed in as many parts as it takes."""
+    for part in _parts(table, console.width):
+        console.print(_rich(part, console.width))
 
-    A family is one table, or as many as it takes for every column to have its room.
-    """
-    for family in dict.fromkeys(result.probe.family for result in results):
-        rest = [result for result in results if result.probe.family == family]
-        while rest:
-            n = len(rest)
-            while n > 1 and _width(_table(rest[:n])) > console.width:
-                n -= 1
-            console.print(_table(rest[:n]))
-            rest = rest[n:]
+
+def _parts(table: Table, width: int) -> Iterator[Table]:
+    """The table, or parts of it that fit into `width` characters."""
+    first = table.repeated
+    rest = list(range(first, len(table.heads))) if first else []
+    if not rest:
+        yield table
+    while rest:
+        n = len(rest)
+        while n > 1 and _width(table.with_columns([*range(first), *rest[:n]])) > width:
+            n -= 1
+        yield table.with_columns([*range(first), *rest[:n]])
+        rest = rest[n:]
 
 
 def _width(table: Table) -> int:
-    """Of a table whose columns have fixed widths, with padding and rules."""
-    return sum((column.width or 0) + 3 for column in table.columns) - 1
+    """Least width of a table in which no word and no number is broken between lines."""
+    least = sum(_least(table, column) + 3 for column in range(len(table.heads)))
+    return least - 1 if table.repeated else least + 1
 
 
-def _table(results: Sequence[Result]) -> Table:
-    """Scores by layer; heads may be broken between words, scores may not."""
-    first = results[0]
-    family = first.probe.family
-    table = Table(
-        title=Text(
-            f"{first.model.name} · {first.corpus.name}{limit_mark(first)} · {family} probe · test"
-        ),
-        caption="★ best layer on dev · ☆ not separable from it (.05) · ± half a 95 % interval",
-        pad_edge=False,  # so that five tasks have room in 80 columns
+def _least(table: Table, column: int) -> int:
+    """Least width of a column.
+
+    Heads and words may be broken at spaces; numbers may not, nor may the names of the rows of a
+    table that can be split instead.
+    """
+    texts = [text.plain for text in _texts(table, column)]
+    if column < table.left and not table.repeated:
+        texts = [word for text in texts for word in text.split()]
+    return max(map(cell_len, (*table.heads[column].split(), *texts)), default=0)
+
+
+def _rich(table: Table, width: int) -> rich_table.Table:
+    """The table as rich prints it in `width` characters."""
+    coloured = any(cell.place is not None for row in table.rows for cell in row.cells)
+    notes = (*table.notes, _LEGEND) if coloured else table.notes
+    made = rich_table.Table(
+        title=Text(table.title, style="bold"),
+        title_justify="left",
+        caption=Text("\n".join(notes)) if notes else None,
+        caption_justify="left",
+        pad_edge=not table.repeated,  # so that five tasks fit into 80 columns
     )
-    heads = ["layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)]
-    rows = {
-        name: [Text(name), *map(_text, entries)] for name, entries in table_rows(results).items()
-    }
-    for head, cells in zip(heads, zip(*rows.values(), strict=True), strict=True):
-        longest = max(map(cell_len, (*head.split(), *(text.plain for text in cells))))
-        table.add_column(Text(head), justify="right", width=longest)
-    for name, texts in rows.items():
-        table.add_row(*texts, end_section=name == str(first.layers[-1].layer))
-    return table
+    fits = _width(table) <= width
+    for column, head in enumerate(table.heads):
+        if column < table.left:
+            verdicts = any(row.cells[column].verdict for row in table.rows)
+            made.add_column(Text(head), overflow="fold", no_wrap=verdicts)
+        else:
+            least = _least(table, column) if fits else None
+            made.add_column(Text(head), justify="right", min_width=least)
+    columns = [_texts(table, column) for column in range(len(table.heads))]
+    for place, row in enumerate(table.rows):
+        texts = (column[place] for column in columns)
+        made.add_row(*texts, style="dim" * row.faint, end_section=row.ends_section)
+    return made
 
 
-def _text(entry: Entry) -> Text:
-    half = f"±{entry.half.removeprefix('0')}" if entry.half else ""
-    mark = "★" if entry.best else "☆" if entry.tied else " "
-    if entry.place < 0:
-        return Text(entry.text + half + mark, style="dim")
-    red, green, blue = shade(0.15 + 0.85 * entry.place)
-    style = f"rgb({red},{green},{blue})"
-    return Text(entry.text + half + mark, style=f"bold {style}" if entry.best else style)
+def _texts(table: Table, column: int) -> list[Text]:
+    """The cells of a column; those of a table that is split to fit are written without spaces."""
+    return [_text(row.cells[column], compact=bool(table.repeated)) for row in table.rows]
 
 
-def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
-    """Print one table per probe family: every model's best layer, and how it differs."""
-    for family in dict.fromkeys(comparison.probe for comparison in comparisons):
-        table = Table(
-            title=Text(f"models at their best layers · {family} probe · test"),
-            caption="layers and first model chosen on dev · 95 % interval, p Holm-corrected: "
-            "test sentences resampled",
-        )
-        for name in ("task", "model"):
-            table.add_column(name)
-        for name in ("layer", "score", "less the first", "p"):
-            table.add_column(name, justify="right", no_wrap=True)
-        for comparison in comparisons:
-            if comparison.probe != family:
-                continue
-            last = len(comparison.standings) - 1
-            for place, standing in enumerate(comparison.standings):
-                table.add_row(
-                    Text("" if place else comparison.head),
-                    *_standing(standing, comparison.metric),
-                    end_section=place == last and not comparison.apart,
-                )
-            for model, why in comparison.apart.items():
-                table.add_row("", Text(model), "", Text(f"apart: {why}"), "", "")
-        console.print(table)
-
-
-def _standing(standing: Standing, metric: str) -> list[Text]:
-    difference = ""
-    if standing.difference is not None:
-        difference = shown(standing.difference, metric)
-    if standing.interval is not None:
-        low, high = (shown(bound, metric) for bound in standing.interval)
-        difference += f" [{low}, {high}]"
-    texts = (
-        standing.model,
-        str(standing.layer),
-        shown(standing.score, metric),
-        difference,
-        "" if standing.p is None else shown_p(standing.p),
-    )
-    return [Text(text, style="" if standing.separated else "bold") for text in texts]
+def _text(cell: Cell, *, compact: bool) -> Text:
+    text = cell.text
+    if cell.half:
+        text += f"±{cell.half.removeprefix('0')}" if compact else f" ± {cell.half}"
+    text += "★" * cell.best + "☆" * cell.tied
+    style = VERDICT_STYLES.get(cell.text, "") if cell.verdict else "bold" * cell.best
+    if cell.place is not None:
+        # The darkest shades cannot be read on a dark ground.
+        red, green, blue = shade(0.15 + 0.85 * cell.place)
+        style += f" rgb({red},{green},{blue})"
+    found = Text(text, style=style.strip())
+    return found.append(f"\n{cell.note}", style="dim") if cell.note else found

@@ -11,7 +11,7 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.records.arrays import Arrays, read_arrays
+from probes.records.files import Arrays, read_arrays
 from probes.records.result import Result
 from probes.statistics.bootstrap import MIN_SENTENCES, replicates, resample
 from probes.statistics.gold import Gold

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from results_by_hand import make_result
 
-from probes.boards.claims.evidence import (
-    Evidence,
+from probes.boards.claims.literature import CAVEAT, CLAIMS
+from probes.boards.claims.model_scores import (
     MissingError,
+    ModelScores,
     last_drop,
     late_middle,
     lower,
@@ -17,7 +18,6 @@ from probes.boards.claims.evidence import (
     peaks,
     within,
 )
-from probes.boards.claims.literature import CAVEAT, CLAIMS
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 UP = (0.1, 0.3, 0.5, 0.7, 0.6, 0.4, 0.2)
@@ -31,18 +31,18 @@ def at(task, best, also=(), n=6, **more):
     return make_result(task, scores, p, **more)
 
 
-def evidence(*results, noise=0.0, n=500):
-    """Evidence whose resamples scatter around the scores by `noise`."""
+def model_scores(*results, noise=0.0, n=500):
+    """Scores whose resamples scatter around them by `noise`."""
     rng = np.random.default_rng(0)
     values = {}
     for result in results:
         scores = np.array([result.score(x) for x in result.layers], dtype=float)[:, None]
         values[result.task.name] = scores + noise * rng.standard_normal((len(scores), n))
-    return Evidence({r.task.name: r for r in results}, values.get)
+    return ModelScores({r.task.name: r for r in results}, values.get)
 
 
 def verdict(name, *results, **more):
-    return BY_NAME[name].on(evidence(*results, **more)).verdict
+    return BY_NAME[name].on(model_scores(*results, **more)).verdict
 
 
 def test_bands_are_those_of_the_primer():
@@ -72,16 +72,18 @@ def test_peaks(claim, task, supported, contradicted, undecided):
     assert verdict(claim, at("other", 3)) == "not tested"
 
 
-def test_the_numbers_are_said():
+def test_the_reason_gives_the_numbers():
     result = at("depth", 3, (2, 4))
     layers = tuple(
         x.model_copy(update={"intervals": {"accuracy": (0.95, 1.0)}}) for x in result.layers
     )
-    finding = BY_NAME["syntax-middle"].on(evidence(result.model_copy(update={"layers": layers})))
-    assert finding.why == (
+    outcome = BY_NAME["syntax-middle"].on(
+        model_scores(result.model_copy(update={"layers": layers}))
+    )
+    assert outcome.why == (
         "best layer 3 of 6 (0.50), 1.000 [0.950, 1.000], 2, 4 may be the best too; middle: 2, 3, 4"
     )
-    (numbers,) = finding.numbers
+    (numbers,) = outcome.numbers
     assert numbers["p_best"] == {0: 0.001, 1: 0.001, 2: 0.5, 3: None, 4: 0.5, 5: 0.001, 6: 0.001}
     assert (numbers["relative_depth"], numbers["peak_layers"]) == (0.5, [2, 3, 4])
 
@@ -109,10 +111,10 @@ def test_a_layer_that_beats_the_best_one_on_test_may_be_the_peak():
         ),
     ],
 )
-def test_what_is_missing_is_said(result, why):
-    finding = BY_NAME["syntax-middle"].on(evidence(result))
-    assert finding.verdict == "not tested"
-    assert why in finding.why
+def test_a_claim_that_lacks_results_is_not_tested(result, why):
+    outcome = BY_NAME["syntax-middle"].on(model_scores(result))
+    assert outcome.verdict == "not tested"
+    assert why in outcome.why
 
 
 @pytest.mark.parametrize(
@@ -131,10 +133,10 @@ def test_pipeline_by_best_layers(pos, depth, srl, expected):
     assert verdict("pipeline-order", *results[:2]) == "not tested"
 
 
-def test_pipeline_says_its_ranges():
+def test_the_pipeline_claim_gives_its_ranges():
     results = (at("pos", 1), at("depth", 3, (2,)), at("srl", 5))
-    finding = BY_NAME["pipeline-order"].on(evidence(*results))
-    assert finding.why == "layers that may be the best: pos 1, depth 2–3, srl 5"
+    outcome = BY_NAME["pipeline-order"].on(model_scores(*results))
+    assert outcome.why == "layers that may be the best: pos 1, depth 2–3, srl 5"
 
 
 @pytest.mark.parametrize(
@@ -152,13 +154,13 @@ def test_pipeline_by_expected_layers(ranges, expected):
     for (name, best), bounds in zip({"pos": 1, "depth": 3, "srl": 5}.items(), ranges, strict=True):
         result = at(name, best)
         results[name] = located(result, bounds)
-    finding = BY_NAME["pipeline-order"].on(Evidence(results, lambda task: None))
+    outcome = BY_NAME["pipeline-order"].on(ModelScores(results, lambda task: None))
     if expected == "by peaks":
-        assert finding.verdict == "supported"
-        assert finding.why.startswith("layers that may be the best")
+        assert outcome.verdict == "supported"
+        assert outcome.why.startswith("layers that may be the best")
     else:
-        assert finding.verdict == expected
-        assert finding.why.startswith("expected layer: pos 1–")
+        assert outcome.verdict == expected
+        assert outcome.why.startswith("expected layer: pos 1–")
 
 
 class Located:
@@ -188,15 +190,15 @@ def test_middle_transfers_best():
     assert verdict(name, *three(UP[::-1][3:] + UP[:3]), noise=0.01) == "contradicted"
     assert verdict(name, *three(UP), noise=5) == "undecided"
     assert verdict(name, *three(UP)[:2]) == "not tested"
-    finding = BY_NAME[name].on(evidence(*three(UP), noise=0.001))
-    by_layer = [numbers["mean_rank"] for numbers in finding.numbers[1:]]
+    outcome = BY_NAME[name].on(model_scores(*three(UP), noise=0.001))
+    by_layer = [numbers["mean_rank"] for numbers in outcome.numbers[1:]]
     assert by_layer == [7, 5, 3, 1, 2, 4, 6]
-    assert finding.numbers[1 + 3]["interval"] == [1, 1]
+    assert outcome.numbers[1 + 3]["interval"] == [1, 1]
     partial = make_result("chunking", UP[:3], n_layers=6)
-    finding = BY_NAME[name].on(evidence(*three(UP), partial, noise=0.001))
-    assert finding.verdict == "supported"
-    assert "left out: chunking was not run at layer 3, 4, 5, 6" in finding.why
-    nothing = Evidence({r.task.name: r for r in three(UP)}, lambda task: None)
+    outcome = BY_NAME[name].on(model_scores(*three(UP), partial, noise=0.001))
+    assert outcome.verdict == "supported"
+    assert "left out: chunking was not run at layer 3, 4, 5, 6" in outcome.why
+    nothing = ModelScores({r.task.name: r for r in three(UP)}, lambda task: None)
     assert "predictions of pos are not beside" in BY_NAME[name].on(nothing).why
 
 
@@ -212,7 +214,7 @@ def test_equal_peaks_inside_and_outside_the_middle_are_rarely_told_apart(truth):
             scores = np.array(truth) + rng.standard_normal(7)
             results[task] = make_result(task, scores)
             values[task] = scores[:, None] + rng.standard_normal((7, 500))
-        found = BY_NAME["middle-transfers-best"].on(Evidence(results, values.get))
+        found = BY_NAME["middle-transfers-best"].on(ModelScores(results, values.get))
         wrong += found.verdict != "undecided"
     assert wrong / 400 <= 0.05
 
@@ -229,9 +231,9 @@ def test_the_last_layer_drops():
     assert verdict(name, falls, open_too) == "undecided"
     assert verdict(name) == "not tested"
     partial = make_result("depth", UP[:3], n_layers=6)
-    finding = BY_NAME[name].on(evidence(falls, partial))
-    assert finding.verdict == "supported"
-    assert finding.why == (
+    outcome = BY_NAME[name].on(model_scores(falls, partial))
+    assert outcome.verdict == "supported"
+    assert outcome.why == (
         "last layer below the best: pos; left out: depth was not run at layer 3, 4, 5, 6"
     )
 
@@ -248,24 +250,24 @@ def test_the_last_layer_drops():
 def test_semantics_is_spread(srl, pos, depth, expected):
     given = {"srl": srl, "pos": pos, "depth": depth}
     results = {name: located(at(name, 3), None, bounds) for name, bounds in given.items()}
-    finding = BY_NAME["semantics-spread"].on(Evidence(results, lambda task: None))
-    assert finding.verdict == expected
+    outcome = BY_NAME["semantics-spread"].on(ModelScores(results, lambda task: None))
+    assert outcome.verdict == expected
     if expected == "not tested":
-        assert finding.why == "no layer mix is located for pos"
+        assert outcome.why == "no layer mix is located for pos"
 
 
 def test_every_claim_names_its_source_and_fits_in_json():
     results = [at(task, 3) for task in ("pos", "chunking", "depth", "agreement", "srl")]
-    found = evidence(*results, noise=0.001)
+    found = model_scores(*results, noise=0.001)
     for claim in CLAIMS:
         assert claim.source.startswith("Primer 5.2; ")
-        finding = claim.on(found)
-        untested = finding.verdict == "not tested"
-        assert untested == (claim.name == "semantics-spread"), finding.why
-        json.dumps(finding, allow_nan=False)
+        outcome = claim.on(found)
+        untested = outcome.verdict == "not tested"
+        assert untested == (claim.name == "semantics-spread"), outcome.why
+        json.dumps(outcome, allow_nan=False)
     assert "not thereby used" in CAVEAT
 
 
-def test_evidence_without_predictions_says_so():
+def test_resampled_scores_need_predictions():
     with pytest.raises(MissingError, match="predictions of pos"):
-        Evidence({"pos": at("pos", 3)}, lambda task: None).replicates("pos")
+        ModelScores({"pos": at("pos", 3)}, lambda task: None).replicates("pos")

@@ -1,55 +1,56 @@
-"""Models against each other: who is best, by how much, and whether that can be told."""
+"""The models of a run compared: order, differences, tests, and results that are set apart."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from probes.boards.comparison import compare
+from probes.boards.comparison import compare, comparison_tables
+from probes.boards.paired import LayerScore
+from probes.common.errors import UserError
+from probes.records.probe_spec import PROBES
+from probes.statistics.bootstrap import MIN_SENTENCES, replicates, resample
+from probes.statistics.gold import Gold
+from probes.statistics.metrics import metrics
 
 
-def result(name, dev, task="pos", fingerprint="f", view="plain", layer=2):
-    """What `compare` reads of a result: two classes on 400 test sentences of one word."""
-    scores = {"accuracy": dev}
+def result(name, dev, task="pos", fingerprint="f", view="plain"):
+    """The parts of a result that are read for a comparison."""
+    layer = SimpleNamespace(layer=2)
     return SimpleNamespace(
         model=SimpleNamespace(name=name),
         corpus=SimpleNamespace(fingerprint=fingerprint, limited=False),
         task=SimpleNamespace(name=task, version=1, metric="accuracy"),
-        probe=SimpleNamespace(family="linear"),
+        probe=PROBES["linear"],
         plug_ins=(),
         project=None,
         view=view,
         silver=False,
-        examples=SimpleNamespace(labels={"b": (5, 1, 0), "a": (9, 2, 400), "c": (0, 0, 0)}),
-        best_layer=SimpleNamespace(layer=layer),
-        score=lambda _, split="test": scores["accuracy"],
+        best_layer=layer,
+        score=lambda _, split="test": dev,
     )
 
 
-def arrays(n_wrong, n=400, layer=2):
-    predicted = np.zeros((2, 1, n), dtype=np.int16)
-    predicted[0] = 1
-    predicted[1, 0, :n_wrong] = 1
-    return {
-        "predicted": predicted,
-        "gold": np.zeros(n, dtype=np.int16),
-        "sentence": np.arange(n),
-        "layers": np.array([layer - 1, layer]),
-        "punctuation": np.zeros(n, dtype=bool),
-        "unseen": np.array([], dtype=str),
-    }
+def scored(given, n_wrong, n=400):
+    """Its score, with errors on the first `n_wrong` of `n` test sentences of one word."""
+    gold = Gold(np.zeros(n, dtype=np.int16), np.arange(n), ("a", "b"), np.zeros(n, dtype=bool), ())
+    if gold.n_sentences < MIN_SENTENCES:
+        return LayerScore(given, given.best_layer)
+    predicted = (np.arange(n) < n_wrong).astype(np.int16)[None]
+    values = replicates(metrics.get("accuracy"), gold, predicted, resample(n))
+    return LayerScore(given, given.best_layer, f"{n} sentences", values[0])
 
 
-def test_models_are_ranked_by_dev_and_tested_against_the_first():
-    data = {"low": arrays(200), "high": arrays(40), "close": arrays(42)}
+def test_models_are_ordered_by_dev_and_tested_against_the_first():
+    wrong = {"low": 200, "high": 40, "close": 42}
     (found,) = compare(
         [result("low", 0.5), result("high", 0.9), result("close", 0.895)],
-        lambda r: data[r.model.name],
+        lambda r: scored(r, wrong[r.model.name]),
     )
     assert [s.model for s in found.standings] == ["high", "close", "low"]
-    first, close, low = found.standings
-    assert (first.difference, first.p, first.separated) == (None, None, False)
-    assert low.difference == pytest.approx(-0.4)
+    first, close, low = (standing.difference for standing in found.standings)
+    assert first is None
+    assert low.value == pytest.approx(-0.4)
     # 160 of 400 sentences differ, all one way.
     half = 1.96 * np.sqrt(0.4 * 0.6 / 400)
     assert low.interval == (
@@ -64,15 +65,15 @@ def test_models_are_ranked_by_dev_and_tested_against_the_first():
     assert not close.separated
 
 
-def test_tasks_of_one_model_are_left_out():
-    assert compare([result("a", 0.9), result("a", 0.9, task="srl")], lambda r: arrays(3)) == []
+def test_a_task_of_one_model_is_left_out():
+    assert compare([result("a", 0.9), result("a", 0.9, task="srl")], lambda r: scored(r, 3)) == []
 
 
-def test_what_cannot_be_compared_stands_apart_with_the_reason():
+def test_results_that_cannot_be_compared_are_set_apart_with_the_reason():
     (found,) = compare(
         [result("a", 0.9), result("b", 0.8, fingerprint="g"), result("c", 0.7, view="cut"),
          result("d", 0.6)],
-        lambda r: arrays(3, n=399 if r.model.name == "d" else 400),
+        lambda r: scored(r, 3, n=399 if r.model.name == "d" else 400),
     )  # fmt: skip
     assert [s.model for s in found.standings] == ["a"]
     assert found.apart == {
@@ -83,16 +84,35 @@ def test_what_cannot_be_compared_stands_apart_with_the_reason():
 
 
 @pytest.mark.parametrize("damaged", ["a", "b"])
-def test_what_cannot_be_read_stands_apart_and_the_others_are_compared(damaged):
+def test_a_model_with_unreadable_predictions_is_set_apart_and_the_others_are_compared(damaged):
     three = [result("a", 0.9), result("b", 0.8), result("c", 0.7)]
-    (found,) = compare(three, lambda r: None if r.model.name == damaged else arrays(3))
+
+    def score_of(given):
+        if given.model.name == damaged:
+            raise UserError("not readable")
+        return scored(given, 3)
+
+    (found,) = compare(three, score_of)
     assert [s.model for s in found.standings] == [name for name in "abc" if name != damaged]
-    assert found.standings[1].difference == pytest.approx(-0.2 if damaged == "b" else -0.1)
+    expected = -0.2 if damaged == "b" else -0.1
+    assert found.standings[1].difference.value == pytest.approx(expected)
     assert found.apart == {damaged: "predictions not readable"}
-    assert compare(three, lambda r: None) == []
+    (table,) = comparison_tables([found])
+    assert table.notes[1:] == (
+        f"Not compared: {damaged} on pos (accuracy) (predictions not readable).",
+    )
+
+
+def test_without_readable_predictions_there_is_no_comparison():
+    def score_of(given):
+        raise UserError("not readable")
+
+    assert compare([result("a", 0.9), result("b", 0.8)], score_of) == []
 
 
 def test_a_handful_of_sentences_is_not_tested():
-    (found,) = compare([result("a", 0.9), result("b", 0.8)], lambda r: arrays(3, n=9))
-    assert found.standings[1].difference == pytest.approx(-0.1)
-    assert (found.standings[1].p, found.standings[1].interval) == (None, None)
+    (found,) = compare([result("a", 0.9), result("b", 0.8)], lambda r: scored(r, 3, n=9))
+    difference = found.standings[1].difference
+    assert difference.value == pytest.approx(-0.1)
+    assert (difference.tested, difference.p, difference.interval) == (False, None, None)
+    assert difference.texts == ("−10.0", "–")

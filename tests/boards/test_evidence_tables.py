@@ -1,8 +1,8 @@
-"""What stands beside scores, as text: literal rows from results written by hand."""
+"""Selectivity, compression and localisation as tables, from results written by hand."""
 
 from results_by_hand import make_result
 
-from probes.boards.evidence_tables import measures
+from probes.boards.evidence_tables import evidence_tables
 from probes.records.payload import (
     CodeRecord,
     ControlRecord,
@@ -13,8 +13,8 @@ from probes.records.payload import (
 )
 
 
-def test_a_quick_result_has_nothing_beside_its_scores():
-    assert measures([make_result(quick=True)]) == []
+def test_a_quick_result_has_no_evidence():
+    assert evidence_tables([make_result(quick=True)]) == {}
 
 
 def test_selectivity_and_compression_with_half_intervals():
@@ -41,24 +41,24 @@ def test_selectivity_and_compression_with_half_intervals():
             "code": CodeRecord(ends=(9,), n_classes=4, uniform_bits=8000, prior_bits=6000),
         }
     )
-    # A regression has no code, and stands in no column of it.
+    # A regression has neither, and so no column.
     other = make_result("depth", (0.1, 0.2), metric="nspr")
-    selectivity, compression = measures([result, other])
-    assert selectivity.heads == ["pos (accuracy)"]
-    assert selectivity.rows == {
-        "0": ["25.0 ± 2.0"],
-        "1": ["65.0 ± 2.0"],
-        "test types seen in train": ["88 %"],
-    }
+    selectivity, compression = evidence_tables([result, other]).values()
+    assert selectivity.heads == ("layer", "pos (accuracy)")
+    assert selectivity.texts == [
+        ("0", "25.0 ± 2.0"),
+        ("1", "65.0 ± 2.0"),
+        ("test types seen in train", "88 %"),
+    ]
     # 8000 / 4000, between 8000 / 4200 and 8000 / 3800.
-    assert compression.rows == {
-        "0": ["2.00 ± 0.10"],
-        "1": ["3.60 ± 0.18"],
-        "labels alone": ["1.33"],
-    }
+    assert compression.texts == [
+        ("0", "2.00 ± 0.10"),
+        ("1", "3.60 ± 0.18"),
+        ("labels alone", "1.33"),
+    ]
 
 
-def test_mixes_and_what_follows_from_them():
+def test_mixes_and_the_estimates_from_them():
     def mix(k, score, interval):
         given = {"accuracy": score}
         return MixResult(
@@ -73,11 +73,11 @@ def test_mixes_and_what_follows_from_them():
         kl=Estimate(value=0.125, interval=None, missing="one seed"),
         seed_weights=((0.5, 0.5),),
     )
-    (table,) = measures([make_result(localisation=found)])
-    assert table.rows == {
-        "layer 0": ["50.0 ± 2.0"],
-        "layers 0 to 1": ["51.0"],
-        "expected layer": ["undefined: no gain"],
-        "centre of gravity": ["0.50 [0.25, 0.75]"],
-        "KL from uniform, bits": ["0.12"],
-    }
+    table = evidence_tables([make_result(localisation=found)])["mix"]
+    assert table.texts == [
+        ("layer 0", "50.0 ± 2.0"),
+        ("layers 0 to 1", "51.0"),
+        ("expected layer", "undefined: no gain"),
+        ("centre of gravity", "0.50 [0.25, 0.75]"),
+        ("KL from uniform, bits", "0.12"),
+    ]

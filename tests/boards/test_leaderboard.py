@@ -1,4 +1,4 @@
-"""`leaderboard.csv`: columns, types, texts that other programs would misread, one row for each."""
+"""`leaderboard.csv`: columns, types, texts that spreadsheets would run, one row per layer."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
-from probes.records.csv_text import escaped, unescaped
+from probes.records.csv_text import csv_line, escaped, unescaped
 from probes.records.files import read_result
 from probes.records.payload import CodeRecord, Estimate, Localisation, MixResult
 
@@ -22,10 +22,11 @@ DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(enc
 ROW = re.compile(r"^\| `(\w+)` \| (text|integer|number|boolean) \|", re.MULTILINE)
 HOSTILE = ("=1+1", "+1", "-a", "@x", "'quoted", "NA", "nan", "12345e67", "007", "TRUE", "\tx", "1,5",
            "a;=cmd|x", 'a"b', "名前é", "two\nlines", "plain")  # fmt: skip
+TEXTS = {name: str for name, kind in ROW.findall(DOCUMENT) if kind == "text"}
 
 
 def read(folder):
-    return pd.read_csv(write_leaderboard(folder))
+    return pd.read_csv(write_leaderboard(folder), dtype=TEXTS, keep_default_na=False, na_values="")
 
 
 def test_the_document_names_every_column_in_order():
@@ -45,7 +46,7 @@ def test_types_are_the_documented_ones_in_pandas(tmp_path):
     assert frame.random.tolist() == [False, False, True, True]
 
 
-def test_hostile_names_come_back_from_pandas(tmp_path):
+def test_pandas_reads_hostile_names_as_they_were_given(tmp_path):
     for i, name in enumerate(HOSTILE):
         put(tmp_path, name, "pos", 9, model__revision=f"{i:04d}")
     frame = read(tmp_path)
@@ -57,9 +58,18 @@ def test_hostile_names_come_back_from_pandas(tmp_path):
 
 @settings(deadline=None)
 @given(st.text())
-def test_what_is_escaped_comes_back(text):
+def test_unescaped_is_the_inverse_of_escaped(text):
     assert not escaped(text).startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
     assert unescaped(escaped(text)) == text
+
+
+def test_only_texts_that_would_run_are_preceded_by_an_apostrophe():
+    assert [escaped(text) for text in ("=1", "+a", "-a", "@a", "'a")] == [
+        "'=1", "'+a", "'-a", "'@a", "''a",
+    ]  # fmt: skip
+    unchanged = ("NA", "007", "1", "TRUE", "1e5", "a=b", "")
+    assert tuple(map(escaped, unchanged)) == unchanged
+    assert csv_line(["1", 1, 1.5, True, None]) == '"1",1,1.5,TRUE,\n'
 
 
 def test_r_reads_the_same_types(tmp_path):
@@ -69,7 +79,8 @@ def test_r_reads_the_same_types(tmp_path):
         put(tmp_path, name, "pos", 9)
     path = write_leaderboard(tmp_path)
     script = (
-        f'd <- read.csv("{path}", fileEncoding="UTF-8"); '
+        f'd <- read.csv("{path}", fileEncoding="UTF-8", na.strings="", '
+        'colClasses=c(model="character", corpus_version="character")); '
         "cat(nrow(d), ncol(d), class(d$model), class(d$layer), class(d$score), class(d$best), "
         "class(d$random_seed), class(d$key), class(d$corpus_version), sum(is.na(d$model)))"
     )
@@ -78,7 +89,7 @@ def test_r_reads_the_same_types(tmp_path):
     assert done.stdout == f"{expected} character character 0"
 
 
-def test_rows_do_not_change_because_another_model_came(tmp_path):
+def test_another_model_changes_no_other_row(tmp_path):
     put(tmp_path, "m", "pos", 9)
     before = write_leaderboard(tmp_path).read_text().splitlines()
     put(tmp_path, "a", "pos", 4)
@@ -88,7 +99,7 @@ def test_rows_do_not_change_because_another_model_came(tmp_path):
     assert len(after) == 1 + 3 * 2
 
 
-def test_one_measurement_has_one_row_for_each_layer(tmp_path, capsys):
+def test_a_measurement_stored_twice_has_one_row_per_layer(tmp_path, capsys):
     path = put(tmp_path, "m", "pos", 9)
     shutil.copytree(path.parents[1], tmp_path / "theirs" / "m")
     assert len(read(tmp_path)) == 2
@@ -100,7 +111,7 @@ def test_one_measurement_has_one_row_for_each_layer(tmp_path, capsys):
     assert capsys.readouterr().err == "left out 1 duplicate result; -v says which\n"
 
 
-def test_published_results_are_no_rows_but_of_their_own_leaderboard(tmp_path):
+def test_published_results_are_only_in_their_own_leaderboard(tmp_path):
     put(tmp_path, "m", "pos", 9)
     put(tmp_path / "published", "shipped", "pos", 9)
     assert set(read(tmp_path).model) == {"m"}

@@ -1,4 +1,4 @@
-"""What sets a result apart is said wherever its scores are."""
+"""Silver labels and limited corpora are marked wherever scores are shown."""
 
 import pytest
 from board_by_hand import put
@@ -6,7 +6,7 @@ from board_by_hand import put
 from probes.__main__ import main
 from probes.records.files import read_results
 from probes.records.header import ExampleCounts
-from probes.rendering.markdown import markdown
+from probes.rendering.layers_md import layers_md
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_tables_say_that_labels_are_silver_and_text_is_a_part(folder):
-    text = markdown(list(read_results(folder))[:1])
+def test_layers_md_marks_silver_labels_and_limits(folder):
+    text = layers_md(list(read_results(folder))[:1])
     assert text.startswith("# one on c 1, limit 30\n")
     assert "| pos (accuracy, silver) |" in text
     assert "- pos (silver), linear, layer 1: accuracy 95.0; one seed; quick run; " in text
@@ -34,13 +34,13 @@ def test_tables_say_that_labels_are_silver_and_text_is_a_part(folder):
         (["leaderboard", "{}"], ["c 1, limit 30"]),
     ],
 )
-def test_commands_say_so_too(folder, capsys, command, said):
+def test_commands_mark_them_too(folder, capsys, command, said):
     assert main([part.format(folder) for part in command]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert all(part in text for part in said)
 
 
-def test_groups_are_given_with_their_metric(folder):
+def test_groups_have_their_metric(folder):
     result = next(iter(read_results(folder)))
     (first, best) = result.layers
     cell = best.cells[0].model_copy(update={"groups": {"near": 0.5}})
@@ -53,4 +53,4 @@ def test_groups_are_given_with_their_metric(folder):
             "group_metric": "mae",
         }
     )
-    assert "mae, lower is better, by group: near (n = 7) .500" in markdown([changed])
+    assert "mae, lower is better, by group: near (n = 7) .500" in layers_md([changed])

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from results_by_hand import make_result
 
-from probes.boards.layer_tables import layer_table, layer_tables
-from probes.boards.transferability import agreements, complete, csv_table, ranks
-from probes.rendering.markdown import markdown
+from probes.boards.layer_tables import layer_frame, layer_frames
+from probes.boards.transferability import agreements, all_ranks, complete, ranks
+from probes.rendering.layers_md import layers_md
 
 TABLE = pd.DataFrame(
     {
@@ -58,12 +58,12 @@ def test_csv_and_markdown():
         make_result("b", (0.5, 0.5, 0.2)),
         make_result("c", (0.9, None, 0.8), [None, 0.5, 0.5]),
     ]
-    tables = layer_tables(results)
-    pd.testing.assert_frame_equal(tables["linear"], layer_table(results, "linear"))
-    csv = csv_table(tables)
+    tables = layer_frames(results)
+    pd.testing.assert_frame_equal(tables["linear"], layer_frame(results, "linear"))
+    csv = all_ranks(tables)
     assert list(csv) == ["a (linear)", "b (linear)", "mean rank (linear)"]
     assert csv.index.name == "layer"
-    text = markdown(results)
+    text = layers_md(results)
     assert "over 2 tasks (a, b), 1 being best" in text
     assert "| mean rank | 2.2 | **1.2** | 2.5 |" in text
     assert "Left out: c (no score at layer 1)." in text

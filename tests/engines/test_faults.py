@@ -16,8 +16,7 @@ from killing import Driver, command, logged, small_corpus, written
 import probes
 from probes.common.errors import UserError
 from probes.extraction.store import StoreKey, Vectors
-from probes.records.arrays import read_arrays
-from probes.records.files import find_results, read_result
+from probes.records.files import find_results, read_arrays, read_result
 
 FLIPS = 400
 

@@ -111,7 +111,7 @@ def test_results_of_two_sources_never_share_a_column(write, run):
     assert ranked.result.key == newer.key
     ((apart, why),) = board.apart
     assert apart.result.task.name == "mine"
-    assert why.startswith("source task mine ")
+    assert why.startswith("plug-in source task mine ")
     ((units,), _) = group(found)
     assert sorted(unit.name for unit in units.units) == ["mine", "mine", "pos"]
     assert len({unit.title for unit in units.units}) == 3

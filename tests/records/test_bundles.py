@@ -1,4 +1,4 @@
-"""Results that travel: packed, verified, merged; nothing overwritten, nothing let out."""
+"""Bundles: packed, verified and merged without overwriting anything."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ def bundle(results, tmp_path):
     return path
 
 
-def bring(bundle, folder):
+def imported(bundle, folder):
     return main(["import", str(bundle), "--output", str(folder)])
 
 
@@ -53,8 +53,8 @@ def rewritten(bundle, change):
     return bundle
 
 
-def test_what_is_packed_comes_out_the_same(results, bundle, tmp_path):
-    assert bring(bundle, tmp_path / "there") == 0
+def test_import_restores_what_was_exported(results, bundle, tmp_path):
+    assert imported(bundle, tmp_path / "there") == 0
     assert files(tmp_path / "there") == files(results)
     with zipfile.ZipFile(bundle) as opened:
         manifest = json.loads(opened.read("manifest.json"))
@@ -79,7 +79,7 @@ def test_equal_results_give_equal_bytes(results, bundle, tmp_path):
 
 def test_what_is_there_already_is_skipped(bundle, tmp_path, capsys):
     there = tmp_path / "there"
-    bring(bundle, there)
+    imported(bundle, there)
     path = next(p for p, r in find_results(there).items() if r.model.name == "other")
     result = read_result(path)
     arrays = path.with_suffix(".npz")
@@ -87,7 +87,7 @@ def test_what_is_there_already_is_skipped(bundle, tmp_path, capsys):
     path.write_text(result.model_copy(update={"seconds": {"fit": 9.0}}).model_dump_json())
     before = files(there)
     capsys.readouterr()
-    assert bring(bundle, there) == 0
+    assert imported(bundle, there) == 0
     assert "added   0 results; 3 existed already" in capsys.readouterr().err
     after = files(there)
     # Predictions that were missing came; the record that was there stays.
@@ -98,7 +98,7 @@ def test_what_is_there_already_is_skipped(bundle, tmp_path, capsys):
 @pytest.mark.parametrize("change", ["scores", "layers", "torn"])
 def test_conflicts_are_reported_and_nothing_is_overwritten(bundle, tmp_path, capsys, change):
     there = tmp_path / "there"
-    bring(bundle, there)
+    imported(bundle, there)
     path = next(p for p, r in find_results(there).items() if r.task.name == "srl")
     result = read_result(path)
     if change == "scores":
@@ -111,7 +111,7 @@ def test_conflicts_are_reported_and_nothing_is_overwritten(bundle, tmp_path, cap
     shutil.rmtree(there / "other")
     before = files(there)
     capsys.readouterr()
-    assert bring(bundle, there) == 2
+    assert imported(bundle, there) == 2
     after = files(there)
     assert {name: after[name] for name in before} == before
     assert len(after) == len(before) + 2
@@ -123,11 +123,11 @@ def test_conflicts_are_reported_and_nothing_is_overwritten(bundle, tmp_path, cap
 
 def test_one_measurement_under_another_path_is_recognised(bundle, tmp_path, capsys):
     there = tmp_path / "there"
-    bring(bundle, there)
+    imported(bundle, there)
     (there / "theirs").mkdir()
     (there / "m").rename(there / "theirs" / "m")
     capsys.readouterr()
-    assert bring(bundle, there) == 0
+    assert imported(bundle, there) == 0
     assert "added   0 results; 3 existed" in capsys.readouterr().err
 
 
@@ -138,7 +138,7 @@ def test_published_results_are_neither_packed_nor_touched(results, bundle, tmp_p
         arrays.unlink()
     before = files(there / "published")
     capsys.readouterr()
-    assert bring(bundle, there) == 0
+    assert imported(bundle, there) == 0
     assert "added   3 results; 0 existed" in capsys.readouterr().err
     assert files(there / "published") == before
     assert main(["export", str(there), str(tmp_path / "c.zip")]) == 0
@@ -147,7 +147,7 @@ def test_published_results_are_neither_packed_nor_touched(results, bundle, tmp_p
 
 def refused(bundle, tmp_path, capsys, said):
     there = tmp_path / "there"
-    assert bring(bundle, there) == 2
+    assert imported(bundle, there) == 2
     assert said in capsys.readouterr().err
     assert not any(there.iterdir())
 
@@ -160,7 +160,7 @@ def refused(bundle, tmp_path, capsys, said):
 )  # fmt: skip
 def test_names_that_are_not_results_are_refused(bundle, tmp_path, capsys, name):
     rewritten(bundle, lambda content: content.update({name: b"{}"}))
-    refused(bundle, tmp_path, capsys, "is no name of a result's file")
+    refused(bundle, tmp_path, capsys, "is not the name of a result's file")
 
 
 def test_links_are_refused(bundle, tmp_path, capsys):
@@ -193,7 +193,7 @@ def test_damage_is_noticed(bundle, tmp_path, capsys):
     refused(rewritten(bundle, damage), tmp_path, capsys, "is damaged")
 
 
-def test_what_the_manifest_does_not_name_is_refused(bundle, tmp_path, capsys):
+def test_files_that_are_not_in_the_manifest_are_refused(bundle, tmp_path, capsys):
     rewritten(bundle, lambda content: content.update({"m/c/pos-linear-0000000a.json": b"{}"}))
     refused(bundle, tmp_path, capsys, "not in both")
 
@@ -202,7 +202,7 @@ def test_what_the_manifest_does_not_name_is_refused(bundle, tmp_path, capsys):
     ("field", "said"),
     [("schema_version", "schema 99, this version reads"), ("format", "format 99")],
 )
-def test_newer_bundles_are_refused_by_name(bundle, tmp_path, capsys, field, said):
+def test_newer_bundles_are_refused(bundle, tmp_path, capsys, field, said):
     def renew(content):
         content["manifest.json"] = json.dumps(
             {**json.loads(content["manifest.json"]), field: 99, "suite_version": "9.1"}
@@ -213,7 +213,7 @@ def test_newer_bundles_are_refused_by_name(bundle, tmp_path, capsys, field, said
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"[]", b"{}"])
-def test_what_is_no_bundle_is_refused(tmp_path, capsys, content):
+def test_other_files_are_refused(tmp_path, capsys, content):
     path = tmp_path / "x.zip"
     if content.startswith((b"[", b"{")):
         with zipfile.ZipFile(path, "w") as opened:
@@ -229,7 +229,7 @@ def test_a_result_under_another_name_is_refused(results, tmp_path, capsys):
     path.rename(renamed)
     path.with_suffix(".npz").rename(renamed.with_suffix(".npz"))
     assert main(["export", str(results), str(tmp_path / "b.zip")]) == 0
-    refused(tmp_path / "b.zip", tmp_path, capsys, "its name is not that of the result in it")
+    refused(tmp_path / "b.zip", tmp_path, capsys, "the file name does not match the result in it")
 
 
 def test_two_results_of_one_name_are_not_packed(results, tmp_path, capsys):

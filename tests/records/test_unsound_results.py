@@ -1,4 +1,4 @@
-"""Results that are well-formed and make no sense: left out by name, without taking others along."""
+"""Results that are valid JSON and inconsistent: they are named and left out, the others are used."""
 
 import json
 
@@ -8,8 +8,7 @@ from board_by_hand import put
 
 from probes.__main__ import main
 from probes.common.errors import UserError
-from probes.records.arrays import read_arrays
-from probes.records.files import read_result, read_results
+from probes.records.files import read_arrays, read_result, read_results
 from probes.statistics.resampled import resampled_scores
 
 
@@ -35,7 +34,7 @@ def changed(path, change):
         (lambda r: r["examples"]["labels"].update(x=[]), "labels"),
     ],
 )
-def test_it_is_left_out_and_named(tmp_path, capsys, change, said):
+def test_an_inconsistent_result_is_left_out_and_named(tmp_path, capsys, change, said):
     put(tmp_path, "sound", "pos", 40)
     path = changed(put(tmp_path, "odd", "pos", 9), change)
     with pytest.raises(UserError, match=f"not a readable result .*{said}"):
@@ -47,13 +46,13 @@ def test_it_is_left_out_and_named(tmp_path, capsys, change, said):
         assert f"left out {path}: not a readable result" in capsys.readouterr().err
 
 
-def test_a_name_that_cannot_be_printed_is_its_escape(tmp_path, capsys):
+def test_a_name_that_cannot_be_printed_is_escaped(tmp_path, capsys):
     put(tmp_path, "a\x1b[31m\nb", "pos", 9)
     assert main(["claims", str(tmp_path)]) == 0
     assert main(["leaderboard", str(tmp_path), "--format", "md"]) == 0
     said = capsys.readouterr().out
     assert "\x1b" not in said
-    assert r"a\\x1b\[31m\\nb" in said
+    assert r"a\\x1b[31m\\nb" in said
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_a_name_that_cannot_be_printed_is_its_escape(tmp_path, capsys):
         lambda a: a.update(gold=a["gold"] + 30000),
     ],
 )
-def test_predictions_that_do_not_belong_to_it_are_named(tmp_path, change):
+def test_inconsistent_predictions_are_named(tmp_path, change):
     path = put(tmp_path, "odd", "pos", 9)
     arrays = dict(read_arrays(path))
     change(arrays)

@@ -15,7 +15,7 @@ TASK = "</script><script>alert(2)</script>"
 @pytest.fixture(scope="module", autouse=True)
 def all_current():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("probes.boards.groups.is_current", lambda _: True)
+        patch.setattr("probes.boards.comparable.is_current", lambda _: True)
         yield
 
 
@@ -144,7 +144,7 @@ def test_numbers_are_in_tables_too(page):
     assert cells == ["50.0 ±2.0", "70.0 ±2.0★", "60.0 ±2.0"]
 
 
-def test_what_is_missing_is_said(page):
+def test_reasons_for_missing_measurements_are_shown(page):
     page.one("#tab-curves").click()
     said = " ".join(page.texts("#curves .missing"))
     assert "Not measured for beta: a quick run leaves it out." in said
@@ -155,7 +155,7 @@ def test_what_is_missing_is_said(page):
     assert "not measured: a quick run leaves it out" in shown
 
 
-def test_the_keyboard_does(page):
+def test_the_page_can_be_used_by_keyboard(page):
     from selenium.webdriver.common.keys import Keys
 
     seen = page.one("#tab-leaderboard")
@@ -198,7 +198,7 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-def test_print_unfolds_everything_and_has_no_controls(page):
+def test_printing_unfolds_everything_and_hides_controls(page):
     n_charts = len(page.all("[data-chart]"))
     page.js("window.addEventListener('beforeprint', () => { window.drawn = "
             "document.querySelectorAll('[data-chart].done .main-svg').length;"
@@ -213,7 +213,7 @@ def test_print_unfolds_everything_and_has_no_controls(page):
     page.emulate()
 
 
-def test_names_are_text_and_nothing_else(page):
+def test_names_are_escaped(page):
     assert EVIL in page.one("h1 + p").text
     assert page.js("return [...document.scripts].filter(x => x.textContent.includes('alert'))"
                    ".map(x => x.type)") == ["application/json"]  # fmt: skip
@@ -224,7 +224,7 @@ def test_names_are_text_and_nothing_else(page):
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("part", ["leaderboard", "curves", "localisation", "sources"])
-def test_nothing_sticks_out_at_any_width(page, some, width, part):
+def test_the_page_fits_any_width(page, some, width, part):
     page.emulate(width=width)
     page.open(some, part)
     assert page.js("return document.documentElement.scrollWidth") <= width

@@ -10,7 +10,7 @@ from results_by_hand import make_full_result, make_result
 from probes.__main__ import main
 from probes.boards.curves import all_curves
 from probes.boards.groups import group, model_labels
-from probes.boards.layer_tables import layer_entries
+from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_files import pretrained_name
 from probes.rendering.page.page import page
 from probes.statistics.formatting import shown
@@ -19,7 +19,7 @@ from probes.statistics.formatting import shown
 @pytest.fixture(autouse=True)
 def all_current(monkeypatch):
     monkeypatch.setattr(
-        "probes.boards.groups.is_current", lambda result: result.suite_version == "0"
+        "probes.boards.comparable.is_current", lambda result: result.suite_version == "0"
     )
 
 
@@ -45,7 +45,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_what_cannot_be_compared_is_apart(tmp_path):
+def test_results_that_cannot_be_compared_are_in_other_groups_and_units(tmp_path):
     one = make_full_result("pos", model="a")
     found = [
         one,
@@ -73,7 +73,7 @@ def test_what_cannot_be_compared_is_apart(tmp_path):
     ]
 
 
-def test_a_second_result_of_the_same_model_is_named_not_mixed(tmp_path):
+def test_a_second_result_of_the_same_model_is_left_out_and_named(tmp_path):
     one = make_full_result("pos", model="a")
     groups, left_out = group(paths(tmp_path, [one, one]))
     assert left_out == ["1.json: a second result of a on pos"]
@@ -82,7 +82,7 @@ def test_a_second_result_of_the_same_model_is_named_not_mixed(tmp_path):
     assert "<summary>2 duplicate results left out</summary>1.json: a second" in text
 
 
-def test_models_of_one_name_are_told_apart(tmp_path):
+def test_models_of_one_name_have_labels_of_their_own(tmp_path):
     one = make_full_result("pos", model="a")
     other = changed(one, "model", digest="0123456789")
     labels = model_labels(paths(tmp_path, [one, other]))
@@ -131,7 +131,7 @@ def test_the_report_command(folder, capsys):
     assert (folder / "new" / "p.html").exists()
 
 
-def test_no_results_and_no_folder_are_the_users_to_mend(tmp_path, capsys):
+def test_no_results_and_no_folder_are_user_errors(tmp_path, capsys):
     assert main(["report", str(tmp_path)]) == 2
     assert main(["report", str(tmp_path / "none")]) == 2
     assert main(["figure", "curves", str(tmp_path), "-o", "x.pdf"]) == 2
@@ -155,10 +155,9 @@ def test_figures_have_a_columns_width_and_embedded_fonts(folder, kind):
 
 def test_colours_span_the_models_that_are_shown_together():
     low, high = make_result("pos", (0.2, 0.4)), make_result("pos", (0.4, 0.7))
-    (alone,) = zip(*layer_entries([low]).values(), strict=True)
-    assert [entry.place for entry in alone] == [0, 1]
-    (beside,) = zip(*layer_entries([low], [[low, high]]).values(), strict=True)
-    assert [entry.place for entry in beside] == pytest.approx([0, 0.4])
+    assert [row.cells[1].place for row in layer_rows([low])] == [0, 1]
+    places = [row.cells[1].place for row in layer_rows([low], [[low, high]])]
+    assert places == pytest.approx([0, 0.4])
 
 
 def test_a_figure_is_of_one_setting(folder, capsys):
@@ -167,7 +166,7 @@ def test_a_figure_is_of_one_setting(folder, capsys):
     (folder / "pos-linear-00000009.json").write_text(other.model_dump_json())
     assert main(["figure", "curves", str(folder), "-o", str(folder / "x.pdf")]) == 2
     assert (
-        "cannot stand in one figure (c 1 · linear probe; d 1 · linear probe)"
+        "cannot be compared in one figure (c 1 · linear probe; d 1 · linear probe)"
         in capsys.readouterr().err
     )
 
@@ -181,7 +180,7 @@ def test_an_expected_layer_that_was_not_measured_is_no_figure(tmp_path, capsys):
     assert not path.exists()
 
 
-def test_only_a_leading_nought_is_dropped():
+def test_only_a_leading_zero_is_dropped():
     assert [shown(x, "mae") for x in (0.5, -0.25, 10.125, 20.0)] == [
         ".500",
         "-.250",

@@ -7,15 +7,16 @@ from matplotlib import colormaps
 from results_by_hand import make_result
 from rich.console import Console
 
+from probes.boards.layer_tables import score_table
 from probes.rendering.palette import shade
-from probes.rendering.terminal import print_tables
+from probes.rendering.terminal import print_table
 
 
 @pytest.mark.parametrize(("width", "tables"), [(60, 5), (80, 3), (200, 1)])
-def test_many_tasks_are_several_tables_in_which_nothing_is_cut(width, tables):
+def test_a_table_of_many_tasks_is_split_and_nothing_is_cut(width, tables):
     console = Console(width=width, record=True, file=io.StringIO())
     names = [f"long-task-name-{i}" for i in range(9)]
-    print_tables([make_result(name, (0.123, 0.456)) for name in names], console)
+    print_table(score_table([make_result(name, (0.123, 0.456)) for name in names]), console)
     text = console.export_text()
     assert "…" not in text
     assert text.count("m · c · linear probe") == tables
@@ -27,7 +28,7 @@ def test_no_table_is_wider_than_the_terminal():
     names = ("pos", "a-longer-name", "dep")
     for width in range(40, 90):
         console = Console(width=width, record=True, file=io.StringIO())
-        print_tables([make_result(name, (0.123, 0.456)) for name in names], console)
+        print_table(score_table([make_result(name, (0.123, 0.456)) for name in names]), console)
         rules = [line for line in console.export_text().splitlines() if line.startswith("┏")]
         assert all(rule.endswith("┓") for rule in rules)
 

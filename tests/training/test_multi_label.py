@@ -26,7 +26,7 @@ from probes.extraction.loading import load_model
 from probes.extraction.store import StoreKey
 from probes.measurements.online_code import code_record, online_code
 from probes.measurements.probing import probe
-from probes.records.arrays import read_arrays
+from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample
 from probes.statistics.gold import Gold

@@ -1,1 +1,1 @@
-"""What the literature says about layers, held against results."""
+"""Statements of the literature about layers, tested on results."""

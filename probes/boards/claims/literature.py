@@ -1,6 +1,6 @@
-"""What the literature says about layers, as predicates over one model's results.
+"""The statements of the literature about layers that are tested.
 
-Each claim is one that "A Primer in BERTology" (Rogers et al. 2020, arXiv 2002.12327v1) makes or
+Each is one that "A Primer in BERTology" (Rogers et al. 2020, arXiv 2002.12327v1) makes or
 reports in section 5.2, with the study behind it.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from probes.boards.claims import predicates
-from probes.boards.claims.evidence import Evidence, MissingError, late_middle, lower, middle
-from probes.boards.claims.predicates import Finding
+from probes.boards.claims.model_scores import MissingError, ModelScores, late_middle, lower, middle
+from probes.boards.claims.predicates import Outcome
 
 CAVEAT = "What can be decoded is not thereby used by the model."
 
@@ -22,20 +22,20 @@ class Claim:
 
     Attributes:
         source: section of the Primer, and the studies it goes back to.
-        predicate: raises `MissingError` where the results do not serve.
+        predicate: tests it; raises `MissingError` if results are missing.
     """
 
     name: str
     statement: str
     source: str
-    predicate: Callable[[Evidence], Finding] = field(repr=False)
+    predicate: Callable[[ModelScores], Outcome] = field(repr=False)
 
-    def on(self, evidence: Evidence) -> Finding:
-        """The finding on one model's results."""
+    def on(self, model: ModelScores) -> Outcome:
+        """The outcome on one model's scores."""
         try:
-            return self.predicate(evidence)
+            return self.predicate(model)
         except MissingError as missing:
-            return Finding("not tested", f"{missing}", [])
+            return Outcome("not tested", f"{missing}", [])
 
 
 CLAIMS = (
@@ -96,6 +96,6 @@ CLAIMS = (
 )
 
 NOTE = (
-    f"{CAVEAT} Undecided: the test sentences cannot tell. One claim stands at .05; many claims and "
-    "models together do not."
+    f"{CAVEAT} Undecided: the test sentences cannot tell. Each verdict is tested at .05 by itself, "
+    "without correction for many claims and models."
 )

@@ -1,4 +1,4 @@
-"""Predicates over one model's results: what a claim about layers comes to.
+"""The tests behind the claims: predicates over one model's scores.
 
 A claim is *supported* only if the test data separate it from its contrary, *contradicted* only if
 they separate the contrary from it, and else *undecided* at this sample size.
@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from probes.boards.claims.evidence import (
+from probes.boards.claims.model_scores import (
     Band,
-    Evidence,
     MissingError,
+    ModelScores,
     last_drop,
     located,
     middle,
@@ -37,8 +37,8 @@ T = TypeVar("T")
 Verdict = Literal["supported", "contradicted", "undecided", "not tested"]
 
 
-class Finding(NamedTuple):
-    """What the data say of a claim: in a line, and as numbers."""
+class Outcome(NamedTuple):
+    """What the data say about a claim: a verdict, a line of reasons, and the numbers."""
 
     verdict: Verdict
     why: str
@@ -49,27 +49,28 @@ def _verdict(*, for_it: bool, against: bool) -> Verdict:
     return "supported" if for_it else "contradicted" if against else "undecided"
 
 
-def peaks_in(task: str, band: Band) -> Callable[[Evidence], Finding]:
+def peaks_in(task: str, band: Band) -> Callable[[ModelScores], Outcome]:
     """The predicate that `task` is best somewhere in `band`."""
 
-    def predicate(evidence: Evidence) -> Finding:
-        """Supported if every layer that may be the best lies in the band; against if none does."""
-        result = evidence.result(task)
+    def predicate(model: ModelScores) -> Outcome:
+        """Supported if every layer that may be the best is in the band; contradicted if none is."""
+        result = model.result(task)
         found, inside = peaks(result), within(result, band)
         verdict = _verdict(for_it=found <= inside, against=not found & inside)
         why = f"{_peak(result)}; {band.__name__.replace('_', '-')}: {_listed(inside)}"
-        return Finding(verdict, why, [peak_numbers(result)])
+        return Outcome(verdict, why, [peak_numbers(result)])
 
     return predicate
 
 
-def pipeline(evidence: Evidence) -> Finding:
-    """By expected layers where all three have one, else by the layers that may be the best.
+def pipeline(model: ModelScores) -> Outcome:
+    """By expected layers if all three tasks have one, else by the layers that may be the best.
 
-    Supported if each range ends before the next begins; against if one begins after a later ends.
+    Supported if each range ends before the next begins; contradicted if a range begins after a
+    later one has ended.
     """
     names = ("pos", "depth", "srl")
-    results = [evidence.result(name) for name in names]
+    results = [model.result(name) for name in names]
     ranges = [located(result, "expected_layer") for result in results]
     measure = "expected layer"
     if None in ranges:
@@ -89,17 +90,17 @@ def pipeline(evidence: Evidence) -> Finding:
         {"measure": measure, "range": list(r), **peak_numbers(x)}
         for x, r in zip(results, known, strict=True)
     ]
-    return Finding(verdict, f"{measure}: {said}", numbers)
+    return Outcome(verdict, f"{measure}: {said}", numbers)
 
 
-def middle_transfers(evidence: Evidence) -> Finding:
-    """The best mean rank of a middle layer against that of any other, in resamples."""
-    values, left_out = _of_all(evidence, evidence.replicates)
+def middle_transfers(model: ModelScores) -> Outcome:
+    """Compares the best mean rank of a middle layer with that of any other layer, in resamples."""
+    values, left_out = _of_all(model, model.replicates)
     if len(values) < FEWEST_TASKS:
         raise MissingError("; ".join([f"fewer than {FEWEST_TASKS} complete tasks", *left_out]))
-    ranks = layer_ranks(np.array([scores(evidence.results[task]) for task in values])).mean(0)
+    ranks = layer_ranks(np.array([scores(model.results[task]) for task in values])).mean(0)
     resampled = np.mean([layer_ranks(v.T) for v in values.values()], axis=0)
-    result = evidence.results[next(iter(values))]
+    result = model.results[next(iter(values))]
     inside = within(result, middle)
     is_inside = np.array([x.layer in inside for x in result.layers])
     ours, theirs = ranks[is_inside].min(), ranks[~is_inside].min()
@@ -115,12 +116,12 @@ def middle_transfers(evidence: Evidence) -> Finding:
         {"layer": x.layer, "mean_rank": float(rank), "interval": bound, "middle": bool(is_in)}
         for x, rank, bound, is_in in zip(result.layers, ranks, bounds, is_inside, strict=True)
     ]
-    return Finding(verdict, why, [{"tasks": list(values), "p": p}, *numbers])
+    return Outcome(verdict, why, [{"tasks": list(values), "p": p}, *numbers])
 
 
-def last_layer_drops(evidence: Evidence) -> Finding:
-    """Supported if it holds of every task; one that is best at the last layer alone is against."""
-    results, left_out = _of_all(evidence, evidence.result)
+def last_layer_drops(model: ModelScores) -> Outcome:
+    """Supported if it holds for every task; contradicted if one task is best at the last layer."""
+    results, left_out = _of_all(model, model.result)
     if not results:
         raise MissingError("; ".join(left_out) or "no task was run")
     found, numbers = {}, []
@@ -139,16 +140,17 @@ def last_layer_drops(evidence: Evidence) -> Finding:
         for kind in words
         if kind in kinds
     ]
-    return Finding(verdict, "last layer " + "; ".join(parts) + _left_out(left_out), numbers)
+    return Outcome(verdict, "last layer " + "; ".join(parts) + _left_out(left_out), numbers)
 
 
-def semantics_spread(evidence: Evidence) -> Finding:
-    """Mix weights of `srl` nearer to uniform than those of `pos` and `depth`.
+def semantics_spread(model: ModelScores) -> Outcome:
+    """Compares how far the mix weights of `srl`, `pos` and `depth` are from uniform ones.
 
-    Supported if the interval of its divergence lies below theirs; against if above one of them.
+    Supported if the interval of the divergence of `srl` lies below both others; contradicted if it
+    lies above one of them.
     """
     names = ("srl", "pos", "depth")
-    ranges = {name: located(evidence.result(name), "kl") for name in names}
+    ranges = {name: located(model.result(name), "kl") for name in names}
     absent = [name for name, found in ranges.items() if found is None]
     if absent:
         raise MissingError(f"no layer mix is located for {', '.join(absent)}")
@@ -160,7 +162,7 @@ def semantics_spread(evidence: Evidence) -> Finding:
     )
     said = ", ".join(f"{name} [{a:.2f}, {b:.2f}]" for name, (a, b) in known.items())
     numbers = [{"task": name, "kl_bits": list(found)} for name, found in known.items()]
-    return Finding(verdict, f"divergence of mix weights from uniform, bits: {said}", numbers)
+    return Outcome(verdict, f"divergence of mix weights from uniform, bits: {said}", numbers)
 
 
 def _peak(result: Result) -> str:
@@ -180,10 +182,10 @@ def _listed(layers: set[int]) -> str:
     return ", ".join(map(str, sorted(layers)))
 
 
-def _of_all(evidence: Evidence, read: Callable[[str], T]) -> tuple[dict[str, T], list[str]]:
-    """What `read` gives for every task, and why it gives nothing for some."""
+def _of_all(model: ModelScores, read: Callable[[str], T]) -> tuple[dict[str, T], list[str]]:
+    """What `read` returns for each task, and why it returns nothing for some."""
     found, left_out = {}, []
-    for task in evidence.results:
+    for task in model.results:
         try:
             found[task] = read(task)
         except MissingError as missing:

@@ -1,4 +1,4 @@
-"""The claims held against stored results: findings on every model and corpus."""
+"""The claims tested on stored results: a report for every model and corpus."""
 
 from __future__ import annotations
 
@@ -6,30 +6,33 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from probes.boards.claims.evidence import Evidence
-from probes.boards.claims.literature import CLAIMS
-from probes.boards.claims.predicates import Finding
+from probes.boards.claims.literature import CLAIMS, NOTE
+from probes.boards.claims.model_scores import ModelScores
+from probes.boards.claims.predicates import Outcome
+from probes.boards.comparable import SAME_CLAIM, values
 from probes.common.terminal import progress
 from probes.extraction.model_files import RANDOM
 from probes.measurements.current import is_current
 from probes.records.result import Result
+from probes.records.table import Cell, Row, Table
 from probes.statistics.resampled import resampled_scores
 
 
 @dataclass(frozen=True)
 class Report:
-    """Findings on one model and corpus.
+    """The outcomes of all claims on one model and corpus.
 
     Attributes:
-        marks: what sets the model or the data apart.
-        findings: by name of the claim.
+        marks: what a reader has to know about the model or the data.
+        outcomes: by name of the claim.
     """
 
     model: str
     corpus: str
     marks: tuple[str, ...]
-    findings: Mapping[str, Finding]
+    outcomes: Mapping[str, Outcome]
 
     @property
     def title(self) -> str:
@@ -38,17 +41,15 @@ class Report:
 
 
 def make_reports(found: Mapping[Path, Result], family: str) -> list[Report]:
-    """Findings on every model × corpus among results of a probe family, by their paths."""
-    runs: dict[tuple[str, ...], dict[str, Path]] = defaultdict(dict)
+    """Test the claims on every model and corpus among results of a probe family, by their paths."""
+    runs: dict[tuple[Any, ...], dict[str, Path]] = defaultdict(dict)
     for path, result in found.items():
         if result.probe.family != family:
             continue
         if not is_current(result):
             progress.say(f"left out {path}: made by another version of its task or probe")
             continue
-        corpus = result.corpus.digest
-        run = (result.model.name, result.model.digest, corpus, result.pooling, result.dtype)
-        runs[run].setdefault(result.task.name, path)
+        runs[values(result, SAME_CLAIM)].setdefault(result.task.name, path)
     return [
         _report({task: found[path] for task, path in run.items()}, run) for run in runs.values()
     ]
@@ -62,10 +63,29 @@ def _report(results: Mapping[str, Result], paths: Mapping[str, Path]) -> Report:
         "part of the corpus" * first.corpus.limited,
         "some labels made by a machine" * any(result.silver for result in results.values()),
     ]
-    evidence = Evidence(results, lambda task: resampled_scores(results[task], paths[task]))
+    scores = ModelScores(results, lambda task: resampled_scores(results[task], paths[task]))
     return Report(
         first.model.name,
         f"{first.corpus.name} {first.corpus.version}",
         tuple(filter(None, marks)),
-        {claim.name: claim.on(evidence) for claim in CLAIMS},
+        {claim.name: claim.on(scores) for claim in CLAIMS},
+    )
+
+
+def claims_table(report: Report, family: str) -> Table:
+    """One model's verdicts, with the numbers behind them."""
+    return Table(
+        f"{report.title} · {family} probe",
+        ("claim", "verdict", "numbers"),
+        tuple(
+            Row.of(
+                Cell(claim.statement, note=claim.source),
+                Cell(report.outcomes[claim.name].verdict, verdict=True),
+                report.outcomes[claim.name].why,
+                ends_section=True,
+            )
+            for claim in CLAIMS
+        ),
+        left=3,
+        notes=(NOTE,),
     )

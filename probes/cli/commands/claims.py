@@ -6,20 +6,17 @@ import argparse
 import json
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from probes.boards.claims.literature import CAVEAT, CLAIMS, NOTE
-from probes.boards.claims.report import Report, make_reports
+from probes.boards.claims.literature import CAVEAT, CLAIMS
+from probes.boards.claims.report import Report, claims_table, make_reports
 from probes.cli.arguments import place
 from probes.common.errors import UserError
 from probes.common.terminal import output_console
 from probes.records.files import or_published
 from probes.records.unique import unique_results
+from probes.rendering.markdown import markdown
+from probes.rendering.terminal import print_table
 
 SUMMARY = "Test claims of the literature about layers on the results in a folder."
-
-COLOURS = {"supported": "green", "contradicted": "red", "undecided": "yellow", "not tested": "dim"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,34 +46,13 @@ def run(options: argparse.Namespace) -> int:
             json.dumps([_record(r, options.probe) for r in reports], indent=1, ensure_ascii=False)
         )
     elif options.format == "md":
-        print("\n".join(line for report in reports for line in _markdown(report, options.probe)))
+        for report in reports:
+            print(markdown(claims_table(report, options.probe), level=2))
     else:
         console = output_console()
         for report in reports:
-            console.print(_table(report, options.probe))
+            print_table(claims_table(report, options.probe), console)
     return 0
-
-
-def _table(report: Report, family: str) -> Table:
-    table = Table(title=Text(f"{report.title} · {family} probe"), caption=NOTE, show_lines=True)
-    table.add_column("claim")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("numbers")
-    for claim in CLAIMS:
-        finding = report.findings[claim.name]
-        said = Text(claim.statement).append(f"\n{claim.source}", style="dim")
-        table.add_row(said, Text(finding.verdict, COLOURS[finding.verdict]), Text(finding.why))
-    return table
-
-
-def _markdown(report: Report, family: str) -> list[str]:
-    lines = [f"## {report.title} · {family} probe", ""]
-    lines += ["| claim | source | verdict | numbers |", "| --- | --- | --- | --- |"]
-    for claim in CLAIMS:
-        found = report.findings[claim.name]
-        cells = (claim.statement, claim.source, f"**{found.verdict}**", found.why)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return [*lines, "", NOTE, ""]
 
 
 def _record(report: Report, family: str) -> dict[str, Any]:
@@ -91,7 +67,7 @@ def _record(report: Report, family: str) -> dict[str, Any]:
                 "name": claim.name,
                 "statement": claim.statement,
                 "source": claim.source,
-                **report.findings[claim.name]._asdict(),
+                **report.outcomes[claim.name]._asdict(),
             }
             for claim in CLAIMS
         ],

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from probes.boards.board import Candidate, make_boards, named
-from probes.boards.side_by_side import grids
+from probes.boards.side_by_side import side_by_side_tables
 from probes.cli.arguments import names, place
 from probes.cli.commands.leaderboard import load
 from probes.common.errors import UserError
@@ -14,6 +14,8 @@ from probes.common.registry import did_you_mean
 from probes.common.terminal import output_console
 from probes.records.files import find_results, or_published
 from probes.records.unique import identity
+from probes.rendering.markdown import markdown
+from probes.rendering.terminal import print_table
 
 SUMMARY = "Compare models: layer curves, differences with intervals, claims that change."
 
@@ -57,18 +59,18 @@ def run(options: argparse.Namespace) -> int:
         and (not options.task or c.result.task.name in options.task)
     ]
     boards = make_boards(left, together=True)
-    found = [grid for board in boards for grid in grids(board, models)]
+    found = [table for board in boards for table in side_by_side_tables(board, models)]
     if not found:
         raise UserError(
             f"{', '.join(models)}: no corpus and task in common, for {options.probe} probes and "
             "these filters."
         )
     console = output_console()
-    for grid in found:
+    for table in found:
         if options.format == "md":
-            print(grid.markdown())
+            print(markdown(table))
         else:
-            console.print(grid.terminal())
+            print_table(table, console)
     return 0
 
 

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from probes.boards.board import Candidate, make_boards, named
-from probes.boards.pairs import replicates_of
+from probes.boards.board import make_boards, named
 from probes.boards.ranking import Ranking
-from probes.boards.ranking_tables import CSV_HEADS, grids, records
+from probes.boards.ranking_tables import CSV_HEADS, csv_rows, ranking_tables
 from probes.cli.arguments import names, place
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
@@ -19,7 +18,9 @@ from probes.records.csv_text import csv_line
 from probes.records.files import or_published
 from probes.records.result import Result
 from probes.records.unique import unique_results
-from probes.statistics.resampled import Resampled
+from probes.rendering.latex import latex
+from probes.rendering.markdown import markdown
+from probes.rendering.terminal import print_table
 
 SUMMARY = "Rank models by their best layers, task by task and overall."
 
@@ -59,25 +60,20 @@ def run(options: argparse.Namespace) -> int:
     """
     candidates = named(chosen(load(options.results), options))
     boards = make_boards(candidates, together=options.together)
-    ranking = Ranking(at_best_layer)
+    ranking = Ranking()
     if options.format == "csv":
         print(csv_line(CSV_HEADS), end="")
         for board in boards:
-            print("".join(map(csv_line, records(board, ranking))), end="")
+            print("".join(map(csv_line, csv_rows(board, ranking))), end="")
         return 0
     console = output_console()
     for board in boards:
-        for grid in grids(board, ranking):
+        for table in ranking_tables(board, ranking):
             if options.format == "terminal":
-                console.print(grid.terminal())
+                print_table(table, console)
             else:
-                print(grid.markdown() if options.format == "md" else grid.latex())
+                print(markdown(table) if options.format == "md" else latex(table))
     return 0
-
-
-def at_best_layer(candidate: Candidate) -> Resampled | None:
-    """The resampled test scores of a candidate's best layer."""
-    return replicates_of(candidate, [candidate.result.best_layer.layer])
 
 
 def load(folders: Iterable[Path]) -> dict[Path, Result]:

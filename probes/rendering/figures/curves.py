@@ -58,7 +58,7 @@ def _panel(axes: Any, found: Curves, styles: dict[str, dict[str, Any]]) -> None:
 
 
 def _baseline(axes: Any, found: Curves) -> None:
-    """Type majority as a line; one far off would flatten the curves, and is written instead."""
+    """Type majority as a line; if it is far off and would flatten the curves, as text."""
     level = found.levels.get(_BASELINE)
     if level is None:
         return

@@ -19,7 +19,7 @@ def draw(path: Path, group: Group, width: float) -> None:
     """Draw expected layers with their intervals, and centres of gravity.
 
     Raises:
-        UserError: no result has any.
+        UserError: no result has an expected layer.
     """
     units = [u for u in group.units if any(r.localisation for r in u.results.values())]
     if not units:
@@ -45,7 +45,7 @@ def draw(path: Path, group: Group, width: float) -> None:
 
 
 def _panel(axes: Any, units: list[Unit], model: str) -> None:
-    """Undefined expected layers are hatched over all layers; what was not run is said."""
+    """Undefined expected layers are hatched over all layers; missing ones are labelled."""
     n_layers = max(u.results[model].model.n_layers for u in units if model in u.results)
     for y, unit in enumerate(units):
         result = unit.results.get(model)
@@ -58,7 +58,7 @@ def _panel(axes: Any, units: list[Unit], model: str) -> None:
             axes.barh(y, n_layers, 0.6, color="white", edgecolor="#c3c8ce", hatch="////")
         else:
             axes.barh(y, expected.value, 0.6, color=COLOURS[0])
-            # The interval runs below the number, so that neither hides the other.
+            # The interval is drawn below the number, so that neither hides the other.
             axes.text(
                 0.08, y - 0.07, f"{expected.value:.1f}", va="center", fontsize=6, color="white"
             )

@@ -1,4 +1,4 @@
-"""What all figures share: sizes, fonts, colours, and how they are saved."""
+"""Sizes, fonts and colours of all figures, and how they are saved."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _SETTINGS: Any = {
 
 @contextmanager
 def saved(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """An empty figure, which is written to `path` when it is drawn."""
+    """A new figure, which is written to `path` on leaving the context."""
     with rc_context(_SETTINGS), warnings.catch_warnings():
-        # A model's name may have letters that the font lacks; they are drawn as boxes.
+        # Letters of a model's name that are not in the font are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
@@ -58,7 +58,7 @@ def saved(path: Path, width: float, height: float) -> Iterator[Figure]:
 
 
 def looks(models: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """How each model is drawn: twins in their model's colour, dotted, with open marks."""
+    """How each model is drawn: random twins in their model's colour, dotted, with open markers."""
     bases = list(dict.fromkeys(map(pretrained_name, models)))
     found = {}
     for model in models:

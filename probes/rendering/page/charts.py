@@ -1,4 +1,4 @@
-"""What the page's script draws: plain numbers, rounded."""
+"""The data of the page's charts: plain numbers, rounded."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ def _rounded(value: float | None, scale: int = 1) -> float | None:
 
 
 def _text(text: str) -> str:
-    """Text for the plotting library, which reads a few tags and entities."""
+    """Text for the plotting library, which interprets some tags and entities."""
     return escape(text, quote=False)

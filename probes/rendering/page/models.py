@@ -12,10 +12,10 @@ from probes.records.result import Result
 from probes.rendering.palette import COLOURS
 
 SYMBOLS = {"circle": "●○", "square": "■□", "diamond": "◆◇", "triangle-up": "▲△", "star": "★☆"}
-"""Plotly's name, and a letter for it, filled and open."""
+"""Characters for plotly's symbols, filled and open."""
 
 MOST_DRAWN = 8
-"""Models that are in the charts at first; more are a tangle."""
+"""Number of models that are drawn in the charts at first; more are hard to read."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Shown:
 
     Attributes:
         random: whether its weights were never trained; it has its model's colour, dotted.
-        drawn: whether it is in the charts at first.
+        drawn: whether it is drawn in the charts at first.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""Writes the page: gathers what there is, and fills the templates."""
+"""Writes the HTML page: collects its tables and charts, and fills the templates."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from probes.boards.groups import Group, Unit, group
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.records.result import Result
-from probes.rendering.page import charts
-from probes.rendering.page import tables as rows
+from probes.records.table import Table
+from probes.rendering.page import charts, tables
 from probes.rendering.page.models import MOST_DRAWN, Shown, shown_models
 from probes.rendering.page.sources import sources
 
@@ -34,38 +34,37 @@ class UnitView:
     """
 
     unit: Unit
-    measures: list[tuple[Curves, rows.Table, list[str]]]
-    estimates: rows.Table
-    groups: rows.Table
-    groups_unit: str
+    measures: list[tuple[Curves, Table, list[str]]]
+    estimates: Table
+    groups: Table
 
 
 @dataclass(frozen=True)
 class GroupView:
-    """Results that may stand in one table, as the templates read them.
+    """Results that may share charts, as the templates read them.
 
     Attributes:
-        claims: findings by model, or why there are none.
+        claims: outcomes by model, or why there are none.
     """
 
     id: str
     group: Group
-    leaderboard: rows.Table
-    heat_maps: dict[str, rows.Table]
+    leaderboard: Table
+    heat_maps: dict[str, Table]
     units: list[UnitView]
     located: bool
     claims: dict[str, Report | str]
 
 
 def write_page(found: Mapping[Path, Result], path: Path, name: str) -> Path:
-    """Write the report of results by their paths; `name` is what it is a report of."""
+    """Write the page of results by their paths; `name` is its title."""
     with published(path) as temporary:
         temporary.write_text(page(found, name), encoding="utf-8")
     return path
 
 
 def page(found: Mapping[Path, Result], name: str) -> str:
-    """The report as HTML."""
+    """The page as HTML."""
     models = shown_models(found)
     groups, left_out = group(found)
     views = [_group_view(f"g{i}", each) for i, each in enumerate(groups)]
@@ -105,8 +104,8 @@ def _group_view(name: str, given: Group) -> GroupView:
     return GroupView(
         id=name,
         group=given,
-        leaderboard=rows.leaderboard(given),
-        heat_maps={model: rows.heat_map(given, model) for model in given.models},
+        leaderboard=tables.leaderboard(given),
+        heat_maps={model: tables.heat_map(given, model) for model in given.models},
         units=[_unit_view(unit) for unit in given.units],
         located=any(r.localisation for unit in given.units for r in unit.results.values()),
         claims={model: _claims(paths, given.probe) for model, paths in given.paths.items()},
@@ -116,15 +115,14 @@ def _group_view(name: str, given: Group) -> GroupView:
 def _unit_view(unit: Unit) -> UnitView:
     return UnitView(
         unit,
-        [(x, rows.numbers(x, unit), rows.levels(x)) for x in all_curves(unit)],
-        rows.estimates(unit),
-        rows.breakdown(unit),
-        rows.breakdown_unit(unit),
+        [(x, tables.numbers(x, unit), tables.levels(x)) for x in all_curves(unit)],
+        tables.estimates(unit),
+        tables.breakdown(unit),
     )
 
 
 def _claims(paths: Mapping[Path, Result], family: str) -> Report | str:
-    """One model's findings; one whose predictions are unreadable must not cost the page."""
+    """The outcomes on one model; unreadable predictions are a message in their place."""
     try:
         reports = make_reports(paths, family)
     except UserError as error:

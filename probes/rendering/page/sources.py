@@ -1,4 +1,4 @@
-"""Where a report's numbers come from: models, corpora with licence and citation, runs."""
+"""Where the page's numbers come from: corpora with licence and citation, runs, results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from probes.records.result import Result
 
 
 class Run(NamedTuple):
-    """Results that were made by one command on one machine."""
+    """Results of one command on one machine."""
 
     n: int
     models: list[str]
@@ -19,7 +19,7 @@ class Run(NamedTuple):
 
 
 class Made(NamedTuple):
-    """One result, and what it was made of."""
+    """One result, with what it was computed from."""
 
     model: str
     corpus: str
@@ -31,7 +31,7 @@ class Made(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Everything behind a report's numbers."""
+    """Corpora, runs and results behind the page's numbers."""
 
     corpora: list[CorpusRecord]
     runs: list[Run]
@@ -39,7 +39,7 @@ class Sources(NamedTuple):
 
 
 def sources(results: Sequence[Result]) -> Sources:
-    """What the results say of where they come from."""
+    """Collect the sources of results."""
     corpora = {result.corpus.digest: result.corpus for result in results}
     grouped: dict[tuple[tuple[str, str], ...], list[Result]] = {}
     for result in results:

@@ -6,8 +6,7 @@ import pytest
 from board_by_hand import put
 
 from probes.__main__ import main
-from probes.records.arrays import read_arrays
-from probes.records.files import read_result, write_result
+from probes.records.files import read_arrays, read_result, write_result
 from probes.records.payload import Estimate, Localisation, MixResult
 
 
@@ -39,7 +38,7 @@ def test_best_layers_and_curves(folder, capsys):
         "| pos (accuracy) | small | ▁▇▅ | 1/2 | 90.0 |  |  |",
     ]
     assert re.fullmatch(
-        r"\|  \| large \| ▁▄▇██ \| 4/4 \| 97.5 \| \+7.5 \\\[\+[45].\d, \+10.\d\\\] \| &lt;.001 \|",
+        r"\|  \| large \| ▁▄▇██ \| 4/4 \| 97.5 \| \+7.5 \[\+[45].\d, \+10.\d\] \| &lt;.001 \|",
         best[4],
     )
     assert curves[:3] == [
@@ -47,12 +46,10 @@ def test_best_layers_and_curves(folder, capsys):
         "| depth | small | large | less the first | p |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
-    assert curves[3] == r"| 0.00 | 50.0  | 50.0  | 0.0 \[0.0, 0.0\] | 1.000 |"
+    assert curves[3] == r"| 0.00 | 50.0  | 50.0  | 0.0 [0.0, 0.0] | 1.000 |"
     assert curves[4] == "| 0.25 |  | 70.0  |  |  |"
     # Two words: e^-2 of the resamples have neither.
-    assert re.fullmatch(
-        r"\| 0.50 \| 90.0★ \| 89.5  \| −0.5 \\\[−1.\d, 0.0\\\] \| .5\d\d \|", curves[5]
-    )
+    assert re.fullmatch(r"\| 0.50 \| 90.0★ \| 89.5  \| −0.5 \[−1.\d, 0.0\] \| .5\d\d \|", curves[5])
     assert curves[6] == "| 0.75 |  | 95.0  |  |  |"
     assert re.fullmatch(r"\| 1.00 \| 75.0  \| 97.5★ \| \+22.5 .* \| .003 \|", curves[7])
 
@@ -84,7 +81,7 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
         result = read_result(path).model_copy(update={"localisation": found})
         write_result(path, result, read_arrays(path))
     lines = printed(capsys, tmp_path, "early", "mid")
-    assert r"| pos | 0.50 \[0.25, 0.75\] | 2.00 \[1.75, 2.25\] |" in lines
+    assert r"| pos | 0.50 [0.25, 0.75] | 2.00 [1.75, 2.25] |" in lines
     assert lines[lines.index("| claim | early | mid |") :][2:] == [
         "| POS tags are best in the middle layers | contradicted | supported |"
     ]

@@ -76,7 +76,7 @@ def test_what_was_left_out_is_listed_for_those_who_ask(folder, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert main([*command, "-v"]) == 0
     _, line = capsys.readouterr().err.splitlines()
-    assert re.search(r"published/both/.*: .*results/both/.* is of the same key", line)
+    assert re.search(r"published/both/.*: .*results/both/.* has the same key", line)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What one model's results on one corpus say about layers.
+"""One model's scores on one corpus by task and layer: what claims are tested on.
 
 Depths are relative: layer / L, 0 for the embedding output, 1 for the last layer.
 """
@@ -16,7 +16,7 @@ from probes.records.payload import Interval, LayerResult
 from probes.records.result import Result
 
 Band = Callable[[float], bool]
-"""Whether a relative depth belongs to a stretch of the model."""
+"""Whether a relative depth belongs to some part of the model."""
 
 
 def lower(depth: float) -> bool:
@@ -25,7 +25,7 @@ def lower(depth: float) -> bool:
 
 
 def middle(depth: float) -> bool:
-    """The middle half. The Primer calls 6–9 and 8–9 of 12 middle: a middle third would not."""
+    """The middle half. The Primer calls layers 6–9 of 12 middle, which a middle third would not."""
     return 1 / 4 <= depth <= 3 / 4
 
 
@@ -35,27 +35,27 @@ def late_middle(depth: float) -> bool:
 
 
 class MissingError(Exception):
-    """A claim needs something that the results do not hold; the message says what."""
+    """A claim needs something that is not in the results; the message says what."""
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ModelScores:
     """Results of one model, corpus and probe family.
 
     Attributes:
         results: by task.
-        resampled: a task's headline test scores in resamples of its test sentences, shape
-            (layers, resamples); None if they cannot be had.
+        resampled: gives a task's headline test scores in resamples of its test sentences, shape
+            (layers, resamples); None if they cannot be computed.
     """
 
     results: Mapping[str, Result]
     resampled: Callable[[str], Floats | None]
 
     def result(self, task: str) -> Result:
-        """The result of `task`, if every layer was probed and could be tested.
+        """The result of `task`, with a score and a test for every layer.
 
         Raises:
-            MissingError: it is not there, or not fit for a claim about layers.
+            MissingError: there is no such result.
         """
         if task not in self.results:
             raise MissingError(f"{task} was not run")
@@ -70,7 +70,7 @@ class Evidence:
         return result
 
     def replicates(self, task: str) -> Floats:
-        """The resampled scores of `task`, as `result` says which layers they are of.
+        """The resampled scores of `task` at the layers of `result`. Shape (layers, resamples).
 
         Raises:
             MissingError: there are none.
@@ -83,7 +83,7 @@ class Evidence:
 
 
 def scores(result: Result) -> Floats:
-    """Headline test scores by layer; NaN for none. Shape (layers,)."""
+    """Headline test scores by layer; NaN where undefined. Shape (layers,)."""
     return np.array([np.nan if s is None else s for s in map(result.score, result.layers)])
 
 
@@ -93,7 +93,7 @@ def relative(result: Result, layer: int) -> float:
 
 
 def within(result: Result, band: Band) -> set[int]:
-    """Layers whose relative depth lies in `band`.
+    """The layers whose relative depth lies in `band`.
 
     Raises:
         MissingError: the model has none.
@@ -142,10 +142,9 @@ def last_drop(result: Result) -> tuple[float, float | None]:
 
 
 def located(result: Result, what: str) -> Interval:
-    """The interval of an estimate of localisation: `expected_layer`, or `kl`, in bits.
+    """The interval of an estimate of the localisation: `expected_layer`, or `kl`, in bits.
 
-    None where localisation was not run, and where the task gains nothing over layer 0 that could
-    be located.
+    None if localisation was not run, or if the task gains nothing over layer 0.
     """
     localisation = getattr(result, "localisation", None)
     if localisation is None or localisation.expected_layer.value is None:

@@ -1,0 +1,79 @@
+"""One result's test scores by group of examples and by label, layer by layer."""
+
+from __future__ import annotations
+
+from probes.boards.cells import group_metric_title, starred
+from probes.records.result import Result
+from probes.records.table import Row, Table
+from probes.records.titles import limit_mark, task_head
+from probes.statistics.formatting import shown
+
+MOST_LABELS = 20
+
+
+def group_table(result: Result) -> Table | None:
+    """A row per layer, a column per group of examples; None if the task has no groups."""
+    groups = {name: n for name, n in result.examples.groups.items() if n}
+    if not groups:
+        return None
+    rows = (
+        Row.of(
+            starred(result, layer),
+            *(shown(layer.cells[0].groups.get(name), result.group_metric) for name in groups),
+        )
+        for layer in result.layers
+    )
+    return Table(
+        _title(result, f"{group_metric_title(result)}, by group"),
+        ("layer", *(f"{name}\nn = {n:,}" for name, n in groups.items())),
+        tuple(rows),
+        notes=("★ best layer on dev",),
+        repeated=1,
+    )
+
+
+def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
+    """F1 of each label by layer, and its precision and recall at the best layer.
+
+    None for a regression.
+
+    Args:
+        most: how many labels, the most frequent ones; None for all.
+    """
+    counts = {name: score.n for layer in result.layers for name, score in layer.labels.items()}
+    if not counts:
+        return None
+    order = sorted(counts, key=lambda name: (-counts[name], name))
+    chosen = order[:most]
+    rest = len(order) - len(chosen)
+    best = result.best_layer.labels
+    rows = []
+    for name in chosen:
+        at_best = best.get(name)
+        f1 = (layer.labels[name].f1 if name in layer.labels else None for layer in result.layers)
+        rows.append(
+            Row.of(
+                name,
+                f"{counts[name]:,}",
+                _percent(at_best.precision if at_best else None),
+                _percent(at_best.recall if at_best else None),
+                *map(_percent, f1),
+            )
+        )
+    return Table(
+        _title(result, "F1 by label and layer"),
+        ("label", "n", "P", "R", *(starred(result, layer) for layer in result.layers)),
+        tuple(rows),
+        notes=("★ best layer on dev; P and R are its" + f" · {rest} more with --all" * bool(rest),),
+        repeated=4,
+    )
+
+
+def _title(result: Result, what: str) -> str:
+    corpus = result.corpus.name + limit_mark(result)
+    parts = (result.model.name, corpus, task_head(result), f"{result.probe.family} probe", what)
+    return " · ".join(parts)
+
+
+def _percent(value: float | None) -> str:
+    return shown(value, "accuracy")

@@ -1,0 +1,44 @@
+"""Scores, estimates and layers as the cells of tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from probes.records.payload import Estimate, Interval, LayerResult
+from probes.records.result import Result
+from probes.records.table import NOTHING, Cell
+from probes.records.titles import METRIC_NAMES
+from probes.statistics.formatting import shown
+from probes.statistics.metrics import lower_is_better
+
+
+def score_cell(score: float | None, interval: Interval, metric: str, **fields: Any) -> Cell:
+    """A score with half its interval; `fields` are those of `Cell`."""
+    half = "" if interval is None else shown((interval[1] - interval[0]) / 2, metric)
+    return Cell(shown(score, metric), half, **fields)
+
+
+def number_cell(value: float | None, interval: Interval) -> Cell:
+    """A plain number, such as a compression, with half its interval."""
+    half = "" if interval is None else f"{(interval[1] - interval[0]) / 2:.2f}"
+    return Cell(NOTHING if value is None else f"{value:.2f}", half)
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """A value with its interval, or why it has none."""
+    if estimate.value is None:
+        return f"undefined: {estimate.missing}"
+    if estimate.interval is None:
+        return f"{estimate.value:z.2f}"
+    return f"{estimate.value:z.2f} [{estimate.interval[0]:z.2f}, {estimate.interval[1]:z.2f}]"
+
+
+def starred(result: Result, layer: LayerResult) -> str:
+    """A layer's number, with a star if it is the best on dev."""
+    return f"{layer.layer}★" if layer.layer == result.best_number else f"{layer.layer}"
+
+
+def group_metric_title(result: Result) -> str:
+    """The metric of a result's breakdown by groups, and whether it is an error."""
+    metric = result.group_metric
+    return METRIC_NAMES.get(metric, metric) + ", lower is better" * lower_is_better(metric)

@@ -1,0 +1,142 @@
+"""Which results may stand together: what has to be equal, for which purpose, and why.
+
+Two scores can be compared if the same question was put to the same text and was answered by the
+same probe; then what differs between them is the model. Every purpose below is a list of what has
+to be equal for it. What is the same measurement is a narrower question, and keys answer it: see
+`probes.records.unique.identity`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from probes.measurements.current import has_current_numerics, is_current
+from probes.measurements.plugin_keys import in_words
+from probes.records.probe_spec import ProbeSpec
+from probes.records.result import Result
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """Something that may set two results apart.
+
+    Attributes:
+        name: what a reason calls it.
+        value: what is compared.
+        words: the value as a reason gives it; None if it can be printed as it is.
+    """
+
+    name: str
+    value: Callable[[Result], Hashable]
+    words: Callable[[Result], str] | None = None
+
+    def in_words(self, result: Result) -> str:
+        """The value of a result, to be read."""
+        return str(self.value(result)) if self.words is None else self.words(result)
+
+
+def probe_digest(spec: ProbeSpec) -> str:
+    """SHA-256 over everything that a probe's specification says."""
+    return hashlib.sha256(spec.model_dump_json().encode()).hexdigest()
+
+
+def _extent(result: Result) -> str:
+    return f"limit {result.corpus.limit}" if result.corpus.limited else "whole"
+
+
+def _projection(result: Result) -> str:
+    return "none" if result.project is None else f"{result.project} dimensions"
+
+
+# The model.
+MODEL = Aspect("model", lambda r: (r.model.name, r.model.digest))
+WEIGHTS = Aspect("model", lambda r: r.model.digest)
+
+# The vectors. Pooling and precision change them, and with them every score; a projection also
+# changes how many parameters a probe has.
+POOLING = Aspect("pooling", lambda r: r.pooling)
+PRECISION = Aspect("precision", lambda r: r.dtype)
+PROJECTION = Aspect("projection", lambda r: r.project, _projection)
+
+# The text. The fingerprint is over words and annotation; the digest is over the files that they
+# were read from, and so the stricter.
+TEXT = Aspect(
+    "corpus",
+    lambda r: r.corpus.fingerprint,
+    lambda r: f"{_extent(r)}, fingerprint {r.corpus.fingerprint[:8]}",
+)
+CORPUS_NAME = Aspect("name of the corpus", lambda r: r.corpus.name)
+CORPUS_FILES = Aspect("corpus", lambda r: r.corpus.digest)
+
+# The question. A task of another version, view, metric or source asks another one, and labels that
+# a machine made are others than a person's.
+TASK = Aspect("task", lambda r: r.task.name)
+TASK_VERSION = Aspect("task version", lambda r: r.task.version)
+VIEW = Aspect("view", lambda r: r.view)
+METRIC = Aspect("metric", lambda r: r.task.metric)
+SILVER = Aspect("silver labels", lambda r: r.silver)
+SOURCE = Aspect(
+    "plug-in source",
+    lambda r: in_words(r.plug_ins),
+    lambda r: in_words(r.plug_ins) or "of the suite",
+)
+
+# The probe, and the numerics that fitted it.
+PROBE = Aspect(
+    "probe specification",
+    lambda r: probe_digest(r.probe),
+    lambda r: f"sha256:{probe_digest(r.probe)[:8]}",
+)
+NUMERICS = Aspect(
+    "numerics",
+    lambda r: has_current_numerics(r),
+    lambda r: "of this version" if has_current_numerics(r) else "of another version",
+)
+OUTDATED = Aspect("version", lambda r: not is_current(r))
+
+SAME_LEADERBOARD = (TEXT, PROBE, PROJECTION, NUMERICS)
+"""Models are ranked on one text by one probe. Pooling and precision belong to a model's entry: a
+model may be entered with either, and is then called so."""
+
+SAME_COLUMN = (TASK_VERSION, VIEW, SOURCE)
+"""What must be equal besides, within one task of a leaderboard."""
+
+SAME_PAIR = (TEXT, TASK_VERSION, PROBE, SOURCE, PROJECTION, VIEW)
+"""Two models of one run, on one task with one family of probes. They have been fitted or checked by
+this version. That they were scored on the same examples is left to whoever has the predictions."""
+
+SAME_CHART = (CORPUS_NAME, TEXT, PROBE, POOLING, PROJECTION)
+"""A page or figure has one scale for all models, so the vectors must be made alike too."""
+
+SAME_CURVE = (TASK, TASK_VERSION, VIEW, METRIC, SILVER, SOURCE, OUTDATED)
+"""What must be equal besides, within one chart. Results of another version have charts of their
+own, since a page shows everything there is."""
+
+SAME_LAYER_TABLE = (CORPUS_FILES, POOLING, PRECISION, PROJECTION)
+"""The columns of one model's layer × task table. They must not be outdated either,
+since a table has one column for a task and probe. The same holds for the random twins in it."""
+
+SAME_CLAIM = (MODEL, CORPUS_FILES, POOLING, PRECISION)
+"""Claims relate one model's results on several tasks. They must not be outdated
+either."""
+
+
+def values(result: Result, purpose: Iterable[Aspect]) -> tuple[Any, ...]:
+    """What two results have to have in common for a purpose."""
+    return tuple(aspect.value(result) for aspect in purpose)
+
+
+def differences(result: Result, other: Result, purpose: Iterable[Aspect]) -> list[Aspect]:
+    """What keeps two results apart; empty if they may stand together."""
+    return [aspect for aspect in purpose if aspect.value(result) != aspect.value(other)]
+
+
+def reasons(result: Result, other: Result, purpose: Iterable[Aspect]) -> str:
+    """What sets a result apart from another, in words: ``view cut, not plain``."""
+    return "; ".join(
+        f"{aspect.name} {aspect.in_words(result)}, not {aspect.in_words(other)}"
+        for aspect in differences(result, other, purpose)
+    )

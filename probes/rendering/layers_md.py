@@ -1,0 +1,96 @@
+"""`layers.md`: everything that one model's results on one corpus say, as Markdown tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from probes.boards.cells import group_metric_title
+from probes.boards.evidence_tables import evidence_tables
+from probes.boards.layer_tables import layer_frames, score_table
+from probes.boards.transferability import correlation_table, mean_rank_table
+from probes.records.result import Result
+from probes.records.titles import corpus_title, task_head
+from probes.rendering.markdown import escaped, markdown, markdown_lines
+from probes.statistics.formatting import shown
+
+
+def layers_md(results: Sequence[Result]) -> str:
+    """The text of `layers.md`."""
+    first = results[0]
+    families = {
+        family: [result for result in results if result.probe.family == family]
+        for family in dict.fromkeys(result.probe.family for result in results)
+    }
+    title = escaped(f"# {first.model.name} on {corpus_title(first)}")
+    lines = [title + " (causal)" * first.model.causal, ""]
+    for family, chosen in families.items():
+        lines += [f"## {family} probe, test", "", *markdown_lines(score_table(chosen)), ""]
+    lines += [
+        "Bold: the best layer on dev. Starred: the test data cannot separate the layer from it "
+        "(paired bootstrap over sentences, Holm-corrected, .05), which does not mean that they are "
+        "equal. ± half a 95 % interval. Layer 0 is the embedding output. What can be decoded from "
+        "a layer need not be used by the model.",
+        "",
+        "## Other metrics and breakdowns, at the best layer",
+        "",
+        *(f"- {_details(result)}" for result in results),
+        "",
+    ]
+    for family, chosen in families.items():
+        for table in evidence_tables(chosen).values():
+            titled = replace(table, title=f"{family} probe, {table.title}")
+            lines.append(markdown(titled, level=2))
+    return "\n".join([*lines, *_transferability(results), *_made_of(results), ""])
+
+
+def _details(result: Result) -> str:
+    """Other metrics, and the score within each group of examples, at the best layer."""
+    best = result.best_layer
+    cell = best.cells[0]
+    parts = [f"{name} {shown(value, name)}" for name, value in cell.test.items()]
+    spread = result.seed_spread(best)
+    if spread is not None:
+        metric = result.task.metric
+        parts.append(f"over {len(best.cells)} seeds, standard deviation {shown(spread, metric)}")
+    parts += ["one seed"] * (len(best.cells) == 1) + ["quick run"] * result.quick
+    parts.append(f"{result.probe_parameters:,} parameters")
+    groups = [
+        f"{name} (n = {result.examples.groups[name]:,}) {shown(value, result.group_metric)}"
+        for name, value in cell.groups.items()
+    ]
+    metric = group_metric_title(result)
+    metric += "," * ("," in metric)
+    parts += [f"{metric} by group: " + ", ".join(groups)] * bool(groups)
+    return f"{task_head(result)}, {result.probe.family}, layer {best.layer}: " + "; ".join(parts)
+
+
+def _transferability(results: Sequence[Result]) -> Iterator[str]:
+    """Mean ranks and correlations of every probe family."""
+    yield from ("## Transferability", "")
+    notes: tuple[str, ...] = ()
+    for family, scores in layer_frames(results).items():
+        yield from (f"### {family} probe", "")
+        mean, correlations = mean_rank_table(scores), correlation_table(scores)
+        if mean.rows:
+            yield from (f"{mean.title}:", "", *markdown_lines(mean), "")
+        if mean.notes:
+            yield from (*mean.notes, "")
+        if correlations.rows:
+            yield from (*markdown_lines(correlations), "")
+        notes = correlations.notes
+    yield from (*notes, "")
+
+
+def _made_of(results: Sequence[Result]) -> Iterator[str]:
+    """What the results were computed on."""
+    first = results[0]
+    counts = "; ".join(
+        f"{r.task.name} v{r.task.version}: {r.examples.n['train']} / {r.examples.n['dev']} / "
+        f"{r.examples.n['test']} examples"
+        for r in {r.task.name: r for r in results}.values()
+    )
+    yield (
+        f"Corpus fingerprint `{first.corpus.fingerprint[:16]}`, model `{first.model.digest[:16]}`, "
+        f"pooling {first.pooling}; {counts}."
+    )

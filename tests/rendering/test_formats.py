@@ -1,0 +1,78 @@
+"""One table in every format."""
+
+import io
+
+from rich.console import Console
+
+from probes.records.table import Cell, Row, Table
+from probes.rendering.latex import latex
+from probes.rendering.markdown import escaped, markdown
+from probes.rendering.terminal import print_table
+
+TABLE = Table(
+    "a | b",
+    ("layer", "pos\naccuracy, silver"),
+    (
+        Row.of("0", Cell("90.0", half="0.5", tied=True)),
+        Row.of("1", Cell("95.0", half="0.5", best=True)),
+        Row.of("<x>_[y](z)", "–", faint=True),
+    ),
+    notes=("± half an interval",),
+)
+
+
+def printed(table, width=80):
+    console = Console(width=width, file=io.StringIO())
+    print_table(table, console)
+    return console.file.getvalue()
+
+
+def test_markdown_marks_and_escapes():
+    assert markdown(TABLE).split("\n") == [
+        r"### a \| b",
+        "",
+        "| layer | pos (accuracy, silver) |",
+        "| --- | ---: |",
+        "| 0 | 90.0* ± 0.5 |",
+        "| 1 | **95.0** ± 0.5 |",
+        r"| &lt;x>\_[y\](z) | – |",
+        "",
+        "± half an interval",
+        "",
+    ]
+
+
+def test_only_what_markdown_would_interpret_is_escaped():
+    assert escaped("Hewitt & Liang [1, 2]") == "Hewitt & Liang [1, 2]"
+    assert escaped("&lt; &#60; [a](b) [a][b]") == r"&amp;lt; &amp;#60; [a\](b) [a\][b]"
+
+
+def test_latex_marks_and_escapes():
+    text = latex(TABLE)
+    assert r"layer & pos, accuracy, silver \\" in text
+    assert r"1 & \textbf{95.0 $\pm$ 0.5} \\" in text
+    assert r"\textless{}x\textgreater{}\_[y](z) & -- \\" in text
+    assert r"\caption{a \textbar{} b. $\pm$ half an interval}" in text
+
+
+def test_the_terminal_marks_the_best_and_the_tied():
+    lines = printed(TABLE).splitlines()
+    assert any("90.0 ± 0.5☆" in line for line in lines)
+    assert any("95.0 ± 0.5★" in line for line in lines)
+
+
+def test_a_table_that_must_not_be_split_is_printed_whole():
+    rows = (Row.of("a", *["12345678"] * 9),)
+    table = Table("t", ("x", *map(str, range(9))), rows)
+    assert printed(table, 40).count("┏") == 1
+
+
+def test_a_table_with_repeated_columns_alone_is_printed_once():
+    table = Table("t", ("x", "n"), (Row.of("a", "1"),), repeated=2)
+    assert printed(table).count("┏") == 1
+
+
+def test_columns_are_chosen_by_number():
+    chosen = TABLE.with_columns([1])
+    assert chosen.heads == ("pos\naccuracy, silver",)
+    assert chosen.texts == [("90.0 ± 0.5",), ("95.0 ± 0.5",), ("–",)]
