@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 from probes.common.arrays import Ints
-from probes.common.places import default_cache, default_data_dir
+from probes.common.default_folders import default_cache, default_data_dir
 from probes.data.find import find_corpus
 from probes.examples.examples import Examples, collect_examples
 from probes.examples.scoring import Scorer

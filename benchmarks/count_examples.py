@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from probes.common.places import default_data_dir
+from probes.common.default_folders import default_data_dir
 from probes.data.find import find_corpus
 from probes.data.sentence import SPLITS, Corpus
 from probes.examples.examples import collect_examples

@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from probes.common.places import default_data_dir
+from probes.common.default_folders import default_data_dir
 
 CASES = ((1 / 16, 7), (1 / 4, 7), (1.0, 7), (1 / 16, 13), (1 / 16, 25))
 """Share of the corpus, and layers."""

@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from probe_speed import stored_vectors
 
-from probes.common.places import default_cache, default_data_dir
+from probes.common.default_folders import default_cache, default_data_dir
 from probes.data.find import find_corpus
 from probes.examples.examples import Examples, collect_examples
 from probes.extraction.store import Vectors

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes import run_probes
-from probes.common.places import default_cache, default_data_dir
+from probes.common.default_folders import default_cache, default_data_dir
 from probes.records.files import find_results, read_arrays
 from probes.records.payload import LayerResult
 from probes.records.result import Result

@@ -41,7 +41,7 @@ from sklearn.preprocessing import StandardScaler
 from torch.utils.data import DataLoader, TensorDataset
 
 from probes.common.arrays import Ints
-from probes.common.places import default_cache, default_data_dir
+from probes.common.default_folders import default_cache, default_data_dir
 from probes.compute.precision import rounding
 from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples

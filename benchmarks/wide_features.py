@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from probe_speed import stored_vectors
 
-from probes.common.places import default_cache, default_data_dir
+from probes.common.default_folders import default_cache, default_data_dir
 from probes.compute.precision import exact_products
 from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples

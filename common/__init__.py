@@ -1,4 +1,4 @@
-"""What data, tasks and the rooms all need; it imports none of them."""
+"""Small utilities used by data/, tasks/ and every room of probes/; imports none of them."""
 
 if not __name__.startswith("probes."):
     from probes.common.moved import moved

@@ -1,4 +1,4 @@
-"""The one exception that users are meant to see, and how a lack of memory shows."""
+"""The exception for errors that the user can fix, and the detection of out-of-memory errors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import errno
 
 
 class UserError(Exception):
-    """Something the user can put right.
+    """An error that the user can fix.
 
     The message is one line: what is wrong, where (file, line, value), and what to do.
-    The command line prints it without a traceback and exits with status 2. What cannot be
-    printed, such as a line end in a name, is written as its escape.
+    The command line prints it without a traceback and exits with status 2. Unprintable
+    characters, such as a line break in a name, are escaped.
     """
 
     def __init__(self, message: str) -> None:
@@ -18,7 +18,7 @@ class UserError(Exception):
 
 
 def printable(text: str) -> str:
-    """Text in which what cannot be printed, or turns the writing round, is its escape."""
+    """`text` with unprintable characters and changes of direction escaped."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -34,12 +34,13 @@ _NO_MEMORY = (
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory could not be had, on a device or in main memory."""
+    """Whether an error means that memory ran out, on a device or in main memory."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    # Torch has no error of its own for its allocator on the CPU, nor Python for threads and
-    # for libraries that it cannot map.
-    said = str(error).lower()
+    # Neither torch's CPU allocator nor Python, when it starts threads or maps libraries, has an
+    # exception type for this.
+    message = str(error).lower()
     return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError | ImportError) and any(part in said for part in _NO_MEMORY)
+        isinstance(error, RuntimeError | ImportError)
+        and any(part in message for part in _NO_MEMORY)
     )

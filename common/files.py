@@ -1,4 +1,4 @@
-"""Files and folders: names, checksums, writes that are whole or not there."""
+"""Files and folders: names, checksums, atomic writes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from probes.common.errors import UserError
 
 _TEMPORARY = ".part-"
 _STALE = 3600.0
-"""Seconds after which a temporary file that nobody wrote to is one of a run that was killed."""
-
+"""Seconds without a write after which a temporary file must come from a run that was killed."""
 
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{p}{n}" for p in ("com", "lpt") for n in range(10))}
 
@@ -30,7 +29,7 @@ def sha256(path: Path) -> str:
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file; a byte-order mark is dropped and line ends become newlines.
+    """The text of a UTF-8 file, without byte-order mark and with newlines as line ends.
 
     Raises:
         UserError: the file cannot be read or is not UTF-8; the message names the line.
@@ -43,13 +42,13 @@ def read_text(path: Path) -> str:
 
 
 def decoded(content: bytes, place: str) -> str:
-    """UTF-8 as text, without byte-order mark, line ends as newlines.
+    """Decode UTF-8, without byte-order mark and with newlines as line ends.
 
     Args:
-        place: what an error calls the file.
+        place: name of the file in error messages.
 
     Raises:
-        UserError: it is not UTF-8.
+        UserError: the content is not UTF-8.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -64,11 +63,11 @@ def decoded(content: bytes, place: str) -> str:
 
 
 def folder_name(name: str) -> str:
-    """A readable folder name that no two names share, on any file system.
+    """A readable folder name, unique for each name on any file system.
 
-    ``org/model`` becomes ``org--model``; a name that has to be altered in any other way, or
-    has capitals, which some file systems do not tell from small letters, gets a short digest of
-    the original. Names that Windows reserves for devices get an underscore before them.
+    ``org/model`` becomes ``org--model``. A name that needs any other change, or that has capital
+    letters (some file systems ignore case), gets a short digest of the original appended. Device
+    names reserved by Windows get an underscore in front.
     """
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace("/", "--")).strip(".-")[:100] or "_"
     if slug.partition(".")[0].lower() in _RESERVED:
@@ -83,7 +82,7 @@ def below(folder: Path, *patterns: str) -> list[Path]:
     found: list[Path] = []
     seen = {os.path.realpath(folder)}
     for place, folders, names in os.walk(folder, followlinks=True):
-        # A link that leads back up would go round for ever.
+        # A link to a folder above would recurse forever.
         folders[:] = [n for n in folders if os.path.realpath(Path(place, n)) not in seen]
         seen.update(os.path.realpath(Path(place, n)) for n in folders)
         found += [
@@ -96,9 +95,9 @@ def below(folder: Path, *patterns: str) -> list[Path]:
 
 @contextlib.contextmanager
 def published(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it is renamed to `path`.
+    """Write a file atomically: yield a temporary path, and rename it to `path` on success.
 
-    The write is atomic: another process sees the old file, the new file, or none.
+    Another process sees the old file, the new file, or none, but never half a file.
 
     Raises:
         UserError: the disk is full or the folder cannot be written.
@@ -122,22 +121,23 @@ def published(path: Path) -> Iterator[Path]:
 
 
 def sweep_temporaries(folder: Path, older_than: float = _STALE) -> None:
-    """Delete temporary files that a run which was killed left in `folder`.
+    """Delete temporary files that killed runs left in `folder`.
 
     Args:
-        older_than: seconds since they were written; 0 where nobody else can be writing.
+        older_than: least number of seconds since the last write; 0 if no other process can be
+            writing.
     """
     for path in folder.glob(f"{_TEMPORARY}*"):
-        with contextlib.suppress(OSError):  # another run was faster
+        with contextlib.suppress(OSError):  # another run deleted it first
             if time.time() - path.stat().st_mtime >= older_than:
                 path.unlink()
 
 
 def require_writable(folder: Path) -> None:
-    """Create `folder` if need be and try a write in it, before work is spent on its content.
+    """Create `folder` if necessary and check that it can be written, before any work is done.
 
     Raises:
-        UserError: it cannot be created or written.
+        UserError: the folder cannot be created or written.
     """
     with published(folder / ".writable"):
         pass
@@ -146,7 +146,7 @@ def require_writable(folder: Path) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusals into a message that names `path`."""
+    """Turn an OSError inside the block into a UserError that names `path`."""
     try:
         yield
     except OSError as error:

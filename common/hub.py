@@ -1,4 +1,4 @@
-"""Snapshots of repositories on the hub, with errors that say what to do."""
+"""Snapshots of repositories on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TIMEOUT = 5.0
 
 
 def cached(kind: Literal["model", "dataset"]) -> list[str]:
-    """Names of the repositories that the local hub cache holds."""
+    """Names of the repositories in the local hub cache."""
     from huggingface_hub import constants
 
     folders = sorted(Path(constants.HF_HUB_CACHE).glob(f"{kind}s--*"))
@@ -28,18 +28,18 @@ def snapshot(
     revision: str | None,
     offline: bool,
     patterns: Sequence[str] | None,
-    ways_out: str,
+    remedy: str,
 ) -> tuple[Path, str]:
-    """The folder of a repository's files, downloaded if need be, and its commit.
+    """The folder with a repository's files, downloaded if necessary, and its commit.
 
     Args:
         name: id on the hub.
-        flag: what an error calls it, e.g. ``--model bert``.
-        patterns: files to take; None for all.
-        ways_out: what an error advises.
+        flag: how error messages refer to it, e.g. ``--model bert``.
+        patterns: files to download; None for all.
+        remedy: advice appended to error messages.
 
     Raises:
-        UserError: it cannot be had.
+        UserError: the repository is unknown, gated, or cannot be downloaded.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
@@ -62,19 +62,17 @@ def snapshot(
             etag_timeout=_TIMEOUT,
         )
     except HFValidationError as error:
-        raise UserError(f"{where}: neither a folder nor a valid hub id. {ways_out}") from error
+        raise UserError(f"{where}: neither a folder nor a valid hub id. {remedy}") from error
     except GatedRepoError as error:
-        raise UserError(f"{where}: gated on the hub; accept its terms and log in.") from error
+        raise UserError(f"{where}: gated on the hub; accept its terms there and log in.") from error
     except RevisionNotFoundError as error:
         raise UserError(f"{where}: the hub has no such revision.") from error
     except RepositoryNotFoundError as error:
-        raise UserError(
-            f"{where}: the hub has no public {kind} of this name. {ways_out}"
-        ) from error
+        raise UserError(f"{where}: the hub has no public {kind} of this name. {remedy}") from error
     except LocalEntryNotFoundError as error:
         why = "not in the local hub cache" if offline else "not cached, and the hub is unreachable"
-        raise UserError(f"{where}: {why}. {ways_out}") from error
+        raise UserError(f"{where}: {why}. {remedy}") from error
     except (HfHubHTTPError, OSError) as error:
         first = str(error).strip().split("\n")[0]
-        raise UserError(f"{where}: the hub did not deliver it ({first}). {ways_out}") from error
+        raise UserError(f"{where}: the download from the hub failed ({first}). {remedy}") from error
     return Path(folder), Path(folder).name

@@ -1,7 +1,7 @@
-"""Locks between processes: one computes what the others wait for, or leave to it.
+"""Locks between processes.
 
-Whoever holds a lock deletes its file before letting go. Since `filelock` looks, once it has a
-lock, whether the file still has its name, no two processes ever hold the same one.
+The holder of a lock deletes its file before releasing it. This is safe because `filelock`, once it
+has acquired a lock, checks that the file still exists under its name.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def locked(path: Path, *, waiting: str = "", wait: bool = True) -> Iterator[None
     """Hold the lock whose file is `path`.
 
     Args:
-        waiting: said if another process has it first.
+        waiting: what for; shown as "waiting …" if another process holds the lock.
 
     Raises:
-        BusyError: another process has it and `wait` is false.
-        UserError: the file cannot be made.
+        BusyError: another process holds it and `wait` is false.
+        UserError: the file cannot be created.
     """
     lock = FileLock(path)
     with writing(path):
@@ -55,18 +55,18 @@ def locked(path: Path, *, waiting: str = "", wait: bool = True) -> Iterator[None
 
 
 def sweep_locks(folder: Path) -> None:
-    """Delete files of locks in `folder` that nobody holds: those of runs that were killed."""
+    """Delete the lock files in `folder` that nobody holds; killed runs left them."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
-        # UserError: a folder that can only be read.
+        # UserError: the folder is read-only.
         with contextlib.suppress(BusyError, UserError), locked(path, wait=False):
             pass
 
 
 def mark_used(path: Path) -> BinaryIO:
-    """A handle on the file at `path`; while it is open, `unused` does not get it.
+    """Mark the file at `path` as in use (a shared lock) until the returned handle is closed.
 
     Raises:
-        OSError: there is no such file.
+        OSError: the file does not exist.
     """
     file = path.open("rb")
     try:
@@ -79,10 +79,10 @@ def mark_used(path: Path) -> BinaryIO:
 
 @contextlib.contextmanager
 def unused(path: Path) -> Iterator[None]:
-    """Hold the file at `path`, if there is one, so that nobody begins to use it.
+    """Keep other processes from using the file at `path`, if it exists (an exclusive lock).
 
     Raises:
-        BusyError: somebody uses it.
+        BusyError: a process has marked the file as in use (`mark_used`).
     """
     try:
         file = path.open("rb")

@@ -1,4 +1,4 @@
-"""Where definitions that do not ship come from, and how to take them back."""
+"""Which plug-in registered what, and how to unregister it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from probes.common.errors import printable
 
 @dataclass(frozen=True)
 class Origin:
-    """Source code outside the suite that defines tasks, corpora, probe families or metrics.
+    """The source of a plug-in: a file or an installed package.
 
     Attributes:
-        name: what messages call it: the file as the user gave it, or the module.
-        roots: the file, or the folders of the package. Absolute.
-        sha256: of the file, or of all Python files of the package.
+        name: how messages refer to it: the file as the user gave it, or the module.
+        roots: absolute path of the file, or of the folders of the package.
+        sha256: digest of the file, or of all Python files of the package.
         distribution: name and version of the installed package; empty for a file.
     """
 
@@ -33,21 +33,21 @@ class Origin:
 
 @dataclass
 class Loading:
-    """One origin's code being run.
+    """What a plug-in has registered.
 
     Attributes:
-        entries: noun and name of what it has registered, and a call that takes it back.
+        entries: kind and name of each registered entry, and a function that unregisters it.
     """
 
     origin: Origin
     entries: list[tuple[str, str, Callable[[], object]]] = field(default_factory=list)
 
     def names(self, noun: str) -> tuple[str, ...]:
-        """The names of one noun ("task", "corpus", "probe family", "metric") in order."""
+        """Names of the entries of a kind ("task", "corpus", "probe family", "metric"), in order."""
         return tuple(name for its, name, _ in self.entries if its == noun)
 
-    def take_back(self) -> None:
-        """Remove everything that it has registered."""
+    def unregister(self) -> None:
+        """Remove everything that the plug-in has registered."""
         for _, _, remove in reversed(self.entries):
             remove()
         self.entries.clear()
@@ -57,26 +57,26 @@ _stack: list[Loading] = []
 
 
 def current() -> Loading | None:
-    """What is being loaded; None while the suite defines its own."""
+    """The plug-in that is being loaded; None if none is."""
     return _stack[-1] if _stack else None
 
 
 @contextmanager
 def loading(origin: Origin) -> Iterator[Loading]:
-    """Ascribe to `origin` all that is registered meanwhile; an exception takes it back."""
-    mine = Loading(origin)
-    _stack.append(mine)
+    """Record everything registered inside the block as `origin`'s; undo it on an exception."""
+    plug_in = Loading(origin)
+    _stack.append(plug_in)
     try:
-        yield mine
+        yield plug_in
     except BaseException:
-        mine.take_back()
+        plug_in.unregister()
         raise
     finally:
         _stack.pop()
 
 
-def place_in(error: BaseException, origin: Origin) -> str:
-    """The innermost line of `origin` that `error` came through; empty if it did not."""
+def failing_line(error: BaseException, origin: Origin) -> str:
+    """File and line of the innermost frame of `error` within `origin`; empty if there is none."""
     found = [
         (frame.f_code.co_filename, line)
         for frame, line in walk_tb(error.__traceback__)
@@ -96,7 +96,7 @@ def _is_of(file: str, origin: Origin) -> bool:
 
 
 def described(error: BaseException) -> str:
-    """Kind and message of an exception on one line: ``KeyError: 'Number'``."""
+    """Type and message of an exception on one line: ``KeyError: 'Number'``."""
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     text = printable(" ".join(message.split()))
     name = type(error).__name__

@@ -1,4 +1,4 @@
-"""Name registries that answer a misspelt name with the nearest right one."""
+"""Registries of named things, with suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ T = TypeVar("T")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that `name` may have been meant to be; None if none is near."""
+    """The closest match to `name` in `known`; None if nothing is close."""
     lowered = {k.lower(): k for k in known}
     near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return lowered[near[0]] if near else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `` Did you mean 'x'?`` for a near miss, else the list of what there is."""
+    """``Did you mean 'x'?`` for a near miss, else the list of known names."""
     known = list(known)
     near = nearest(name, known)
-    return f"There is: {', '.join(known)}." if near is None else f"Did you mean {near!r}?"
+    return f"Known: {', '.join(known)}." if near is None else f"Did you mean {near!r}?"
 
 
 class Registry(Generic[T]):
-    """Things by name, in the order in which they were added.
+    """Entries by name, in order of registration.
 
     Args:
-        noun: what one entry is called in error messages ("task", "corpus").
+        noun: what an entry is called in error messages ("task", "corpus").
     """
 
     def __init__(self, noun: str) -> None:
@@ -39,20 +39,23 @@ class Registry(Generic[T]):
         self._origins: dict[str, Origin] = {}
 
     def add(self, name: str, entry: T, on_removal: Callable[[], object] = lambda: None) -> None:
-        """Register `entry`; a second entry of the same name is an error.
+        """Register `entry`.
 
         Args:
-            on_removal: called when the plug-in that it is of is taken back.
+            on_removal: called when the plug-in that the entry belongs to is unregistered.
+
+        Raises:
+            UserError: the name is taken, or is not printable.
         """
         if not name.isprintable():
-            raise UserError(f"{self.noun} {name!r}: not a printable name; give it another.")
+            raise UserError(f"{self.noun} {name!r}: unprintable characters in the name; rename it.")
         loading = current()
         if name in self._entries:
             first = self._origins.get(name, "the suite")
             second = loading.origin if loading else "the suite"
             raise UserError(
-                f"Two {self.noun} definitions share the name {name!r}: one of {first}, one of "
-                f"{second}; rename one."
+                f"The {self.noun} {name!r} is defined twice, in {first} and in {second}; rename "
+                "one."
             )
         self._entries[name] = entry
         if loading:
@@ -63,17 +66,17 @@ class Registry(Generic[T]):
         del self._entries[name], self._origins[name]
         on_removal()
 
-    def ship(self) -> None:
+    def mark_as_shipped(self) -> None:
         """Declare that all entries so far are the suite's own.
 
-        For the end of a module of the suite that a plug-in may be the first to import.
+        Called at the end of a module of the suite, since a plug-in may be the first to import it.
         """
         self._origins.clear()
         if loading := current():
             loading.entries = [entry for entry in loading.entries if entry[0] != self.noun]
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that adds what it decorates under `name`."""
+        """Decorator that registers an entry under `name`."""
 
         def decorate(entry: T) -> T:
             self.add(name, entry)
@@ -82,17 +85,17 @@ class Registry(Generic[T]):
         return decorate
 
     def get(self, name: str) -> T:
-        """Return the entry called `name`.
+        """The entry called `name`.
 
         Raises:
-            UserError: there is none; the message names the nearest one.
+            UserError: the name is unknown; the message suggests the closest one.
         """
         if name not in self._entries:
             raise UserError(f"Unknown {self.noun} {name!r}. {did_you_mean(name, self._entries)}")
         return self._entries[name]
 
     def origin(self, name: str) -> Origin | None:
-        """Where the entry called `name` comes from; None if it ships, or if there is none."""
+        """The plug-in that registered `name`; None for the suite's entries and unknown names."""
         return self._origins.get(name)
 
     def __iter__(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What a run says: bars and lines for the user, and every event in the run's log.
+"""Messages and progress bars for the user, and the log of a run.
 
-The log is a file of JSON lines, one object an event: `time` (UTC), `level` (debug, info, warning,
-error), `event`, `message`, and what else belongs to the event.
+The log is a JSON Lines file with one object per event: `time` (UTC), `level` (debug, info, warning,
+error), `event`, `message`, and further fields of the event.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def output_console(quiet: bool = False) -> Console:
-    """Where tables are printed: rich's console, which for a closed pipe raises BrokenPipeError."""
+    """The console that tables are printed to; raises BrokenPipeError if the pipe is closed."""
     from rich.console import Console
 
     class Pipe(Console):
@@ -36,31 +36,31 @@ def output_console(quiet: bool = False) -> Console:
     return Pipe(quiet=quiet)
 
 
-def silence_output() -> None:
-    """Let go of a standard output that cannot be written; at exit Python would try again."""
-    with contextlib.suppress(OSError, AttributeError):  # of a notebook, or none
+def discard_output() -> None:
+    """Redirect a standard output that cannot be written; Python would try again at exit."""
+    with contextlib.suppress(OSError, AttributeError):  # a notebook's, or none
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager
-def losing_output() -> Iterator[None]:
-    """Go on if what is printed inside cannot be: nobody reads it, or its disk is full."""
+def tolerate_broken_output() -> Iterator[None]:
+    """Continue if standard output cannot be written: the pipe is closed, or the disk is full."""
     try:
         yield
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        silence_output()
+        discard_output()
         if not isinstance(error, BrokenPipeError):
-            progress.insist(f"tables cannot be printed ({error.strerror}); files have them")
+            progress.warn(f"cannot print the tables ({error.strerror}); they are in the files")
 
 
 class Progress:
     """Messages and bars on standard error, and the run's log.
 
     Attributes:
-        quiet: say nothing but errors. The log has everything all the same.
-        verbose: say details too.
+        quiet: show warnings and errors only; the log still has everything.
+        verbose: show details too.
     """
 
     def __init__(self) -> None:
@@ -69,26 +69,26 @@ class Progress:
         self._log: TextIO | None = None
 
     def say(self, message: str, event: str = "note", **fields: Any) -> None:
-        """One line, above any bar."""
-        self._tell(message, not self.quiet, "info", event, fields)
+        """Show a line, above any progress bar."""
+        self._emit(message, not self.quiet, "info", event, fields)
 
     def detail(self, message: str, event: str = "detail", **fields: Any) -> None:
-        """One line for those who asked for more."""
-        self._tell(message, self.verbose and not self.quiet, "debug", event, fields)
+        """Show a line if `verbose`."""
+        self._emit(message, self.verbose and not self.quiet, "debug", event, fields)
 
-    def insist(self, message: str, event: str = "notice", **fields: Any) -> None:
-        """One line, said even to those who asked for quiet: terms that they have to know."""
-        self._tell(message, True, "warning", event, fields)
+    def warn(self, message: str, event: str = "notice", **fields: Any) -> None:
+        """Show a line even if `quiet`."""
+        self._emit(message, True, "warning", event, fields)
 
-    def _tell(
-        self, message: str, aloud: bool, level: str, event: str, fields: dict[str, Any]
+    def _emit(
+        self, message: str, show: bool, level: str, event: str, fields: dict[str, Any]
     ) -> None:
-        if aloud:
+        if show:
             tqdm.write("\n".join(map(printable, message.split("\n"))), file=sys.stderr)
         self.record(level, event, message=message, **fields)
 
     def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Any:
-        """A progress bar; invisible when standard error is not a terminal."""
+        """A progress bar; hidden if standard error is not a terminal."""
         return tqdm(
             desc=what,
             total=total,
@@ -100,7 +100,7 @@ class Progress:
         )
 
     def record(self, level: str, event: str, **fields: Any) -> None:
-        """Add an event to the log, if one is kept."""
+        """Add an event to the log, if there is one."""
         if self._log is None:
             return
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -109,20 +109,19 @@ class Progress:
             self._log.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
             self._log.flush()
         except OSError as error:
-            # Results are worth more than the log; where these cannot be written either, the run
-            # stops there.
+            # Results matter more than the log; if they cannot be written either, the run stops.
             self._drop_log()
-            self.insist(f"the run's log ends here: it cannot be written ({error.strerror})")
+            self.warn(f"the log ends here: it cannot be written ({error.strerror})")
 
     @contextlib.contextmanager
     def recorded(self, folder: Path, **fields: Any) -> Iterator[Path]:
-        """Keep a log of what happens inside, in a new file in `folder`; yields its path.
+        """Log what happens inside the block to a new file in `folder`; yields its path.
 
-        It begins with an event "start", which has `fields`, and ends with one "end"; the log of a
-        run that was killed has no end.
+        The log begins with an event "start", which carries `fields`, and ends with an event "end".
+        The log of a run that was killed has no "end".
 
         Raises:
-            UserError: it cannot be written.
+            UserError: the file cannot be written.
         """
         start = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         path = folder / f"{start}-{os.getpid()}.jsonl"

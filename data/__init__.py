@@ -1,4 +1,4 @@
-"""Sentences and corpora: what the suite reads, and from where."""
+"""Sentences and corpora: finding, downloading and reading them."""
 
 if not __name__.startswith("probes."):
     from probes.common.moved import moved

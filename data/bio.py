@@ -1,15 +1,14 @@
-"""BIO tags: what cannot be."""
+"""Validation of BIO tags."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 
-def misplaced(tags: Sequence[str]) -> list[int]:
-    """Places of ``I-X`` tags that continue no chunk of type X.
+def stray_inside_tags(tags: Sequence[str]) -> list[int]:
+    """Indices of ``I-X`` tags that continue no chunk of type X.
 
-    In the BIO scheme of CoNLL-2000 (IOB2) there are none; in the older IOB1 the first word of
-    most chunks is such a tag.
+    The BIO scheme of CoNLL-2000 (IOB2) has none; in the older IOB1 most chunks begin with one.
     """
     before = ("O", *tags)
     return [
@@ -25,25 +24,25 @@ def is_bio(tag: str) -> bool:
 
 
 def require_bio(tags: Sequence[str]) -> None:
-    """Refuse tags that are not BIO, or that cannot stand where they stand.
+    """Check that tags form a valid BIO sequence.
 
     Raises:
-        WordError: the first of them.
+        WordError: a tag is not BIO, or an I- tag continues no chunk; names the first such tag.
     """
     for i, tag in enumerate(tags):
         if not is_bio(tag):
-            raise WordError(i, f"{tag!r} is no BIO tag (O, B-X, I-X)")
-    if wrong := misplaced(tags):
+            raise WordError(i, f"{tag!r} is not a BIO tag (O, B-X, I-X)")
+    if wrong := stray_inside_tags(tags):
         i = wrong[0]
         after = f"after {tags[i - 1]!r}" if i else "at the start of a sentence"
-        raise WordError(i, f"the BIO tag {tags[i]!r} cannot stand {after}")
+        raise WordError(i, f"the BIO tag {tags[i]!r} is not allowed {after}")
 
 
 class WordError(ValueError):
-    """What is wrong with one word of a sentence; readers add the file and the line.
+    """An error in one word of a sentence; readers add the file and the line.
 
     Attributes:
-        word: its index, counted from 0.
+        word: index of the word, from 0.
     """
 
     def __init__(self, word: int, message: str) -> None:

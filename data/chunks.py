@@ -1,17 +1,17 @@
 """Base chunks of a constituency tree, by CoNLL-2000's definition.
 
-The definition (Tjong Kim Sang & Buchholz 2000) is operational: CoNLL-2000's chunks are what
-a program by Buchholz makes of the Penn Treebank's trees. docs/chunks.md says it in words a
-person can chunk by. In short:
+The definition (Tjong Kim Sang & Buchholz 2000) is operational: CoNLL-2000's chunks are the output
+of a program by Buchholz on the trees of the Penn Treebank. docs/chunks.md states its rules in
+detail. In short:
 
 1. **Flatten.** A phrase that only modifies the head from the left, or that continues a verb
-   group, gives up its brackets: its words become words of the phrase above.
+   group, loses its brackets: its words become words of the phrase above.
 2. **Cut.** Each word now belongs to its innermost phrase. The last word there that can head
    such a phrase is its head. A chunk is a head with the words of its phrase before it; words
    after the head, and words of a phrase without a head, are outside.
 
-A treebank's function tags and traces also have a say in CoNLL-2000. The trees here have
-neither; what that costs is estimated in docs/chunks.md.
+In CoNLL-2000, function tags and traces matter too. The trees here have neither; docs/chunks.md
+estimates the effect.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import re
 from collections.abc import Sequence
 
 from probes.data.propbank import Tree
-from probes.data.sentence import shared
+from probes.data.sentence import interned
 
 OUTSIDE = "O"
 
 _HYPHEN = "HYPH"
 
 _TRANSPARENT = frozenset({"NAC", "QP", "NX", "X", "NML"})
-"""Never phrases of their own. NML is what newer treebanks bracket inside a noun phrase."""
+"""Never phrases of their own. Newer treebanks use NML for brackets inside a noun phrase."""
 
 _MODIFIERS = {"NP": {"ADJP", "UCP"}, "WHNP": {"WHADJP"}, "ADJP": {"ADVP"}}
-"""Phrases that give up their brackets in front of the head, by the phrase they stand in."""
+"""Phrases that lose their brackets in front of the head, by the phrase that contains them."""
 
 _SUBPHRASES = {"NP": {"NP"}, "WHNP": {"WHNP", "NP"}, "ADJP": {"ADJP"}}
-"""After one of these the head phrase has begun, and what follows modifies no head."""
+"""After one of these the head phrase has begun, so that what follows modifies no head."""
 
 _HEADS = {
     label: re.compile(tags)
@@ -55,7 +55,7 @@ _HEADS = {
         "WHPP": r"IN|TO",
     }.items()
 }
-"""The tags, by their beginnings, that can head each phrase. Clauses have no word as head."""
+"""Prefixes of the tags that can head each phrase. Clauses have no head word."""
 
 
 def chunk(tree: Tree, tags: Sequence[str]) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def chunk(tree: Tree, tags: Sequence[str]) -> tuple[str, ...]:
     phrase_of: list[tuple[int, str]] = [(0, "")] * len(tags)
     heads: set[int] = set()
     _flatten(tree, tags, phrase_of, heads)
-    return shared(_cut(phrase_of, heads, tags))
+    return interned(_cut(phrase_of, heads, tags))
 
 
 def _flatten(
@@ -91,7 +91,7 @@ def _flatten(
 
 
 def _parts(node: Tree, tags: Sequence[str]) -> list[Tree | int]:
-    """The words and phrases right below `node` once those that do so gave up their brackets."""
+    """The words and phrases directly below `node` after flattening."""
     parts: list[Tree | int] = []
     waiting = list(reversed(node.children))
     while waiting:
@@ -100,8 +100,8 @@ def _parts(node: Tree, tags: Sequence[str]) -> list[Tree | int]:
             parts.append(part)
         elif node.label in _MODIFIERS and _is_in_compound(part, parts[-1:] + waiting[-1:], tags):
             waiting.extend(reversed(range(part.start, part.end)))
-        elif _gives_up_brackets(part, node.label, parts, tags):
-            # What a modifier itself modifies gives up its brackets first: "a very small boat".
+        elif _loses_brackets(part, node.label, parts, tags):
+            # Modifiers of a modifier are flattened first: "a very small boat".
             inner = _parts(part, tags) if part.label in _MODIFIERS else part.children
             waiting.extend(reversed(inner))
         else:
@@ -112,19 +112,24 @@ def _parts(node: Tree, tags: Sequence[str]) -> list[Tree | int]:
 
 
 def _is_in_compound(part: Tree, neighbours: Sequence[Tree | int], tags: Sequence[str]) -> bool:
-    """Whether a hyphen ties `part` to the rest of one word, as in *the* New Delhi*-based firm*.
+    """Whether a hyphen joins `part` to the rest of a compound, as in *the* New Delhi*-based firm*.
 
-    CoNLL-2000's treebank has such a compound as one word without brackets inside.
+    In CoNLL-2000's treebank, such a compound is a single word.
     """
     return tags[part.start] == _HYPHEN or any(
         isinstance(word, int) and tags[word] == _HYPHEN for word in neighbours
     )
 
 
-def _gives_up_brackets(
+def _loses_brackets(
     part: Tree, above: str, before: Sequence[Tree | int], tags: Sequence[str]
 ) -> bool:
-    """Whether the words of `part` are words of the phrase `above`, whose parts `before` it are."""
+    """Whether `part` loses its brackets.
+
+    Args:
+        above: label of the phrase that contains it.
+        before: the parts of that phrase to its left.
+    """
     if part.label in _TRANSPARENT:
         return True
     if part.label in _MODIFIERS.get(above, ()):
@@ -141,17 +146,17 @@ def _is_verb_or_adverb(part: Tree | int, tags: Sequence[str]) -> bool:
 
 
 def _has_no_subject(clause: Tree) -> bool:
-    """Whether no subject is visible.
+    """Whether a clause has no visible subject.
 
-    CoNLL-2000 also asks for a trace of the subject, none of an object in front, and no
-    function tag such as -PRP on the clause; so here a few more clauses join their verb.
+    CoNLL-2000 also requires a trace of the subject, no trace of an object in front, and no
+    function tag such as -PRP on the clause; without these, a few more clauses join their verb.
     """
     first = clause.children[0]
     return isinstance(first, Tree) and first.label == "VP"
 
 
 def _with_bare_adverbs(parts: Sequence[Tree | int], tags: Sequence[str]) -> list[Tree | int]:
-    """The parts of a VP, its adverb phrases in front of the last verb without brackets."""
+    """The parts of a VP, with adverb phrases in front of the last verb flattened."""
     verbs = [i for i, p in enumerate(parts) if isinstance(p, int) and _HEADS["VP"].match(tags[p])]
     bare: list[Tree | int] = []
     for i, part in enumerate(parts):
@@ -165,7 +170,7 @@ def _with_bare_adverbs(parts: Sequence[Tree | int], tags: Sequence[str]) -> list
 def _cut(
     phrase_of: Sequence[tuple[int, str]], heads: set[int], tags: Sequence[str]
 ) -> tuple[str, ...]:
-    """BIO tags, found from right to left: a head opens its chunk, its phrase continues it."""
+    """BIO tags, assigned from right to left: a head ends its chunk, its phrase extends it."""
     bio: list[str] = []
     chunk_of: list[tuple[int, str] | None] = [None] * (len(tags) + 1)
     head_phrase = None

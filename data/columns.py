@@ -1,4 +1,4 @@
-"""Rows of labelled tables → sentences: what a label column holds, and what is wrong with it."""
+"""Labelled tables: inferring what a label column contains, and turning rows into sentences."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from probes.common.errors import UserError
-from probes.data.bio import is_bio, misplaced
-from probes.data.sentence import LARGEST, Label, Sentence, shared
+from probes.data.bio import is_bio, stray_inside_tags
+from probes.data.sentence import LARGEST_LABEL, Label, Sentence, interned
 from probes.data.sources import Column
 from probes.data.treebank import UNKNOWN_LANGUAGE
 
 IGNORED = -100
-"""The number that training code passes over; as a label it is none."""
+"""The label that training code ignores; treated as missing."""
 
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -25,15 +25,15 @@ _LIST_AS_TEXT = re.compile(r"\[\s*['\"].*\]", re.S)
 
 @dataclass(frozen=True)
 class Rows:
-    """The columns of one table that are needed.
+    """The columns of a table that are needed.
 
     Attributes:
-        place: what an error calls the table.
+        place: name of the table in error messages.
         splits: split of each row.
-        values: `tokens` and the label columns, by name; classes by their names.
-        documents: document of each row; empty if the table does not say.
-        lines: line number of each row; empty where rows are not lines.
-        spaced: whether cells are texts, tokens and their labels with spaces between them.
+        values: `tokens` and the label columns, by name; class numbers replaced by class names.
+        documents: document of each row; empty if the table has none.
+        lines: line number of each row; empty if rows are not lines.
+        space_separated: whether a cell is a string with tokens, or labels, separated by spaces.
     """
 
     place: str
@@ -41,10 +41,10 @@ class Rows:
     values: Mapping[str, Sequence[Any]]
     documents: Sequence[str]
     lines: Sequence[int]
-    spaced: bool
+    space_separated: bool
 
     def error(self, row: int, message: str) -> UserError:
-        """An error that says where it is."""
+        """An error that names the table and the row."""
         where = f"line {self.lines[row]}" if self.lines else f"row {row + 1}"
         return UserError(f"{self.place}, {where}: {message}")
 
@@ -52,25 +52,26 @@ class Rows:
         """The words of a row.
 
         Raises:
-            UserError: there is no list of texts, or one is empty.
+            UserError: the tokens are not a list of strings, or one is blank.
         """
         value = self.values["tokens"][row]
-        if self.spaced:
+        if self.space_separated:
             if _LIST_AS_TEXT.fullmatch(value):
                 raise self.error(
-                    row, f"a list written as text: {_short(value)}; save as JSON Lines or Parquet."
+                    row,
+                    f"a list written as a string: {_short(value)}; save as JSON Lines or Parquet.",
                 )
             return _words(value)
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-            raise self.error(row, f"tokens is no list of words: {_short(value)}.")
+            raise self.error(row, f"tokens is not a list of strings: {_short(value)}.")
         for i, word in enumerate(value):
             if not word.strip():
-                raise self.error(row, f"token {i + 1} is empty; take it out, with its label.")
+                raise self.error(row, f"token {i + 1} is empty; remove it and its label.")
         return value
 
 
 def _words(cell: str) -> list[str]:
-    # Not str.split(): a no-break space stands within a word.
+    # Not str.split(): a no-break space is part of a word.
     return [word for word in re.split(r"[ \t\r\n]+", cell) if word]
 
 
@@ -79,11 +80,11 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def understand(rows: Sequence[Rows], name: str) -> Column:
-    """What a label column holds, told by all its rows.
+def infer_column(rows: Sequence[Rows], name: str) -> Column:
+    """Infer from all rows what a label column contains.
 
     Raises:
-        UserError: the rows do not agree, or there is no label.
+        UserError: the rows are inconsistent, or there is no label.
     """
     words = _per_word(rows, name)
     shape: Literal["word", "sentence"] = "word" if words else "sentence"
@@ -93,13 +94,13 @@ def understand(rows: Sequence[Rows], name: str) -> Column:
             found = _raw_labels(part, row, name, words)
             labels.extend((part, row, label) for label in found if label is not None)
     if not labels:
-        raise UserError(f"--task-from {name}: {rows[0].place} holds no label.")
+        raise UserError(f"--task-from {name}: {rows[0].place} has no label.")
     if _numbers([label for _, _, label in labels]):
         for part, row, label in labels:
             if not _is_number(label):
-                raise part.error(row, f"{name} is {_short(label)}, but a number in other rows.")
-            if not abs(float(label)) <= LARGEST:
-                limit = f"out of range; scale it to below {LARGEST:g}."
+                raise part.error(row, f"{name} is {_short(label)}, but other rows have numbers.")
+            if not abs(float(label)) <= LARGEST_LABEL:
+                limit = f"out of range; rescale it to at most {LARGEST_LABEL:g}."
                 raise part.error(row, f"{name} is {_short(label)}, which is {limit}")
         return Column(name, shape, "regression")
     tags = {str(label) for _, _, label in labels}
@@ -114,7 +115,7 @@ def _is_number(label: object) -> bool:
 
 
 def _numbers(labels: Sequence[object]) -> bool:
-    """Whether labels are numbers: most have a decimal point. Whole numbers alone are classes."""
+    """Whether labels are numbers: most have a decimal point. Integers alone are classes."""
     decimal = sum(
         isinstance(x, float) or (isinstance(x, str) and bool(_DECIMAL.fullmatch(x.strip())))
         for x in labels
@@ -124,14 +125,14 @@ def _numbers(labels: Sequence[object]) -> bool:
 
 
 def _per_word(rows: Sequence[Rows], name: str) -> bool:
-    """Whether the column holds a label for each word.
+    """Whether the column has a label per word.
 
     Raises:
-        UserError: labels of words seem to stand with commas between them.
+        UserError: labels of words seem to be separated by commas.
     """
-    if not rows[0].spaced:
+    if not rows[0].space_separated:
         return any(isinstance(v, list) for part in rows for v in part.values[name])
-    # A cell of CSV is one text; what most of the longer rows do decides, the others are errors.
+    # A cell of CSV is one string; the majority of rows with several words decides.
     by_space: Counter[bool] = Counter()
     by_comma: Counter[bool] = Counter()
     for part in rows:
@@ -141,36 +142,36 @@ def _per_word(rows: Sequence[Rows], name: str) -> bool:
                 by_comma[len(re.split(r"[,;|]\s*", value)) == n] += 1
     if by_comma[True] > by_comma[False]:
         raise UserError(
-            f"{rows[0].place}: the labels of words in {name} must stand with spaces between them."
+            f"{rows[0].place}: separate the labels of words in {name} by spaces, not commas."
         )
     return by_space[True] > by_space[False]
 
 
 def _raw_labels(part: Rows, row: int, name: str, words: bool) -> list[Any]:
-    """The labels of one row, one for each word or one alone; None for one that is not given.
+    """The labels of one row, one per word or a single one; None for a missing label.
 
     Raises:
-        UserError: there is not one for each word, or one is no label.
+        UserError: their number differs from that of the words, or one is a list or an object.
     """
     value, tokens = part.values[name][row], part.tokens(row)
-    if words and part.spaced:
+    if words and part.space_separated:
         value = _words(value)
     if words and value is None:
         value = [None] * len(tokens)
     if not words:
         value = [value]
     if not isinstance(value, list):
-        raise part.error(row, f"{name} is no list of labels, as in other rows: {_short(value)}.")
+        raise part.error(row, f"{name} is not a list of labels as in other rows: {_short(value)}.")
     if words and len(value) != len(tokens):
         raise part.error(row, f"{len(tokens)} tokens, but {len(value)} labels in {name}.")
     for label in value:
         if isinstance(label, (list, dict)):
-            raise part.error(row, f"{name} holds no label: {_short(label)}.")
-    return [None if _is_missing(label, part.spaced) else label for label in value]
+            raise part.error(row, f"{name} contains {_short(label)}, which cannot be a label.")
+    return [None if _is_missing(label, part.space_separated) else label for label in value]
 
 
 def _is_missing(label: object, text: bool) -> bool:
-    """Whether a label is none; `text`: whether numbers, too, are given as texts."""
+    """Whether a label is missing; with `text`, numbers are given as strings."""
     if isinstance(label, float) and math.isnan(label):
         return True
     if text and isinstance(label, str):
@@ -181,10 +182,10 @@ def _is_missing(label: object, text: bool) -> bool:
 def read_rows(
     rows: Sequence[Rows], columns: Mapping[str, Column]
 ) -> tuple[dict[str, list[Sentence]], dict[str, int]]:
-    """The sentences of every split, and what was counted on the way.
+    """The sentences of every split, and counts of what was left out or changed.
 
     Raises:
-        UserError: see `understand`.
+        UserError: see `infer_column`.
     """
     parts: dict[str, list[Sentence]] = defaultdict(list)
     notes: Counter[str] = Counter()
@@ -200,13 +201,13 @@ def read_rows(
                 if column.chunks:
                     tags = [str(label or "O") for label in labels]
                     what = f"{name}: I- tags that continue nothing, read as beginnings"
-                    notes[what] += len(misplaced(tags))
+                    notes[what] += len(stray_inside_tags(tags))
                 values[column.layer] = labels
             parts[split].append(
                 Sentence(
                     id=f"{split}-{len(parts[split]) + 1}",
                     language=UNKNOWN_LANGUAGE,
-                    words=shared(tokens),
+                    words=interned(tokens),
                     columns=values,
                     document=part.documents[row] if part.documents else "",
                 )

@@ -1,8 +1,8 @@
 """CoNLL-2000: base chunks of the Wall Street Journal (Tjong Kim Sang & Buchholz 2000).
 
-Three columns a line: word, part-of-speech tag, BIO tag. The part-of-speech tags are the Brill
-tagger's, as the archive's README says; the chunks are derived from the treebank's trees. There
-is no dev split: the last tenth of the training sentences serves, in file order.
+Three columns per line: word, part-of-speech tag, BIO tag. According to the archive's README, the
+part-of-speech tags come from the Brill tagger; the chunks are derived from the treebank's trees.
+There is no dev split, so the last tenth of the training sentences is used, in file order.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.common.files import decoded
 from probes.data.bio import WordError, require_bio
-from probes.data.sentence import Corpus, Sentence, shared
+from probes.data.sentence import Corpus, Sentence, interned
 from probes.data.sources import Source
-from probes.data.splits import complete
+from probes.data.splits import cut_missing_splits
 
 _MEMBERS = {"train": "conll2000/train.txt", "test": "conll2000/test.txt"}
 _MAX_BYTES = 1 << 25
-"""Ten times the longer member; one that inflates further is not it."""
+"""Ten times the larger member; anything bigger cannot be the registered file."""
 
 _COLUMNS = 3
 
@@ -30,7 +30,7 @@ def read_corpus(source: Source) -> Corpus:
     """The shared task's train and test, and a dev split cut from the end of train."""
     (archive,) = source.files["archive"]
     parts = {split: tuple(read_split(archive, split)) for split in _MEMBERS}
-    splits, notes = complete(parts, "sentence", str(archive))
+    splits, notes = cut_missing_splits(parts, "sentence", str(archive))
     return Corpus(
         source.name,
         source.version,
@@ -63,7 +63,7 @@ def read_split(archive: Path, split: str) -> Iterator[Sentence]:
             yield _sentence(lines, f"{split}-{n_sentences}", place, number - len(lines))
             lines = []
     if not n_sentences:
-        raise UserError(f"{place}: holds no sentence; fetch the archive again.")
+        raise UserError(f"{place}: contains no sentence; fetch the archive again.")
 
 
 def _member(archive: Path, split: str) -> bytes:
@@ -71,11 +71,13 @@ def _member(archive: Path, split: str) -> bytes:
     try:
         with zipfile.ZipFile(archive) as packed:
             if packed.getinfo(name).file_size > _MAX_BYTES:
-                raise UserError(f"{archive}: {name} is larger than the registered one.")
+                raise UserError(
+                    f"{archive}: {name} is larger than the registered file; fetch it again."
+                )
             with packed.open(name) as file:
                 return file.read(_MAX_BYTES)
     except KeyError as error:
-        raise UserError(f"{archive}: holds no {name}; fetch it again.") from error
+        raise UserError(f"{archive}: does not contain {name}; fetch it again.") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
         raise UserError(f"{archive}: a damaged archive ({error}); fetch it again.") from error
     except OSError as error:
@@ -83,7 +85,7 @@ def _member(archive: Path, split: str) -> bytes:
 
 
 def _sentence(rows: list[list[str]], name: str, place: str, first: int) -> Sentence:
-    words, tags, chunks = map(shared, zip(*rows, strict=True))
+    words, tags, chunks = map(interned, zip(*rows, strict=True))
     try:
         require_bio(chunks)
     except WordError as error:

@@ -1,8 +1,8 @@
 """CoNLL-U: the ten columns of Universal Dependencies, and two layers in MISC.
 
-Chunks and frames have no columns of their own. They ride in MISC:
+Chunks and frames have no columns of their own; they are read from MISC:
 
-- ``Chunk=B-NP``: the BIO tag of the word's base chunk, on every word or on none.
+- ``Chunk=B-NP``: BIO tag of the word's base chunk, on every word of a sentence or on none.
 - ``Frame=break.01`` on the first word of a predicate, with ``Pred=3-4`` if the predicate
   has several words, and ``Args=ARG1:1-2,ARGM-TMP:5-6`` if it has arguments.
   Words count from 1, both ends included, as in the ID column.
@@ -23,26 +23,26 @@ from conllu.parser import parse_dict_value
 from probes.common.errors import UserError
 from probes.common.files import read_text
 from probes.data.bio import WordError, require_bio
-from probes.data.sentence import ROOT, Fixed, Frame, Sentence, Span, shared
+from probes.data.sentence import ROOT, Frame, FrozenDict, Sentence, Span, interned
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _COLUMNS = 10
 _BROKEN = (ParseException, ValueError, KeyError, TypeError, IndexError, AttributeError)
 """What the parser raises on text that is not CoNLL-U."""
-_NO_FEATURES = Fixed()
+_NO_FEATURES = FrozenDict()
 
 
 @lru_cache(1 << 12)
-def _features(text: str) -> Fixed:
-    """The column FEATS of a word."""
+def _features(text: str) -> FrozenDict:
+    """Parse the FEATS column of a word."""
     if text != "_" and not all(re.fullmatch("[^=]+=.+", part) for part in text.split("|")):
-        raise ValueError(f"the features {text!r} are not Name=Value, with | between them")
-    return Fixed(parse_dict_value(text) or {})
+        raise ValueError(f"the features {text!r} are not of the form Name=Value|Name=Value")
+    return FrozenDict(parse_dict_value(text) or {})
 
 
 _PARSERS: dict[str, Any] = {
-    "deps": lambda columns, i: columns[i],  # which nothing here reads
-    "feats": lambda columns, i: _features(columns[i]),  # which few words have to themselves
+    "deps": lambda columns, i: columns[i],  # never read
+    "feats": lambda columns, i: _features(columns[i]),  # many words share theirs
 }
 
 
@@ -52,12 +52,12 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     Multiword-token lines (``12-13``) and empty nodes (``8.1``) are not words.
 
     Args:
-        path: a UTF-8 file; a byte-order mark and Windows line ends do no harm.
-        language: BCP 47 tag, given to every sentence.
+        path: a UTF-8 file; a byte-order mark and Windows line ends are allowed.
+        language: BCP 47 tag of all sentences.
 
     Raises:
-        UserError: the file cannot be read, holds no sentence, or a line of it cannot be
-            understood; two sentences share an id.
+        UserError: the file cannot be read, contains no sentence or an invalid line, or two
+            sentences share an id.
     """
     document = ""
     places: dict[str, int] = {}
@@ -69,25 +69,25 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
             document = tokens.metadata.get("newdoc id") or f"{path.stem}-{first}"
         words = [token for token in tokens if isinstance(token["id"], int)]
         if not words:
-            raise UserError(f"{path}, line {first}: a sentence without words; take it out.")
+            raise UserError(f"{path}, line {first}: a sentence without words; remove it.")
         try:
             sentence = _sentence(words, language, document, _id(tokens, path, len(places) + 1))
         except WordError as error:
             line = _line_of(error.word, first, lines)
-            raise UserError(f"{path}, line {line}: {error}; mend the file.") from error
+            raise UserError(f"{path}, line {line}: {error}; fix the file.") from error
         if sentence.id in places:
             raise UserError(
-                f"{path}, line {first}: the sent_id {sentence.id!r} stands at line "
-                f"{places[sentence.id]} already; ids must differ."
+                f"{path}, line {first}: the sent_id {sentence.id!r} is already used in line "
+                f"{places[sentence.id]}; ids must be unique."
             )
         places[sentence.id] = first
         yield sentence
     if not places:
-        raise UserError(f"{path}: holds no sentence; is it the right file?")
+        raise UserError(f"{path}: contains no sentence; is it the right file?")
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
-    """The sentences of a file as lines, each with the number of its first line."""
+    """The lines of each sentence, with the number of the first."""
     lines: list[str] = []
     for number, line in enumerate([*text.split("\n"), ""], start=1):
         if line.strip():
@@ -98,15 +98,15 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
-    """One sentence."""
+    """Parse the lines of one sentence."""
     for i, line in enumerate(lines):
         if line.startswith("#"):
             continue
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
             raise UserError(
-                f"{path}, line {first + i}: {len(columns)} columns where {_COLUMNS} were expected, "
-                "with tabs between them: not valid CoNLL-U; mend the file."
+                f"{path}, line {first + i}: not valid CoNLL-U ({len(columns)} columns instead of "
+                f"{_COLUMNS}, separated by tabs); fix the file."
             )
         if not all(map(str.strip, columns)):
             empty = [bool(column.strip()) for column in columns].index(False) + 1
@@ -116,19 +116,19 @@ def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
     except _BROKEN as error:
         number = next((first + i for i, line in enumerate(lines) if not _sound(line)), first)
         why = " ".join(str(error).split())
-        raise UserError(f"{path}, line {number}: not valid CoNLL-U ({why}); mend the file.") from (
+        raise UserError(f"{path}, line {number}: not valid CoNLL-U ({why}); fix the file.") from (
             error
         )
 
 
 def _tokens(text: str) -> conllu.TokenList:
-    # The parser takes two spaces for a tab.
+    # The parser would treat two spaces as a tab.
     (tokens,) = conllu.parse(re.sub(" {2,}", " ", text), field_parsers=_PARSERS)
     return tokens
 
 
 def _sound(line: str) -> bool:
-    """Whether a line can be parsed when it stands alone."""
+    """Whether a line can be parsed on its own."""
     try:
         _tokens(line)
     except _BROKEN:
@@ -137,7 +137,7 @@ def _sound(line: str) -> bool:
 
 
 def _line_of(word: int, first: int, lines: list[str]) -> int:
-    """Number of the line of a word."""
+    """Line number of a word."""
     rows = [i for i, line in enumerate(lines) if re.match(r"\d+\t", line)]
     return first + (rows[word] if word < len(rows) else 0)
 
@@ -149,12 +149,12 @@ def _id(tokens: conllu.TokenList, path: Path, number: int) -> str:
 def _sentence(words: list[Any], language: str, document: str, name: str) -> Sentence:
     for i, word in enumerate(words):
         if word["id"] != i + 1:
-            raise WordError(i, f"word id {word['id']} where {i + 1} was expected")
+            raise WordError(i, f"word id {word['id']} instead of {i + 1}")
     misc = [word["misc"] or {} for word in words]
     return Sentence(
         id=name,
         language=language,
-        words=shared(str(word["form"]) for word in words),
+        words=interned(str(word["form"]) for word in words),
         upos=_column(words, "upos"),
         xpos=_column(words, "xpos"),
         feats=tuple(word["feats"] or _NO_FEATURES for word in words)
@@ -169,18 +169,18 @@ def _sentence(words: list[Any], language: str, document: str, name: str) -> Sent
 
 
 def _column(words: list[Any], name: str) -> tuple[str, ...]:
-    """A column of strings; empty if any word has none (``_``)."""
+    """A column of strings; empty if any word lacks a value (``_``)."""
     values = tuple(word.get(name) for word in words)
-    return shared(values) if all(value not in (None, "_") for value in values) else ()
+    return interned(values) if all(value not in (None, "_") for value in values) else ()
 
 
 def _heads(words: list[Any]) -> tuple[int, ...]:
-    """Heads counted from 0, `ROOT` for the root; empty if no word has one."""
+    """Heads, counted from 0, `ROOT` for the root; empty if no word has a head."""
     if all(word.get("head") is None for word in words):
         return ()
     for i, word in enumerate(words):
         if word.get("head") is None:
-            raise WordError(i, "the word has no head, though others of its sentence have")
+            raise WordError(i, "the word has no head, but other words of the sentence have one")
         if not 0 <= word["head"] <= len(words):
             raise WordError(
                 i, f"the word has head {word['head']}, but there are {len(words)} words"
@@ -191,7 +191,7 @@ def _heads(words: list[Any]) -> tuple[int, ...]:
         while above != ROOT:
             above, steps = heads[above], steps + 1
             if steps > len(words):
-                raise WordError(i, f"the heads above word {i + 1} form a cycle")
+                raise WordError(i, f"the heads of word {i + 1} form a cycle")
     return heads
 
 
@@ -200,8 +200,8 @@ def _chunks(misc: list[dict[str, str]]) -> tuple[str, ...]:
         return ()
     for i, m in enumerate(misc):
         if not m.get("Chunk"):
-            raise WordError(i, "the word has no Chunk=, though others of its sentence have")
-    tags = shared(m["Chunk"] for m in misc)
+            raise WordError(i, "the word has no Chunk=, but other words of the sentence have one")
+    tags = interned(m["Chunk"] for m in misc)
     require_bio(tags)
     return tags
 
@@ -223,4 +223,4 @@ def _span(place: str, word: int, n_words: int) -> Span:
         start, end = int(match[1]) - 1, int(match[2] or match[1])
         if 0 <= start < end <= n_words:
             return start, end
-    raise WordError(word, f"{place!r} is not a range of words 1 to {n_words}")
+    raise WordError(word, f"{place!r} is not a range within words 1 to {n_words}")

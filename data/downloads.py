@@ -1,8 +1,8 @@
-"""Registered files: looked for below `--data-dir`, then in the cache, then downloaded.
+"""Files of registered corpora: found below `--data-dir` or in the cache, or downloaded.
 
-Nothing is taken that has not the content that is registered. A download goes to a folder of
-its own and is moved into place when it is whole and checked, so that one that breaks off leaves
-nothing that could be taken for the file.
+Only files with the registered content are used. A download goes to a temporary folder and is moved
+into place once it is complete and checked, so that an interrupted download leaves nothing that
+could be mistaken for the file.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from probes.common.terminal import progress
 
 RETRIES = 3
 TIMEOUT = 30.0
-"""Seconds without a byte after which a server is given up."""
+"""Seconds without data after which a download is aborted."""
 
 PAUSE = 1.0
-"""Seconds before the second attempt; before the third twice as long, and so on."""
+"""Seconds before the second attempt; twice as long before the third, and so on."""
 
 _INCOMING = ".incoming"
 
@@ -35,10 +35,10 @@ class Remote:
     """A file that can be downloaded.
 
     Attributes:
-        name: under which it is kept.
-        url: where it comes from.
-        sha256: of what is kept.
-        archive: where only a part of what is downloaded is kept.
+        name: file name under which it is stored.
+        url: address of the download.
+        sha256: digest of the stored file.
+        archive: set if only a part of the download is stored.
     """
 
     name: str
@@ -49,31 +49,31 @@ class Remote:
 
 @dataclass(frozen=True)
 class Archive:
-    """A download whose bytes are not promised, so that what is checked is the content.
+    """An archive of which a part is stored; checked by content, since its bytes may change.
 
     Attributes:
-        pattern: names under which users may have it, whole or in part.
-        names: names under which a mirror may have it, besides that of what is kept.
-        check: reads it; raises UserError for other content.
-        keep: reads it, checks it, and writes the part that is kept, always the same bytes.
+        pattern: pattern of the file names of copies that users may have, complete or partial.
+        mirror_names: further file names to try on a mirror.
+        check: raises UserError if an archive has other content.
+        extract: checks an archive and writes the part to store, always with the same bytes.
     """
 
     pattern: str
-    names: tuple[str, ...]
+    mirror_names: tuple[str, ...]
     check: Callable[[Path], object]
-    keep: Callable[[Path, Path], object]
+    extract: Callable[[Path, Path], object]
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """Where registered files are looked for.
+class FileFinder:
+    """Finds registered files, and downloads missing ones.
 
     Attributes:
-        data_dir: searched recursively; None for nowhere.
-        cache_dir: downloads are kept in its folder `corpora`.
-        offline: download nothing.
-        mirror: address of a folder that holds the files under their names, used in place of
-            their origins; what comes from it is checked all the same.
+        data_dir: searched recursively; None to search nowhere.
+        cache_dir: its folder `corpora` stores downloads.
+        offline: never download.
+        mirror: address of a folder with the files under their names, used instead of their
+            original addresses; its files are checked as well.
     """
 
     data_dir: Path | None
@@ -83,50 +83,52 @@ class Shelf:
 
     @property
     def folder(self) -> Path:
-        """Where downloads are kept."""
+        """The folder that stores downloads."""
         return self.cache_dir / "corpora"
 
-    def look(self, remote: Remote) -> Path | None:
-        """The file, if it is here; one of its name with other content is passed over, aloud.
+    def find(self, remote: Remote) -> Path | None:
+        """The path of a file if it is available locally, else None.
+
+        Files of the right name with other content are skipped with a message.
 
         Raises:
-            UserError: there is no such `data_dir`.
+            UserError: `data_dir` does not exist.
         """
-        kept = self.folder / remote.name
-        candidates = [kept] if kept.is_file() else []
+        stored = self.folder / remote.name
+        candidates = [stored] if stored.is_file() else []
         if self.data_dir is not None:
             if not self.data_dir.is_dir():
                 raise UserError(f"--data-dir {self.data_dir}: there is no such folder.")
             names = [remote.name, *([remote.archive.pattern] if remote.archive else [])]
             candidates = [*below(self.data_dir, *names), *candidates]
         for path in candidates:
-            why = _other(path, remote)
+            why = _difference(path, remote)
             if not why:
                 return path
-            progress.say(f"passed over {path}: {why}")
+            progress.say(f"skipped {path}: {why}")
         return None
 
     def get(self, corpus: str, wanted: Mapping[str, Remote], terms: str) -> dict[str, Path]:
-        """The files called `wanted`, downloading those that are not here.
+        """The paths of the files `wanted`; those that are missing are downloaded.
 
         Args:
-            corpus: what an error calls them.
-            terms: licence and citation, shown before the first download.
+            corpus: name of the corpus in error messages.
+            terms: licence and citation, shown before anything is downloaded.
 
         Raises:
-            UserError: one is not here and cannot be downloaded.
+            UserError: a file is missing and cannot be downloaded.
         """
-        found = {role: self.look(remote) for role, remote in wanted.items()}
+        found = {role: self.find(remote) for role, remote in wanted.items()}
         missing = [wanted[role] for role, path in found.items() if path is None]
         if missing and self.offline:
             places = f"below {self.data_dir} or " if self.data_dir else ""
             raise UserError(
                 f"--corpus {corpus}: {', '.join(r.name for r in missing)} not found {places}in "
-                f"{self.folder}; run `python -m probes fetch {corpus}` where there is a network, "
-                "or name its folder with --data-dir (or PROBES_DATA_DIR)."
+                f"{self.folder}; run `python -m probes fetch {corpus}` on a machine with a network "
+                "and give its folder with --data-dir (or PROBES_DATA_DIR)."
             )
         if missing:
-            progress.insist(terms)
+            progress.warn(terms)
             self._download(missing)
         return {role: path or self.folder / wanted[role].name for role, path in found.items()}
 
@@ -138,53 +140,53 @@ class Shelf:
             try:
                 for remote in missing:
                     path = self.folder / remote.name
-                    # Another run may have brought it while this one waited.
+                    # Another run may have downloaded it in the meantime.
                     if not (path.is_file() and sha256(path) == remote.sha256):
                         self._fetch(remote, incoming, path)
             finally:
-                # What broke off, here or in a run that was killed; nobody else writes here now.
+                # Left over from interrupted downloads; the lock keeps other runs from writing here.
                 shutil.rmtree(incoming, ignore_errors=True)
 
     def _fetch(self, remote: Remote, incoming: Path, path: Path) -> None:
-        """Download one file, check it, move it into place."""
+        """Download a file, check it and move it into place."""
         import pooch
 
-        # Its messages would repeat ours.
+        # pooch's messages would repeat ours.
         pooch.get_logger().setLevel(logging.WARNING)
         urls = [remote.url]
         if self.mirror:
-            names = (remote.name, *(remote.archive.names if remote.archive else ()))
+            names = (remote.name, *(remote.archive.mirror_names if remote.archive else ()))
             urls = [f"{self.mirror.rstrip('/')}/{quote(name)}" for name in names]
         with writing(path):
             for url in urls:
                 progress.say(f"fetch   {url}")
-                ready = _arrived(remote, url, incoming, last=url == urls[-1])
+                ready = _downloaded(remote, url, incoming, last=url == urls[-1])
                 if ready is not None:
                     with published(path) as temporary:
                         ready.replace(temporary)
                     return
 
 
-def _arrived(remote: Remote, url: str, incoming: Path, last: bool) -> Path | None:
-    """The file to keep, whole and checked; None for an address without it, unless it is the last.
+def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | None:
+    """The complete and checked file to store; None if this is not the last URL and lacks it.
 
     Raises:
-        UserError: it does not arrive, or has other content, each time that it is asked for.
+        UserError: every attempt failed or brought other content.
     """
     import pooch
     import requests
 
-    arrived, kept = incoming / "arrived", incoming / "kept"
+    download, extracted = incoming / "download", incoming / "extracted"
     known = None if remote.archive else remote.sha256
     for attempt in range(RETRIES + 1):
         with progress.bar(remote.name, total=0, unit="B", unit_scale=True) as bar:
             load = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)
             try:
-                pooch.core.stream_download(url, arrived, known, load)
+                pooch.core.stream_download(url, download, known, load)
                 if remote.archive is None:
-                    return arrived
-                remote.archive.keep(arrived, kept)
-                return kept
+                    return download
+                remote.archive.extract(download, extracted)
+                return extracted
             except requests.RequestException as error:
                 response = error.response
                 if not last and response is not None and response.status_code == 404:
@@ -194,21 +196,21 @@ def _arrived(remote: Remote, url: str, incoming: Path, last: bool) -> Path | Non
             except (ValueError, UserError) as error:
                 if attempt == RETRIES:
                     raise UserError(
-                        f"{url}: has not the registered content, {RETRIES + 1} times over; the "
-                        "origin may have changed, or something on the way alters files. "
-                        "Nothing was kept."
+                        f"{url}: the content differs from the registered one in all {RETRIES + 1} "
+                        "attempts; the file may have changed, or a proxy alters it. Nothing was "
+                        "stored."
                     ) from error
         time.sleep(PAUSE * (attempt + 1))
     raise AssertionError("the last attempt returns or raises")
 
 
-def _other(path: Path, remote: Remote) -> str:
-    """In what a file is another than the registered one; empty if it is that."""
+def _difference(path: Path, remote: Remote) -> str:
+    """How a file differs from the registered one; empty if it does not."""
     found = sha256(path)
     if found == remote.sha256:
         return ""
     if remote.archive is None or path.name == remote.name:
-        return f"its sha256 is {found}, not {remote.sha256}"
+        return f"its SHA-256 is {found}, not {remote.sha256}"
     try:
         remote.archive.check(path)
     except UserError as error:
@@ -220,5 +222,5 @@ def _unreachable(remote: Remote, url: str, error: Exception) -> str:
     why = " ".join(str(error).split())[:200]
     return (
         f"{url}: could not be downloaded ({type(error).__name__}: {why}). Try again, or get "
-        f"{remote.name} elsewhere and name its folder with --data-dir (or PROBES_DATA_DIR)."
+        f"{remote.name} elsewhere and give its folder with --data-dir (or PROBES_DATA_DIR)."
     )

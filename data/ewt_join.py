@@ -1,10 +1,10 @@
 """The join of UD English-EWT with PropBank's annotation of the same text.
 
-Universal Dependencies (Silveira et al. 2014) has the words, PropBank's release has the trees
-and the predicates with the words blanked. Both keep the treebank's sentences in order, so
-the UD sentence ``<genre>-<document>-<nnnn>`` is the document's skeleton number ``nnnn``,
-counted from 1. UD has repaired some tokenisation since, and the release lacks some documents;
-such sentences are counted, never guessed at.
+Universal Dependencies (Silveira et al. 2014) has the words; PropBank's release has the trees and
+the predicates, with the words blanked out. Both keep the order of sentences, so the UD sentence
+``<genre>-<document>-<nnnn>`` corresponds to skeleton number ``nnnn`` of the document, counted
+from 1. UD has corrected some tokenisation since, and the release lacks some documents; such
+sentences are counted, not matched.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from probes.data.propbank import Skeleton
 from probes.data.sentence import Sentence
 
 JoinCounts = Counter[str]
-"""Sentences by what became of them: `JOINED` or one of the reasons in `NOT_JOINED`."""
+"""Number of sentences by outcome: `JOINED` or one of the reasons in `NOT_JOINED`."""
 
 JOINED = "joined with PropBank"
 NO_DOCUMENT = "not joined: document not in the PropBank release"
@@ -31,15 +31,15 @@ NOT_JOINED = (NO_DOCUMENT, NO_SENTENCE, OTHER_LENGTH, OTHER_TAGS)
 def join(
     sentences: Iterable[Sentence], skeletons: Mapping[str, Sequence[Skeleton]]
 ) -> tuple[list[Sentence], JoinCounts]:
-    """Give each sentence the base chunks and the frames of its skeleton.
+    """Add the base chunks and frames of its skeleton to each sentence.
 
     Args:
         sentences: of UD English-EWT, with `xpos`.
-        skeletons: by document, as `probes.data.propbank.read_skeletons` gives them.
+        skeletons: by document, as returned by `probes.data.propbank.read_skeletons`.
 
     Returns:
-        all the sentences, in order, and how many joined and did not, by reason. One that
-        does not keeps its UD layers and has neither chunks nor frames.
+        all sentences, in order, and their number by outcome. A sentence that does not join keeps
+        its UD layers and has neither chunks nor frames.
     """
     counts: JoinCounts = Counter(dict.fromkeys((JOINED, *NOT_JOINED), 0))
     result = []
@@ -55,7 +55,7 @@ def join(
 
 
 def _skeleton_of(sentence: Sentence, skeletons: Mapping[str, Sequence[Skeleton]]) -> Skeleton | str:
-    """The skeleton of a sentence, or the reason why there is none."""
+    """The skeleton of a sentence, or the reason why it has none."""
     document, _, number = sentence.id.rpartition("-")
     if document not in skeletons:
         return NO_DOCUMENT

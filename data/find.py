@@ -1,4 +1,4 @@
-"""From what the user calls a corpus to its source: a name, files, or a dataset on the hub."""
+"""Finding a corpus by what `--corpus` says: a name, files, or a dataset on the hub."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TEXT = frozenset((".txt",))
 
 
 def find_corpus(*names: str, **asked: Any) -> Source:
-    """Find a corpus; what is registered and not here is downloaded.
+    """Find a corpus; missing files of registered corpora are downloaded.
 
     Args:
         *names: a registered name; a folder, files or a pattern; or a dataset on the hub.
         **asked: the other fields of `CorpusRequest`.
 
     Raises:
-        UserError: there is no such corpus, or it cannot be had.
+        UserError: the corpus does not exist or cannot be obtained.
     """
     request = CorpusRequest(names, **asked)
     if names and names[0] in corpora and len(names) == 1:
@@ -39,10 +39,10 @@ def find_corpus(*names: str, **asked: Any) -> Source:
 
 
 def require_known(names: Sequence[str], task_from: Sequence[str]) -> None:
-    """Refuse what is no registered corpus, nothing on this disk and no dataset on the hub.
+    """Check that names are a registered corpus, existing files, or possibly a hub dataset.
 
     Raises:
-        UserError: with the nearest registered name.
+        UserError: they are none of these; the message suggests the closest registered name.
     """
     if (len(names) == 1 and names[0] in corpora) or expand(names):
         return
@@ -52,13 +52,13 @@ def require_known(names: Sequence[str], task_from: Sequence[str]) -> None:
     if _looks_like_path(name):
         raise UserError(f"--corpus {name}: there is no such file or folder.")
     raise UserError(
-        f"Unknown corpus {name!r}. {did_you_mean(name, corpora)} A folder or file is given by its "
-        "path, a dataset on the hub needs --task-from."
+        f"Unknown corpus {name!r}. {did_you_mean(name, corpora)} Give a file or folder by its "
+        "path; a dataset on the hub needs --task-from."
     )
 
 
 def _find_own(request: CorpusRequest) -> Source:
-    """The user's own files, read as what their endings say."""
+    """The user's own files; their endings determine the reader."""
     paths = expand(request.corpus)
     name = " ".join(request.corpus)
     require_known(request.corpus, request.task_from)
@@ -75,7 +75,7 @@ def _find_own(request: CorpusRequest) -> Source:
     if endings <= TABLES and len(endings) == 1:
         if not request.task_from:
             raise UserError(
-                f"--corpus {name}: name its label column with --task-from, such as ner_tags."
+                f"--corpus {name}: give its label column with --task-from, e.g. ner_tags."
             )
         _refuse_unused(request, "annotate")
         from probes.data.labelled import find_table
@@ -84,34 +84,34 @@ def _find_own(request: CorpusRequest) -> Source:
     if endings <= TEXT:
         if not request.annotate:
             raise UserError(
-                f"--corpus {name}: raw text has no annotation; name a spaCy pipeline with "
-                "--annotate, such as en_core_web_sm."
+                f"--corpus {name}: raw text has no annotation; give a spaCy pipeline with "
+                "--annotate, e.g. en_core_web_sm."
             )
         _refuse_unused(request, "task_from")
         from probes.data.raw_text import find_text
 
         return find_text(label, paths, request)
     raise UserError(
-        f"--corpus {name}: files of the kinds {', '.join(sorted(endings))}; give files of one "
-        f"kind: {', '.join(sorted(TREEBANK | TABLES | TEXT))}."
+        f"--corpus {name}: cannot combine files of the kinds {', '.join(sorted(endings))}; "
+        f"give files of one kind: {', '.join(sorted(TREEBANK | TABLES | TEXT))}."
     )
 
 
 def _refuse_unused(request: CorpusRequest, *fields: str) -> None:
-    """Flags that this kind of corpus has no use for are an error: ignored, they mislead."""
+    """Refuse flags that do not apply to this kind of corpus, rather than ignore them."""
     for field in fields:
         if getattr(request, field):
             raise UserError(
-                f"--{field.replace('_', '-')}: --corpus {' '.join(request.corpus)} has no use for "
-                "it; leave the flag out."
+                f"--{field.replace('_', '-')}: does not apply to --corpus "
+                f"{' '.join(request.corpus)}; leave it out."
             )
 
 
 def expand(names: Sequence[str]) -> list[Path]:
-    """The files that names, folders and patterns stand for, sorted; none if nothing is there.
+    """The data files that names, folders and patterns refer to, sorted; empty if none exist.
 
     Raises:
-        UserError: a folder holds nothing that can be read.
+        UserError: a folder has no data files, or one of several names does not exist.
     """
     paths: set[Path] = set()
     for name in names:
@@ -120,10 +120,10 @@ def expand(names: Sequence[str]) -> list[Path]:
             if path.is_dir():
                 found = [p for p in path.iterdir() if _is_data(p)]
                 if not found:
-                    kinds = ", ".join(sorted(_KINDS))
-                    raise UserError(f"--corpus {name}: the folder holds none of {kinds} files.")
+                    kinds = " or ".join(sorted(_KINDS))
+                    raise UserError(f"--corpus {name}: the folder has no {kinds} file.")
                 conllu = [p for p in found if p.suffix.lower() in TREEBANK]
-                paths.update(conllu or _without_notes(found))
+                paths.update(conllu or _without_readme(found))
             elif path.is_file():
                 paths.add(path)
             elif matches := glob.glob(str(path)):
@@ -131,7 +131,7 @@ def expand(names: Sequence[str]) -> list[Path]:
             elif len(names) > 1:
                 raise UserError(f"--corpus {name}: there is no such file.")
         except (OSError, RuntimeError) as error:
-            raise UserError(f"--corpus {name[:80]}: not a usable path ({error}).") from error
+            raise UserError(f"--corpus {name[:80]}: not a valid path ({error}).") from error
     return sorted(paths)
 
 
@@ -142,14 +142,14 @@ def _is_data(path: Path) -> bool:
     return path.suffix.lower() in _KINDS and path.is_file() and not path.name.startswith(".")
 
 
-def _without_notes(paths: list[Path]) -> list[Path]:
-    """A folder's data files, without the README.txt or LICENSE.txt beside them."""
+def _without_readme(paths: list[Path]) -> list[Path]:
+    """A folder's data files, without files such as README.txt if there are tables."""
     tables = [path for path in paths if path.suffix.lower() in TABLES]
     return tables or paths
 
 
 def _label(names: Sequence[str], paths: Sequence[Path]) -> str:
-    """What tables call the user's files: the folder's name, or the file's."""
+    """The corpus name of the user's files in tables: the folder's or the file's name."""
     only = Path(names[0]).expanduser()
     if len(names) == 1 and only.is_dir():
         return printable(only.resolve().name)

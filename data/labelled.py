@@ -1,12 +1,12 @@
-"""Labelled data that users bring: JSON Lines, CSV, Parquet, or a dataset on the hub.
+"""The user's own labelled data: JSON Lines, CSV, Parquet, or a dataset on the hub.
 
-A row is a sentence: `tokens`, and label columns, which hold a label for each token or one for
-the sentence. In CSV, where a cell holds one text, tokens and their labels stand with spaces
-between them. A column `split` says the split, a column `document` the document.
+A row is a sentence: a column `tokens`, and label columns with one label per token or one for the
+sentence. In CSV, where a cell is a single string, tokens and their labels are separated by spaces.
+Optional columns are `split` and `document`.
 
-Parquet and the hub are read by `datasets`, which knows the names of classes. Formats that are
-text are read as they stand, without guessing types: a guess makes a date of the word
-"2020-01-01", and one class of "01" and "1".
+Parquet files and hub datasets are read by `datasets`, which knows the names of classes. JSON and
+CSV are read without type inference, which would turn the word "2020-01-01" into a date and merge
+the classes "01" and "1".
 """
 
 from __future__ import annotations
@@ -25,32 +25,38 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.data.columns import Rows, read_rows, understand
+from probes.data.columns import Rows, infer_column, read_rows
 from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
-from probes.data.splits import UNNAMED, canonical_split, complete, files_by_split, require_splits
+from probes.data.splits import (
+    UNNAMED,
+    canonical_split,
+    cut_missing_splits,
+    files_by_split,
+    require_splits,
+)
 
 if TYPE_CHECKING:
     import datasets
 
 Table = tuple[dict[str, list[Any]], list[int]]
-"""Columns by name, and the line number of each row; no numbers where rows are not lines."""
+"""Columns by name, and the line number of each row (empty if rows are not lines)."""
 
 _CSV_RULES = "2"
-"""Changes with what is read from the same cells."""
+"""To be raised when the same cells would be read differently."""
 
 _HUB_WAYS_OUT = "Give --corpus a file of your own (.jsonl, .csv, .parquet)."
 
 
 def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
-    """The user's files, their splits told by their names or by a column `split`.
+    """The user's files; splits come from file names or from a column `split`.
 
     Args:
-        name: what tables call them.
+        name: name of the corpus in tables.
         paths: files of one kind.
 
     Raises:
-        UserError: a file is damaged, a column is missing, or a split is.
+        UserError: a file is damaged, or a column or a split is missing.
     """
     files = files_by_split(name, paths)
     rows = []
@@ -58,21 +64,23 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
         for path in part:
             kind = path.suffix.lower()
             table, lines = _READERS[kind](path)
-            rows.append(_rows(table, split, str(path), request, lines, spaced=kind == ".csv"))
+            rows.append(
+                _rows(table, split, str(path), request, lines, space_separated=kind == ".csv")
+            )
     identity = {
         f"{split} {i}": sha256(path) for split, part in files.items() for i, path in enumerate(part)
     }
-    if any(part.spaced for part in rows):
+    if any(part.space_separated for part in rows):
         identity["rules for CSV"] = _CSV_RULES
     return _source(name, "", files, identity, rows, request)
 
 
 def find_dataset(name: str, request: CorpusRequest) -> Source:
-    """A dataset on the hub, `name` or `name:configuration`; its code, if any, is never run.
+    """A dataset on the hub, `name` or `name:configuration`; code in it is never run.
 
     Raises:
-        UserError: it cannot be had, has several configurations, lacks a column, or names files
-            outside itself.
+        UserError: it cannot be downloaded, has several configurations, lacks a column, or refers to
+            files outside itself.
     """
     repository, _, configuration = name.partition(":")
     folder, commit = snapshot(
@@ -82,7 +90,7 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         revision=None,
         offline=request.offline,
         patterns=None,
-        ways_out=_HUB_WAYS_OUT,
+        remedy=_HUB_WAYS_OUT,
     )
     licence = _card(folder, f"--corpus {name}")
     rows = []
@@ -96,20 +104,20 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
             canonical = canonical_split(str(split))
             if canonical is None:
                 progress.say(
-                    f"left out {repository}'s split {str(split)!r}: not train, dev or test"
+                    f"skipped the split {str(split)!r} of {repository}: not train, dev or test"
                 )
                 continue
             rows.append(_rows(_columns(part), canonical, f"{repository} {split}", request))
     if not rows:
-        raise UserError(f"--corpus {name}: has no train, dev or test split.")
+        raise UserError(f"--corpus {name}: has no train, dev or test split; give another dataset.")
     return _source(name, commit, {}, {"commit": commit}, rows, request, licence)
 
 
 def _card(folder: Path, where: str) -> str:
-    """The licence that a dataset's README states.
+    """The licence stated in a dataset's README; empty if none.
 
     Raises:
-        UserError: the README has data come from elsewhere.
+        UserError: the README is invalid, or refers to data at another address.
     """
     readme = folder / "README.md"
     if not readme.is_file():
@@ -120,19 +128,26 @@ def _card(folder: Path, where: str) -> str:
         card: dict[str, Any] = vars(DatasetCard(read_text(readme)).data)
     except (ValueError, TypeError, AttributeError) as error:
         why = " ".join(str(error).split())[:200]
-        raise UserError(f"{where}: its README cannot be read ({why}).") from error
+        raise UserError(
+            f"{where}: its README cannot be parsed ({why}). Give a file of your own."
+        ) from error
     if "://" in json.dumps(card.get("configs", ""), default=str):
-        raise UserError(f"{where}: its data lie at another address, which is not followed.")
+        raise UserError(
+            f"{where}: its data are at another address, which is not followed; download "
+            "them and give the file."
+        )
     licence = card.get("license") or ""
     return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence)
 
 
 def _require_inside(files: Mapping[Any, Any], folder: Path, where: str) -> None:
-    """Refuse a dataset that would have us read files outside its snapshot and its blobs."""
+    """Refuse a dataset that refers to files outside its own folder in the hub cache."""
     repository = folder.resolve().parent.parent
     for path in (Path(str(file)) for part in files.values() for file in part):
         if not path.resolve().is_relative_to(repository):
-            raise UserError(f"{where}: names the file {path}, which is not its own.")
+            raise UserError(
+                f"{where}: refers to the file {path} outside the dataset, which is not read."
+            )
 
 
 def _source(
@@ -147,10 +162,10 @@ def _source(
     splits = {split for part in rows for split in part.splits}
     split_by = request.split_by
     if splits == {UNNAMED} and split_by is None:
-        # Nothing claims to be a split, so nothing is taken from one.
+        # No file or row names a split, so it is safe to cut the three splits.
         split_by = "document" if all(part.documents for part in rows) else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
-    columns = {column: understand(rows, column) for column in request.task_from}
+    columns = {column: infer_column(rows, column) for column in request.task_from}
     return Source(
         name=name,
         version=version,
@@ -167,7 +182,9 @@ def _source(
 
 def _read(source: Source, rows: list[Rows]) -> Corpus:
     parts, notes = read_rows(rows, source.columns)
-    splits, cut = complete(parts, source.split_by or "sentence", f"--corpus {source.name}")
+    splits, cut = cut_missing_splits(
+        parts, source.split_by or "sentence", f"--corpus {source.name}"
+    )
     return Corpus(source.name, source.version, source.licence, splits, {**notes, **cut})
 
 
@@ -177,31 +194,31 @@ def _rows(
     place: str,
     request: CorpusRequest,
     lines: list[int] | None = None,
-    spaced: bool = False,
+    space_separated: bool = False,
 ) -> Rows:
     """The columns that are needed.
 
     Raises:
-        UserError: one is missing, or a row's split is none.
+        UserError: a column is missing, or a row has an unknown split.
     """
     for column in ("tokens", *request.task_from):
         if column not in table:
             flag = "tokens" if column == "tokens" else f"--task-from {column}"
-            raise UserError(f"{place}: no column for {flag}; there is: {', '.join(table)}.")
+            raise UserError(f"{place}: no column for {flag}; the columns are {', '.join(table)}.")
     splits = [split] * len(table["tokens"])
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
     documents = [str(d) for d in table["document"]] if "document" in table else []
     wanted = {column: table[column] for column in ("tokens", *request.task_from)}
-    rows = Rows(place, splits, wanted, documents, lines or [], spaced)
+    rows = Rows(place, splits, wanted, documents, lines or [], space_separated)
     for row, name in enumerate(splits):
         if name not in (*SPLITS, UNNAMED):
-            raise rows.error(row, f"split {name!r}; give train, dev or test.")
+            raise rows.error(row, f"unknown split {name!r}; use train, dev or test.")
     return rows
 
 
 def _json_lines(path: Path) -> Table:
-    """One object a line, or in a .json file an array of them; a key that a row lacks is null there.
+    """Read one object per line, or an array of objects in a .json file; missing keys become null.
 
     Raises:
         UserError: a line, or an element, is not a JSON object.
@@ -216,10 +233,10 @@ def _json_lines(path: Path) -> Table:
                 row = json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise UserError(
-                    f"{path}, line {number}: not JSON ({error}); one object a line is expected."
+                    f"{path}, line {number}: not JSON ({error}); expected one object per line."
                 ) from error
             if not isinstance(row, dict):
-                raise UserError(f"{path}, line {number}: no JSON object; one a line is expected.")
+                raise UserError(f"{path}, line {number}: not a JSON object; expected one per line.")
             rows.append(row)
             numbers.append(number)
     return _by_column(path, rows), numbers
@@ -230,26 +247,26 @@ def _json_array(path: Path, text: str) -> Table:
         rows = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(
-            f"{path}: not JSON ({error}); an array of objects, or one object a line is expected."
+            f"{path}: not JSON ({error}); expected an array of objects, or one object per line."
         ) from error
     odd = next((i for i, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
     if odd is not None:
-        raise UserError(f"{path}, element {odd}: no JSON object; an array of them is expected.")
+        raise UserError(f"{path}, element {odd}: not a JSON object; expected an array of objects.")
     return _by_column(path, rows), []
 
 
 def _by_column(path: Path, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     if not rows:
-        raise UserError(f"{path}: holds no row; is it the right file?")
+        raise UserError(f"{path}: contains no row; is it the right file?")
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _csv(path: Path) -> Table:
-    """All cells as texts; the line number of a row is that of its last line.
+    """Read all cells as strings; the line number of a row is that of its last line.
 
     Raises:
-        UserError: a row has not as many cells as the header.
+        UserError: the file is not valid CSV, or a row has more or fewer cells than the header.
     """
     csv.field_size_limit(1 << 30)
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
@@ -257,25 +274,25 @@ def _csv(path: Path) -> Table:
     try:
         header = next((row for row in reader if row), [])
         if len(set(header)) < len(header):
-            raise UserError(f"{path}, line 1: two columns share a name: {', '.join(header)}.")
+            raise UserError(f"{path}, line 1: two columns have the same name: {', '.join(header)}.")
         last = reader.line_num
         for row in reader:
             last = reader.line_num
             if row and len(row) != len(header):
                 raise UserError(
-                    f"{path}, line {reader.line_num}: {len(row)} cells where the header has "
-                    f"{len(header)}; quote cells that hold commas."
+                    f"{path}, line {reader.line_num}: {len(row)} cells, but the header has "
+                    f"{len(header)}; quote cells that contain commas."
                 )
             if row:
                 rows.append(row)
                 numbers.append(reader.line_num)
     except csv.Error as error:
         raise UserError(
-            f"{path}, line {last + 1}: the row that begins here is not CSV ({error}); look for a "
-            "quote that is not closed."
+            f"{path}, line {last + 1}: the row starting here is not CSV ({error}); look for an "
+            "unclosed quote."
         ) from error
     if not rows:
-        raise UserError(f"{path}: holds no row; is it the right file?")
+        raise UserError(f"{path}: contains no row; is it the right file?")
     return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True)), numbers
 
 
@@ -283,7 +300,7 @@ def _parquet(path: Path) -> Table:
     with _loading(str(path)) as cache:
         from datasets import load_dataset
 
-        # By another name, since datasets takes brackets and colons in a path for patterns.
+        # datasets would interpret brackets and colons in the path as a pattern.
         link = Path(cache) / "data.parquet"
         link.symlink_to(path.resolve())
         found = load_dataset(
@@ -301,7 +318,7 @@ _READERS: dict[str, Callable[[Path], Table]] = {
 
 
 def _columns(part: datasets.Dataset) -> dict[str, list[Any]]:
-    """Every column's values, class numbers as the names that the dataset gives them."""
+    """The values of every column, with class numbers replaced by class names."""
     from datasets import ClassLabel, LargeList, List
 
     columns = {}
@@ -317,15 +334,15 @@ def _columns(part: datasets.Dataset) -> dict[str, list[Any]]:
 
 
 def _name(feature: datasets.ClassLabel, value: int | None) -> str | None:
-    """The name of a class; None for -1, which stands for a label that is not given away."""
+    """The name of a class; None for -1, the convention for a withheld label."""
     return None if value is None or value < 0 else str(feature.int2str(value))
 
 
 @contextlib.contextmanager
 def _loading(place: str) -> Iterator[str]:
-    """A cache of its own for `datasets`, whose errors become one line.
+    """A temporary cache for `datasets`, whose errors become UserErrors.
 
-    The copies that it makes are not wanted: the text is in memory, the file where it was.
+    The copies that it makes are not needed once the rows are in memory.
     """
     import datasets
     import pyarrow
@@ -350,4 +367,4 @@ def _loading(place: str) -> Iterator[str]:
     ) as error:
         cause = error.__cause__ or error
         why = " ".join(f"{type(cause).__name__}: {cause}".split())[:300]
-        raise UserError(f"{place}: cannot be read as a table ({why}); mend the file.") from error
+        raise UserError(f"{place}: cannot be read as a table ({why}); fix the file.") from error

@@ -1,11 +1,11 @@
 """PropBank's annotation of the English Web Treebank: the release's `.gold_skel` files.
 
-A skeleton is a sentence with its words blanked: part-of-speech tags, the constituency tree
-and the predicates with their arguments, one word a line, in columns as in CoNLL-2012
-(Pradhan et al. 2012). The words are those of UD English-EWT; see data/ewt_join.py.
+A skeleton is a sentence with its words blanked out: part-of-speech tags, the constituency tree and
+the predicates with their arguments, one word per line, in the columns of CoNLL-2012 (Pradhan et al.
+2012). The words come from UD English-EWT; see data/ewt_join.py.
 
-The release is read straight from its archive and nothing is unpacked. Code hosts do not
-promise that an archive keeps its bytes, so what is pinned is the content.
+The release is read from its archive without unpacking it. Code hosts may repack an archive, so its
+content is checked instead of its bytes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from probes.common.errors import UserError
 from probes.data.sentence import Frame
 
 CONTENT_DIGEST = "a6b094d3d7c3efa4c9fd2704fa4790609c819dc2ee0161d1e832e0f345ceb849"
-"""What `find . -name '*.gold_skel' | LC_ALL=C sort | xargs sha256sum | sha256sum` prints in
+"""Output of `find . -name '*.gold_skel' | LC_ALL=C sort | xargs sha256sum | sha256sum` in
 the folder data/google/ewt of the release at commit 4abade0b."""
 
 _MEMBER = re.compile(r"[^/]+/data/google/ewt/(.+\.gold_skel)")
 _MAX_BYTES = 1 << 28
-"""More than five times what the release holds; an archive that inflates further is not it."""
+"""More than five times the size of the release; a larger archive cannot be it."""
 
 _BRACKETS = re.compile(r"((?:\([^()*]+)*)\*(\)*)")
 _FIXED_COLUMNS = 8
@@ -39,13 +39,13 @@ _NO_ROLESET = "-"
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A constituent.
+    """A constituent, the words `[start, end)`.
 
     Attributes:
         label: its category, e.g. ``NP``.
-        start: its first word.
-        end: the word after its last.
-        children: constituents, and words by their index, in order.
+        start: index of its first word.
+        end: index after its last word.
+        children: constituents, and indices of words, in order.
     """
 
     label: str
@@ -56,13 +56,13 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """What the release says about one sentence.
+    """The annotation of one sentence in the release.
 
     Attributes:
         tags: Penn Treebank part-of-speech tag of each word.
         tree: the constituency tree, without function tags and traces.
-        frames: one for each predicate, in order of the column. The predicate is the ``V``
-            bracket; ``C-V``, the rest of a split predicate, stays among the arguments.
+        frames: one per predicate, in order of columns. The predicate is the ``V`` bracket; ``C-V``,
+            the rest of a split predicate, is among the arguments.
     """
 
     tags: tuple[str, ...]
@@ -79,16 +79,15 @@ def read_skeletons(
     """The skeletons of every document, in order.
 
     Args:
-        archive: the release as a tar file, whole or only the part that is read here:
-            regular members ``<prefix>/data/google/ewt/**/*.gold_skel``.
-        content_digest: what the content of these must hash to.
+        archive: the release as a tar file, complete or only the members that are read here,
+            ``<prefix>/data/google/ewt/**/*.gold_skel``.
+        content_digest: digest that the content of these members must have.
 
     Returns:
         skeletons by document, named ``<genre>-<document>`` as UD English-EWT does.
 
     Raises:
-        UserError: the archive cannot be read, holds other content, or a line of it cannot
-            be understood.
+        UserError: the archive cannot be read, has other content, or a line is invalid.
     """
     return {
         _document(path): tuple(_skeletons(content, f"{archive}: {path}"))
@@ -97,7 +96,7 @@ def read_skeletons(
 
 
 def require_registered(archive: Path) -> None:
-    """Check that an archive holds the registered skeletons.
+    """Check that an archive contains the registered skeletons.
 
     Raises:
         UserError: see `read_skeletons`.
@@ -105,19 +104,19 @@ def require_registered(archive: Path) -> None:
     _registered_members(archive, CONTENT_DIGEST)
 
 
-def keep_skeletons(archive: Path, kept: Path, content_digest: str = CONTENT_DIGEST) -> None:
-    """Copy what is read here from the whole release to a plain tar file, always the same bytes.
+def extract_skeletons(archive: Path, target: Path, content_digest: str = CONTENT_DIGEST) -> None:
+    """Copy the members that are read here to a tar file, always with the same bytes.
 
     Args:
-        archive: the release, as its host packs it.
-        kept: a `.tar` to write, not packed, since packing differs between machines.
+        archive: the release as its host packs it.
+        target: the `.tar` to write, uncompressed, since compression differs between machines.
         content_digest: see `read_skeletons`.
 
     Raises:
         UserError: see `read_skeletons`.
     """
     members = _registered_members(archive, content_digest)
-    with tarfile.open(kept, mode="w", format=tarfile.GNU_FORMAT) as tar:
+    with tarfile.open(target, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path in sorted(members):
             member = tarfile.TarInfo(f"propbank-release/data/google/ewt/{path}")
             member.size = len(members[path])
@@ -129,15 +128,15 @@ def _registered_members(archive: Path, content_digest: str) -> dict[str, bytes]:
     found = _digest(members)
     if found != content_digest:
         raise UserError(
-            f"{archive}: not the release of PropBank that is registered: the content of its "
-            f"{len(members)} .gold_skel files has digest {found}, expected {content_digest}. "
+            f"{archive}: not the registered release of PropBank: the content of its "
+            f"{len(members)} .gold_skel files has digest {found} instead of {content_digest}. "
             "Delete the file and fetch it again."
         )
     return members
 
 
 def _members(archive: Path) -> dict[str, bytes]:
-    """The content of the members to read, by path below data/google/ewt."""
+    """The content of the members that are read, by path below data/google/ewt."""
     members: dict[str, bytes] = {}
     size = 0
     try:
@@ -148,19 +147,19 @@ def _members(archive: Path) -> dict[str, bytes]:
                     continue
                 size += member.size
                 if size > _MAX_BYTES:
-                    raise UserError(f"{archive}: holds more than the release; fetch it again.")
+                    raise UserError(f"{archive}: is larger than the release; fetch it again.")
                 content = tar.extractfile(member)
                 assert content is not None  # it is a regular file
                 members[match[1]] = content.read()
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise UserError(f"{archive}: a damaged archive ({error}); fetch it again.") from error
+        raise UserError(f"{archive}: damaged archive ({error}); fetch it again.") from error
     except OSError as error:
         raise UserError(f"{archive}: cannot be read ({error}); fetch it again.") from error
     return members
 
 
 def _digest(members: Mapping[str, bytes]) -> str:
-    """SHA-256 over the lines that `sha256sum` prints for the members, sorted by path."""
+    """SHA-256 of the lines that `sha256sum` prints for the members, sorted by path."""
     lines = (
         f"{hashlib.sha256(members[path]).hexdigest()}  ./{path}\n".encode()
         for path in sorted(members, key=str.encode)
@@ -176,7 +175,7 @@ def _document(path: str) -> str:
 
 
 def _skeletons(content: bytes, place: str) -> Iterator[Skeleton]:
-    """The sentences of one file; `place` is what an error calls the file."""
+    """The sentences of one file; `place` names the file in error messages."""
     rows: list[list[str]] = []
     n_sentences = 0
     try:
@@ -200,14 +199,14 @@ def _skeletons(content: bytes, place: str) -> Iterator[Skeleton]:
 
 
 def _check(row: Sequence[str], n_sentences: int, rows: Sequence[Sequence[str]]) -> None:
-    """Refuse a line that is not the next word of this sentence."""
+    """Check that a line is the next word of this sentence."""
     expected = len(rows[0]) if rows else _FIXED_COLUMNS
     if len(row) < _FIXED_COLUMNS or (rows and len(row) != expected):
-        raise ValueError(f"{len(row)} columns where {expected} were expected")
+        raise ValueError(f"{len(row)} columns instead of {expected}")
     if row[1:3] != [str(n_sentences), str(len(rows))]:
         raise ValueError(
-            f"sentence {row[1]!r}, word {row[2]!r} where sentence {n_sentences}, "
-            f"word {len(rows)} was expected"
+            f"sentence {row[1]!r}, word {row[2]!r} instead of sentence {n_sentences}, "
+            f"word {len(rows)}"
         )
 
 
@@ -227,7 +226,7 @@ def _skeleton(rows: Sequence[Sequence[str]]) -> Skeleton:
 def _tree(bits: Sequence[str]) -> Tree:
     roots = _brackets(bits)
     if len(roots) != 1 or isinstance(roots[0], int):
-        raise ValueError("the constituents of the sentence above form no single tree")
+        raise ValueError("the constituents of the sentence above do not form a single tree")
     return roots[0]
 
 
@@ -241,7 +240,7 @@ def _frame(roleset: str, bits: Sequence[str]) -> Frame:
 
 
 def _brackets(bits: Sequence[str]) -> list[Tree | int]:
-    """What a column of brackets says, one bit a word: ``(NP*``, ``*``, ``*)``."""
+    """Parse a column of brackets, with one part per word: ``(NP*``, ``*``, ``*)``."""
     pending: list[tuple[str, int, list[Tree | int]]] = []
     top: list[Tree | int] = []
     for i, bit in enumerate(bits):
@@ -250,18 +249,18 @@ def _brackets(bits: Sequence[str]) -> list[Tree | int]:
         (pending[-1][2] if pending else top).append(i)
         for _ in range(n_closing):
             if not pending:
-                raise ValueError(f"a bracket too many closes at word {i} of the sentence above")
+                raise ValueError(f"unmatched closing bracket at word {i} of the sentence above")
             label, start, children = pending.pop()
             (pending[-1][2] if pending else top).append(Tree(label, start, i + 1, tuple(children)))
     if pending:
-        raise ValueError(f"({pending[-1][0]} is never closed in the sentence above")
+        raise ValueError(f"({pending[-1][0]} is not closed in the sentence above")
     return top
 
 
 @cache
 def _bit(bit: str) -> tuple[tuple[str, ...], int]:
-    """The labels of the brackets that open before a word, and how many close after it."""
+    """Labels of the brackets that open before a word, and the number that close after it."""
     match = _BRACKETS.fullmatch(bit)
     if match is None:
-        raise ValueError(f"{bit!r}, in the sentence above, is no bracket bit")
+        raise ValueError(f"{bit!r} in the sentence above is not valid bracketing")
     return tuple(match[1].split("(")[1:]), len(match[2])

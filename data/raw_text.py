@@ -1,7 +1,7 @@
-"""Raw text, annotated by a spaCy pipeline: silver, since a machine made the labels.
+"""Raw text annotated by a spaCy pipeline; the labels are silver, since a machine made them.
 
-Paragraphs are separated by blank lines, and a line break within one is a space; in a file
-without blank lines every line is a paragraph. A paragraph is a document when splits are cut.
+Paragraphs are separated by blank lines, and line breaks within them are spaces; in a file without
+blank lines, every line is a paragraph. Splits keep paragraphs whole.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
-from probes.data.sentence import ROOT, SPLITS, Corpus, Sentence, shared
+from probes.data.sentence import ROOT, SPLITS, Corpus, Sentence, interned
 from probes.data.sources import CorpusRequest, Source
-from probes.data.splits import UNNAMED, complete, files_by_split, require_splits
+from probes.data.splits import UNNAMED, cut_missing_splits, files_by_split, require_splits
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
-    """Text files, and the pipeline that annotates them.
+    """Text files and the pipeline that annotates them.
 
     Args:
-        name: what tables call them.
+        name: name of the corpus in tables.
         paths: UTF-8 files ending in ``.txt``.
 
     Raises:
-        UserError: there is no such pipeline, or a split is missing that others' names promise.
+        UserError: the pipeline does not exist, or files name some splits but not all.
     """
     files = files_by_split(name, paths)
-    # Text without splits is cut by paragraph; files that name splits must name them all.
+    # Text without splits is cut by paragraph; if files name splits, all three are needed.
     split_by = request.split_by or ("document" if set(files) == {UNNAMED} else None)
     require_splits(files, split_by, f"--corpus {name}")
     folder = _pipeline_folder(request.annotate)
@@ -72,10 +72,10 @@ def _spacy_version() -> str:
 
 
 def _pipeline_folder(name: str) -> Path:
-    """The folder of a pipeline: a path, or an installed package's.
+    """The folder of a pipeline, given as a path or an installed package.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no such pipeline.
     """
     path = Path(name).expanduser()
     if (path / "config.cfg").is_file():
@@ -88,8 +88,8 @@ def _pipeline_folder(name: str) -> Path:
         if found := sorted(Path(place).glob("*/config.cfg")):
             return found[-1].parent
     raise UserError(
-        f"--annotate {name}: neither a folder with a spaCy pipeline nor an installed one; "
-        f"python -m spacy download {name}, or name a folder."
+        f"--annotate {name}: neither the folder of a spaCy pipeline nor an installed one; run "
+        f"python -m spacy download {name}, or give a folder."
     )
 
 
@@ -100,7 +100,9 @@ def _load(folder: Path) -> Language:
         return spacy.load(folder)
     except (OSError, ValueError, KeyError, ImportError) as error:
         why = " ".join(str(error).split())[:300]
-        raise UserError(f"--annotate {folder}: spaCy cannot load it ({why}).") from error
+        raise UserError(
+            f"--annotate {folder}: spaCy cannot load it ({why}); give another pipeline."
+        ) from error
 
 
 def _read(source: Source, pipeline: Path) -> Corpus:
@@ -110,8 +112,10 @@ def _read(source: Source, pipeline: Path) -> Corpus:
     for split, paths in source.files.items():
         parts[split] = [s for path in paths for s in _annotated(nlp, path, notes)]
         if not parts[split]:
-            raise UserError(f"{paths[0]}: holds no text; is it the right file?")
-    splits, cut = complete(parts, source.split_by or "document", f"--corpus {source.name}")
+            raise UserError(f"{paths[0]}: contains no text; is it the right file?")
+    splits, cut = cut_missing_splits(
+        parts, source.split_by or "document", f"--corpus {source.name}"
+    )
     return Corpus(
         source.name,
         source.version,
@@ -125,23 +129,23 @@ def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sente
     """The sentences of one file.
 
     Raises:
-        UserError: a paragraph is longer than the pipeline takes, or the pipeline finds no
+        UserError: a paragraph is longer than the pipeline allows, or the pipeline does not split
             sentences.
     """
     paragraphs = list(_paragraphs(read_text(path)))
     for line, text in paragraphs:
         if len(text) > nlp.max_length:
             raise UserError(
-                f"{path}, line {line}: a paragraph of {len(text):,} characters, more than the "
-                f"{nlp.max_length:,} that the pipeline takes; put blank lines between paragraphs."
+                f"{path}, line {line}: a paragraph of {len(text):,} characters, but the pipeline "
+                f"allows {nlp.max_length:,}; separate paragraphs by blank lines."
             )
     notes["paragraphs"] += len(paragraphs)
     texts = ((text, line) for line, text in paragraphs)
     for doc, line in _piped(nlp, texts):
         if not doc.has_annotation("SENT_START"):
             raise UserError(
-                f"--annotate {nlp.meta['name']}: the pipeline finds no sentences; use one with a "
-                "parser, a senter or a sentencizer."
+                f"--annotate {nlp.meta['name']}: the pipeline does not split sentences; use one "
+                "with a parser, a senter or a sentencizer."
             )
         chunks = _noun_chunks(doc)
         for number, span in enumerate(doc.sents, start=1):
@@ -153,16 +157,18 @@ def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sente
 
 
 def _piped(nlp: Language, texts: Iterator[tuple[str, int]]) -> Iterator[tuple[Doc, int]]:
-    """What the pipeline makes of each text.
+    """Run the pipeline on each text.
 
     Raises:
-        UserError: a component of it fails, being untrained for instance.
+        UserError: a component fails, e.g. because it is untrained.
     """
     try:
         yield from nlp.pipe(texts, as_tuples=True)
     except (KeyError, ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise UserError(f"--annotate {nlp.meta['name']}: the pipeline fails ({why}).") from error
+        raise UserError(
+            f"--annotate {nlp.meta['name']}: the pipeline failed ({why}); use another."
+        ) from error
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
@@ -181,7 +187,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _noun_chunks(doc: Doc) -> list[Span] | None:
-    """Base noun chunks; None where the language or the pipeline has none."""
+    """Base noun chunks; None if the language or the pipeline does not provide them."""
     if not doc.has_annotation("DEP") or doc.vocab.get_noun_chunks is None:
         return None
     return list(doc.noun_chunks)
@@ -191,13 +197,13 @@ def _sentence(
     words: list[Any], chunks: list[Span] | None, name: str, document: str, language: str
 ) -> Sentence:
     place = {token.i: i for i, token in enumerate(words)}
-    upos = shared(token.pos_ for token in words)
-    xpos = shared(token.tag_ for token in words)
+    upos = interned(token.pos_ for token in words)
+    xpos = interned(token.tag_ for token in words)
     feats = tuple(token.morph.to_dict() for token in words)
     return Sentence(
         id=name,
         language=language,
-        words=shared(token.text for token in words),
+        words=interned(token.text for token in words),
         upos=upos if all(upos) else (),
         xpos=xpos if all(xpos) else (),
         feats=feats if any(feats) else (),
@@ -208,7 +214,7 @@ def _sentence(
 
 
 def _heads(words: list[Any], place: dict[int, int]) -> tuple[int, ...]:
-    """Heads within the sentence, past whitespace; empty without a parser."""
+    """Heads within the sentence, skipping whitespace tokens; empty without a parser."""
     if not words[0].doc.has_annotation("DEP"):
         return ()
     heads = []

@@ -1,4 +1,4 @@
-"""The units of text: a word, its annotation, the sentence, the corpus."""
+"""Sentences with their annotation, and corpora."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ Span = tuple[int, int]
 """Words `[start, end)` of a sentence, counted from 0."""
 
 Label = str | float | None
-"""Of a column of the user's own data; None where the data give none."""
+"""A label in a column of the user's own data; None if it is missing."""
 
-LARGEST = 1e18
-"""Of labels that are numbers: the square of one 20 times as large overflows in float32."""
+LARGEST_LABEL = 1e18
+"""Greatest numeric label; the square of one 20 times as large would overflow in float32."""
 
 ROOT = -1
-"""The head of a word that hangs on no other."""
+"""Head of the root of a tree."""
 
 SPLITS = ("train", "dev", "test")
 
 LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames")
-"""The annotation layers a sentence may carry."""
+"""The annotation layers that a sentence may have."""
 
 
-def shared(strings: Iterable[str]) -> tuple[str, ...]:
-    """The same strings, equal ones one object: of a corpus's words few are different."""
+def interned(strings: Iterable[str]) -> tuple[str, ...]:
+    """The same strings, interned to save memory: most words of a corpus are repeated."""
     return tuple(map(sys.intern, strings))
 
 
-class Fixed(dict[str, Any]):
-    """A dict that stays as it is: equal features of words are one object."""
+class FrozenDict(dict[str, Any]):
+    """An immutable dict; equal features of words can thus be the same object."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("a sentence cannot be changed, since other tasks read it; change a copy")
+        raise TypeError("sentences are immutable, since other tasks read them too; change a copy")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Fixed, (dict(self),)
+        return FrozenDict, (dict(self),)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One predicate and its arguments, in PropBank's terms.
+    """A predicate and its arguments in PropBank's annotation.
 
     Attributes:
         roleset: PropBank roleset, e.g. ``break.01``.
-        predicate: the words of the ``V`` bracket.
+        predicate: span of the predicate.
         arguments: (label, span) pairs, e.g. ``("ARG1", (0, 2))``, in order of start.
     """
 
@@ -62,23 +62,23 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Words and whichever annotation layers the corpus has; a missing layer is empty.
+    """Words and the annotation layers that the corpus has; missing layers are empty.
 
     Attributes:
-        id: unique in its corpus.
-        language: BCP 47 tag, ``en``.
+        id: unique within the corpus.
+        language: BCP 47 tag, e.g. ``en``.
         words: syntactic words; multiword-token lines and empty nodes are not words.
         upos: universal part-of-speech tag of each word.
         xpos: language-specific tag of each word.
         feats: morphological features of each word, ``{"Number": "Sing"}``.
-        heads: index of each word's head, counted from 0; `ROOT` for the root.
+        heads: index of each word's head, from 0; `ROOT` for the root.
         deprels: dependency relation of each word to its head.
         chunks: BIO tag of each word's base chunk, ``B-NP``.
         frames: predicates with their arguments.
-        columns: label columns of the user's own data, by name: a label for each word, or one
-            label for the sentence, alone in its tuple.
-        document: the document that it stands in, where the corpus says; not annotation, and
-            so neither compared nor part of a fingerprint.
+        columns: label columns of the user's own data, by name: a label per word, or a single
+            label for the sentence.
+        document: the document that contains the sentence, if known. It is not annotation, so it
+            is neither compared nor part of the fingerprint.
     """
 
     id: str
@@ -95,18 +95,18 @@ class Sentence:
     document: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Past a subclass that notes what is read.
+        # Bypasses a subclass that records which attributes are read.
         feats, columns = (object.__getattribute__(self, name) for name in ("feats", "columns"))
-        if not all(type(each) is Fixed for each in feats):
-            object.__setattr__(self, "feats", tuple(map(Fixed, feats)))
-        if type(columns) is not Fixed:
-            object.__setattr__(self, "columns", Fixed(columns))
+        if not all(type(each) is FrozenDict for each in feats):
+            object.__setattr__(self, "feats", tuple(map(FrozenDict, feats)))
+        if type(columns) is not FrozenDict:
+            object.__setattr__(self, "columns", FrozenDict(columns))
 
     def __len__(self) -> int:
         return len(self.words)
 
     def layer(self, name: str) -> tuple[Any, ...]:
-        """The annotation layer, or the column, called `name`; empty if there is none."""
+        """The annotation layer or column called `name`; empty if the sentence lacks it."""
         layer: tuple[Any, ...]
         layer = getattr(self, name) if name in LAYERS else self.columns.get(name, ())
         return layer
@@ -114,14 +114,14 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Named, versioned, licensed splits of sentences.
+    """A named, versioned and licensed corpus of three splits.
 
     Attributes:
-        name: what `--corpus` calls it.
+        name: its name for `--corpus`.
         version: release of the source, e.g. ``r2.16``.
-        licence: SPDX identifier, or a sentence.
+        licence: name of the licence.
         splits: sentences by split, "train", "dev" and "test".
-        notes: counts worth printing beside results, e.g. sentences that lack a layer.
+        notes: counts to be printed and stored with results, e.g. of sentences that lack a layer.
         limited: whether `--limit` left sentences out.
     """
 
@@ -138,7 +138,7 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over every word and every annotation, split by split, in order."""
+        """SHA-256 of all words and annotations, split by split, in order."""
         digest = hashlib.sha256()
         for split in SPLITS:
             for sentence in self.splits[split]:
@@ -147,7 +147,7 @@ class Corpus:
 
     @cached_property
     def layers(self) -> frozenset[str]:
-        """The annotation layers and columns that at least one sentence carries."""
+        """The annotation layers and columns that at least one sentence has."""
         return frozenset(
             name
             for name in (*LAYERS, *dict.fromkeys(c for s in self for c in s.columns))

@@ -1,4 +1,4 @@
-"""A corpus that has been found and not yet read, and what a user may ask of it."""
+"""A corpus that has been found but not yet read, and the request that led to it."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.files import folder_name
-from probes.common.places import default_cache, default_data_dir
-from probes.data.downloads import Shelf
+from probes.data.downloads import FileFinder
 from probes.data.sentence import ROOT, SPLITS, Corpus
 from probes.data.splits import SplitBy, overlap, without_overlap
 
 READERS_VERSION = 2
-"""Raise it whenever the same files would give other sentences."""
+"""To be raised whenever the same files would give other sentences."""
 
 EXPECTED = ("upos", "xpos", "heads", "deprels", "chunks")
-"""Layers that every sentence has where the corpus has them; a sentence without is counted."""
+"""Layers that every sentence of a corpus should have if any has; exceptions are counted."""
 
 
 @dataclass(frozen=True)
 class CorpusRequest:
-    """What the user asks for; each field is the flag of the same name.
+    """The user's request; each field is the flag of the same name.
 
     Attributes:
         corpus: a registered name; a folder, files or a pattern; or a dataset on the hub.
         data_dir: searched for registered files before anything is downloaded.
-        cache_dir: where downloads are kept.
-        offline: download nothing.
-        mirror: see `Shelf`.
-        limit: sentences to keep of each split; None for all.
-        split_by: what must stay whole where a missing split is cut from another.
-        drop_overlap: leave training sentences out that stand in dev or test.
+        cache_dir: folder for downloads.
+        offline: never download.
+        mirror: see `FileFinder`.
+        limit: number of sentences to keep of each split; None for all.
+        split_by: unit that must stay whole when a missing split is cut from another.
+        drop_overlap: drop training sentences that also occur in dev or test.
         task_from: label columns of the user's own data.
-        annotate: spaCy pipeline that annotates raw text.
+        annotate: spaCy pipeline to annotate raw text with.
     """
 
     corpus: tuple[str, ...]
@@ -52,9 +52,9 @@ class CorpusRequest:
     annotate: str = ""
 
     @property
-    def shelf(self) -> Shelf:
-        """Where registered files are looked for."""
-        return Shelf(self.data_dir, self.cache_dir, self.offline, self.mirror)
+    def finder(self) -> FileFinder:
+        """Finds and downloads the files of registered corpora."""
+        return FileFinder(self.data_dir, self.cache_dir, self.offline, self.mirror)
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Column:
     """A label column of the user's own data, from which a task is made.
 
     Attributes:
-        name: the column's.
-        shape: whether each word has a label, or the sentence.
+        name: name of the column.
+        shape: whether there is a label per word or per sentence.
         kind: whether labels are classes or numbers.
-        chunks: whether the labels are BIO tags.
+        chunks: whether labels are BIO tags.
     """
 
     name: str
@@ -75,23 +75,23 @@ class Column:
 
     @property
     def layer(self) -> str:
-        """What a sentence calls it: no name of an annotation layer."""
+        """Its name in `Sentence.columns`, distinct from all annotation layers."""
         return f"column {self.name}"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A corpus that has been found, not yet read.
+    """A corpus that has been found but not yet read.
 
     Attributes:
         name, version, licence: see `Corpus`.
-        files: by role ("train", "dev", "test", …); one role may have several.
-        identity: what pins the content, by role: SHA-256 of each file, a commit, a version.
-        read: turns the files into a corpus.
-        layers: the annotation layers that it has; None if only reading it can tell.
-        silver: those of its layers that a machine made.
+        files: files by role ("train", "dev", "test", …).
+        identity: what identifies the content, by role: SHA-256 of a file, a commit, a version.
+        read: reads the files into a corpus.
+        layers: its annotation layers; None if they are known only after reading.
+        silver: the layers that were annotated automatically.
         citation: BibTeX.
-        own: whether the files are the user's, so that the name alone says little.
+        own: whether the files are the user's own, so that the name does not identify them.
         columns: label columns from which tasks are made, by name.
         limit, drop_overlap, split_by: see `CorpusRequest`.
     """
@@ -113,7 +113,7 @@ class Source:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the content of the files, the readers' version and what was asked.
+        """SHA-256 of the content of the files, the version of the readers and the request.
 
         Known before anything is parsed.
         """
@@ -126,7 +126,7 @@ class Source:
 
     @cached_property
     def slug(self) -> str:
-        """Name of the folder of its results; the user's own files carry a digest."""
+        """Name of the folder for its results, with a digest for the user's own files."""
         if not self.own:
             return folder_name(self.name)
         return f"{folder_name(self.name)}-{_digest(self._content)[:8]}"
@@ -141,10 +141,10 @@ class Source:
         }
 
     def load(self) -> Corpus:
-        """Read the files; cut and drop what was asked; count what a reader should know.
+        """Read the files, apply `limit` and `drop_overlap`, and count irregularities.
 
         Raises:
-            UserError: a file is not what it should be.
+            UserError: a file is invalid.
         """
         corpus = self.read(self)
         splits = {split: tuple(corpus.splits[split]) for split in SPLITS}

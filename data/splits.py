@@ -1,4 +1,4 @@
-"""Train, dev and test: found in file names, cut where the user asks, checked for overlap."""
+"""Train, dev and test splits: from file names, cut on request, checked for overlap."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Parts = Mapping[str, Sequence[Sentence]]
 Splits = dict[str, tuple[Sentence, ...]]
 
 SHARE = 0.1
-"""Of the sentences, for a dev or test split that has to be cut."""
+"""Share of the sentences for a dev or test split that is cut."""
 
 UNNAMED = "all"
-"""The part that files stand in whose names say no split."""
+"""The split of files whose names contain no split."""
 
 _SPLIT_WORDS = {
     "train": "train",
@@ -34,15 +34,15 @@ _MARK = re.compile(rf"(?:^|[-_.])({'|'.join(_SPLIT_WORDS)})(?=$|[-_.])", re.IGNO
 
 
 def canonical_split(name: str) -> str | None:
-    """``validation`` is ``dev``; None for a name that is no split's."""
+    """The standard name of a split (``validation`` is ``dev``); None if it is not a split."""
     return _SPLIT_WORDS.get(name.lower())
 
 
 def split_in_name(stem: str) -> tuple[str, str, str] | None:
-    """What a file name without its ending says: what stands before the split, it, and the rest.
+    """Divide a file name without ending into prefix, split and rest.
 
-    UD's convention is ``en_ewt-ud-train``; parts of one split follow it, ``de_hdt-ud-train-a-1``.
-    None if the name says no split.
+    UD's convention is ``en_ewt-ud-train``, or ``de_hdt-ud-train-a-1`` for parts of one split.
+    None if the name contains no split.
     """
     marks = list(_MARK.finditer(stem))
     if not marks:
@@ -52,77 +52,75 @@ def split_in_name(stem: str) -> tuple[str, str, str] | None:
 
 
 def files_by_split(name: str, paths: Iterable[Path]) -> dict[str, tuple[Path, ...]]:
-    """Files grouped by the split that their names say, numbered parts in their order.
+    """Group files by the split in their names, with numbered parts in order.
 
     Args:
-        name: what an error calls the corpus.
+        name: name of the corpus in error messages.
 
     Returns:
-        files by split; by `UNNAMED` if no name says one.
+        files by split; all under `UNNAMED` if no name contains a split.
 
     Raises:
-        UserError: files of several corpora, or some that say their split beside some that do not.
+        UserError: files of several corpora, or only some names contain a split.
     """
     files: dict[str, tuple[Path, ...]] = {}
     corpora: dict[tuple[str, str], Path] = {}
     for path in sorted(paths, key=_natural):
         stem, split, rest = split_in_name(path.stem) or ("", UNNAMED, "")
         files[split] = (*files.get(split, ()), path)
-        # A part is told by a number or one letter; a word, such as a language, is another text.
+        # Parts of a split are marked by a number or one letter; a word marks another corpus.
         word = rest if re.fullmatch(r"[^\W\d]{2,}", rest) else ""
         corpora.setdefault((stem, word), path)
     if UNNAMED in files and len(files) > 1:
         raise UserError(
-            f"--corpus {name}: {files[UNNAMED][0]} does not say its split, though other files do; "
-            "name it like my-train, or leave it out."
+            f"--corpus {name}: {files[UNNAMED][0]} has no split in its name, but other files do; "
+            "rename it, e.g. to my-train, or leave it out."
         )
     if len(corpora) > 1:
         raise UserError(
             f"--corpus {name}: files of several corpora ("
             + ", ".join(str(path) for path in corpora.values())
-            + "); name those of one, such as 'FOLDER/en_ewt-ud-*.conllu'."
+            + "); give those of one, e.g. 'FOLDER/en_ewt-ud-*.conllu'."
         )
     return files
 
 
 def _natural(path: Path) -> list[tuple[int, int | str]]:
-    """Sorts part 2 before part 10."""
+    """Sort key that puts part 2 before part 10."""
     parts = re.split(r"(\d+)", str(path))
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
 
 
 def require_splits(present: Collection[str], split_by: SplitBy | None, what: str) -> None:
-    """Refuse a corpus that lacks a split which the user has not asked to be cut.
+    """Check that all splits are present or may be cut.
 
     Raises:
-        UserError: the message names what is missing and the remedy.
+        UserError: a split is missing and `split_by` is None.
     """
     missing = [split for split in SPLITS if split not in present]
     if missing and split_by is None:
         there = ", ".join(split for split in SPLITS if split in present) or "no split"
-        cut = (
-            "cut all there is in three" if "train" in missing else "cut what is missing from train"
-        )
+        cut = "divide all sentences" if "train" in missing else "cut it from train"
         raise UserError(
-            f"{what}: has {there}, but no {' and no '.join(missing)} split; add the file, or let "
-            f"--split-by document (or sentence) {cut}."
+            f"{what}: has {there}, but no {' and no '.join(missing)} split; add the file, or use "
+            f"--split-by document (or sentence) to {cut}."
         )
 
 
-def complete(parts: Parts, split_by: SplitBy, what: str) -> tuple[Splits, dict[str, int]]:
-    """Cut the splits that are missing from the end of train, each a tenth of its sentences.
+def cut_missing_splits(parts: Parts, split_by: SplitBy, what: str) -> tuple[Splits, dict[str, int]]:
+    """Cut missing splits from the end of train, each a tenth of its sentences.
 
-    Without a train split, all there is is taken together, in order, and cut in three.
+    Without a train split, all sentences are put together, in order, and divided into three.
 
     Args:
-        split_by: what is never torn apart: documents, or only sentences.
-        what: what an error calls the corpus.
+        split_by: unit that stays whole.
+        what: name of the corpus in error messages.
 
     Returns:
-        the three splits, and sentences cut, by a note that says from what.
+        the three splits, and notes with the number of sentences that were cut.
 
     Raises:
-        UserError: the corpus marks no documents, or is too small to be cut.
+        UserError: the corpus has no document boundaries, or is too small.
     """
     cut = [split for split in ("test", "dev") if split not in parts]
     result = {split: tuple(part) for split, part in parts.items()}
@@ -151,11 +149,11 @@ def complete(parts: Parts, split_by: SplitBy, what: str) -> tuple[Splits, dict[s
 
 
 def _units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[list[int]]:
-    """Places of the sentences that stay together, in the order in which they begin."""
+    """Indices of the sentences of each unit, units in order of their first sentence."""
     if split_by == "sentence":
         return [[i] for i in range(len(sentences))]
     if not all(sentence.document for sentence in sentences):
-        raise UserError(f"{what}: does not say where documents begin; use --split-by sentence.")
+        raise UserError(f"{what}: has no document boundaries; use --split-by sentence.")
     units: dict[str, list[int]] = defaultdict(list)
     for i, sentence in enumerate(sentences):
         units[sentence.document].append(i)
@@ -163,7 +161,7 @@ def _units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[
 
 
 def overlap(parts: Parts) -> dict[str, int]:
-    """Sentences of dev and test that stand word for word in train too, as notes."""
+    """Number of dev and test sentences that occur verbatim in train, as notes."""
     train = {sentence.words for sentence in parts["train"]}
     return {
         f"{split} sentences that stand in train too": count
@@ -173,34 +171,39 @@ def overlap(parts: Parts) -> dict[str, int]:
 
 
 def without_overlap(parts: Parts) -> tuple[Splits, dict[str, int]]:
-    """The splits, train without the sentences that stand in dev or test, and how many went.
+    """Drop training sentences that occur in dev or test.
+
+    Returns:
+        the splits, and a note with the number of dropped sentences.
 
     Raises:
-        UserError: nothing would be left of train.
+        UserError: no training sentence would remain.
     """
     held_out = {s.words for split in ("dev", "test") for s in parts[split]}
     kept = tuple(s for s in parts["train"] if s.words not in held_out)
     if not kept:
-        raise UserError("--drop-overlap: every training sentence stands in dev or test too.")
+        raise UserError(
+            "--drop-overlap: all training sentences also occur in dev or test; leave the flag out."
+        )
     splits = {**{split: tuple(part) for split, part in parts.items()}, "train": kept}
     dropped = len(parts["train"]) - len(kept)
     return splits, {"train sentences dropped, being in dev or test": dropped}
 
 
 def require_distinct_ids(parts: Iterable[tuple[str, Sequence[Sentence]]]) -> None:
-    """Refuse two sentences of one id in different files.
+    """Check that ids are unique across files.
 
     Args:
-        parts: file names with their sentences.
+        parts: names of files with their sentences.
 
     Raises:
-        UserError: the message names both files.
+        UserError: two files share an id.
     """
     place: dict[str, str] = {}
     for name, sentences in parts:
         for sentence in sentences:
             if place.setdefault(sentence.id, name) != name:
                 raise UserError(
-                    f"{name}: the sent_id {sentence.id!r} stands in {place[sentence.id]} too; "
-                    "ids must differ within a corpus."
+                    f"{name}: the sent_id {sentence.id!r} also occurs in {place[sentence.id]}; "
+                    "ids must be unique within a corpus."
                 )

@@ -1,4 +1,4 @@
-"""Any treebank in CoNLL-U: a folder, files, or a pattern."""
+"""Treebanks in CoNLL-U given as a folder, files, or a pattern."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from probes.common.files import sha256
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import CorpusRequest, Source
-from probes.data.splits import complete, files_by_split, require_distinct_ids, require_splits
+from probes.data.splits import (
+    cut_missing_splits,
+    files_by_split,
+    require_distinct_ids,
+    require_splits,
+)
 
 _LANGUAGE = re.compile(r"([a-z]{2,3})_")
 UNKNOWN_LANGUAGE = "und"
 WITHHELD = "_"
-"""Stands for every word in treebanks whose text may not be given away."""
+"""Replaces every word in treebanks released without their text."""
 
 
 def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Source:
-    """The treebank in the files `paths`, their splits told by UD's naming convention.
+    """The treebank in `paths`, whose names follow UD's convention for splits.
 
     Args:
-        name: what tables call it.
+        name: name of the corpus in tables.
         paths: files ending in ``.conllu``.
 
     Raises:
-        UserError: the files belong to several treebanks, or a split is missing and the user
-            has not asked to cut one.
+        UserError: the files belong to several treebanks, or a split is missing and
+            `--split-by` was not given.
     """
     files = files_by_split(name, paths)
     require_splits(files, request.split_by, f"--corpus {name}")
@@ -37,7 +42,7 @@ def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Sourc
         licence="",
         files=files,
         identity={
-            # The name tells the language, and names sentences that have no id.
+            # The file name determines the language, and the ids of sentences without one.
             f"{split} {i}": f"{path.name} {sha256(path)}"
             for split, part in files.items()
             for i, path in enumerate(part)
@@ -49,7 +54,7 @@ def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Sourc
 
 
 def read_treebank(source: Source) -> Corpus:
-    """The sentences of every file, in the order of their names; missing splits are cut.
+    """Read all files, in order of their names; missing splits are cut.
 
     Raises:
         UserError: a file is not valid CoNLL-U, or two sentences share an id.
@@ -65,10 +70,12 @@ def read_treebank(source: Source) -> Corpus:
     words = [word for part in parts.values() for sentence in part for word in sentence.words]
     if 2 * words.count(WITHHELD) > len(words):
         raise UserError(
-            f"--corpus {source.name}: most words are {WITHHELD!r}: the release holds no text; "
-            "merge it with its source first, as its README says."
+            f"--corpus {source.name}: most words are {WITHHELD!r}, so the release has no text; "
+            "merge it with its source first, see its README."
         )
-    splits, notes = complete(parts, source.split_by or "sentence", f"--corpus {source.name}")
+    splits, notes = cut_missing_splits(
+        parts, source.split_by or "sentence", f"--corpus {source.name}"
+    )
     return Corpus(
         source.name,
         source.version,
@@ -79,6 +86,6 @@ def read_treebank(source: Source) -> Corpus:
 
 
 def language_of(path: Path) -> str:
-    """The language code that a UD file name begins with; ``und`` if it does not."""
+    """The language code at the start of a UD file name; ``und`` if there is none."""
     match = _LANGUAGE.match(path.name)
     return match[1] if match else UNKNOWN_LANGUAGE

@@ -1,4 +1,4 @@
-"""Probing tasks: one short file each."""
+"""Probing tasks, one short file each."""
 
 if not __name__.startswith("probes."):
     from probes.common.moved import moved

@@ -8,7 +8,7 @@ from probes.data.sentence import Sentence
 from probes.tasks.task import Example, Excluded, task
 
 PLURAL_ONLY = {"Ptan": "Plur"}
-"""*Scissors* (pluralia tantum) take a plural verb."""
+"""Pluralia tantum such as *scissors* take a plural verb."""
 
 
 @task(
@@ -20,7 +20,7 @@ PLURAL_ONLY = {"Ptan": "Plur"}
     reference="subject's Number",
 )
 def agreement(sentence: Sentence) -> Iterator[Example | Excluded]:
-    """The number of a finite verb that is hidden, from the place where it stood."""
+    """Whether a hidden finite verb is singular or plural, predicted from its position."""
     s = sentence
     nouns = [i for i, tag in enumerate(s.upos) if tag in ("NOUN", "PROPN")]
     for subject in nouns:
@@ -45,7 +45,7 @@ def agreement(sentence: Sentence) -> Iterator[Example | Excluded]:
 
 
 def finite_verb(sentence: Sentence, predicate: int) -> int | Excluded:
-    """The one verb form that shows number among a predicate, its `aux*` and its `cop`."""
+    """The only verb form that shows number among a predicate, its `aux*` and its `cop`."""
     s = sentence
     forms = [
         i
@@ -68,7 +68,7 @@ def finite_verb(sentence: Sentence, predicate: int) -> int | Excluded:
 
 
 def number_of(feats: Mapping[str, str]) -> str:
-    """The number a noun asks of its verb; empty if the corpus does not say."""
+    """The number that a noun requires of its verb; empty if it is not annotated."""
     number = feats.get("Number", "")
     return PLURAL_ONLY.get(number, number)
 

@@ -1,8 +1,7 @@
-"""The tasks that ship, in the order of tables; each module of `SHIPPED` registers its own.
+"""The tasks that ship with the suite, in the order of tables.
 
-Any other file in this folder is found too (see probes/measurements/plugins.py). What sets a
-listed one apart is that its version identifies it in results; the others are identified by their
-content.
+Any other file in this folder is loaded as a plug-in (probes/measurements/plugins.py). Results
+identify the tasks listed here by their version, and plug-ins by the content of their file.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterable
 from probes.tasks.task import Task, tasks
 
 STANDARD = ("pos", "chunking", "depth", "agreement", "srl")
-"""The tasks of a run that is not told which."""
+"""The tasks of a run without `--tasks`."""
 
 SHIPPED = (
     *STANDARD,
@@ -27,7 +26,7 @@ SHIPPED = (
 )
 
 TASK_GROUPS = ("standard", "all")
-"""What `--tasks` takes beside names; of these a corpus need not serve every one."""
+"""Values of `--tasks` that stand for several tasks; those that the corpus lacks are skipped."""
 
 for _name in SHIPPED:
     importlib.import_module(f"probes.tasks.{_name}")
@@ -43,7 +42,12 @@ def get_task(name: str) -> Task:
 
 
 def expanded(asked: Iterable[str], own: Iterable[str] = ()) -> list[str]:
-    """Names and groups of tasks as names, each once; `own` are further ones of the user's data."""
+    """Task names with groups expanded, without duplicates.
+
+    Args:
+        asked: names and groups of tasks.
+        own: names of tasks made from the user's own data, part of the group "all".
+    """
     groups = {"standard": STANDARD, "all": (*own, *tasks)}
     return list(dict.fromkeys(name for one in asked for name in groups.get(one, (one,))))
 

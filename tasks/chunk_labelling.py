@@ -1,4 +1,4 @@
-"""Labels of gold chunks (as the constituents of Tenney et al. 2019b, with base chunks)."""
+"""Types of gold base chunks (constituent labelling of Tenney et al. 2019b)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from probes.tasks.task import Example, task
     also=["macro_f1_20"],
 )
 def chunk_labelling(sentence: Sentence) -> Iterator[Example]:
-    """The type of a base chunk, given its words."""
+    """The type of a given base chunk."""
     tags = (*sentence.chunks, "O")
     for start, tag in enumerate(tags):
         if tag.startswith("B-"):
             end = next(i for i in range(start + 1, len(tags)) if not tags[i].startswith("I-"))
             size = f"{end - start} words" if end - start > 1 else "1 word"
-            # The last word says most about the type: English base chunks end in their head.
+            # The last word predicts the type best: English base chunks end in their head.
             yield Example(
                 tag[2:],
                 (start, end),

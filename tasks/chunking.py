@@ -10,6 +10,6 @@ from probes.tasks.task import Example, task
 
 @task("chunking", version=1, needs=["chunks"], metric="span_f1", also=["accuracy"])
 def chunking(sentence: Sentence) -> Iterator[Example]:
-    """The BIO tag of the base chunk that a word belongs to."""
+    """The BIO tag of a word's base chunk."""
     for i, tag in enumerate(sentence.chunks):
         yield Example(tag, (i, i + 1), type=sentence.words[i])

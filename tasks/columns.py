@@ -15,18 +15,18 @@ NO_LABEL = Excluded("no label")
 
 
 def task_of(column: Column) -> Task:
-    """The task of predicting a column.
+    """The task of predicting a label column.
 
     BIO tags are scored as chunks, other classes by accuracy, numbers by Spearman's rank
     correlation over all examples.
 
     Raises:
-        UserError: a task of that name ships with the suite.
+        UserError: the name is taken by a task of the suite.
     """
     name = column.name
     if name in tasks:
         raise UserError(
-            f"--task-from {name}: a task of the suite has that name; rename the column."
+            f"--task-from {name}: the suite has a task of this name; rename the column."
         )
     metric, also = "accuracy", ("macro_f1",)
     if column.kind == "regression":
@@ -43,7 +43,7 @@ def task_of(column: Column) -> Task:
         metric=metric,
         also=also,
         rule=partial(rule, column.layer),
-        summary=f"The column {name} of your data.",
+        summary=f"The column {name!r} of your data.",
     )
 
 

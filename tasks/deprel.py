@@ -1,4 +1,4 @@
-"""Dependency relations of gold pairs (edge probing, Tenney et al. 2019b; Liu et al. 2019)."""
+"""Dependency relations of gold word–head pairs (Tenney et al. 2019b, Liu et al. 2019)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from probes.tasks.task import Example, task
     also=["macro_f1_20"],
 )
 def deprel(sentence: Sentence) -> Iterator[Example]:
-    """The relation, with its subtype, of a word to its head, both given."""
+    """The dependency relation, with subtype, between a word and its given head."""
     for i, head in enumerate(sentence.heads):
         if head != ROOT:
             word, other = (i, i + 1), (head, head + 1)
-            # Both forms together would be a type that train has of few test pairs.
+            # With both forms as type, train would lack the types of most test pairs.
             form = sentence.words[i]
             groups = distance(word, other)
             yield Example(sentence.deprels[i], word, other, type=form, groups=groups)

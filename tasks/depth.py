@@ -8,14 +8,14 @@ from probes.data.sentence import ROOT, Sentence
 from probes.tasks.task import PUNCTUATION, Example, task
 
 DEEP = 5
-"""Words this deep and deeper make one breakdown."""
+"""Words at least this deep form one group of the breakdown."""
 
 
 def depths(heads: tuple[int, ...]) -> list[int]:
-    """Edges from each word up to the root of its tree; 0 for the root itself.
+    """Number of edges from each word to the root of its tree; 0 for the root itself.
 
     Raises:
-        ValueError: the heads hold a cycle.
+        ValueError: the heads contain a cycle.
     """
     result = []
     for word in range(len(heads)):
@@ -24,7 +24,7 @@ def depths(heads: tuple[int, ...]) -> list[int]:
             word = heads[word]
             edges += 1
             if edges > len(heads):
-                raise ValueError("the heads hold a cycle")
+                raise ValueError("the heads contain a cycle")
         result.append(edges)
     return result
 
@@ -38,7 +38,7 @@ def depths(heads: tuple[int, ...]) -> list[int]:
     also=["root_accuracy", "spearman", "mae"],
 )
 def depth(sentence: Sentence) -> Iterator[Example]:
-    """The number of edges between a word and the root of its dependency tree."""
+    """The number of edges from a word to the root of its dependency tree."""
     for i, edges in enumerate(depths(sentence.heads)):
         level = f"depth {edges}" if edges < DEEP else f"depth {DEEP}+"
         groups = (level, PUNCTUATION) if sentence.upos[i] == "PUNCT" else (level,)

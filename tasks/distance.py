@@ -13,7 +13,7 @@ from probes.tasks.task import Example, task
 @task("distance", version=1, needs=["heads"], shape="pair", kind="regression",
       metric="spearman", also=["mae"])  # fmt: skip
 def distance(sentence: Sentence) -> Iterator[Example]:
-    """The number of edges between two words of a sentence in its dependency tree."""
+    """The number of edges between two words of a sentence in the dependency tree."""
     words = sentence.words
     for i, j in pairs(words):
         one, other = path_up(sentence.heads, i), path_up(sentence.heads, j)
@@ -25,14 +25,14 @@ def distance(sentence: Sentence) -> Iterator[Example]:
 
 
 def pairs(words: Sequence[str]) -> list[tuple[int, int]]:
-    """Every word with one other, drawn at random by the text: n pairs or fewer, not n²."""
+    """One random partner for every word, seeded by the text: at most n pairs instead of n²."""
     draw = random.Random(" ".join(words))
     others = [(i, draw.randrange(len(words) - 1)) for i in range(len(words)) if len(words) > 1]
     return sorted({(min(i, j + (j >= i)), max(i, j + (j >= i))) for i, j in others})
 
 
 def path_up(heads: Sequence[int], word: int) -> list[int]:
-    """A word and all above it, the root last."""
+    """A word and all of its ancestors, the root last."""
     path = [word]
     while (word := heads[word]) != ROOT:
         path.append(word)

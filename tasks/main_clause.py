@@ -11,8 +11,8 @@ from probes.tasks.task import Example, task
 @task("main-verb", version=1, needs=["upos", "heads"],
       metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
 def main_verb(sentence: Sentence) -> Iterator[Example]:
-    """Whether a verb is the main one of its sentence, the root of the dependency tree."""
-    return told_apart(sentence, ("VERB",), "verb", lambda i: sentence.heads[i] == ROOT)
+    """Whether a verb is the main verb of its sentence, the root of the dependency tree."""
+    return main_or_other(sentence, ("VERB",), "verb", lambda i: sentence.heads[i] == ROOT)
 
 
 @task("subject-noun", version=1, needs=["upos", "heads", "deprels"],
@@ -20,16 +20,16 @@ def main_verb(sentence: Sentence) -> Iterator[Example]:
 def subject_noun(sentence: Sentence) -> Iterator[Example]:
     """Whether a noun is the subject of its sentence's main clause."""
     roots = [i for i, head in enumerate(sentence.heads) if head == ROOT]
-    return told_apart(
+    return main_or_other(
         sentence, ("NOUN", "PROPN"), "noun",
         lambda i: sentence.deprels[i].startswith("nsubj") and sentence.heads[i] in roots,
     )  # fmt: skip
 
 
-def told_apart(
+def main_or_other(
     sentence: Sentence, tags: tuple[str, ...], name: str, is_main: Callable[[int], bool]
 ) -> Iterator[Example]:
-    """Each word of these parts of speech: others would be told by that alone."""
+    """One example per word with one of `tags`; the tag alone would give away all other words."""
     candidates = [i for i, tag in enumerate(sentence.upos) if tag in tags]
     for i in candidates:
         groups = (f"first {name}" if i == candidates[0] else f"later {name}",)

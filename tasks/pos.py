@@ -17,6 +17,6 @@ from probes.tasks.task import Example, task
     stand_ins={"upos": "xpos"},
 )
 def pos(sentence: Sentence) -> Iterator[Example]:
-    """The universal part-of-speech tag of a word; the corpus's own where it has no universal."""
+    """The universal part-of-speech tag of a word (the corpus's own tag if it has none)."""
     for i, tag in enumerate(sentence.upos):
         yield Example(tag, (i, i + 1), type=sentence.words[i])

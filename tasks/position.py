@@ -1,4 +1,4 @@
-"""Where in its sentence a word stands (after Lin et al. 2019): a surface property."""
+"""The position of a word in its sentence (after Lin et al. 2019): a surface property."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from probes.data.sentence import Sentence
 from probes.tasks.task import Example, task
 
 PARTS = ((10, "words 0–9"), (20, "words 10–19"), (float("inf"), "words 20 and on"))
-"""Breakdowns: the first index that is beyond, and the name."""
+"""Groups of the breakdown: first index beyond the group, and its name."""
 
 
 @task("position", version=1, needs=[], kind="regression", metric="spearman", also=["mae"])

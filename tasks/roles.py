@@ -1,4 +1,4 @@
-"""Which roles a predicate has (PropBank, Palmer et al. 2005), of gold predicates."""
+"""The set of roles of a gold predicate (PropBank, Palmer et al. 2005)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from probes.tasks.task import Example, task
     also=["macro_f1_20", "exact_match"],
 )
 def roles(sentence: Sentence) -> Iterator[Example]:
-    """The PropBank roles, core and adjunct, that a predicate has in its sentence."""
+    """The set of PropBank roles, core and adjunct, of a given predicate in its sentence."""
     for frame in sentence.frames:
-        # What is continued (C-) or referred to (R-) is a role that the predicate has.
+        # Continuations (C-) and references (R-) count as the role that they belong to.
         found = {label.removeprefix("R-").removeprefix("C-") for label, _ in frame.arguments}
         lemma = frame.roleset.rpartition(".")[0]
         tag = sentence.upos[frame.predicate[0]]

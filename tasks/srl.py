@@ -1,4 +1,4 @@
-"""Semantic-role labelling of gold spans (edge probing, Tenney et al. 2019b)."""
+"""Semantic role labelling of gold spans (edge probing, Tenney et al. 2019b)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from probes.data.sentence import Sentence, Span
 from probes.tasks.task import Example, task
 
 DISTANCES = ((0, "0"), (2, "1–2"), (6, "3–6"), (float("inf"), "7+"))
-"""Breakdowns by the words between predicate and argument: the most, and the name."""
+"""Groups of the breakdown by words between predicate and argument: greatest number, and name."""
 
 
 @task(
@@ -20,11 +20,11 @@ DISTANCES = ((0, "0"), (2, "1–2"), (6, "3–6"), (float("inf"), "7+"))
     also=["macro_f1_20"],
 )
 def srl(sentence: Sentence) -> Iterator[Example]:
-    """The PropBank role that a span plays for a predicate, both given."""
+    """The PropBank role of a given argument span for a given predicate."""
     for frame in sentence.frames:
         for label, span in frame.arguments:
             if label not in ("V", "C-V"):
-                # Lemma and whole span would be a type that train hardly ever has.
+                # With the whole span as type, train would lack the types of most test arguments.
                 lemma, first = frame.roleset.rpartition(".")[0], sentence.words[span[0]]
                 yield Example(
                     label,
@@ -36,14 +36,14 @@ def srl(sentence: Sentence) -> Iterator[Example]:
 
 
 def distance(predicate: Span, argument: Span) -> tuple[str, ...]:
-    """How many words lie between the two (bins of He et al. 2017); empty if they overlap."""
+    """The group by number of words between the two (bins of He et al. 2017); empty on overlap."""
     words = max(predicate[0] - argument[1], argument[0] - predicate[1])
     bins = (name for most, name in DISTANCES if words <= most)
     return () if words < 0 else (f"{next(bins)} words between",)
 
 
 def groups(label: str) -> tuple[str, ...]:
-    """Core (ARG0 to ARG5, ARGA), adjunct (ARGM), and both together without `R-` and `C-`."""
+    """Core (ARG0 to ARG5, ARGA) or adjunct (ARGM), and both without `R-` and `C-` labels."""
     if label.startswith(("R-", "C-")):
         return ()
     return ("adjunct" if label.startswith("ARGM") else "core", "without R- and C-")

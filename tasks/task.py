@@ -1,4 +1,4 @@
-"""What a probing task is: a rule that turns a sentence into examples."""
+"""Probing tasks: rules that turn a sentence into examples."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from reprlib import repr as shortened
 from typing import Any, Literal, get_args
 
 from probes.common.errors import UserError
-from probes.common.origin import described, place_in
+from probes.common.origin import described, failing_line
 from probes.common.registry import Registry, did_you_mean
 from probes.data.sentence import LAYERS, Sentence, Span
-from probes.tasks.checked import TaskError, fault, items_of
+from probes.tasks.validation import TaskError, fault, items_of
 
 Shape = Literal["word", "pair", "span", "span pair", "sentence"]
 Kind = Literal["classification", "multi-label", "regression"]
 Label = str | float | tuple[str, ...]
-"""A class; a number for regression; any number of classes for multi-label."""
+"""A class; a number for regression; a tuple of classes for multi-label."""
 
 PUNCTUATION = "punctuation"
-"""The group of words that root accuracy passes over (Hewitt & Manning 2019)."""
+"""The group of words that root accuracy ignores (Hewitt & Manning 2019)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One thing to predict, and the words to predict it from.
+    """One label to predict, and the words to predict it from.
 
     Attributes:
-        label: what the probe shall say; for multi-label each label that holds, or none.
-        span: the words whose vectors it sees; their mean, if several.
+        label: the correct label; for multi-label all labels that apply, possibly none.
+        span: the words whose vectors the probe sees (their mean if there are several).
         span2: for pairs, the second span; the two means are concatenated.
-        type: what a control task hangs its random label on, e.g. the word type.
-        words: what the encoder reads in place of the sentence's words, e.g. lower-cased or
-            without its context. Spans, `hide` and `cue` then count in these.
-        hide: a word the encoder must not see. `span` is then that word's place.
-        cue: with `hide`, a word without which the label cannot be known. Where the
-            encoder can only cut the text before the hidden word, an example whose cue
-            would be cut away is left out and counted.
-        groups: the breakdowns that the example falls in, e.g. ``1+ attractors``.
-        reference: the label that a simple rule with access to the annotation would
-            give; its score stands beside the probes' as an upper reference.
+        type: the key of the control task's random label, e.g. the word type.
+        words: words for the encoder to read instead of the sentence's, e.g. lower-cased or
+            without context. `span`, `span2`, `hide` and `cue` are then indices into these.
+        hide: index of a word that the encoder must not see; `span` must be this word.
+        cue: with `hide`, index of a word without which the label cannot be known. For an encoder
+            that can only read the text up to the hidden word, examples whose cue would be cut off
+            are left out and counted.
+        groups: groups of the breakdowns that the example belongs to, e.g. ``1+ attractors``.
+        reference: the label that a simple rule with access to the annotation would give; its
+            score is reported as an upper reference.
     """
 
     label: Label
@@ -57,7 +57,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """A candidate that is no example, and why; the run counts these by reason."""
+    """A candidate that is left out, and why; runs count these by reason."""
 
     reason: str
 
@@ -70,18 +70,18 @@ class Task:
     """A probing task.
 
     Attributes:
-        name: what `--tasks` calls it.
-        version: raise it whenever the same sentence would give other examples, so that
-            no stored result is taken for a new one.
-        needs: annotation layers of a sentence without which there are no examples.
-        shape: what an example is made of.
-        kind: what is predicted.
-        metric: the headline metric, by name (see probes/statistics/metrics.py).
-        also: further metrics, reported beside it.
+        name: its name for `--tasks`.
+        version: to be raised whenever the same sentence would give other examples, so that
+            stored results of earlier versions are not reused.
+        needs: annotation layers that a sentence must have to give examples.
+        shape: what an example consists of.
+        kind: kind of the labels.
+        metric: name of the headline metric (see probes/statistics/metrics.py).
+        also: names of further metrics to report.
         rule: yields the examples of one sentence.
         summary: one line for `--list-tasks`.
-        reference: what `Example.reference` stands for, if it is used.
-        stand_ins: by needed layer, another that serves where a corpus has none of it.
+        reference: description of `Example.reference`, if it is used.
+        stand_ins: by needed layer, the layer to use in its place if the corpus lacks it.
     """
 
     name: str
@@ -97,13 +97,13 @@ class Task:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self, layers: Collection[str]) -> tuple[str, ...]:
-        """The annotation layers that this task needs and that are not among `layers`."""
+        """The annotation layers that this task needs and `layers` lacks."""
         return tuple(layer for layer in self.on(layers).needs if layer not in layers)
 
     def on(self, layers: Collection[str]) -> Task:
-        """The task as a corpus with `layers` serves it, stand-ins in their places.
+        """The task for a corpus with `layers`, with stand-ins for missing layers.
 
-        Decided for the whole corpus, so that no two tag sets mix.
+        This is decided for a whole corpus at once, so that tag sets are never mixed.
         """
         used = {
             layer: other
@@ -116,10 +116,10 @@ class Task:
         return replace(self, needs=needs, rule=partial(_standing_in, self.rule, used))
 
     def examples(self, sentence: Sentence) -> list[Example | Excluded]:
-        """The examples of `sentence`; none if it lacks a layer that the task needs.
+        """The examples of `sentence`; none if it lacks an annotation layer that the task needs.
 
         Raises:
-            TaskError: the rule failed, or yielded what is no example of this task.
+            TaskError: the rule failed or yielded something invalid.
         """
         if not all(sentence.layer(layer) for layer in self.needs):
             return []
@@ -131,20 +131,20 @@ class Task:
                     if not 0 <= start < end <= len(words):
                         raise self.fault(
                             sentence,
-                            f"the span ({start}, {end}) in {len(words)} words; spans are "
-                            "[start, end) and not empty",
+                            f"the span ({start}, {end}) for {len(words)} words; spans are "
+                            "[start, end) and must not be empty",
                         )
         return found
 
     def _yielded(self, sentence: Sentence) -> list[Example | Excluded]:
-        """What the rule yields, its fields checked."""
+        """What the rule yields, with fields checked."""
         found: list[Example | Excluded] = []
         try:
             for item in items_of(self.rule(sentence)):
                 if not isinstance(item, (Example, Excluded)):
                     what = f"{shortened(item)}, which is neither an Example nor Excluded"
                 elif isinstance(item, Excluded):
-                    what = "a reason that is no string" * (not isinstance(item.reason, str))
+                    what = "a reason that is not a string" * (not isinstance(item.reason, str))
                 else:
                     what = fault(item, self.kind)
                 if what:
@@ -154,20 +154,20 @@ class Task:
             raise
         except (Exception, SystemExit) as error:
             origin = tasks.origin(self.name)
-            place = place_in(error, origin) if origin else ""
+            place = failing_line(error, origin) if origin else ""
             raise TaskError(
                 f"Task {self.name!r}, sentence {sentence.id!r}: the rule raised "
-                f"{described(error)}. Mend {place or self._source()}."
+                f"{described(error)}. Fix {place or self._source()}."
             ) from error
         return found
 
     def fault(self, sentence: Sentence, what: str) -> TaskError:
-        """The error that says `what` is wrong with an example of `sentence`."""
+        """The error for an invalid example of `sentence`; `what` describes the example."""
         where = f"Task {self.name!r}, sentence {sentence.id!r}"
-        return TaskError(f"{where}: the rule gave {what}. Mend {self._source()}.")
+        return TaskError(f"{where}: the rule yielded {what}. Fix {self._source()}.")
 
     def _source(self) -> str:
-        """Where its rule is written, as far as that is known."""
+        """File and line of the rule if known, else "the task"."""
         origin = tasks.origin(self.name)
         rule: Any = self.rule
         if getattr(rule, "func", None) is _standing_in:
@@ -200,22 +200,22 @@ def task(
     reference: str = "",
     stand_ins: Mapping[str, str] | None = None,
 ) -> Callable[[Rule], Rule]:
-    """Decorate a function from a sentence to its examples: that makes it a task.
+    """Decorator that registers a function from a sentence to its examples as a task.
 
-    The first line of the function's docstring is the summary that `--list-tasks` shows.
+    The first line of the function's docstring becomes the summary that `--list-tasks` shows.
 
     Raises:
-        UserError: a name that cannot stand in a list, an unknown annotation layer, shape or kind,
-            or a second task of this name.
+        UserError: an invalid name or version, an unknown annotation layer, shape or kind, or a
+            name that is taken.
     """
     if not re.fullmatch(r"\w[\w.-]{0,59}", name):
-        raise UserError(f"Task {name!r}: use up to 60 letters, digits, _, - and . for its name.")
+        raise UserError(f"Task {name!r}: a name may have up to 60 letters, digits, _, - and .")
     if isinstance(needs, str):
         raise UserError(f"Task {name!r}: needs={needs!r} is one string; write [{needs!r}].")
     if isinstance(also, str):
         raise UserError(f"Task {name!r}: also={also!r} is one string; write [{also!r}].")
     if not isinstance(version, int) or isinstance(version, bool):
-        raise UserError(f"Task {name!r}: version={version!r} is no whole number; write version=1.")
+        raise UserError(f"Task {name!r}: version={version!r} is not an integer; write version=1.")
     needs = tuple(needs)
     for what, given, known in (
         *(("annotation layer", layer, LAYERS) for layer in (*needs, *(stand_ins or {}).values())),

@@ -137,7 +137,7 @@ def plug_ins():
 
     def forget():
         for loading in reversed(list(plugins._loaded.values())):
-            loading.take_back()
+            loading.unregister()
         plugins._loaded.clear()
         plugins.broken.clear()
 

@@ -1,5 +1,5 @@
 """The embedded corpus `sample`: a grammar, its lexicon, and the three files they write.
 
-`python -m data.sample.generate` rewrites `train.conllu`, `dev.conllu` and `test.conllu`.
-What the corpus holds and which conventions it follows is told in docs/sample-corpus.md.
+`python -m probes.data.sample.generate` rewrites `train.conllu`, `dev.conllu` and `test.conllu`.
+What the corpus holds and which conventions it follows is described in docs/sample-corpus.md.
 """

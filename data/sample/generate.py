@@ -1,4 +1,4 @@
-"""Write the corpus: `python -m data.sample.generate`."""
+"""Write the corpus: `python -m probes.data.sample.generate`."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from probes.boards.comparable import probe_digest
-from probes.common.collection import seldom_collected
 from probes.common.files import published
+from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import SUFFIX, locked
 from probes.measurements.plugin_keys import in_words
 from probes.records.csv_text import csv_line
@@ -179,7 +179,7 @@ def write_leaderboard(output: Path) -> Path:
     path = output / "leaderboard.csv"
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        with seldom_collected():
+        with infrequent_garbage_collection():
             rows = [row for result in unique_results(output).values() for row in _rows(result)]
         rows.sort(key=lambda row: tuple(row[name] for name in ORDER))
         with published(path) as temporary:

@@ -10,10 +10,10 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
+from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.errors import UserError, out_of_memory
-from probes.common.places import default_cache, default_data_dir
 from probes.common.registry import did_you_mean
-from probes.common.terminal import silence_output
+from probes.common.terminal import discard_output
 
 
 class Parser(argparse.ArgumentParser):
@@ -55,7 +55,7 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
         return 2
     except BrokenPipeError:
         # The reader has closed the pipe, as `| head` does; at exit Python would try to flush it.
-        silence_output()
+        discard_output()
         return 0
     except Exception as error:
         if out_of_memory(error):
@@ -67,7 +67,7 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
             return 2
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             print(f"error: {error}; free some space.", file=sys.stderr)
-            silence_output()
+            discard_output()
             return 2
         if not {"-v", "--verbose"} & set(arguments):
             what = " ".join(f"{type(error).__name__}: {error}".split())

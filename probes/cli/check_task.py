@@ -16,8 +16,8 @@ from probes.examples.validation import require_repeatable
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.payload import Scores
 from probes.statistics.bootstrap import MIN_SENTENCES
-from probes.tasks.checked import TaskError
 from probes.tasks.task import Example, Task
+from probes.tasks.validation import TaskError
 
 IMBALANCED = 0.9
 """Share of the most frequent label above which accuracy says little."""

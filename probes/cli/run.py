@@ -10,11 +10,11 @@ from probes.boards.layer_tables import score_tables
 from probes.boards.leaderboard_csv import write_leaderboard
 from probes.cli.closing import compare_models, write_model_tables
 from probes.cli.results import Results
-from probes.common.collection import seldom_collected
 from probes.common.errors import UserError
 from probes.common.files import require_writable
+from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import sweep_locks
-from probes.common.terminal import losing_output, output_console, progress
+from probes.common.terminal import output_console, progress, tolerate_broken_output
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, LazyModel
@@ -46,7 +46,7 @@ def run_models(
         models=[model.source.name for model in models],
         config=config.model_dump(mode="json"),
     )
-    with recorded as log, seldom_collected():
+    with recorded as log, infrequent_garbage_collection():
         progress.detail(f"log     {log}")
         return _run(config, source, models, command)
 
@@ -108,7 +108,7 @@ def _close(
         sweep_locks(folder)
     comparisons = compare_models(plans, found, omissions)
     # Printed last, when everything is on disk: standard output may be closed.
-    with losing_output():
+    with tolerate_broken_output():
         console = output_console(progress.quiet)
         scores = [table for results in tables for table in score_tables(results)]
         for table in (*scores, *comparison_tables(comparisons)):
@@ -116,4 +116,4 @@ def _close(
     if any(found):
         omissions.failed |= omissions.unserved
     for what, why in omissions.failed.items():
-        progress.insist(f"missing {what}: {why}")
+        progress.warn(f"missing {what}: {why}")

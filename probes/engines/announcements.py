@@ -25,7 +25,7 @@ def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> Non
     """Describe a model that has been loaded."""
     info = encoder.info
     if encoder.remote_code:
-        progress.insist(
+        progress.warn(
             f"--model {info.name} runs code from its own folder; its results record this",
             "remote code",
             folder=str(source.folder),

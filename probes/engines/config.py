@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ByteSize, Field, field_validator
 
-from probes.common.places import default_cache, default_data_dir
+from probes.common.default_folders import default_cache, default_data_dir
 from probes.compute.devices import DType
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy

@@ -34,7 +34,6 @@ from probes.records.files import write_result
 from probes.records.header import CorpusRecord, TaskRecord
 from probes.records.provenance import provenance
 from probes.records.result import SCHEMA_VERSION, Result
-from probes.tasks.checked import TaskError
 from probes.tasks.task import Task
 
 

@@ -15,7 +15,7 @@ from probes.examples.examples import Examples, NotServedError, collect_examples
 from probes.extraction.encoder import Encoder
 from probes.extraction.views import ViewName
 from probes.measurements.plugin_keys import plugin_failure
-from probes.tasks.checked import TaskError
+from probes.tasks.validation import TaskError
 from probes.training.dataset import work_of
 from probes.training.memory_plan import least
 

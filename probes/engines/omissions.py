@@ -29,9 +29,9 @@ class Omissions:
     def not_served(self, model: str, task: str, why: str) -> None:
         """Report a task that was asked for and that the corpus does not serve after all."""
         self.unserved[f"{model} · {task}"] = why
-        progress.insist(f"failed  {task}: {why}")
+        progress.warn(f"failed  {task}: {why}")
 
     def fail(self, model: str, what: str, why: str) -> None:
         """Report a failure that costs `what` alone; the run goes on."""
         self.failed[f"{model} · {what}"] = why
-        progress.insist(f"failed  {what}: {why}")
+        progress.warn(f"failed  {what}: {why}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from probes.data.sentence import Sentence
-from probes.tasks.checked import TaskError
 from probes.tasks.task import Example, Task
+from probes.tasks.validation import TaskError
 
 
 def require_consistent(task: Task, examples: Sequence[tuple[Sentence, Example]]) -> None:

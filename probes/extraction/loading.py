@@ -165,7 +165,7 @@ def _warn_of_unused(name: str, unexpected: Iterable[str], weights: Iterable[str]
     built = tuple({pattern(key) for key in weights if ".#." in pattern(key)})
     unused = sorted(key for key in unexpected if pattern(key).endswith(built))
     if unused:
-        progress.insist(
+        progress.warn(
             f"--model {name}: {len(unused)} weights in its files belong to layers that config.json "
             f"does not count (first: {unused[0]}); they are not used."
         )

@@ -140,7 +140,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
             revision=revision,
             offline=offline,
             patterns=_SETTINGS if random else (*_SETTINGS, *_WEIGHTS),
-            ways_out=_meant(plain) + _WAYS_OUT,
+            remedy=_meant(plain) + _WAYS_OUT,
         )
         revision = None
     if revision is not None:

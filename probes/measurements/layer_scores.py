@@ -14,8 +14,8 @@ from probes.measurements.selectivity import ControlScorer
 from probes.measurements.uncertainty import with_uncertainty
 from probes.records.payload import Cell, LayerResult
 from probes.records.probe_spec import ProbeSpec
-from probes.tasks.checked import TaskError
 from probes.tasks.task import Kind, Task
+from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 from probes.training.fit import fit, predict
 from probes.training.fitted import FittedProbes

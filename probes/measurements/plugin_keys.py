@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from probes.common.errors import UserError
-from probes.common.origin import described, place_in
+from probes.common.origin import described, failing_line
 from probes.common.registry import Registry
 from probes.records.header import PlugIn, TaskRecord
 from probes.statistics.metrics import metrics
@@ -47,7 +47,7 @@ def plugin_failure(error: Exception, task: Task, family: str) -> str:
         if kind != "task" and (origin := REGISTRIES[kind].origin(name))
     ]
     for kind, name, origin in plug_ins:
-        if place := place_in(error, origin):
+        if place := failing_line(error, origin):
             return f"the {kind} {name!r} raised {described(error)}. Fix {place}."
     if plug_ins:
         # What a plug-in returns may cause an error only where it is used.

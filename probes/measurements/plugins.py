@@ -19,7 +19,7 @@ from types import CodeType
 
 import probes.tasks.builtin
 from probes.common.errors import UserError
-from probes.common.origin import Loading, Origin, described, loading, place_in
+from probes.common.origin import Loading, Origin, described, failing_line, loading
 from probes.common.terminal import progress
 
 GROUPS = ("probes.tasks", "probes.corpora", "probes.families", "probes.metrics")
@@ -99,7 +99,7 @@ def _load(path: Path, shown: str, name: str) -> Loading:
     if before := _loaded.get(path):
         if before.origin.sha256 == origin.sha256:
             return before
-        before.take_back()
+        before.unregister()
     with _blamed(origin), loading(origin) as found:
         loader = _Hashed(name, str(path), content)
         spec = spec_from_loader(name, loader)
@@ -165,7 +165,7 @@ def _blamed(origin: Origin) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        where = place_in(error, origin) or str(origin)
+        where = failing_line(error, origin) or str(origin)
         of = f" ({origin.distribution})" if origin.distribution else ""
         what = str(error) if isinstance(error, UserError) else described(error)
         raise UserError(f"{where}{of}: {what.rstrip('.')}. Fix the plug-in.") from error

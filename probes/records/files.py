@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from probes.common.collection import seldom_collected
 from probes.common.errors import UserError
 from probes.common.files import published
+from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.terminal import progress
 from probes.records.result import SCHEMA_VERSION, Result
 
@@ -129,7 +129,7 @@ def find_results(folder: Path) -> dict[Path, Result]:
     be read is named in a message and left out, so that the others can be used.
     """
     results = {}
-    with seldom_collected():
+    with infrequent_garbage_collection():
         for path in sorted(folder.rglob("*-*-????????.json")):
             if is_published(path.relative_to(folder)):
                 continue

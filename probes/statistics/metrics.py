@@ -206,4 +206,4 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
 # 2019). In a sentence of nothing but punctuation, every word counts.
 metrics.add("root_accuracy", Metric(_root_parts, mean_value, NUMBERS, percent=True))
 
-metrics.ship()
+metrics.mark_as_shipped()

@@ -76,4 +76,4 @@ def mlp(spec: ProbeSpec) -> ProbeFamily:
     return MLP(spec.hidden)
 
 
-families.ship()
+families.mark_as_shipped()

@@ -5,8 +5,8 @@ import pytest
 from probes.cli.check_task import check_task, layers_read
 from probes.data.sentence import Corpus, Sentence
 from probes.tasks.builtin import tasks
-from probes.tasks.checked import TaskError
 from probes.tasks.task import Example, Task
+from probes.tasks.validation import TaskError
 
 
 def sentence(id, words, upos):

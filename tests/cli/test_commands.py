@@ -76,4 +76,4 @@ def test_fetch_then_listed_as_cached(tiny, tmp_path, capsys):
     assert main(["corpora", *places]) == 0
     printed = capsys.readouterr()
     assert "1 of 3 files" in printed.out
-    assert "passed over" in printed.err
+    assert "skipped" in printed.err

@@ -107,7 +107,7 @@ def test_a_log_that_cannot_be_written_does_not_stop_a_run(tmp_path, capsys):
         progress.say("one")
         progress.say("two")
     said = capsys.readouterr().err
-    assert said.count("the run's log ends here: it cannot be written") == 1
+    assert said.count("the log ends here: it cannot be written") == 1
     assert "two" in said
 
 
@@ -147,7 +147,7 @@ def test_json_arrays_are_read_and_malformed_ones_reported(tmp_path):
     for content, message in (
         ('[{"a": 1}, 2]', "element 2: no JSON object"),
         ('[{"a": 1}', "not JSON"),
-        ("[]", "holds no row"),
+        ("[]", "contains no row"),
     ):
         path.write_text(content)
         with pytest.raises(UserError, match=message):

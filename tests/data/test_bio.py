@@ -1,8 +1,8 @@
-"""BIO tags that cannot be."""
+"""Validation of BIO tags."""
 
 import pytest
 
-from probes.data.bio import WordError, is_bio, misplaced, require_bio
+from probes.data.bio import WordError, is_bio, require_bio, stray_inside_tags
 
 
 @pytest.mark.parametrize(
@@ -15,15 +15,15 @@ from probes.data.bio import WordError, is_bio, misplaced, require_bio
         (["B-NP", "I-NP", "I-VP", "I-VP"], [2]),
     ],
 )
-def test_misplaced(tags, expected):
-    assert misplaced(tags) == expected
+def test_stray_inside_tags(tags, expected):
+    assert stray_inside_tags(tags) == expected
 
 
-def test_the_first_impossible_tag_is_named():
+def test_the_error_names_the_first_invalid_tag():
     require_bio(["O", "B-X"])
-    with pytest.raises(WordError, match=r"'I-VP' cannot stand after 'B-NP'") as caught:
+    with pytest.raises(WordError, match=r"'I-VP' is not allowed after 'B-NP'") as caught:
         require_bio(["B-NP", "I-VP"])
     assert caught.value.word == 1
-    with pytest.raises(WordError, match=r"'E-NP' is no BIO tag"):
+    with pytest.raises(WordError, match=r"'E-NP' is not a BIO tag"):
         require_bio(["O", "E-NP"])
     assert not is_bio("B-")

@@ -31,11 +31,11 @@ def test_words_tags_chunks(tmp_path):
     ("content", "message"),
     [
         ("The DT B-NP\ndog NN\n", "train.txt, line 2: 2 columns where 3 were expected"),
-        (SOUND + "The DT B-NP\ndog NN I-VP\n", "line 9: the BIO tag 'I-VP' cannot stand after"),
-        ("dog NN I-NP\n", "line 1: the BIO tag 'I-NP' cannot stand at the start"),
-        ("dog NN NP\n", "line 1: 'NP' is no BIO tag"),
+        (SOUND + "The DT B-NP\ndog NN I-VP\n", "line 9: the BIO tag 'I-VP' is not allowed after"),
+        ("dog NN I-NP\n", "line 1: the BIO tag 'I-NP' is not allowed at the start"),
+        ("dog NN NP\n", "line 1: 'NP' is not a BIO tag"),
         (b"dog NN O\n\xe9 NN O\n", "line 2: not UTF-8"),
-        ("\n\n", "holds no sentence"),
+        ("\n\n", "contains no sentence"),
     ],
 )
 def test_damaged_lines(tmp_path, content, message):
@@ -48,7 +48,7 @@ def test_damaged_lines(tmp_path, content, message):
         (lambda b: b"", "damaged archive"),
         (lambda b: b[:-30], "damaged archive"),
         (lambda b: b[:60] + b"\x00\xff\x00" + b[63:], "damaged archive"),
-        (lambda b: b.replace(b"train.txt", b"prain.txt"), "holds no conll2000/train.txt"),
+        (lambda b: b.replace(b"train.txt", b"prain.txt"), "does not contain conll2000/train.txt"),
         (lambda b: b"<html>not found</html>", "damaged archive"),
     ],
 )
@@ -59,7 +59,7 @@ def test_damaged_archives(tmp_path, damage, message):
 
 
 def test_an_archive_that_inflates_without_end_is_refused(tmp_path):
-    assert_refused(archive(tmp_path, b" " * (1 << 26)), "is larger than the registered one")
+    assert_refused(archive(tmp_path, b" " * (1 << 26)), "is larger than the registered file")
 
 
 def assert_refused(path, message):

@@ -73,29 +73,32 @@ def test_a_layer_that_a_sentence_lacks_is_empty(tmp_path):
     [
         (SOUND.replace("\t0\troot", "\t6\troot"), "cycle"),
         (SOUND.replace("\t0\troot", "\t40\troot"), "head 40, but there are 8 words"),
-        (SOUND.replace("5\tthe", "6\tthe"), "line 9: word id 6 where 5 was expected"),
-        (SOUND.replace("ARG1:5-6", "ARG1:5-60"), "'5-60' is not a range of words 1 to 8"),
+        (SOUND.replace("5\tthe", "6\tthe"), "line 9: word id 6 instead of 5"),
+        (SOUND.replace("ARG1:5-6", "ARG1:5-60"), "'5-60' is not a range within words 1 to 8"),
         (SOUND.replace("Chunk=B-NP", "Chunks=B-NP", 1), "Chunk"),
         (SOUND.replace("\tnsubj\t_\tChunk=B-NP", ""), "valid CoNLL-U"),
-        (SOUND.replace("\t4\tnsubj", "\t_\tnsubj"), "line 3: the word has no head, though others"),
+        (SOUND.replace("\t4\tnsubj", "\t_\tnsubj"), "line 3: the word has no head, but other"),
         (
             SOUND.replace("Chunk=B-VP", "Chunk=I-VP"),
-            "line 5: the BIO tag 'I-VP' cannot stand after",
+            "line 5: the BIO tag 'I-VP' is not allowed after",
         ),
         (SOUND.replace("ARG1:5-6", ":5-6"), "line 7: the argument ':5-6' has no label"),
         (SOUND.replace("\t4\tnsubj", "\tfour\tnsubj"), "line 3: not valid CoNLL-U"),
         (
             SOUND.replace("Number=Sing\t4\tobj", "Number\t4\tobj"),
-            "line 10: .* 'Number' are not Name=",
+            "line 10: .* 'Number' are not of the form Name=",
         ),
-        (SOUND.replace("Number=Sing|Verb", "Number=Sing||Verb"), "line 5: .* are not Name=Value"),
-        (SOUND + SOUND, "line 14: the sent_id 'a-1' stands at line 1 already"),
-        ("# only a comment\n\n", "holds no sentence"),
+        (
+            SOUND.replace("Number=Sing|Verb", "Number=Sing||Verb"),
+            "line 5: .* are not of the form Name=Value",
+        ),
+        (SOUND + SOUND, "line 14: the sent_id 'a-1' is already used in line 1"),
+        ("# only a comment\n\n", "contains no sentence"),
         ("# a\n1-2\tab" + "\t_" * 8 + "\n\n", "line 1: a sentence without words"),
         (SOUND.replace("\tChunk=O", "\t"), "line 12: column 10 is empty; write _ for none"),
         (SOUND.replace("\tghost\tghost", "\t\tghost"), "line 8: column 2 is empty"),
-        (" \n\n", "holds no sentence"),
-        ("", "holds no sentence"),
+        (" \n\n", "contains no sentence"),
+        ("", "contains no sentence"),
         (b"1\t\xff\xfe\tx\n\n", "line 1: not UTF-8"),
         (
             b"\xef\xbb\xbf" + SOUND.encode()[:40] + b"\xe9" + SOUND.encode()[40:],
@@ -171,7 +174,7 @@ def test_what_a_sentence_holds_stays_as_it_is(tmp_path):
             lambda d: d.popitem(),
             lambda d: d.clear(),
         ):
-            with pytest.raises(TypeError, match="a sentence cannot be changed"):
+            with pytest.raises(TypeError, match="sentences are immutable"):
                 change(fixed)
         assert fixed == before
         assert deepcopy(fixed) == before

@@ -17,7 +17,7 @@ from serving import altered, broken_off, missing, serving, slow, stalled
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.data import downloads
-from probes.data.downloads import Archive, Remote, Shelf
+from probes.data.downloads import Archive, FileFinder, Remote
 from probes.data.find import find_corpus
 from probes.data.registered import corpora
 
@@ -53,7 +53,7 @@ def left_behind(folder):
 )
 def test_a_file_arrives_whole_or_is_asked_for_again(tmp_path, answers, requests):
     with serving({"f.txt": CONTENT}, *answers) as (url, seen):
-        found = Shelf(None, tmp_path).get("c", remote(url), "terms")
+        found = FileFinder(None, tmp_path).get("c", remote(url), "terms")
     assert found == {"file": tmp_path / "corpora" / "f.txt"}
     assert found["file"].read_bytes() == CONTENT
     assert seen["f.txt"] == requests
@@ -64,7 +64,7 @@ def test_a_file_arrives_whole_or_is_asked_for_again(tmp_path, answers, requests)
     ("answer", "message"),
     [
         (broken_off, "could not be downloaded"),
-        (altered, "has not the registered content, 4 times over"),
+        (altered, "differs from the registered one in all 4 attempts"),
         (stalled, "could not be downloaded"),
         (missing, "404"),
     ],
@@ -72,7 +72,7 @@ def test_a_file_arrives_whole_or_is_asked_for_again(tmp_path, answers, requests)
 def test_a_server_that_never_delivers_is_one_line_and_leaves_nothing(tmp_path, answer, message):
     with serving({"f.txt": CONTENT}, *[answer] * 4) as (url, seen):
         with pytest.raises(UserError) as caught:
-            Shelf(None, tmp_path).get("c", remote(url), "terms")
+            FileFinder(None, tmp_path).get("c", remote(url), "terms")
         assert seen["f.txt"] == 4
     assert message in str(caught.value)
     assert f"{url}/f.txt" in str(caught.value)
@@ -80,29 +80,29 @@ def test_a_server_that_never_delivers_is_one_line_and_leaves_nothing(tmp_path, a
     assert "f.txt" not in left_behind(tmp_path)
     # And the next attempt begins afresh.
     with serving({"f.txt": CONTENT}) as (url, _):
-        Shelf(None, tmp_path).get("c", remote(url), "terms")
+        FileFinder(None, tmp_path).get("c", remote(url), "terms")
     assert left_behind(tmp_path) == ["f.txt"]
 
 
 def test_no_server_at_all_is_one_line(tmp_path):
     with pytest.raises(UserError, match=r"could not be downloaded \(ConnectionError"):
-        Shelf(None, tmp_path).get("c", remote("http://127.0.0.1:9"), "terms")
+        FileFinder(None, tmp_path).get("c", remote("http://127.0.0.1:9"), "terms")
 
 
 def test_terms_are_shown_before_the_first_download_only(tmp_path, capsys):
     with serving({"f.txt": CONTENT}) as (url, seen):
         for _ in range(2):
-            Shelf(None, tmp_path).get("c", remote(url), "licence L, cite C")
+            FileFinder(None, tmp_path).get("c", remote(url), "licence L, cite C")
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["licence L, cite C", f"fetch   {url}/f.txt"]
     assert seen["f.txt"] == 1
 
 
 def test_offline_downloads_nothing_and_says_what_to_do(tmp_path):
-    shelf = Shelf(None, tmp_path, offline=True)
+    finder = FileFinder(None, tmp_path, offline=True)
     message = r"f\.txt not found in .*python -m probes fetch c"
     with serving({"f.txt": CONTENT}) as (url, seen), pytest.raises(UserError, match=message):
-        shelf.get("c", remote(url), "terms")
+        finder.get("c", remote(url), "terms")
     assert not seen
 
 
@@ -110,19 +110,19 @@ def test_a_damaged_file_in_the_cache_is_fetched_again_aloud(tmp_path, capsys):
     (tmp_path / "corpora").mkdir()
     (tmp_path / "corpora" / "f.txt").write_bytes(CONTENT[:-1])
     with serving({"f.txt": CONTENT}) as (url, _):
-        Shelf(None, tmp_path).get("c", remote(url), "terms")
+        FileFinder(None, tmp_path).get("c", remote(url), "terms")
     assert (tmp_path / "corpora" / "f.txt").read_bytes() == CONTENT
-    assert "passed over" in capsys.readouterr().err
+    assert "skipped" in capsys.readouterr().err
 
 
 def test_what_lies_below_data_dir_is_not_downloaded(tmp_path):
     (tmp_path / "mine" / "deep").mkdir(parents=True)
     (tmp_path / "mine" / "deep" / "f.txt").write_bytes(CONTENT)
-    shelf = Shelf(tmp_path / "mine", tmp_path / "cache")
-    found = shelf.get("c", remote("http://127.0.0.1:9"), "terms")
+    finder = FileFinder(tmp_path / "mine", tmp_path / "cache")
+    found = finder.get("c", remote("http://127.0.0.1:9"), "terms")
     assert found["file"] == tmp_path / "mine" / "deep" / "f.txt"
-    with pytest.raises(UserError, match="there is no such folder"):
-        Shelf(tmp_path / "none", tmp_path).get("c", remote("http://x"), "terms")
+    with pytest.raises(UserError, match="no such folder"):
+        FileFinder(tmp_path / "none", tmp_path).get("c", remote("http://x"), "terms")
 
 
 def archive(keep, check=lambda path: None):
@@ -138,14 +138,14 @@ def test_an_archive_of_other_content_is_asked_for_again(tmp_path):
     digest = hashlib.sha256(b"part").hexdigest()
     with serving({"f.txt": CONTENT}, altered, broken_off) as (url, seen):
         wanted = remote(url, sha256=digest, archive=archive(keep))
-        Shelf(None, tmp_path).get("c", wanted, "terms")
+        FileFinder(None, tmp_path).get("c", wanted, "terms")
         assert seen["f.txt"] == 3
     # One that was damaged since is fetched again.
     (tmp_path / "corpora" / "f.txt").write_bytes(b"par")
     with serving({"f.txt": CONTENT}, *[altered] * 4) as (url, seen):
         wanted = remote(url, sha256=digest, archive=archive(keep))
-        with pytest.raises(UserError, match="has not the registered content, 4 times over"):
-            Shelf(None, tmp_path).get("c", wanted, "terms")
+        with pytest.raises(UserError, match="differs from the registered one in all 4 attempts"):
+            FileFinder(None, tmp_path).get("c", wanted, "terms")
     assert "f.txt" in left_behind(tmp_path)
     assert not (tmp_path / "corpora" / ".incoming").exists()
 
@@ -158,7 +158,7 @@ def test_a_user_s_archive_of_other_content_is_passed_over(tmp_path, capsys):
     (tmp_path / "f1.zip").write_bytes(b"bad")
     (tmp_path / "f2.zip").write_bytes(b"good")
     wanted = remote("http://127.0.0.1:9", archive=archive(lambda a, b: None, check))["file"]
-    assert Shelf(tmp_path, tmp_path / "c").look(wanted) == tmp_path / "f2.zip"
+    assert FileFinder(tmp_path, tmp_path / "c").find(wanted) == tmp_path / "f2.zip"
     assert "f1.zip: no good" in capsys.readouterr().err
 
 
@@ -168,7 +168,7 @@ def test_a_mirror_may_have_an_archive_under_its_other_names(tmp_path):
 
     with serving({"g.zip": CONTENT}) as (url, seen):
         wanted = remote("http://127.0.0.1:9", archive=archive(keep))
-        Shelf(None, tmp_path, mirror=url).get("c", wanted, "terms")
+        FileFinder(None, tmp_path, mirror=url).get("c", wanted, "terms")
     assert seen == {"f.txt": 1, "f.zip": 1, "g.zip": 1}
 
 
@@ -185,7 +185,7 @@ def test_a_second_run_says_that_it_waits(tmp_path, capsys):
     other.start()
     held.wait()
     with serving({"f.txt": CONTENT}) as (url, _):
-        Shelf(None, tmp_path).get("c", remote(url), "terms")
+        FileFinder(None, tmp_path).get("c", remote(url), "terms")
     other.join()
     assert "waiting for another run to download" in capsys.readouterr().err
 
@@ -198,13 +198,13 @@ def test_only_the_wanted_part_of_an_archive_is_kept(tmp_path):
         wanted = remote(
             url, sha256=hashlib.sha256(b"word").hexdigest(), archive=archive(first_line)
         )
-        found = Shelf(None, tmp_path).get("c", wanted, "terms")
+        found = FileFinder(None, tmp_path).get("c", wanted, "terms")
     assert found["file"].read_bytes() == b"word"
     assert left_behind(tmp_path) == ["f.txt"]
 
 
 def _get(folder, url):
-    Shelf(None, folder).get("c", remote(url), "terms")
+    FileFinder(None, folder).get("c", remote(url), "terms")
 
 
 def test_two_runs_at_once_download_once(tmp_path):
@@ -222,9 +222,9 @@ def test_two_runs_at_once_download_once(tmp_path):
 
 def test_a_download_killed_half_way_starts_again(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from data.downloads import Remote, Shelf\n"
+        "import sys; from pathlib import Path; from probes.data.downloads import FileFinder, Remote\n"
         f"r = Remote('f.txt', sys.argv[1] + '/f.txt', {DIGEST!r})\n"
-        "Shelf(None, Path(sys.argv[2])).get('c', {'file': r}, 'terms')"
+        "FileFinder(None, Path(sys.argv[2])).get('c', {'file': r}, 'terms')"
     )
     with serving({"f.txt": CONTENT}, slow) as (url, seen):
         run = subprocess.Popen([sys.executable, "-c", code, url, str(tmp_path)], cwd=ROOT)
@@ -261,7 +261,7 @@ def test_fetching_gives_what_data_dir_gives(real_data, tmp_path, name):
 def test_the_kept_part_of_an_archive_has_the_same_bytes_whatever_the_archive(real_data, tmp_path):
     registered = corpora.get("ewt").remotes["propbank"]
     (whole,) = real_data.rglob(registered.archive.pattern)
-    registered.archive.keep(whole, tmp_path / "a")
-    registered.archive.keep(tmp_path / "a", tmp_path / "b")
+    registered.archive.extract(whole, tmp_path / "a")
+    registered.archive.extract(tmp_path / "a", tmp_path / "b")
     for name in ("a", "b"):
         assert sha256(tmp_path / name) == registered.sha256

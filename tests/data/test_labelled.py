@@ -205,36 +205,42 @@ def test_odd_rows_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "holds no row"),
+        ("", "contains no row"),
         ('{"tokens": ["a"], "ner_tags": ["O"]}\n{"tokens": [\n', "my.jsonl, line 2: not JSON"),
-        ('\n["a"]\n', "line 2: no JSON object"),
+        ('\n["a"]\n', "line 2: not a JSON object"),
         (
             '{"words": ["a"], "ner_tags": ["O"]}\n',
-            "no column for tokens; there is: words, ner_tags.",
+            "no column for tokens; the columns are words, ner_tags.",
         ),
         ('{"tokens": ["a"], "x": ["O"]}\n', "no column for --task-from ner_tags"),
         (
             '{"tokens": ["a"], "ner_tags": ["O"]}\n\n{"tokens": ["a", "b"], "ner_tags": ["O"]}\n',
             "line 3: 2 tokens, but 1 labels in ner_tags",
         ),
-        ('{"tokens": ["a"], "ner_tags": [null]}\n', "my.jsonl holds no label"),
-        ('{"tokens": ["a"], "ner_tags": [["O"]]}\n', "line 1: ner_tags holds no label: ['O']"),
+        ('{"tokens": ["a"], "ner_tags": [null]}\n', "my.jsonl has no label"),
+        (
+            '{"tokens": ["a"], "ner_tags": [["O"]]}\n',
+            "line 1: ner_tags contains ['O'], which cannot be a label",
+        ),
         (
             '{"tokens": ["a"], "ner_tags": 0.5}\n' * 3 + '{"tokens": ["a"], "ner_tags": "x"}\n',
-            "line 4: ner_tags is 'x', but a number in other rows",
+            "line 4: ner_tags is 'x', but other rows have numbers",
         ),
         (
             '{"tokens": ["a"], "ner_tags": 1e39}\n',
-            "line 1: ner_tags is 1e+39, which is out of range; scale it to below 1e+18",
+            "line 1: ner_tags is 1e+39, which is out of range; rescale it to at most 1e+18",
         ),
         ('{"tokens": ["a"], "ner_tags": Infinity}\n', "line 1: ner_tags is inf, which is out of"),
         ('{"tokens": ["a", " "], "ner_tags": ["O", "O"]}\n', "line 1: token 2 is empty"),
-        ('{"tokens": "a b", "ner_tags": "O O"}\n', "line 1: tokens is no list of words: 'a b'"),
+        (
+            '{"tokens": "a b", "ner_tags": "O O"}\n',
+            "line 1: tokens is not a list of strings: 'a b'",
+        ),
         (
             '{"tokens": ["a"], "ner_tags": ["O"]}\n{"tokens": ["a"], "ner_tags": "O"}\n',
-            "line 2: ner_tags is no list of labels",
+            "line 2: ner_tags is not a list of labels",
         ),
-        ('{"tokens": ["a"], "ner_tags": ["O"], "split": "x"}\n', "line 1: split 'x'"),
+        ('{"tokens": ["a"], "ner_tags": ["O"], "split": "x"}\n', "line 1: unknown split 'x'"),
         (b'{"tokens": ["\xe9"], "ner_tags": ["O"]}\n', "line 1: not UTF-8"),
     ],
 )
@@ -247,17 +253,23 @@ def test_damaged_json_lines(tmp_path, content, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "holds no row"),
-        ("tokens,ner_tags\n", "holds no row"),
-        ("tokens,ner_tags\na b,O O\nc,d,O O\n", "my.csv, line 3: 3 cells where the header has 2"),
-        ('tokens,ner_tags\n"a b,O O\n', "line 2: the row that begins here is not CSV"),
-        ('tokens,ner_tags\na,O\n"b,O\nc,O\n', "line 3: the row that begins here is not CSV"),
+        ("", "contains no row"),
+        ("tokens,ner_tags\n", "contains no row"),
+        ("tokens,ner_tags\na b,O O\nc,d,O O\n", "my.csv, line 3: 3 cells, but the header has 2"),
+        ('tokens,ner_tags\n"a b,O O\n', "line 2: the row starting here is not CSV"),
+        ('tokens,ner_tags\na,O\n"b,O\nc,O\n', "line 3: the row starting here is not CSV"),
         ("tokens,ner_tags\na b,O O\nc d,O O\na b,O\n", "line 4: 2 tokens, but 1 labels"),
-        ("tokens,tokens\na,b\n", "line 1: two columns share a name"),
+        ("tokens,tokens\na,b\n", "line 1: two columns have the same name"),
         ("words,ner_tags\na,b\n", "no column for tokens"),
-        ("tokens,ner_tags\n\"['a', 'b']\",\"['O', 'O']\"\n", "line 2: a list written as text"),
-        ('tokens,ner_tags\na b,"O,O"\nc d,"O,B-X"\n', "must stand with spaces between them"),
-        ("tokens,ner_tags\na,0.5\nb,1.5\nc,oops\n", "line 4: ner_tags is 'oops', but a number"),
+        ("tokens,ner_tags\n\"['a', 'b']\",\"['O', 'O']\"\n", "line 2: a list written as a string"),
+        (
+            'tokens,ner_tags\na b,"O,O"\nc d,"O,B-X"\n',
+            "separate the labels of words in ner_tags by spaces",
+        ),
+        (
+            "tokens,ner_tags\na,0.5\nb,1.5\nc,oops\n",
+            "line 4: ner_tags is 'oops', but other rows have numbers",
+        ),
         (b"tokens,ner_tags\n\xff,O\n", "line 2: not UTF-8"),
     ],
 )
@@ -331,7 +343,7 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path):
     (first,) = (r for r in results if r.task.name == "mood")
     assert again.provenance == first.provenance
     assert table.read_text() == whole
-    with pytest.raises(UserError, match="--task-from pos: a task of the suite has that name"):
+    with pytest.raises(UserError, match="--task-from pos: the suite has a task of this name"):
         run(
             tiny_bert,
             tmp_path,
@@ -388,8 +400,8 @@ def test_a_dataset_with_configurations_is_named_with_one(hub_dataset):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("../../../../secret.jsonl", "names the file .*, which is not its own|cannot be read"),
-        ("https://example.org/x.jsonl", "its data lie at another address"),
+        ("../../../../secret.jsonl", "refers to the file .* outside the dataset|cannot be read"),
+        ("https://example.org/x.jsonl", "its data are at another address"),
     ],
 )
 def test_a_dataset_cannot_have_other_files_read(hub_dataset, tmp_path, path, message):

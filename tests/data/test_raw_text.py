@@ -133,14 +133,14 @@ def test_another_pipeline_is_another_corpus(notes, pipeline, tmp_path):
 
 def test_what_cannot_be_annotated_is_an_error(notes, pipeline, tmp_path):
     with pytest.raises(
-        UserError, match=r"--annotate nowhere: neither a folder .* nor an installed"
+        UserError, match=r"--annotate nowhere: neither the folder .* nor an installed"
     ):
         read(notes, "nowhere")
     with pytest.raises(UserError, match="--annotate json: neither"):
         read(notes, "json")
     blank = tmp_path / "blank"
     spacy.blank("en").to_disk(blank)
-    with pytest.raises(UserError, match="the pipeline finds no sentences"):
+    with pytest.raises(UserError, match="the pipeline does not split sentences"):
         read(notes, blank).load()
     (blank / "config.cfg").write_text("[nlp]\nlang = 3")
     with pytest.raises(UserError, match="spaCy cannot load it"):
@@ -150,8 +150,8 @@ def test_what_cannot_be_annotated_is_an_error(notes, pipeline, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "holds no text"),
-        (b" \n\n \n", "holds no text"),
+        (b"", "contains no text"),
+        (b" \n\n \n", "contains no text"),
         (b"good line\nbad \xff line\n", "line 2: not UTF-8"),
         ("text".encode("utf-16"), "it looks like UTF-16"),
         (b"a " * 600_000, "line 1: a paragraph of 1,199,999 characters"),

@@ -42,10 +42,10 @@ def test_a_dataset_on_the_hub_is_known_by_task_from():
     ("files", "asked", "message"),
     [
         (["a.conllu", "b.jsonl"], {}, "files of the kinds .conllu, .jsonl; give files of one kind"),
-        (["a.jsonl"], {}, "name its label column with --task-from"),
-        (["a.txt"], {}, "name a spaCy pipeline with --annotate"),
+        (["a.jsonl"], {}, "give its label column with --task-from"),
+        (["a.txt"], {}, "give a spaCy pipeline with --annotate"),
         (["a.md"], {}, "files of the kinds .md; give files of one kind"),
-        (["a-train.conllu"], {"task_from": ("x",)}, "--task-from: --corpus"),
+        (["a-train.conllu"], {"task_from": ("x",)}, "--task-from: does not apply to --corpus"),
     ],
 )
 def test_files_that_cannot_be_a_corpus_say_what_is_missing(tmp_path, files, asked, message):
@@ -63,7 +63,7 @@ def test_a_folder_stands_for_its_treebank_not_for_its_notes(tmp_path):
     assert expand([str(tmp_path)]) == [tmp_path / "x-train.conllu"]
     assert expand([str(tmp_path / "*.conllu")]) == [tmp_path / "x-train.conllu"]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="the folder holds none of"):
+    with pytest.raises(UserError, match="the folder has no"):
         expand([str(tmp_path / "empty")])
 
 

@@ -5,7 +5,7 @@ import pytest
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
 from probes.data.splits import (
-    complete,
+    cut_missing_splits,
     overlap,
     require_distinct_ids,
     require_splits,
@@ -44,23 +44,21 @@ def test_a_missing_split_is_named_with_the_remedy():
     with pytest.raises(UserError) as caught:
         require_splits(["test"], None, "c")
     assert str(caught.value).startswith("c: has test, but no train and no dev split; add the file")
-    assert str(caught.value).endswith(
-        "--split-by document (or sentence) cut all there is in three."
-    )
-    with pytest.raises(UserError, match="cut what is missing from train"):
+    assert str(caught.value).endswith("--split-by document (or sentence) to divide all sentences.")
+    with pytest.raises(UserError, match="to cut it from train"):
         require_splits(["train", "test"], None, "c")
 
 
 def test_dev_is_cut_from_the_end_of_train():
     train = sentences(*map(str, range(21)))
-    parts, notes = complete({"train": train, "test": sentences("x")}, "sentence", "c")
+    parts, notes = cut_missing_splits({"train": train, "test": sentences("x")}, "sentence", "c")
     assert (len(parts["train"]), len(parts["dev"])) == (18, 3)  # a tenth, rounded up
     assert parts["train"] + parts["dev"] == train
     assert notes == {"dev sentences cut from train, by sentence": 3}
 
 
 def test_without_train_all_is_cut_in_order():
-    parts, notes = complete({"test": sentences(*map(str, range(20)))}, "sentence", "c")
+    parts, notes = cut_missing_splits({"test": sentences(*map(str, range(20)))}, "sentence", "c")
     assert [s.words[0] for s in parts["dev"]] == ["16", "17"]
     assert [s.words[0] for s in parts["test"]] == ["18", "19"]
     assert len(parts["train"]) == 16
@@ -69,7 +67,7 @@ def test_without_train_all_is_cut_in_order():
 
 def test_dev_and_test_without_train_are_cut_together():
     dev = sentences(*map(str, range(12)))
-    parts, notes = complete({"dev": dev, "test": sentences(*"abcdefgh")}, "sentence", "c")
+    parts, notes = cut_missing_splits({"dev": dev, "test": sentences(*"abcdefgh")}, "sentence", "c")
     assert "".join(s.words[0] for s in parts["test"]) == "gh"
     assert "".join(s.words[0] for s in parts["dev"]) == "ef"
     assert len(parts["train"]) == 16
@@ -81,7 +79,7 @@ def test_dev_and_test_without_train_are_cut_together():
 
 def test_documents_stay_whole():
     documents = [sentences("a", "b", "c", document=f"d{i}") for i in range(10)]
-    parts, _ = complete({"train": sum(documents, ())}, "document", "c")
+    parts, _ = cut_missing_splits({"train": sum(documents, ())}, "document", "c")
     assert [s.document for s in parts["test"]] == ["d9"] * 3
     assert [s.document for s in parts["dev"]] == ["d8"] * 3
 
@@ -89,14 +87,14 @@ def test_documents_stay_whole():
 @pytest.mark.parametrize(
     ("part", "split_by", "message"),
     [
-        (sentences("a", "b", "c", "d"), "document", "does not say where documents begin"),
+        (sentences("a", "b", "c", "d"), "document", "has no document boundaries"),
         (sentences("a", "b", document="d"), "document", "too few documents"),
         (sentences("a", "b"), "sentence", "too few sentences"),
     ],
 )
 def test_what_cannot_be_cut_is_an_error(part, split_by, message):
     with pytest.raises(UserError, match=message):
-        complete({"train": part}, split_by, "c")
+        cut_missing_splits({"train": part}, split_by, "c")
 
 
 def test_overlap_is_counted_and_dropped_from_train_only():
@@ -120,5 +118,5 @@ def test_overlap_is_counted_and_dropped_from_train_only():
 def test_one_id_in_two_files_is_an_error():
     part = sentences("a", document="d")
     require_distinct_ids([("x", part)])
-    with pytest.raises(UserError, match="y: the sent_id 'd0' stands in x too"):
+    with pytest.raises(UserError, match="y: the sent_id 'd0' also occurs in x"):
         require_distinct_ids([("x", part), ("y", part)])

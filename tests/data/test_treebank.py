@@ -134,7 +134,7 @@ def test_an_id_in_train_and_test_is_an_error(tmp_path):
     folder = copy(tmp_path, "train", "dev")
     text = (tmp_path / "es_probe-ud-train.conllu").read_text(encoding="utf-8")
     (tmp_path / "es_probe-ud-test.conllu").write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match="sent_id 'es_probe-train-1' stands in"):
+    with pytest.raises(UserError, match="sent_id 'es_probe-train-1' also occurs in"):
         find_corpus(folder).load()
 
 
@@ -150,7 +150,7 @@ def test_a_renamed_file_is_another_corpus(tmp_path):
 def test_a_file_that_says_no_split_is_not_dropped(tmp_path, name):
     folder = copy(tmp_path, "train", "dev", "test")
     (tmp_path / f"{name}.conllu").write_bytes((tmp_path / "es_probe-ud-dev.conllu").read_bytes())
-    with pytest.raises(UserError, match=f"{name}.conllu does not say its split"):
+    with pytest.raises(UserError, match=f"{name}.conllu has no split in its name"):
         find_corpus(folder)
 
 
@@ -161,7 +161,7 @@ def test_a_treebank_whose_text_is_withheld_is_refused(tmp_path):
         rows = [line.split("\t") for line in lines]
         blank = ["\t".join([r[0], "_", *r[2:]]) if len(r) == 10 else r[0] for r in rows]
         path.write_text("\n".join(blank), encoding="utf-8")
-    with pytest.raises(UserError, match="the release holds no text"):
+    with pytest.raises(UserError, match="the release has no text"):
         find_corpus(folder).load()
 
 

@@ -6,8 +6,8 @@ from probes.common.errors import UserError
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import SEEN, UNSEEN, NotServedError, collect_examples
 from probes.examples.scoring import Scorer, references
-from probes.tasks.checked import TaskError
 from probes.tasks.task import Example, Task
+from probes.tasks.validation import TaskError
 
 SENTENCE = Sentence("s", "en", ("a", "b", "c"))
 CORPUS = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), (SENTENCE, SENTENCE)))

@@ -132,7 +132,7 @@ def test_a_span_outside_the_task_s_own_words_raises():
         yield Example("a", (3, 4), words=("x", "y"))
 
     with pytest.raises(
-        UserError, match=r"sentence '0': the rule gave the span \(3, 4\) in 2 words"
+        UserError, match=r"sentence '0': the rule yielded the span \(3, 4\) for 2 words"
     ):
         collect(rule, WORDS)
 

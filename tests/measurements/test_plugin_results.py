@@ -195,18 +195,18 @@ RAISING = TASK.replace(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (RAISING, "the rule raised KeyError: 'Number'. Mend {path}, line 7."),
+        (RAISING, "the rule raised KeyError: 'Number'. Fix {path}, line 7."),
         (
             TASK.replace("(i, i + 1)", "(i, 99)"),
-            "the rule gave the span (0, 99) in 17 words; spans are [start, end) and not empty. "
-            "Mend {path}, line 3.",
+            "the rule yielded the span (0, 99) for 17 words; spans are [start, end) and must not be empty. "
+            "Fix {path}, line 3.",
         ),
         (
             TASK.replace(
                 "        yield", "        sentence.feats[i]['Number'] = 'Plur'\n        yield"
             ),
-            "the rule raised TypeError: a sentence cannot be changed, since other tasks read it; "
-            "change a copy. Mend {path}, line 7.",
+            "the rule raised TypeError: sentences are immutable, since other tasks read them too; "
+            "change a copy. Fix {path}, line 7.",
         ),
         (
             TASK.replace('"noun" if', 'random.choice("ab") if').replace(
@@ -223,7 +223,7 @@ RAISING = TASK.replace(
         (TASK.replace("Example(", "print("), "the rule raised TypeError"),
         (
             TASK.replace("(i, i + 1)", "(i, i + 1), (i, i + 1)"),
-            "a span2 in a task of shape 'word'. Mend {path}, line 3.",
+            "a span2 in a task of shape 'word'. Fix {path}, line 3.",
         ),
     ],
 )
@@ -267,7 +267,7 @@ def test_the_error_of_a_rule_with_a_stand_in_names_the_rules_own_line(write):
     path = write(text)
     load_file(path)
     served = tasks.get("mine").on({"upos"})
-    with pytest.raises(UserError, match=rf"span \(0, 9\) in 1 words; .* Mend {path}, line 3\."):
+    with pytest.raises(UserError, match=rf"span \(0, 9\) for 1 words; .* Fix {path}, line 3\."):
         served.examples(Sentence("s", "en", ("dog",), upos=("NOUN",)))
 
 
@@ -524,23 +524,28 @@ CORPUS_OF = 'Corpus("own", "1", "CC0-1.0", splits)'
             SENTENCE,
             "1 / 0",
             {"upos"},
-            "raised ZeroDivisionError: division by zero. Mend {path}, line 11",
+            "raised ZeroDivisionError: division by zero. Fix {path}, line 11",
         ),
-        (SENTENCE, "splits", {"upos"}, "which is no Corpus. Mend {path}"),
+        (SENTENCE, "splits", {"upos"}, "which is not a Corpus. Fix {path}"),
         (
             SENTENCE.replace('"Y"', ""),
             CORPUS_OF,
             {"upos"},
-            "a layer upos that is no tuple of one entry for each of 2 words as sentence 1 of train",
+            "a layer upos that is not a tuple with one entry for each of 2 words as sentence 1 of train",
         ),
         (
             SENTENCE.replace("{n}", ""),
             CORPUS_OF,
             {"upos"},
-            "the id 'train' a second time, as sentence 2 of train",
+            "the id 'train' again as sentence 2 of train",
         ),
         (SENTENCE + ", heads=(1, 2)", CORPUS_OF, {"upos"}, "the head 2, which is neither"),
-        (SENTENCE.replace('"b")', '"")'), CORPUS_OF, {"upos"}, "a word that is empty or no string"),
+        (
+            SENTENCE.replace('"b")', '"")'),
+            CORPUS_OF,
+            {"upos"},
+            "a word that is empty or not a string",
+        ),
         (SENTENCE, CORPUS_OF.replace("splits", "{'train': ()}"), {"upos"}, "the splits ['train']"),
     ],
 )

@@ -93,9 +93,9 @@ SYNTAX = "x = 1\ndef f(:\n    pass\n"
         ("x = 1\n", "registers no task, corpus, probe family or metric"),
         (
             TASK.format(name="pos"),
-            "line 3: Two task definitions share the name 'pos': one of the suite",
+            "line 3: The task 'pos' is defined twice, in the suite",
         ),
-        (TASK.format(name="a,b"), "Task 'a,b': use up to 60 letters"),
+        (TASK.format(name="a,b"), "Task 'a,b': a name may have up to 60 letters"),
         (
             TASK.format(name="x").replace("upos", "uposs"),
             "unknown annotation layer 'uposs'. Did you",
@@ -137,7 +137,7 @@ def test_two_files_with_one_name_are_both_named(write):
     first, second = (write(TASK.format(name="mine"), f) for f in ("one.py", "two.py"))
     with pytest.raises(UserError) as error:
         discover([first, second])
-    assert f"one of {first}, one of {second}; rename one" in str(error.value)
+    assert f"defined twice, in {first} and in {second}; rename one" in str(error.value)
 
 
 def test_two_files_of_the_same_file_name_are_two_plug_ins(write):
@@ -221,7 +221,7 @@ def test_a_probe_family_is_added_and_taken_back(write):
     ("update", "message"),
     [
         ({"family": "a-b"}, "becomes part of file names"),
-        ({"family": "linear"}, "Two probe family definitions share the name 'linear'"),
+        ({"family": "linear"}, "The probe family 'linear' is defined twice"),
         ({"family": "x", "strengths": ()}, "one or more strengths above 0"),
     ],
 )

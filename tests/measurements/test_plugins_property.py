@@ -134,12 +134,12 @@ def test_any_content_of_an_included_file(tmp_path, text):
 def test_a_registry_keeps_order_and_refuses_duplicates(names, wanted):
     registry: Registry[int] = Registry("thing")
     for name in filter(lambda name: not name.isprintable(), names):
-        with pytest.raises(UserError, match="not a printable name"):
+        with pytest.raises(UserError, match="unprintable characters"):
             registry.add(name, 0)
     names = list(filter(str.isprintable, names))
     for number, name in enumerate(names):
         if name in names[:number]:
-            with pytest.raises(UserError, match="share the name"):
+            with pytest.raises(UserError, match="is defined twice"):
                 registry.add(name, number)
         else:
             registry.add(name, number)

@@ -194,7 +194,7 @@ def test_a_sentence_without_the_annotation_gives_no_examples():
 
 @pytest.mark.parametrize("version", ["1", 1.0, True, None])
 def test_a_version_is_a_whole_number(version):
-    with pytest.raises(UserError, match="is no whole number; write version=1"):
+    with pytest.raises(UserError, match="is not an integer; write version=1"):
         task("t", version=version, needs=[], metric="accuracy")
 
 
@@ -203,7 +203,7 @@ def test_a_span_outside_the_sentence_is_named():
         "t", 1, (), "word", "classification", "accuracy", (), lambda s: [Example("x", (0, 9))], ""
     )
     with pytest.raises(
-        UserError, match=r"'t', sentence 's': the rule gave the span \(0, 9\) in 1 w"
+        UserError, match=r"'t', sentence 's': the rule yielded the span \(0, 9\) for 1 w"
     ):
         broken.examples(Sentence("s", "en", ("Hello",)))
 

@@ -269,7 +269,7 @@ def test_a_task_with_a_single_label_set_is_not_served():
 @pytest.mark.parametrize(
     ("kind", "label", "wanted"),
     [
-        ("multi-label", "ARG0", "a multi-label task takes a tuple of strings"),
+        ("multi-label", "ARG0", "a label of a multi-label task must be a tuple of strings"),
         ("classification", ("a",), "a class is a string"),
     ],
 )

@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from probes.cli.arguments import place
+from probes.common.default_folders import default_cache
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, BusyError, locked, unused
-from probes.common.places import default_cache
 from probes.common.terminal import output_console
 from probes.extraction.store import FORMAT, MANIFEST, PARTIAL, damage_of, read_manifest
 

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from probes.cli.arguments import add_places
 from probes.common.terminal import output_console
-from probes.data.downloads import Shelf
+from probes.data.downloads import FileFinder
 from probes.data.registered import Registered, corpora
 from probes.tasks.builtin import tasks
 
@@ -22,11 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the table."""
-    shelf = Shelf(options.data_dir, options.cache_dir, offline=True)
+    finder = FileFinder(options.data_dir, options.cache_dir, offline=True)
     table = Table("corpus", "version", "licence", "where", "tasks", box=None, pad_edge=False)
     for name in corpora:
         corpus = corpora.get(name)
-        table.add_row(name, corpus.version, corpus.licence, where(corpus, shelf), served(corpus))
+        table.add_row(name, corpus.version, corpus.licence, where(corpus, finder), served(corpus))
     console = output_console()
     console.print(table)
     console.print("\nDownload a corpus: python -m probes fetch NAME.")
@@ -37,14 +37,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def where(corpus: Registered, shelf: Shelf) -> str:
+def where(corpus: Registered, finder: FileFinder) -> str:
     """Where the files are: embedded, cached, below `--data-dir`, or not downloaded."""
     if not corpus.remotes:
         return "embedded"
-    found = {name: shelf.look(remote) for name, remote in corpus.remotes.items()}
+    found = {name: finder.find(remote) for name, remote in corpus.remotes.items()}
     if None not in found.values():
         folders = {
-            "cached" if path.parent == shelf.folder else "--data-dir"
+            "cached" if path.parent == finder.folder else "--data-dir"
             for path in found.values()
             if path is not None
         }

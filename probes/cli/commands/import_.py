@@ -45,6 +45,6 @@ def run(options: argparse.Namespace) -> int:
             found = merge(staged, unpack(options.file, staged), output)
     progress.say(f"added   {len(found.added)} results; {len(found.present)} existed already")
     for name, why in found.conflicts.items():
-        progress.insist(f"not imported: {name}: {why}; to keep both, import into another --output")
+        progress.warn(f"not imported: {name}: {why}; to keep both, import into another --output")
     progress.say(f"wrote   {write_leaderboard(output)}")
     return 2 if found.conflicts else 0

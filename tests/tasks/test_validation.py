@@ -1,11 +1,11 @@
-"""What a rule may give, and what is said of anything else."""
+"""Valid and invalid output of the rule of a task."""
 
 import pytest
 
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
-from probes.tasks.checked import TaskError
 from probes.tasks.task import Example, Excluded, Task
+from probes.tasks.validation import TaskError
 
 SENTENCE = Sentence("s7", "en", ("a", "b", "c"))
 
@@ -19,32 +19,52 @@ def task_of(rule, kind="classification"):
     [
         (("NOUN", (0, 1)), "classification", "('NOUN', (0, 1)), which is neither an Example nor"),
         (None, "classification", "None, which is neither"),
-        (Excluded(3), "classification", "a reason that is no string"),
-        (Example(1.5, (0, 1)), "classification", "the label 1.5 (float); a class is a string"),
-        (Example(True, (0, 1)), "classification", "the label True (bool); a class is a string"),
-        (Example("\ud800", (0, 1)), "classification", "a class is a string"),
-        (Example("x", 0), "classification", "the span 0; a span is a pair of numbers"),
+        (Excluded(3), "classification", "a reason that is not a string"),
+        (Example(1.5, (0, 1)), "classification", "the label 1.5 (float); a class must be a string"),
+        (
+            Example(True, (0, 1)),
+            "classification",
+            "the label True (bool); a class must be a string",
+        ),
+        (Example("\ud800", (0, 1)), "classification", "a class must be a string"),
+        (Example("x", 0), "classification", "the span 0; a span is a pair of integers"),
         (Example("x", (0, 1.0)), "classification", "the span (0, 1.0); a span"),
         (Example("x", [0, 1]), "classification", "the span [0, 1]; a span"),
         (Example("x", (0, 1), 2), "classification", "the span 2; a span"),
-        (Example("x", (0, 4)), "classification", "the span (0, 4) in 3 words"),
-        (Example("x", (1, 1)), "classification", "not empty"),
+        (Example("x", (0, 4)), "classification", "the span (0, 4) for 3 words"),
+        (Example("x", (1, 1)), "classification", "must not be empty"),
         (Example("x", (-1, 1)), "classification", "the span (-1, 1)"),
-        (Example("x", (0, 1), type=3), "classification", "type=3; a type is a string"),
-        (Example("x", (0, 1), groups="ab"), "classification", "groups='ab'; groups are a tuple"),
-        (Example("x", (0, 1), hide="b"), "classification", "hide='b'; it is the number of a word"),
+        (Example("x", (0, 1), type=3), "classification", "type=3; a type must be a string"),
+        (
+            Example("x", (0, 1), groups="ab"),
+            "classification",
+            "groups='ab'; groups must be a tuple",
+        ),
+        (
+            Example("x", (0, 1), hide="b"),
+            "classification",
+            "hide='b'; it must be the index of a word",
+        ),
         (Example("x", (0, 1), reference=None), "classification", "reference=None"),
-        (Example("3", (0, 1)), "regression", "the label '3' (str); regression takes finite"),
+        (
+            Example("3", (0, 1)),
+            "regression",
+            "the label '3' (str); a label of a regression must be a finite",
+        ),
         (Example(float("nan"), (0, 1)), "regression", "the label nan (float)"),
         (Example(float("inf"), (0, 1)), "regression", "the label inf (float)"),
         (Example(1e300, (0, 1)), "regression", "the label 1e+300"),
-        (Example(-1e19, (0, 1)), "regression", "the label -1e+19 (float); regression takes finite"),
+        (
+            Example(-1e19, (0, 1)),
+            "regression",
+            "the label -1e+19 (float); a label of a regression must be a finite",
+        ),
         (Example(True, (0, 1)), "regression", "the label True (bool)"),
-        (Example("x", (0, 1)), "multi-label", "takes a tuple of strings"),
-        (Example(("x", 1), (0, 1)), "multi-label", "takes a tuple of strings"),
+        (Example("x", (0, 1)), "multi-label", "must be a tuple of strings"),
+        (Example(("x", 1), (0, 1)), "multi-label", "must be a tuple of strings"),
     ],
 )
-def test_nonsense_is_named_with_the_sentence(item, kind, message):
+def test_invalid_output_is_reported_with_the_sentence(item, kind, message):
     with pytest.raises(TaskError) as error:
         task_of(lambda sentence: [item], kind).examples(SENTENCE)
     assert message in str(error.value)
@@ -63,16 +83,16 @@ def test_nonsense_is_named_with_the_sentence(item, kind, message):
         (Excluded("why"), "classification"),
     ],
 )
-def test_sense_is_passed_on(item, kind):
+def test_valid_output_is_returned(item, kind):
     assert task_of(lambda sentence: [item], kind).examples(SENTENCE) == [item]
 
 
-def test_a_rule_that_forgets_to_yield_is_told_so():
-    with pytest.raises(TaskError, match="the rule returned None; it has to yield examples"):
+def test_a_rule_without_yield_is_an_error():
+    with pytest.raises(TaskError, match="the rule returned None; it must yield examples"):
         task_of(lambda sentence: None).examples(SENTENCE)
 
 
-def test_what_a_rule_raises_is_put_in_one_line():
+def test_an_exception_of_a_rule_becomes_one_line():
     def rule(sentence):
         yield Example("x", (0, 1))
         raise KeyError("Number\nand more")
@@ -84,7 +104,7 @@ def test_what_a_rule_raises_is_put_in_one_line():
     assert isinstance(error.value, UserError)
 
 
-def test_a_value_whose_repr_raises_or_is_endless_is_named_all_the_same():
+def test_a_value_with_a_failing_or_very_long_repr_is_reported_too():
     class Bad:
         def __repr__(self):
             raise ValueError

@@ -1,4 +1,4 @@
-"""Folders that the environment names."""
+"""Default folders; environment variables override them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def default_cache() -> Path:
-    """`PROBES_CACHE_DIR`, or the user's cache folder."""
+    """`PROBES_CACHE_DIR`, or `probes` in the user's cache folder."""
     if folder := os.environ.get("PROBES_CACHE_DIR"):
         return Path(folder)
     base = os.environ.get("XDG_CACHE_HOME", "")

@@ -10,11 +10,11 @@ _THRESHOLDS = (100_000, 10, 10)
 
 
 @contextmanager
-def seldom_collected() -> Iterator[None]:
-    """Collect garbage rarely inside.
+def infrequent_garbage_collection() -> Iterator[None]:
+    """Run Python's garbage collector less often inside the block.
 
-    With a corpus or many records alive, looking for cycles after every 700 new objects takes a
-    quarter of the time and more. Cycles are still found, if later.
+    With a corpus or many records in memory, the default of one collection per 700 new objects
+    takes a quarter of the time or more. Reference cycles are still collected, only later.
     """
     before = gc.get_threshold()
     gc.set_threshold(*_THRESHOLDS)

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from probes.common.collection import seldom_collected
+from probes.common.garbage_collection import infrequent_garbage_collection
 
 
 class Knot:
@@ -22,7 +22,7 @@ def usual():
 
 
 def test_garbage_is_looked_for_less_often_inside_and_as_before_after_an_error():
-    @seldom_collected()
+    @infrequent_garbage_collection()
     def fail():
         assert gc.isenabled()
         assert gc.get_threshold()[0] > 70_000
@@ -35,7 +35,7 @@ def test_garbage_is_looked_for_less_often_inside_and_as_before_after_an_error():
 
 @pytest.mark.parametrize("age", [0, 1])
 def test_cycles_are_still_found(age):
-    with seldom_collected():
+    with infrequent_garbage_collection():
         knot = Knot()
         for generation in range(age):
             gc.collect(generation)
