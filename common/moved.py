@@ -1,4 +1,4 @@
-"""Old imports of plug-ins and notebooks, and what to write instead."""
+"""Helpful errors for imports of modules that have moved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOVED = {
     "probes.plugins": ("load_file",),
     "probes.run": ("Results", "run_probes"),
 }
-"""By a module that no longer exists, the names that plug-ins imported from it."""
+"""Modules that no longer exist, and the names that plug-ins imported from them."""
 
 
 def moved(module: str) -> str:
@@ -24,20 +24,21 @@ def moved(module: str) -> str:
     new = f"use `from probes import {', '.join(MOVED[module])}`"
     if module.startswith("probes."):
         return f"{module} has moved: {new}"
-    # It may as well be a module of the user's own that cannot be found.
+    # It may also be a missing module of the user's own.
     return f"No module named {module!r}; that of the probing suite has moved: {new}"
 
 
 class MovedModules:
-    """Makes the import of a module that has moved fail with the new import in the message.
+    """Import finder that raises an error with the new import for modules that have moved.
 
-    Belongs at the end of `sys.meta_path`, where it is asked only for what no other finder finds.
+    It must be last in `sys.meta_path`, so that it is only asked for modules that no other finder
+    finds.
     """
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> None:
-        """Never find a module.
+        """Find nothing.
 
         Raises:
             ModuleNotFoundError: the module has moved.

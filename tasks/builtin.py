@@ -33,10 +33,10 @@ for _name in SHIPPED:
 
 
 def get_task(name: str) -> Task:
-    """The task called `name`: one that ships, or one of a plug-in that has been loaded.
+    """The task called `name`, of the suite or of a plug-in that has been loaded.
 
     Raises:
-        UserError: there is none; the message names the nearest one.
+        UserError: the name is unknown; the message suggests the closest one.
     """
     return tasks.get(name)
 

@@ -35,6 +35,7 @@ from probes.records.header import CorpusRecord, TaskRecord
 from probes.records.provenance import provenance
 from probes.records.result import SCHEMA_VERSION, Result
 from probes.tasks.task import Task
+from probes.tasks.validation import TaskError
 
 
 @dataclass
