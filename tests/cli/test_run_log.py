@@ -145,7 +145,7 @@ def test_json_arrays_are_read_and_malformed_ones_reported(tmp_path):
     path.write_text('[{"tokens": ["a"], "y": ["X"]}, {"tokens": ["b"]}]')
     assert _json_lines(path) == ({"tokens": [["a"], ["b"]], "y": [["X"], None]}, [])
     for content, message in (
-        ('[{"a": 1}, 2]', "element 2: no JSON object"),
+        ('[{"a": 1}, 2]', "element 2: not a JSON object"),
         ('[{"a": 1}', "not JSON"),
         ("[]", "contains no row"),
     ):
@@ -187,7 +187,7 @@ def test_files_are_written_even_if_nobody_reads_the_output(tiny_bert, tmp_path, 
     done = subprocess.run(["bash", "-c", script, "run", *line], check=False)
     assert done.returncode == 0, (tmp_path / "said").read_text()
     assert (tmp_path / "r" / "leaderboard.csv").is_file()
-    assert ("cannot be printed" in (tmp_path / "said").read_text()) == ("full" in reader)
+    assert ("cannot print the tables" in (tmp_path / "said").read_text()) == ("full" in reader)
     (log,) = (tmp_path / "r" / "runs").glob("*.jsonl")
     assert json.loads(log.read_text().splitlines()[-1])["status"] == "done"
 

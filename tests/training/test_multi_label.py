@@ -270,7 +270,7 @@ def test_a_task_with_a_single_label_set_is_not_served():
     ("kind", "label", "wanted"),
     [
         ("multi-label", "ARG0", "a label of a multi-label task must be a tuple of strings"),
-        ("classification", ("a",), "a class is a string"),
+        ("classification", ("a",), "a class must be a string"),
     ],
 )
 def test_a_label_of_another_kind_is_refused(kind, label, wanted):
