@@ -17,13 +17,13 @@ ROOT = Path(__file__).parents[1]
 TESTS = (
     "tests/common/test_files.py",
     "tests/data/test_readers_property.py",
-    "tests/probes/test_errors.py",
-    "tests/probes/test_faults.py",
-    "tests/probes/test_kills.py",
-    "tests/probes/test_odd_input.py",
-    "tests/probes/test_public_property.py",
-    "tests/probes/test_run_log.py",
-    "tests/probes/test_together.py",
+    "tests/cli/test_errors.py",
+    "tests/engines/test_faults.py",
+    "tests/engines/test_kills.py",
+    "tests/cli/test_odd_input.py",
+    "tests/cli/test_public_property.py",
+    "tests/cli/test_run_log.py",
+    "tests/engines/test_together.py",
 )
 
 

@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import reliability
 
-SCRIPTS = sorted((Path(__file__).parents[1] / "benchmarks").glob("*.py"))
+ROOT = Path(__file__).parents[1]
+SCRIPTS = sorted((ROOT / "benchmarks").glob("*.py"))
 
 
 def test_there_are_benchmarks():
@@ -20,3 +22,8 @@ def test_a_benchmark_says_what_it_takes(script):
     )
     assert done.returncode == 0, done.stderr
     assert "usage:" in done.stdout
+
+
+def test_the_tests_that_count_reliability_exist():
+    missing = [name for name in reliability.TESTS if not (ROOT / name).exists()]
+    assert not missing

@@ -39,7 +39,7 @@ class Stopwatch:
 
 
 def fit_layers(
-    material: ProbingData,
+    data: ProbingData,
     spec: ProbeSpec,
     layers: Sequence[int],
     memory: int,
@@ -52,43 +52,43 @@ def fit_layers(
         the results, the test predictions of all cells (L, K, n), and the number of parameters of
         one probe.
     """
-    group_size, hold = material.group_layers(memory, spec)
+    group_size, hold = data.group_layers(memory, spec)
     done: list[LayerResult] = []
     predictions: list[Array] = []
     for first in range(0, len(layers), group_size):
         group = layers[first : first + group_size]
-        scored, predicted_on_test, n_parameters = _fit_group(material, spec, group, hold, stopwatch)
+        scored, predicted_on_test, n_parameters = _fit_group(data, spec, group, hold, stopwatch)
         done += scored
         predictions.append(predicted_on_test)
         on_layers(len(group))
     with stopwatch("score"):
         predicted = np.concatenate(predictions)
-        test = material.scorers["test"]
+        test = data.scorers["test"]
         found = with_uncertainty(done, predicted[:, 0], test.gold, test.names)
-        if material.control:
-            scorer = ControlScorer(material.examples, test.gold, material.seeds)
-            halves = np.split(predicted, [len(material.seeds)], axis=1)
+        if data.control:
+            scorer = ControlScorer(data.examples, test.gold, data.seeds)
+            halves = np.split(predicted, [len(data.seeds)], axis=1)
             found = scorer.with_selectivity(found, *halves)
     return found, predicted, n_parameters
 
 
 def _fit_group(
-    material: ProbingData, spec: ProbeSpec, group: Sequence[int], hold: bool, stopwatch: Stopwatch
+    data: ProbingData, spec: ProbeSpec, group: Sequence[int], hold: bool, stopwatch: Stopwatch
 ) -> tuple[list[LayerResult], Array, int]:
     """`fit_layers` of one group; its features and parameters are freed on return."""
-    n_outputs = material.n_outputs
+    n_outputs = data.n_outputs
     with stopwatch("gather"):
-        features = material.features(group, hold)
-        train, dev = (material.batches(split, features[split]) for split in ("train", "dev"))
+        features = data.features(group, hold)
+        train, dev = (data.batches(split, features[split]) for split in ("train", "dev"))
     with stopwatch("fit"):
-        fitted = fit(train, dev, n_outputs, spec, material.seeds)
-        require_finite(fitted, material.examples.task, spec)
+        fitted = fit(train, dev, n_outputs, spec, data.seeds)
+        require_finite(fitted, data.examples.task, spec)
     with stopwatch("score"):
         given = {}
         for split in ("dev", "test"):
-            outputs = predict(fitted, features[split], n_outputs, spec, material.sets)
-            given[split] = material.in_labels_unit(outputs.cpu().numpy())
-        scored = _score(group, fitted, given, material)
+            outputs = predict(fitted, features[split], n_outputs, spec, data.sets)
+            given[split] = data.in_labels_unit(outputs.cpu().numpy())
+        scored = _score(group, fitted, given, data)
     return scored, given["test"], sum(p[0, 0].numel() for p in fitted.parameters)
 
 
@@ -107,14 +107,14 @@ def require_finite(fitted: FittedProbes, task: Task, spec: ProbeSpec) -> None:
 
 
 def _score(
-    group: Sequence[int], fitted: FittedProbes, given: Mapping[str, Array], material: ProbingData
+    group: Sequence[int], fitted: FittedProbes, given: Mapping[str, Array], data: ProbingData
 ) -> list[LayerResult]:
     """Results of a group of layers, without those of the control tasks.
 
     Args:
         given: predictions of all cells, by split. Each (L, K, n, …).
     """
-    seeds, scorers = material.seeds, material.scorers
+    seeds, scorers = data.seeds, data.scorers
     flat = {
         split: array[:, : len(seeds)].reshape(len(group) * len(seeds), *array.shape[2:])
         for split, array in given.items()
@@ -132,7 +132,7 @@ def _score(
                     strength=float(fitted.strength[i, j]),
                     step=float(fitted.step[i, j]) or None,
                     stopped=float(fitted.stopped[i, j]),
-                    dev_loss=float(fitted.dev_loss[i, j]) * material.unit[1] ** 2,
+                    dev_loss=float(fitted.dev_loss[i, j]) * data.unit[1] ** 2,
                     dev=dev[cell],
                     test=test[cell],
                     groups=by_group[cell],

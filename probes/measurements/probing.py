@@ -84,15 +84,15 @@ def probe(
     """
     what = f"fitting {examples.task.name} with {spec.family} probes"
     with explain_out_of_memory(what, "use --limit, --project or --seeds 1, or free some memory."):
-        material = ProbingData(
+        data = ProbingData(
             examples, view, vectors, device, n_seeds=n_seeds, control=not quick, project=project
         )
         memory = memory or default_budget(device)
         while True:
             try:
-                return _outcome(material, spec, layers, memory, quick, on_layers)
+                return _outcome(data, spec, layers, memory, quick, on_layers)
             except (MemoryError, RuntimeError) as error:
-                if not out_of_memory(error) or material.group_layers(memory, spec) == (1, False):
+                if not out_of_memory(error) or data.group_layers(memory, spec) == (1, False):
                     raise
             # Outside the handler: the error would keep tensors alive.
             memory //= 2
@@ -104,20 +104,18 @@ def probe(
 
 
 def _outcome(
-    material: ProbingData,
+    data: ProbingData,
     spec: ProbeSpec,
     layers: Sequence[int],
     memory: int,
     quick: bool,
     on_layers: Callable[[int], None],
 ) -> Outcome:
-    examples, n_seeds = material.examples, len(material.seeds)
+    examples, n_seeds = data.examples, len(data.seeds)
     stopwatch = Stopwatch()
-    found, predicted, n_parameters = fit_layers(
-        material, spec, layers, memory, stopwatch, on_layers
-    )
-    test = material.scorers["test"]
-    n_outputs = material.n_outputs
+    found, predicted, n_parameters = fit_layers(data, spec, layers, memory, stopwatch, on_layers)
+    test = data.scorers["test"]
+    n_outputs = data.n_outputs
     gold_type, predicted_type = stored_types(examples.task.kind, n_outputs)
     arrays = {
         "predicted": predicted[:, :n_seeds].astype(predicted_type),
@@ -132,14 +130,14 @@ def _outcome(
     code, localisation = None, None
     if n_outputs and not quick:
         with stopwatch("code"):
-            found, code = _code(material, spec, found, memory)
-    if not quick and list(layers) == list(range(material.n_layers)):
+            found, code = _code(data, spec, found, memory)
+    if not quick and list(layers) == list(range(data.n_layers)):
         with stopwatch("mix"):
-            localisation, by_mixes = _localise(material, spec, found, memory)
+            localisation, by_mixes = _localise(data, spec, found, memory)
             arrays["predicted_cumulative"] = by_mixes.astype(predicted_type)
     return Outcome(
         layers=found,
-        control=control_record(examples) if material.control else None,
+        control=control_record(examples) if data.control else None,
         baselines=baselines(examples, examples.targets("train"), test),
         references=references(examples, test),
         code=code,
@@ -153,53 +151,51 @@ def _outcome(
 
 
 def _code(
-    material: ProbingData, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
+    data: ProbingData, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
 ) -> tuple[tuple[LayerResult, ...], CodeRecord]:
     """The layers with their codelengths, and the codes that these are compared to."""
-    group_size, hold = material.group_layers(memory, spec)
+    group_size, hold = data.group_layers(memory, spec)
     coded: list[LayerResult] = []
     for first in range(0, len(found), group_size):
         group = found[first : first + group_size]
-        layers, record = _code_group(material, spec, group, hold)
+        layers, record = _code_group(data, spec, group, hold)
         coded += layers
     return tuple(coded), record
 
 
 def _code_group(
-    material: ProbingData, spec: ProbeSpec, group: Sequence[LayerResult], hold: bool
+    data: ProbingData, spec: ProbeSpec, group: Sequence[LayerResult], hold: bool
 ) -> tuple[list[LayerResult], CodeRecord]:
     """`_code` of one group of layers; its features are freed on return."""
-    features = material.features([layer.layer for layer in group], hold)
-    train = material.batches("train", features["train"]).of_cells(slice(0, 1))
-    code = online_code(train, material.n_outputs, spec, _steps(group, spec))
+    features = data.features([layer.layer for layer in group], hold)
+    train = data.batches("train", features["train"]).of_cells(slice(0, 1))
+    code = online_code(train, data.n_outputs, spec, _steps(group, spec))
     coded = with_codelengths(group, code)
     labels, sets = train.labels[0].cpu(), None if train.sets is None else train.sets.cpu()
-    return coded, code_record(labels, block_ends(train.sentences), material.n_outputs, sets)
+    return coded, code_record(labels, block_ends(train.sentences), data.n_outputs, sets)
 
 
 def _localise(
-    material: ProbingData, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
+    data: ProbingData, spec: ProbeSpec, found: Sequence[LayerResult], memory: int
 ) -> tuple[Localisation, Array]:
     """Localisation from the mixes of all layers, and the test predictions of every mix."""
-    left = memory - block_bytes(len(found), material.width_read)
-    group_size, hold = material.group_layers(left, spec)
-    features = material.features(
-        [layer.layer for layer in found], hold and group_size >= len(found)
-    )
+    left = memory - block_bytes(len(found), data.width_read)
+    group_size, hold = data.group_layers(left, spec)
+    features = data.features([layer.layer for layer in found], hold and group_size >= len(found))
     train, dev = (
-        material.batches(split, features[split]).of_cells(slice(0, 1)) for split in ("train", "dev")
+        data.batches(split, features[split]).of_cells(slice(0, 1)) for split in ("train", "dev")
     )
     return localise(
         train,
         dev,
         features["test"],
-        material.n_outputs,
+        data.n_outputs,
         spec,
-        len(material.seeds),
+        len(data.seeds),
         [layer.cells[0].strength for layer in found],
         _steps(found, spec),
-        material.scorers,
-        material.in_labels_unit,
+        data.scorers,
+        data.in_labels_unit,
         group_size,
     )
 

@@ -1,14 +1,9 @@
-"""Breakdowns by label against scikit-learn and by hand; by pieces; how they are shown."""
-
-import io
+"""Breakdowns by label against scikit-learn and by hand, and by number of word pieces."""
 
 import numpy as np
 import pytest
-from results_by_hand import make_result
-from rich.console import Console
 from sklearn.metrics import precision_recall_fscore_support
 
-from probes.cli.commands.show import group_tables, label_tables
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.breakdowns import ONE_PIECE, SEVERAL_PIECES, by_label, marked_by_pieces
 from probes.examples.examples import collect_examples
@@ -99,44 +94,3 @@ def test_words_are_marked_by_their_number_of_pieces():
 def test_hidden_words_spans_and_pairs_are_not_marked(examples, shape):
     found = collected(lambda s: examples, shape)
     assert marked_by_pieces(found, split_by_letters) is found
-
-
-def printed(tables, width=80):
-    console = Console(width=width, record=True, file=io.StringIO())
-    for table in tables:
-        console.print(table)
-    return console.export_text()
-
-
-def with_breakdowns(n_labels=2, n_layers=3):
-    labels = {
-        f"L{i}": LabelScore(n=100 - i, precision=0.5, recall=None, f1=0.25) for i in range(n_labels)
-    }
-    result = make_result(
-        scores=[0.1 * i for i in range(n_layers)], groups={"few": 3, "many": 1200, "none": 0}
-    )
-    cell = result.layers[0].cells[0].model_copy(update={"groups": {"few": 0.5, "many": 0.875}})
-    layers = [x.model_copy(update={"labels": labels, "cells": (cell,)}) for x in result.layers]
-    return result.model_copy(update={"layers": tuple(layers)})
-
-
-def test_groups_are_columns_and_layers_rows():
-    text = printed(group_tables(with_breakdowns(), 80))
-    assert "n = 1,200" in text
-    assert "87.5" in text
-    assert "none" not in text
-
-
-def test_rare_labels_are_left_out_unless_asked_for():
-    result = with_breakdowns(25)
-    text = printed(label_tables(result, 80, all_labels=False))
-    assert "L19" in text
-    assert "L20" not in text
-    assert "5 more with --all" in " ".join(text.split())
-    assert "L24" in printed(label_tables(result, 80, all_labels=True))
-
-
-def test_many_layers_make_several_tables():
-    tables = list(label_tables(with_breakdowns(n_layers=13), 80, all_labels=False))
-    assert [len(table.columns) - 4 for table in tables] == [5, 5, 3]
-    assert max(map(len, printed(tables).splitlines())) <= 80

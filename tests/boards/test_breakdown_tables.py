@@ -1,0 +1,56 @@
+"""Tables of scores by group of examples and by label, and how wide ones are split."""
+
+import io
+
+from results_by_hand import make_result
+from rich.console import Console
+
+from probes.boards.breakdown_tables import group_table, label_table
+from probes.records.payload import LabelScore
+from probes.rendering.terminal import print_table
+
+
+def with_breakdowns(n_labels=2, n_layers=3):
+    labels = {
+        f"L{i}": LabelScore(n=100 - i, precision=0.5, recall=None, f1=0.25) for i in range(n_labels)
+    }
+    result = make_result(
+        scores=[0.1 * i for i in range(n_layers)], groups={"few": 3, "many": 1200, "none": 0}
+    )
+    cell = result.layers[0].cells[0].model_copy(update={"groups": {"few": 0.5, "many": 0.875}})
+    layers = [x.model_copy(update={"labels": labels, "cells": (cell,)}) for x in result.layers]
+    return result.model_copy(update={"layers": tuple(layers)})
+
+
+def test_groups_are_columns_and_layers_rows():
+    table = group_table(with_breakdowns())
+    assert table.heads == ("layer", "few\nn = 3", "many\nn = 1,200")
+    assert [row[1:] for row in table.texts] == [("50.0", "87.5")] * 3
+
+
+def test_a_result_without_groups_or_labels_has_no_such_table():
+    result = make_result(scores=[0.1, 0.2])
+    assert label_table(result) is None
+    assert group_table(result) is None
+
+
+def test_rare_labels_are_left_out_unless_asked_for():
+    result = with_breakdowns(25)
+    table = label_table(result)
+    assert [row[:4] for row in table.texts] == [
+        (f"L{i}", str(100 - i), "50.0", "–") for i in range(20)
+    ]
+    assert table.notes[0].endswith("5 more with --all")
+    assert len(label_table(result, most=None).rows) == 25
+
+
+def test_a_table_of_many_layers_is_printed_in_parts_that_repeat_its_first_columns():
+    console = Console(width=80, record=True, file=io.StringIO())
+    print_table(label_table(with_breakdowns(n_layers=13)), console)
+    lines = console.export_text().splitlines()
+    assert max(map(len, lines)) <= 80
+    parts = [line for line in lines if line.lstrip("┃ ").startswith("label")]
+    assert len(parts) > 1
+    assert [int(x.strip("★")) for line in parts for x in line.replace("┃", " ").split()[4:]] == [
+        *range(13)
+    ]
