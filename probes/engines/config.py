@@ -60,7 +60,7 @@ class RunConfig(Frozen):
     dtype: DType = "float32"
     """Of the forward pass; "auto" is float32, as narrower types change scores."""
     batch_tokens: int | None = Field(default=None, ge=1)
-    """Tokens per forward pass; None times a few sizes and takes the fastest."""
+    """Tokens per forward pass; None for a fixed number per kind of device."""
     limit: int | None = Field(default=None, ge=1)
     """Sentences per split; None for all."""
     overwrite: Overwrite = "missing"
