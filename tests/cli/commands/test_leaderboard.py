@@ -125,8 +125,8 @@ def test_filters(folder, capsys):
     assert "huge" in printed(capsys, folder, "--max-parameters", "2M")
     for wrong, said in (
         (("--task", "poss"), "--task poss: no results. Did you mean 'pos'?"),
-        (("--corpus", "d"), "--corpus d: no results. There is: c."),
-        (("--probe", "mlp"), "--probe mlp: no results. There is: linear."),
+        (("--corpus", "d"), "--corpus d: no results. Known: c."),
+        (("--probe", "mlp"), "--probe mlp: no results. Known: linear."),
         (("--max-parameters", "0"), "No result passes all of these filters"),
         (("--max-parameters", "big"), "--max-parameters big: give a number"),
     ):
