@@ -1,47 +1,34 @@
-"""Helpful errors for imports of modules that have moved."""
+"""Where the modules went that plug-ins used to import."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import ModuleType
-
 MOVED = {
-    "common": ("UserError",),
-    "data": ("Corpus", "Registered", "Remote", "Sentence", "corpora"),
-    "tasks": ("Example", "Excluded", "Task", "task"),
+    "common.errors": ("UserError",),
+    "data.downloads": ("Remote",),
+    "data.registered": ("Registered", "corpora"),
+    "data.sentence": ("ROOT", "SPLITS", "Corpus", "Frame", "Sentence"),
     "probes.config": ("ProbeSpec",),
     "probes.families": ("probe_family",),
     "probes.heads": ("ProbeFamily", "shared_input", "shared_input_gradient"),
     "probes.metrics": ("Gold", "Metric", "class_parts", "mean_parts", "mean_value", "metrics"),
     "probes.plugins": ("load_file",),
     "probes.run": ("Results", "run_probes"),
+    "tasks.task": ("Example", "Excluded", "Task", "task"),
 }
-"""Modules that no longer exist, and the names that plug-ins imported from them."""
+"""Modules that no longer exist, and the stable names that were imported from them."""
+
+FOLDERS = ("common", "data", "tasks")
+"""Folders of the repository that used to be packages, and are now parts of `probes`."""
 
 
 def moved(module: str) -> str:
-    """The message for an import of `module`."""
-    new = f"use `from probes import {', '.join(MOVED[module])}`"
-    if module.startswith("probes."):
-        return f"{module} has moved: {new}"
-    # It may also be a missing module of the user's own.
-    return f"No module named {module!r}; that of the probing suite has moved: {new}"
-
-
-class MovedModules:
-    """Import finder that raises an error with the new import for modules that have moved.
-
-    It must be last in `sys.meta_path`, so that it is only asked for modules that no other finder
-    finds.
-    """
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> None:
-        """Find nothing.
-
-        Raises:
-            ModuleNotFoundError: the module has moved.
-        """
-        if name in MOVED:
-            raise ModuleNotFoundError(moved(name), name=name)
+    """What to write instead of an import of `module`; empty if it is not one of the old modules."""
+    package = module.partition(".")[0]
+    if module in MOVED:
+        return f"{module} has moved: use `from probes import {', '.join(MOVED[module])}`"
+    if package in FOLDERS:
+        return (
+            f"the suite's {package} is probes.{package} now: use `from probes import …`, whose "
+            "names are in probes/__init__.pyi"
+        )
+    return ""

@@ -75,15 +75,6 @@ class Registry(Generic[T]):
         if loading := current():
             loading.entries = [entry for entry in loading.entries if entry[0] != self.noun]
 
-    def register(self, name: str) -> Callable[[T], T]:
-        """Decorator that registers an entry under `name`."""
-
-        def decorate(entry: T) -> T:
-            self.add(name, entry)
-            return entry
-
-        return decorate
-
     def get(self, name: str) -> T:
         """The entry called `name`.
 

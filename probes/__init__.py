@@ -15,22 +15,48 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-if not Path(__file__).with_name("data").exists():
-    # In a checkout, the folders of probes.data, probes.tasks and probes.common are beside this one.
-    __path__.append(str(Path(__file__).parent.parent))
+_FOLDER = Path(__file__).parent
 
-from probes.common.moved import MovedModules
 
-sys.meta_path.append(MovedModules())
+class _Finder:
+    """Asked for the modules that are not in this folder.
+
+    In a checkout, probes.common, probes.data and probes.tasks are the folders beside this one; in a
+    wheel they are inside it. The import of a module that has moved fails with what to write now.
+    """
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See `importlib.abc.MetaPathFinder`.
+
+        Raises:
+            ModuleNotFoundError: the module has moved.
+        """
+        if name in ("probes.common", "probes.data", "probes.tasks"):
+            return PathFinder.find_spec(name, [str(_FOLDER.parent)])
+        if name.startswith("probes."):
+            from probes.common.moved import moved
+
+            if new := moved(name):
+                raise ModuleNotFoundError(new, name=name)
+        return None
+
+
+sys.meta_path.append(_Finder)
 
 __version__ = "0.1.0"
 
 _HOMES = {
     imported.name: statement.module
-    for statement in ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8")).body
+    for statement in ast.parse((_FOLDER / "__init__.pyi").read_text("utf-8")).body
     if isinstance(statement, ast.ImportFrom) and statement.module
     for imported in statement.names
 }
@@ -48,4 +74,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted(_HOMES)

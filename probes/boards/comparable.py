@@ -53,7 +53,6 @@ def _projection(result: Result) -> str:
 
 # The model.
 MODEL = Aspect("model", lambda r: (r.model.name, r.model.digest))
-WEIGHTS = Aspect("model", lambda r: r.model.digest)
 
 # The vectors. Pooling and precision change them, and with them every score; a projection also
 # changes how many parameters a probe has.

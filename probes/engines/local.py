@@ -58,8 +58,8 @@ class LocalRun:
         """Compute the units of the plan; each result is written as soon as it is done.
 
         Raises:
-            UserError: `--layers` names a layer that the model does not have, or `--memory` is less
-                than a unit needs.
+            UserError: `--layers` names a layer that the model does not have, `--project` is wider
+                than its vectors, or `--memory` is less than a unit needs.
         """
         if not self.plan.todo:
             return
@@ -67,6 +67,11 @@ class LocalRun:
         if (highest := max(config.layers, default=0)) > encoder.info.n_layers:
             name = self.model.source.name
             raise UserError(f"--layers {highest}: {name} has layers 0 to {encoder.info.n_layers}.")
+        if (config.project or 0) > encoder.info.hidden_size:
+            raise UserError(
+                f"--project {config.project}: the vectors of {self.model.source.name} have only "
+                f"{encoder.info.hidden_size} dimensions; give at most that."
+            )
         require_memory(config, encoder, self.corpus.value, self.plan.todo, self._hidden_view)
         # Units that another run is computing come last; they may be done by then.
         busy = yield from self._compute(self.plan.todo, wait=False)

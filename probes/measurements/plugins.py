@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import linecache
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,10 +17,12 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
+from traceback import walk_tb
 from types import CodeType
 
 import probes.tasks.builtin
 from probes.common.errors import UserError
+from probes.common.moved import moved
 from probes.common.origin import Loading, Origin, described, failing_line, loading
 from probes.common.terminal import progress
 
@@ -106,11 +110,16 @@ def _load(path: Path, shown: str, name: str) -> Loading:
         assert isinstance(spec, ModuleSpec)
         module = module_from_spec(spec)
         sys.modules[name] = module
+        # As for a script, modules beside the file come first; here they would else be hidden by
+        # folders of the checkout.
+        sys.path.insert(0, str(path.parent))
         try:
             loader.exec_module(module)
         except BaseException:
             del sys.modules[name]
             raise
+        finally:
+            sys.path.remove(str(path.parent))
     _loaded[path] = found
     return found
 
@@ -168,7 +177,19 @@ def _blamed(origin: Origin) -> Iterator[None]:
         where = failing_line(error, origin) or str(origin)
         of = f" ({origin.distribution})" if origin.distribution else ""
         what = str(error) if isinstance(error, UserError) else described(error)
+        if isinstance(error, ImportError) and (new := _moved(error)):
+            what = new
         raise UserError(f"{where}{of}: {what.rstrip('.')}. Fix the plug-in.") from error
+
+
+def _moved(error: ImportError) -> str:
+    """What to write instead of an import of a module that has moved; empty for any other import."""
+    for frame, number in walk_tb(error.__traceback__):
+        line = linecache.getline(frame.f_code.co_filename, number)
+        statement = re.match(r"\s*(?:from|import)\s+([\w.]+)", line)
+        if statement and (new := moved(statement[1])):
+            return new
+    return ""
 
 
 @contextmanager

@@ -19,6 +19,7 @@ RUN = [
     ("--model m --layers al", "--layers al: give all, or numbers such as 0,3,6; layers count from 0, the embedding output."),
     ("--model m --layers -1", "--layers -1: give all, or numbers such as 0,3,6; layers count from 0, the embedding output."),
     ("--model MODEL --layers 0,9 --output OUT --cache-dir OUT", "--layers 9: tiny-bert has layers 0 to 2."),
+    ("--model MODEL --project 17 --output OUT --cache-dir OUT", "--project 17: the vectors of tiny-bert have only 16 dimensions; give at most that."),
     ("--model m --seeds 0", "--seeds 0: input should be greater than or equal to 1."),
     ("--model m --limit 0", "--limit 0: input should be greater than or equal to 1."),
     ("--model m --memory lots", "--memory lots: not a number of bytes, such as 2000000000 or 2GB."),

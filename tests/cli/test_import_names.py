@@ -1,5 +1,6 @@
 """The suite takes one import name, `probes`; old imports say what to write instead."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 import probes
 from probes.cli.main import main
-from probes.common.moved import MOVED
+from probes.common.moved import MOVED, moved
 
 ROOT = Path(__file__).parents[2]
 
@@ -131,43 +132,50 @@ def test_moved_modules_name_stable_names_and_do_not_exist():
         assert not (ROOT / "probes" / f"{module.removeprefix('probes.')}.py").exists()
 
 
-OLD = [
-    (
-        "from probes.heads import Head",
-        "probes.heads has moved: use `from probes import ProbeFamily",
-    ),
-    ("from probes.families import family", "use `from probes import probe_family`"),
-    ("from probes.config import ProbeSpec", "use `from probes import ProbeSpec`"),
-    ("import probes.metrics", "use `from probes import Gold, Metric, class_parts, "),
-    ("from tasks.task import Example", "use `from probes import Example, Excluded, Task, task`"),
-    ("from data.sentence import Sentence", "use `from probes import Corpus, Registered, Remote, S"),
-    (
-        "from data.registered import corpora",
-        "use `from probes import Corpus, Registered, Remote, S",
-    ),
-    ("from common.errors import UserError", "use `from probes import UserError`"),
-]
+def test_nothing_else_of_a_checkout_is_part_of_the_package():
+    import probes.data
+
+    assert Path(probes.data.__file__) == ROOT / "data" / "__init__.py"
+    for name in ("probes", "run_probes", "results", "tests", "docs"):
+        assert importlib.util.find_spec(f"probes.{name}") is None
+    assert callable(probes.run_probes)
 
 
-@pytest.mark.parametrize(("line", "message"), OLD, ids=[line for line, _ in OLD])
+def test_whether_a_module_exists_can_be_asked_as_usual():
+    code = "import probes, importlib.util as u, sys; sys.path = [p for p in sys.path if p != sys.argv[1]]"
+    code += "; print([u.find_spec(x) for x in ('data', 'tasks', 'common')])"
+    assert checked([sys.executable, "-c", code, ROOT], ROOT.parent, PYTHONPATH=str(ROOT)) == (
+        "[None, None, None]\n"
+    )
+
+
+OLD = {
+    "from probes.heads import Head": "probes.heads has moved: use `from probes import ProbeFamily, s",
+    "from probes.families import family": "use `from probes import probe_family`",
+    "from probes.config import ProbeSpec": "use `from probes import ProbeSpec`",
+    "import probes.metrics": "use `from probes import Gold, Metric, class_parts, ",
+    "from tasks.task import Example": "use `from probes import Example, Excluded, Task, task`",
+    "from data.sentence import Sentence": "use `from probes import ROOT, SPLITS, Corpus, Frame, S",
+    "from data.registered import corpora": "use `from probes import Registered, corpora`",
+    "from common.errors import UserError": "use `from probes import UserError`",
+    "import data.conllu_files": "the suite's data is probes.data now: use `from probes import …`",
+}
+
+
+@pytest.mark.parametrize("line", OLD)
 @pytest.mark.usefixtures("plug_ins")
-def test_an_old_import_in_a_plug_in_is_one_line_that_names_the_new_one(
-    line, message, tmp_path, capsys
-):
+def test_an_old_import_in_a_plug_in_is_one_line_that_names_the_new_one(line, tmp_path, capsys):
     (tmp_path / "mine.py").write_text(f"import json\n{line}\n")
     assert main(["--list-tasks", "--include", str(tmp_path / "mine.py")]) == 2
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith(f"error: {tmp_path}/mine.py, line 2: ")
-    assert message in said
+    assert OLD[line] in said
 
 
-@pytest.mark.parametrize("folder", ["checkout", "elsewhere"])
-@pytest.mark.parametrize(("line", "message"), OLD, ids=[line for line, _ in OLD])
-def test_an_old_import_in_plain_python_names_the_new_one(line, message, folder, tmp_path):
-    """The checkout has folders of the old names; elsewhere there is nothing of that name."""
-    code = f"import sys; import probes; sys.path.remove({str(ROOT)!r})\n" * (folder != "checkout")
+@pytest.mark.parametrize("line", [line for line in OLD if "probes." in line])
+def test_an_old_import_in_plain_python_names_the_new_one(line, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", code + line],
+        [sys.executable, "-c", line],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -175,8 +183,30 @@ def test_an_old_import_in_plain_python_names_the_new_one(line, message, folder, 
         check=False,
     )
     error = done.stderr.splitlines()[-1]
-    assert error.startswith(("ModuleNotFoundError: ", "ImportError: "))
-    assert message in error
+    assert error.startswith("ModuleNotFoundError: ")
+    assert OLD[line] in error
+
+
+@pytest.mark.parametrize("package", ["common", "data", "tasks"])
+def test_a_folder_of_the_checkout_is_no_package_of_its_own(package):
+    with pytest.raises(ImportError) as caught:
+        importlib.import_module(package)
+    assert str(caught.value) == moved(package)
+
+
+def test_a_plug_in_imports_modules_beside_it_first(plug_ins, tmp_path):
+    (tmp_path / "helper.py").write_text("NAME = 'mine'\n")
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common" / "__init__.py").write_text("METRIC = 'accuracy'\n")
+    (tmp_path / "mine.py").write_text(
+        "from common import METRIC\nfrom helper import NAME\nfrom probes import task\n\n"
+        "@task(NAME, version=1, needs=(), metric=METRIC)\n"
+        'def rule(sentence):\n    """Found beside."""\n    yield from ()\n'
+    )
+    before = list(sys.path)
+    listed = [sys.executable, ROOT / "run_probes.py", "--list-tasks", "--include", "mine.py"]
+    assert "Found beside." in checked(listed, tmp_path)
+    assert sys.path == before
 
 
 def test_a_module_that_never_was_is_not_found_as_usual():

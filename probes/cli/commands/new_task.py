@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import importlib.util
 import keyword
+import sys
 from pathlib import Path
 
 from probes.cli.arguments import place
@@ -40,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
             exists already.
     """
     name, folder = options.name, options.folder
-    _require_usable(name)
+    _require_usable(name, folder)
     shape = options.shape.replace("-", " ")
     if (shape, options.kind) not in STARTS:
         fitting = ", ".join(one for one, kind in STARTS if kind == options.kind)
@@ -65,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _require_usable(name: str) -> None:
+def _require_usable(name: str, folder: Path) -> None:
     taken = keyword.iskeyword(name) or hasattr(builtins, name) or name in IMPORTED
     if not name.isidentifier() or name.startswith("_") or len(name) > 60:
         raise UserError(
@@ -78,3 +80,9 @@ def _require_usable(name: str) -> None:
         )
     if name in tasks:
         raise UserError(f"new-task {name}: there is a task of this name already; choose another.")
+    module = importlib.util.find_spec(name)
+    own = folder.resolve() / f"{name}.py"  # which is refused for what it is
+    if name in sys.stdlib_module_names or (module and Path(module.origin or "").resolve() != own):
+        raise UserError(
+            f"new-task {name}: {name}.py would hide the module {name!r}; choose another name."
+        )

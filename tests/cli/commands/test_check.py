@@ -129,7 +129,21 @@ def test_new_task_overwrites_nothing(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "name", ["pos", "my-task", "../x", "", "_x", "class", "task", "float", "x" * 61]
+    "name",
+    [
+        "pos",
+        "my-task",
+        "../x",
+        "",
+        "_x",
+        "class",
+        "task",
+        "float",
+        "probes",
+        "json",
+        "numpy",
+        "x" * 61,
+    ],
 )
 def test_a_name_that_cannot_be_used_is_refused(name, tmp_path, capsys):
     assert main(["new-task", name, "--folder", str(tmp_path)]) == 2
