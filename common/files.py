@@ -137,11 +137,23 @@ def require_writable(folder: Path) -> None:
     """Create `folder` if necessary and check that it can be written, before any work is done.
 
     Raises:
-        UserError: the folder cannot be created or written.
+        UserError: it is a file, or cannot be created or written.
     """
+    if folder.is_file():
+        raise UserError(f"{folder} is a file; name a folder.")
     with published(folder / ".writable"):
         pass
     (folder / ".writable").unlink(missing_ok=True)
+
+
+def require_parent(path: Path) -> None:
+    """Check that the folder in which `path` is to be written exists.
+
+    Raises:
+        UserError: it does not.
+    """
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"{path}: there is no folder {path.parent}; create it, or name another.")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_tb
 
+from pydantic import ValidationError
+
 from probes.common.errors import printable
+from probes.common.wording import first_fault
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,10 @@ def _is_of(file: str, origin: Origin) -> bool:
 
 def described(error: BaseException) -> str:
     """Type and message of an exception on one line: ``KeyError: 'Number'``."""
+    if isinstance(error, ValidationError):
+        field, value, why = first_fault(error)
+        given = "" if why == "is missing" else f"={value!r:.80}:"
+        return printable(f"{error.title}: {field}{given} {why}")
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     text = printable(" ".join(message.split()))
     name = type(error).__name__

@@ -10,6 +10,7 @@ from typing import Any
 
 from probes.common.errors import UserError, printable
 from probes.common.registry import did_you_mean
+from probes.common.wording import listed
 from probes.data.registered import corpora
 from probes.data.sources import CorpusRequest, Source
 from probes.data.treebank import find_treebank
@@ -91,6 +92,11 @@ def _find_own(request: CorpusRequest) -> Source:
         from probes.data.raw_text import find_text
 
         return find_text(label, paths, request)
+    for path in paths:
+        if path.suffix.lower() not in _KINDS:
+            raise UserError(
+                f"--corpus {path}: not a format that can be read; give {_READABLE} files."
+            )
     raise UserError(
         f"--corpus {name}: cannot combine files of the kinds {', '.join(sorted(endings))}; "
         f"give files of one kind: {', '.join(sorted(TREEBANK | TABLES | TEXT))}."
@@ -120,8 +126,7 @@ def expand(names: Sequence[str]) -> list[Path]:
             if path.is_dir():
                 found = [p for p in path.iterdir() if _is_data(p)]
                 if not found:
-                    kinds = " or ".join(sorted(_KINDS))
-                    raise UserError(f"--corpus {name}: the folder has no {kinds} file.")
+                    raise UserError(f"--corpus {name}: the folder has no {_READABLE} file.")
                 conllu = [p for p in found if p.suffix.lower() in TREEBANK]
                 paths.update(conllu or _without_readme(found))
             elif path.is_file():
@@ -136,6 +141,7 @@ def expand(names: Sequence[str]) -> list[Path]:
 
 
 _KINDS = TREEBANK | TABLES | TEXT
+_READABLE = listed(sorted(_KINDS))
 
 
 def _is_data(path: Path) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from probes.common.errors import UserError
+from probes.common.wording import listed
 from probes.data.sentence import SPLITS, Sentence
 
 SplitBy = Literal["document", "sentence"]
@@ -99,11 +100,13 @@ def require_splits(present: Collection[str], split_by: SplitBy | None, what: str
     """
     missing = [split for split in SPLITS if split not in present]
     if missing and split_by is None:
-        there = ", ".join(split for split in SPLITS if split in present) or "no split"
-        cut = "divide all sentences" if "train" in missing else "cut it from train"
+        there = [split for split in SPLITS if split in present]
+        has = f"has {listed(there, 'and')}, but no" if there else "has no"
+        missed = f"{listed(missing)} split"
+        add, them = ("the file", "it") if len(missing) == 1 else ("the files", "them")
+        cut = "divide all sentences" if "train" in missing else f"cut {them} from train"
         raise UserError(
-            f"{what}: has {there}, but no {' and no '.join(missing)} split; add the file, or use "
-            f"--split-by document (or sentence) to {cut}."
+            f"{what}: {has} {missed}; add {add}, or use --split-by document (or sentence) to {cut}."
         )
 
 

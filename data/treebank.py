@@ -31,9 +31,12 @@ def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Sourc
         paths: files ending in ``.conllu``.
 
     Raises:
-        UserError: the files belong to several treebanks, or a split is missing and
+        UserError: a file is empty, the files belong to several treebanks, or a split is missing and
             `--split-by` was not given.
     """
+    for path in paths:
+        if not path.stat().st_size:
+            raise UserError(f"{path}: the file is empty.")
     files = files_by_split(name, paths)
     require_splits(files, request.split_by, f"--corpus {name}")
     return Source(

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from probes import __version__
 from probes.cli.arguments import Parser, add_include, exit_status
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
@@ -43,6 +44,9 @@ def _main(arguments: list[str]) -> int:
         for name in COMMANDS:
             print(f"  {name:<12} {_module(name).SUMMARY}")
         print("\nTo probe a model: python run_probes.py --model MODEL")
+        return 0
+    if arguments[0] == "--version":
+        print(f"probing-suite {__version__}")
         return 0
     name, *rest = arguments
     if name not in COMMANDS:

@@ -29,8 +29,8 @@ def run_probes(
     Args:
         model: a name as `--model` takes it, several names, or a pair (model, tokenizer) in memory.
         name: what tables call a model in memory.
-        **settings: the flags of `run_probes.py`, such as ``corpus="sample"``, ``tasks=("pos",)``,
-            ``seeds=3``; see `probes.engines.config.RunConfig`.
+        **settings: the flags of `run_probes.py`, such as ``corpus="sample"``, ``tasks="pos,depth"``
+            or ``tasks=("pos", "depth")``, ``seeds=3``; see `probes.engines.config.RunConfig`.
 
     Returns:
         the results, which are also written to the folder `output`.
@@ -41,6 +41,8 @@ def run_probes(
     config = validate(settings)
     names = [model] if isinstance(model, (str, os.PathLike)) else model
     if isinstance(names, (list, tuple)) and all(isinstance(n, (str, os.PathLike)) for n in names):
+        if name is not None:
+            raise UserError(f"name={name!r}: only for a model in memory; leave it out.")
         sources = find_models([os.fspath(n) for n in names], config)
         models = [LazyModel(source, config) for source in sources]
     else:

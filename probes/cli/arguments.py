@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import re
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
@@ -14,6 +15,8 @@ from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.errors import UserError, out_of_memory
 from probes.common.registry import did_you_mean
 from probes.common.terminal import discard_output
+from probes.common.wording import listed, names_in, quoted
+from probes.engines.config import NO_NAMES, NO_PATH
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,7 +33,35 @@ class Parser(argparse.ArgumentParser):
             flag = (rest.split() or [rest])[0]
             known = [o for action in self._actions for o in action.option_strings]
             message = f"unknown argument {flag!r}. {did_you_mean(flag, known)}"
-        raise UserError(message)
+        raise UserError(_plain(message))
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str], namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse, taking what follows a flag and begins like a negative number as its value."""
+        joined: list[str] = []
+        for argument in args:
+            if re.match(r"-\d", argument) and re.match("--[^=]+$", (joined or [""])[-1]):
+                joined[-1] += f"={argument}"
+            else:
+                joined.append(argument)
+        return super().parse_known_args(joined, namespace)
+
+
+def _plain(message: str) -> str:
+    """What argparse says of an argument, as flag, value and fault."""
+    found = re.fullmatch(r"argument (?:-\w/)?(.+?): (.*)", message, re.DOTALL)
+    if not found:
+        return message
+    flag, fault = found.groups()
+    if choice := re.fullmatch(r"invalid choice: '(.*)' \(choose from (.*)\)", fault, re.DOTALL):
+        choices = choice[2].replace("'", "").split(", ")
+        return f"{flag} {quoted(choice[1])}: give {listed(choices)}."
+    if number := re.fullmatch(r"invalid (int|float) value: '(.*)'", fault, re.DOTALL):
+        kind = "whole number" if number[1] == "int" else "number"
+        return f"{flag} {quoted(number[2])}: not a {kind}."
+    # `names` and `place` begin with the value.
+    return f"{flag} {fault}" if ": " in fault else f"{flag}: {fault}"
 
 
 def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None) -> int:
@@ -86,11 +117,11 @@ def names(text: str) -> tuple[str, ...]:
     """Names separated by commas, without duplicates.
 
     Raises:
-        UserError: there are none.
+        ArgumentTypeError: there are none.
     """
-    found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    found = names_in(text)
     if not found:
-        raise UserError(f"{text!r} names nothing; give names separated by commas, such as a,b.")
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: {NO_NAMES}.")
     return found
 
 
@@ -98,10 +129,10 @@ def place(text: str) -> Path:
     """A path.
 
     Raises:
-        UserError: it is empty, which would mean the current folder.
+        ArgumentTypeError: it is empty, which would mean the current folder.
     """
     if not text.strip():
-        raise UserError(f"{text!r} is not a path; name a file or folder (. for the current one).")
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: {NO_PATH}.")
     return Path(text)
 
 

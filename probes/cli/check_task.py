@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from probes.cli.leakage import Leakage, find_leakage
+from probes.common.wording import counted
 from probes.data.sentence import LAYERS, SPLITS, Corpus, Sentence
 from probes.examples.examples import Examples, collect_examples
 from probes.examples.scoring import Scorer, baselines, require_metrics
@@ -150,10 +151,8 @@ def _warnings(report: TaskReport) -> Iterator[str]:
         if missing := sorted(set(examples.unseen(split))):
             names = ", ".join(map(repr, missing[:5])) + ", …" * (len(missing) > 5)
             n = len(examples.unseen(split))
-            yield (
-                f"{n} {split} examples have labels that do not occur in train: {names}; "
-                "a probe cannot predict them"
-            )
+            have = counted(n, f"{split} example has a label", f"{split} examples have a label")
+            yield f"{have} that no probe can predict, as it does not occur in train: {names}"
     if leaks.in_train and leaks.in_train / leaks.n_test >= LEAKED:
         # A task with words of its own shows the encoder the same words for different sentences.
         remedy = (
@@ -162,15 +161,18 @@ def _warnings(report: TaskReport) -> Iterator[str]:
             else "--drop-overlap removes such training sentences"
         )
         yield (
-            f"{leaks.in_train} of {leaks.n_test} test examples occur word for word in train; "
+            f"{leaks.in_train} of {counted(leaks.n_test, 'test example')} "
+            f"{'occurs' if leaks.in_train == 1 else 'occur'} word for word in train; "
             f"{remedy}"
         )
     if leaks.repeated:
-        yield f"{leaks.repeated} examples are duplicates within their sentence"
+        one, several = "example is a duplicate", "examples are duplicates"
+        yield f"{counted(leaks.repeated, one, several)} within the same sentence"
     if leaks.contradictory:
+        have = counted(leaks.contradictory, "example has", "examples have")
         yield (
-            f"{leaks.contradictory} examples have the same words and spans as another one but a "
-            "different label; no probe can get both right"
+            f"{have} the same words and spans as another one but a different label; no probe can "
+            "get both right"
         )
     if leaks.by_type is not None and leaks.by_type >= GIVEN_AWAY:
         yield (

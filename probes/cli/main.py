@@ -7,8 +7,8 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from probes.cli.arguments import Parser, add_include, exit_status, names, place
-from probes.common.errors import UserError
+from probes import __version__
+from probes.cli.arguments import Parser, add_include, exit_status
 from probes.common.origin import Origin
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
@@ -37,7 +37,10 @@ examples:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of `run_probes.py`; flags that are not given keep the defaults of `RunConfig`."""
+    """The parser of `run_probes.py`.
+
+    Values stay text, which `RunConfig` checks; flags that are not given keep its defaults.
+    """
     parser = Parser(
         prog="run_probes.py",
         description="Which layer of a model knows what: layer-wise probes in one command.",
@@ -54,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
         help=f"{', '.join(corpora)}; a folder, files or a pattern (.conllu, .jsonl, .csv, "
         ".parquet, .txt); or a dataset on the hub (default: sample)",
     )
-    add("--task-from", type=names, metavar="COLUMN,…", help="label columns of your own data")
+    add("--task-from", metavar="COLUMN,…", help="label columns of your own data")
     add("--annotate", metavar="PIPELINE", help="spaCy pipeline that annotates raw text (silver)")
     add(
         "--split-by",
@@ -69,35 +72,33 @@ def build_parser() -> argparse.ArgumentParser:
     add_include(parser)
     add(
         "--tasks",
-        type=names,
         metavar="T,…",
         help=f"of {', '.join(tasks)}; standard (the default): {', '.join(STANDARD)}; or all",
     )
-    add("--probes", type=names, metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
-    add("--layers", type=_layers, metavar="all|N,…", help="layers to probe; 0 is the embeddings")
-    add("--seeds", type=int, metavar="N", help="seeds per probe (default: 3)")
-    add("--twins", type=int, metavar="N", help="random twins of each model (default: 1)")
+    add("--probes", metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
+    add("--layers", metavar="all|N,…", help="layers to probe; 0 is the embeddings")
+    add("--seeds", metavar="N", help="seeds per probe (default: 3)")
+    add("--twins", metavar="N", help="random twins of each model (default: 1)")
     add(
         "--quick",
         action="store_true",
         help="only scores: one seed, no controls, description length, mixes or twin",
     )
-    add("--project", type=int, metavar="N", help="project vectors to N dimensions at random")
-    add("--output", type=place, metavar="DIR", help="where results go (default: results)")
-    add("--data-dir", type=place, metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
+    add("--project", metavar="N", help="project vectors to N dimensions at random")
+    add("--output", metavar="DIR", help="where results go (default: results)")
+    add("--data-dir", metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
     add(
         "--cache-dir",
-        type=place,
         metavar="DIR",
         help="where vectors are kept (PROBES_CACHE_DIR)",
     )
-    add("--device", help="auto, cpu, cuda, cuda:1, mps, map (default: auto)")
+    add("--device", help="auto, cpu, cuda, cuda:N, mps, map (default: auto)")
     add("--dtype", choices=("auto", "float32", "bfloat16", "float16"), help="of the forward pass")
-    add("--batch-tokens", type=_auto_int, metavar="auto|N", help="tokens per forward pass")
-    add("--limit", type=int, metavar="N", help="keep the first N sentences of each split")
+    add("--batch-tokens", metavar="auto|N", help="tokens per forward pass")
+    add("--limit", metavar="N", help="keep the first N sentences of each split")
     add("--overwrite", choices=("missing", "always", "never"), help="default: missing")
     add("--pooling", choices=("mean", "first", "last"), help="of a word's subwords (default: mean)")
-    add("--threads", type=int, metavar="N", help="CPU threads (default: torch's choice)")
+    add("--threads", metavar="N", help="CPU threads (default: torch's choice)")
     add(
         "--memory",
         metavar="SIZE",
@@ -108,6 +109,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--trust-remote-code", action="store_true", help="run Python code in a model's folder")
     add("--list-tasks", action="store_true", help="list the tasks and exit")
     add("--list-corpora", action="store_true", help="list the corpora and exit")
+    add("--version", action="version", version=f"probing-suite {__version__}")
     add("-v", "--verbose", action="store_true", help="print details and tracebacks")
     add("-q", "--quiet", action="store_true", help="print only errors")
     return parser
@@ -116,23 +118,6 @@ def build_parser() -> argparse.ArgumentParser:
 def _origin_mark(origin: Origin | None) -> str:
     """Marks an entry that is not part of the suite."""
     return f" [{origin}]" if origin else ""
-
-
-def _layers(text: str) -> tuple[int, ...]:
-    if text == "all":
-        return ()
-    if not all(part.strip().isdecimal() and len(part) < 9 for part in text.split(",")):
-        raise UserError(
-            f"--layers {text[:80]}: give all, or numbers such as 0,3,6; layers count from 0, the "
-            "embedding output."
-        )
-    return tuple(int(part) for part in text.split(","))
-
-
-def _auto_int(text: str) -> int | None:
-    if text != "auto" and not (text.isdecimal() and len(text) < 19):
-        raise UserError(f"--batch-tokens {text[:80]}: give auto, or a number of tokens.")
-    return None if text == "auto" else int(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,6 +10,7 @@ import pandas as pd
 from probes.boards.layer_tables import layer_frame
 from probes.boards.leaderboard_csv import tidy
 from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
 from probes.records.result import Result
 
 
@@ -35,11 +36,17 @@ class Results:
         """Headline test scores: a row per layer, a column per task.
 
         Raises:
-            UserError: several models were run, and `model` names none of them.
+            UserError: several models were run and none is named, or there are no results of this
+                model or probe family.
         """
         names = list(dict.fromkeys(result.model.name for result in self.results))
         if model is None and len(names) > 1:
             raise UserError(f"Several models were run; give model=, one of {', '.join(names)}.")
+        if model is not None and model not in names:
+            raise UserError(f"model={model!r}: no results. {did_you_mean(model, names)}")
+        families = list(dict.fromkeys(result.probe.family for result in self.results))
+        if probe not in families:
+            raise UserError(f"probe={probe!r}: no results. {did_you_mean(probe, families)}")
         chosen = [r for r in self.results if model is None or r.model.name == model]
         return layer_frame(chosen, probe)
 

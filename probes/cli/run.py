@@ -15,6 +15,7 @@ from probes.common.files import require_writable
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import sweep_locks
 from probes.common.terminal import output_console, progress, tolerate_broken_output
+from probes.common.wording import counted
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, LazyModel
@@ -61,8 +62,9 @@ def _run(config: RunConfig, source: Source, models: Sequence[LazyModel], command
     try:
         for model, plan, results in zip(models, plans, found, strict=True):
             if plan.done:
-                name, n_done = model.source.name, len(plan.done)
-                progress.say(f"{name}: {n_done} results exist already", "present", model=name)
+                name, exist = model.source.name, ("result exists", "results exist")
+                n_exist = counted(len(plan.done), *exist)
+                progress.say(f"{name}: {n_exist} already", "present", model=name)
             if plan.todo:
                 from probes.engines.local import LocalRun
 

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 from probes.common.errors import UserError
+from probes.common.wording import listed
 
 if TYPE_CHECKING:
     import torch
 
 MAP = "map"
 """The device that means: spread the layers over all devices there are."""
+
+KINDS = ("auto", "cpu", "cuda", "mps", MAP)
+
+
+def require_device_name(device: str) -> None:
+    """Check the spelling of a device, without torch.
+
+    Raises:
+        ValueError: it is none of those that a run can use.
+    """
+    kind, colon, number = device.partition(":")
+    if kind not in KINDS or (colon and not (kind == "cuda" and re.fullmatch("[0-9]{1,3}", number))):
+        raise ValueError("give auto, cpu, cuda, cuda:N, mps or map")
 
 
 def pick_device(device: str) -> torch.device:
@@ -29,10 +44,16 @@ def pick_device(device: str) -> torch.device:
         picked = torch.device(device)
         torch.zeros(1, device=picked).item()
     except (RuntimeError, AssertionError, ImportError) as error:
+        kind, _, number = device.partition(":")
+        if kind == "cuda" and number and (there := torch.cuda.device_count()):
+            known = listed(f"cuda:{i}" for i in range(there))
+            raise UserError(f"--device {device}: there is no such device; use {known}.") from error
+        if kind in ("cuda", "mps") and not getattr(torch, kind).device_count():
+            raise UserError(
+                f"--device {device}: no {kind.upper()} device is available; use --device cpu."
+            ) from error
         first = str(error).strip().split("\n")[0]
         raise UserError(f"--device {device}: {first}") from error
-    if picked.type == "cpu" and picked.index:
-        raise UserError(f"--device {device}: there is one CPU; say how much of it with --threads.")
     return picked
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from probes.common.errors import printable
 from probes.common.terminal import progress
+from probes.common.wording import counted
 from probes.data.sentence import Corpus
 from probes.extraction.model_files import ModelSource
 from probes.records.result import Result
@@ -71,7 +72,8 @@ def announce_task(examples: Examples) -> None:
     if examples.classes:
         parts.append(f"{len(examples.classes)} labels in train: {_distribution(examples)}")
     if unseen := examples.unseen("test"):
-        parts.append(f"{len(unseen)} test examples have a label that does not occur in train")
+        have = counted(len(unseen), "test example has", "test examples have")
+        parts.append(f"{have} a label that does not occur in train")
     if reasons := sorted({reason for counted in excluded.values() for reason in counted}):
         each = (per_split({s: n.get(r, 0) for s, n in excluded.items()}) for r in reasons)
         left_out = ", ".join(f"{n} {reason}" for n, reason in zip(each, reasons, strict=True))

@@ -9,13 +9,18 @@ from typing import Annotated, Any, Literal
 from pydantic import ByteSize, Field, field_validator
 
 from probes.common.default_folders import default_cache, default_data_dir
-from probes.compute.devices import DType
+from probes.common.wording import names_in
+from probes.compute.devices import DType, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
 from probes.records.base import Frozen
 
 Overwrite = Literal["missing", "always", "never"]
+
+
+NO_NAMES = "names nothing; give names separated by commas, such as a,b"
+NO_PATH = "not a path; name a file or folder (. for the current one)"
 
 
 def as_several(given: Any) -> Any:
@@ -77,11 +82,67 @@ class RunConfig(Frozen):
     def _one_or_several(cls, given: object) -> object:
         return as_several(given)
 
+    @field_validator("tasks", "probes", "task_from", mode="before")
+    @classmethod
+    def _separated(cls, given: object) -> object:
+        if not isinstance(given, str):
+            return given
+        if not (found := names_in(given)):
+            raise ValueError(NO_NAMES)
+        return found
+
+    @field_validator("corpus")
+    @classmethod
+    def _not_blank(cls, corpus: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(map(str.strip, corpus)):
+            raise ValueError("empty; give the name of a corpus, a folder or a file")
+        return corpus
+
+    @field_validator("revision")
+    @classmethod
+    def _some_revision(cls, revision: str | None) -> str | None:
+        if revision is not None and not revision.strip():
+            raise ValueError("empty; give a branch, tag or commit, or leave it out")
+        return revision
+
+    @field_validator("layers", mode="before")
+    @classmethod
+    def _layer_numbers(cls, given: object) -> object:
+        if isinstance(given, int):
+            return (given,)
+        if not isinstance(given, str):
+            return given
+        if given == "all":
+            return ()
+        parts = given.split(",")
+        if not all(part.strip().isdecimal() and len(part) < 9 for part in parts):
+            raise ValueError(
+                "give all, or numbers such as 0,3,6; layers count from 0, the embedding output"
+            )
+        return tuple(map(int, parts))
+
+    @field_validator("batch_tokens", mode="before")
+    @classmethod
+    def _auto_or_number(cls, given: object) -> object:
+        if isinstance(given, str) and not (given.isdecimal() and len(given) < 19):
+            if given != "auto":
+                raise ValueError("give auto, or a number of tokens")
+            return None
+        return given
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, device: str) -> str:
+        require_device_name(device)
+        return device
+
     @field_validator("output", "data_dir", "cache_dir", mode="before")
     @classmethod
     def _named(cls, given: object) -> object:
-        if given == "" or (isinstance(given, Path) and "\0" in str(given)):
-            raise ValueError("the name of the folder is empty or contains a null byte")
+        if isinstance(given, str) and not given.strip():
+            raise ValueError(NO_PATH)
+        if isinstance(given, (str, Path)) and "\0" in str(given):
+            raise ValueError("contains a null byte")
         return given
 
     @field_validator("layers")

@@ -52,9 +52,17 @@ def require_memory(
         enough = f"{math.ceil(needs[what] / 1e6)}MB"
         remedy = "--project" if config.quick else "--quick or --project"
         raise UserError(
-            f"--memory {config.memory / 1e6:g}MB: fitting {what} probes takes at least {enough}, "
+            f"--memory {_size(config.memory)}: fitting {what} probes takes at least {enough}, "
             f"one layer at a time; give --memory {enough}, or reduce the need with {remedy}."
         )
+
+
+def _size(n_bytes: int) -> str:
+    """``2GB``, ``1KB``."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if n_bytes >= factor:
+            return f"{n_bytes / factor:g}{unit}"
+    return f"{n_bytes}B"
 
 
 def _least(config: RunConfig, encoder: Encoder, unit: FitUnit, examples: Examples) -> int:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.common.wording import first_fault, quoted
 from probes.data.find import require_known
 from probes.engines.config import RunConfig, as_several
 from probes.measurements.plugins import discover, require_loaded
@@ -35,7 +36,7 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     try:
         config = RunConfig.model_validate(settings)
     except ValidationError as error:
-        raise UserError(_first_fault(error)) from error
+        raise UserError(_refusal(error)) from error
     require_loaded((*config.probes, *config.tasks, *config.corpus))
     require_known(config.corpus, config.task_from)
     for name in config.probes:
@@ -50,13 +51,10 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     return config
 
 
-def _first_fault(error: ValidationError) -> str:
-    """The first of pydantic's complaints in the words of the command line."""
-    fault = error.errors()[0]
-    field, value = str(fault["loc"][0]), fault["input"]
+def _refusal(error: ValidationError) -> str:
+    """The first invalid setting, in the words of the command line."""
+    field, value, why = first_fault(error)
     if field not in RunConfig.model_fields:
         return f"unknown setting {field!r}. {did_you_mean(field, RunConfig.model_fields)}"
-    why = fault["msg"].lower().rstrip(".")
-    if fault["type"].startswith("byte_size"):
-        why = "not a number of bytes, such as 2000000000 or 2GB"
-    return f"--{field.replace('_', '-')} {value}: {why}."
+    shown = "" if value in ((), []) else f" {quoted(value)}"
+    return f"--{field.replace('_', '-')}{shown}: {why}."

@@ -19,10 +19,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from probes.records.probe_spec import ProbeSpec
 
 Parameters = list[Tensor]
 """Alternating weights and biases, each with leading dimensions (L, K). Weights are penalised; the
@@ -54,6 +57,10 @@ class ProbeFamily(ABC):
     closed_form: ClassVar[bool] = False
     logit_variances: ClassVar[tuple[float, ...]] = (0.4, 4.0, 40.0)
     code_schedule: ClassVar[Mapping[str, float]] = {"passes": 3, "min_steps": 150, "step": 0.01}
+
+    def __init__(self, spec: ProbeSpec | None = None) -> None:
+        """Keep the specification, from which a family may take its settings."""
+        self.spec = spec
 
     @abstractmethod
     def initial(

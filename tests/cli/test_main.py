@@ -1,11 +1,14 @@
 """The command line: what is refused, in which words, before torch is imported."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import probes
+from probes.__main__ import main as python_m_probes
 from probes.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -22,8 +25,8 @@ ROOT = Path(__file__).parents[2]
             ["--model", "m", "--probes", "liner"],
             "--probes liner: no such probe family. Did you mean",
         ),
-        (["--model", "m", "--seeds", "0"], "--seeds 0: input should be greater than or equal to 1"),
-        (["--model", "m", "--seeds", "x"], "argument --seeds: invalid int value: 'x'"),
+        (["--model", "m", "--seeds", "0"], "--seeds 0: give a number of at least 1."),
+        (["--model", "m", "--seeds", "x"], "--seeds x: not a whole number."),
         (["--model", "m", "--layers", "-1"], "layers count from 0"),
         (["--model", "m", "--layers", "one"], "--layers one: give all, or numbers such as 0,3,6"),
         (["--model", "./nowhere"], "--model ./nowhere: there is no such folder."),
@@ -41,6 +44,13 @@ def test_a_layer_beyond_the_model_is_refused_before_encoding(tiny_bert, tmp_path
     assert main([*arguments, "--output", str(tmp_path / "r")]) == 2
     assert "--layers 9: tiny-bert has layers 0 to 2." in capsys.readouterr().err
     assert not list(tmp_path.rglob("*.npy"))
+
+
+@pytest.mark.parametrize("command", [main, python_m_probes])
+def test_the_version_is_printed(command, capsys):
+    with contextlib.suppress(SystemExit):
+        command(["--version"])
+    assert capsys.readouterr().out == f"probing-suite {probes.__version__}\n"
 
 
 @pytest.mark.parametrize("flag", ["--help", "--list-tasks", "--list-corpora"])

@@ -219,5 +219,5 @@ def test_characters_that_the_encoding_lacks_are_escaped():
 def test_an_empty_path_is_refused(flag, capsys):
     assert main(["--model", "m", flag, ""]) == 2
     assert capsys.readouterr().err == (
-        "error: '' is not a path; name a file or folder (. for the current one).\n"
+        f"error: {flag} '': not a path; name a file or folder (. for the current one).\n"
     )

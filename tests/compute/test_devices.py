@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+from probes.common.errors import UserError
+from probes.compute.devices import pick_device
 
 TESTS = Path(__file__).parents[1]
 
@@ -42,3 +46,14 @@ def test_a_training_step_copies_nothing_between_devices(found):
     short, twice_as_long = found["crossings"]
     assert short > 0
     assert twice_as_long == short
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_a_device_that_is_not_there_is_named_with_the_remedy(kind):
+    if getattr(torch, kind).is_available():
+        pytest.skip(f"there is a {kind.upper()} device")
+    with pytest.raises(UserError) as caught:
+        pick_device(kind)
+    assert str(caught.value) == (
+        f"--device {kind}: no {kind.upper()} device is available; use --device cpu."
+    )

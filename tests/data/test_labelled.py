@@ -190,7 +190,7 @@ def test_one_file_without_a_split_is_cut_and_a_column_split_is_heeded(tmp_path):
     documents = [{**row, "document": f"d{i // 6}"} for i, row in enumerate(ROWS * 10)]
     by = find_corpus(jsonl(tmp_path / "doc.jsonl", documents), task_from=("ner_tags",)).load()
     assert [len(by.splits[s]) for s in ("train", "dev", "test")] == [18, 6, 6]
-    with pytest.raises(UserError, match="has train, but no dev and no test split"):
+    with pytest.raises(UserError, match="has train, but no dev or test split"):
         find_corpus(jsonl(tmp_path / "my-train.jsonl", ROWS), task_from=("ner_tags",))
 
 

@@ -44,7 +44,11 @@ def test_a_dataset_on_the_hub_is_known_by_task_from():
         (["a.conllu", "b.jsonl"], {}, "files of the kinds .conllu, .jsonl; give files of one kind"),
         (["a.jsonl"], {}, "give its label column with --task-from"),
         (["a.txt"], {}, "give a spaCy pipeline with --annotate"),
-        (["a.md"], {}, "files of the kinds .md; give files of one kind"),
+        (
+            ["a.md"],
+            {},
+            "a.md: not a format that can be read; give .conllu, .csv, .json, .jsonl, .parquet or .txt",
+        ),
         (["a-train.conllu"], {"task_from": ("x",)}, "--task-from: does not apply to --corpus"),
     ],
 )

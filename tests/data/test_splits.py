@@ -43,7 +43,7 @@ def test_a_missing_split_is_named_with_the_remedy():
     require_splits(["test"], "sentence", "c")
     with pytest.raises(UserError) as caught:
         require_splits(["test"], None, "c")
-    assert str(caught.value).startswith("c: has test, but no train and no dev split; add the file")
+    assert str(caught.value).startswith("c: has test, but no train or dev split; add the files")
     assert str(caught.value).endswith("--split-by document (or sentence) to divide all sentences.")
     with pytest.raises(UserError, match="to cut it from train"):
         require_splits(["train", "test"], None, "c")

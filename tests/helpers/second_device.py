@@ -10,6 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter, tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
+from probes.compute import devices
+
 NAME = "elsewhere"
 aten = torch.ops.aten
 
@@ -93,6 +95,7 @@ def _unwrapped(x):
 def simulate() -> None:
     """Register the device, and what the simulation does not reach by itself."""
     _setup_privateuseone_for_python_backend(NAME)
+    devices.KINDS += (NAME,)
     make = torch.tensor
 
     def tensor(data, *, device=None, **kwargs):

@@ -29,6 +29,8 @@ def rule(sentence):
         yield Example(tag, (i, i + 1), type=sentence.words[i])
 '''
 
+SPEC = "from probes import ProbeSpec\nProbeSpec(family='f', strengths=(1,), refinement=(1,), min_steps=1, checks=1, {})\n"
+
 
 @pytest.fixture
 def write(tmp_path):
@@ -109,6 +111,9 @@ SYNTAX = "x = 1\ndef f(:\n    pass\n"
             TASK.format(name="x").replace("version=1", "version=1, knd='x'"),
             "TypeError: task() got an unex",
         ),
+        (SPEC.format("step='x', passes=2"), "ProbeSpec: step='x': not a number. Fix the plug-in."),
+        (SPEC.format("step=0.1"), "ProbeSpec: passes is missing. Fix the plug-in."),
+        (SPEC.format("steps=1, step=0.1, passes=2"), "ProbeSpec: steps=1: there is no such field."),
         ("\0", "mine.py"),
         ("# -*- coding: nonsense -*-\n", "SyntaxError"),
     ],

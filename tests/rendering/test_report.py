@@ -127,8 +127,12 @@ def test_the_report_command(folder, capsys):
     assert capsys.readouterr().out.strip() == str(folder / "report.html")
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert "Copyright 2012-2026, Plotly" in text or "Plotly, Inc." in text
-    assert main(["report", str(folder), "-o", str(folder / "new" / "p.html")]) == 0
-    assert (folder / "new" / "p.html").exists()
+    page = folder / "new" / "p.html"
+    assert main(["report", str(folder), "-o", str(page)]) == 2
+    assert f"{page}: there is no folder {page.parent}; create it" in capsys.readouterr().err
+    page.parent.mkdir()
+    assert main(["report", str(folder), "-o", str(page)]) == 0
+    assert page.exists()
 
 
 def test_no_results_and_no_folder_are_user_errors(tmp_path, capsys):
@@ -137,7 +141,7 @@ def test_no_results_and_no_folder_are_user_errors(tmp_path, capsys):
     assert main(["figure", "curves", str(tmp_path), "-o", "x.pdf"]) == 2
     assert main(["figure", "curves", str(tmp_path), "-o", "x.gif"]) == 2
     errors = capsys.readouterr().err
-    assert "no results; run run_probes.py first." in errors
+    assert "no results; probe a model first: python run_probes.py --model M." in errors
     assert "must end in one of .pdf, .svg, .png" in errors
 
 

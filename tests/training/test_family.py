@@ -145,6 +145,13 @@ def test_a_convex_family_without_a_closed_form_fits_regressions(n_strengths, mon
     torch.testing.assert_close(iterative.dev_loss, exact.dev_loss, rtol=0.02, atol=0)
 
 
+def test_a_family_needs_no_constructor():
+    class Bias(Cosine):
+        __init__ = ProbeFamily.__init__
+
+    assert Bias(SPEC).spec is SPEC
+
+
 def test_parameters_with_equal_gradients_are_penalised_one_by_one():
     """Autograd may return one tensor for both, and a step adds the penalty of each in place."""
 

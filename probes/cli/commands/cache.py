@@ -20,6 +20,7 @@ from probes.common.default_folders import default_cache
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, BusyError, locked, unused
 from probes.common.terminal import output_console
+from probes.common.wording import counted, listed
 from probes.extraction.store import FORMAT, MANIFEST, PARTIAL, damage_of, read_manifest
 
 SUMMARY = "List, verify and delete stored word vectors."
@@ -89,10 +90,13 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: a flag is missing that another one needs.
     """
-    if options.prune is None and (options.older_than is not None or options.dry_run):
-        raise UserError("--older-than and --dry-run need --prune; add --prune all, for example.")
     if options.older_than is not None and not options.older_than >= 0:
-        raise UserError(f"--older-than {options.older_than}: give a number of days, 0 or more.")
+        raise UserError(f"--older-than {options.older_than:g}: give a number of at least 0.")
+    given = {"--older-than": options.older_than is not None, "--dry-run": options.dry_run}
+    if options.prune is None and any(given.values()):
+        flags = [flag for flag, there in given.items() if there]
+        need = "needs" if len(flags) == 1 else "need"
+        raise UserError(f"{listed(flags, 'and')} {need} --prune; add --prune all, for example.")
     if options.prune == "all" and options.older_than is None and options.model is None:
         raise UserError(
             "--prune all would delete all vectors; select some with --older-than DAYS (0 for any "
@@ -109,7 +113,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     console.print(_table(entries))
     total = _megabytes(sum(entry.size for entry in entries))
-    console.print(f"{len(entries)} stores, {total} in {vectors}", highlight=False, soft_wrap=True)
+    console.print(
+        f"{counted(len(entries), 'store')}, {total} in {vectors}", highlight=False, soft_wrap=True
+    )
     if options.prune is not None:
         pruned = [entry for entry in entries if _chosen(entry, options)]
         entries = [entry for entry in entries if entry not in pruned]

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         UserError: there is no such task, its rule fails, or the corpus does not serve it.
     """
     if options.limit is not None and options.limit < 1:
-        raise UserError(f"--limit {options.limit}: give a positive number.")
+        raise UserError(f"--limit {options.limit}: give a number of at least 1.")
     console = output_console(options.quiet)
     chosen = [task for given in options.task for task in _tasks_of(given, console)]
     if not chosen:
@@ -76,7 +76,10 @@ def _tasks_of(given: str, console: Console) -> list[Task]:
             f"check {given}: neither a file nor a task. {did_you_mean(given, tasks)} "
             "python -m probes new-task NAME writes a task to start from."
         )
-    loaded = load_file(given)
+    try:
+        loaded = load_file(given)
+    except UserError as error:
+        raise UserError(str(error).removeprefix("--include ")) from error
     for noun in ("corpus", "probe family", "metric"):
         if names := loaded.names(noun):
             console.print(Text(f"{given} registers the {noun} {', '.join(names)}"))

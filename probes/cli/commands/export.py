@@ -8,6 +8,7 @@ from probes.cli.arguments import place
 from probes.cli.commands.leaderboard import load
 from probes.common.errors import UserError
 from probes.common.terminal import progress
+from probes.common.wording import counted
 from probes.records.bundles import write_bundle
 
 SUMMARY = "Pack results into one file to share."
@@ -25,12 +26,15 @@ def run(options: argparse.Namespace) -> int:
     """Write the bundle.
 
     Raises:
-        UserError: there are no results, or the file exists already.
+        UserError: there are no results, or the file exists already or is not called .zip.
     """
+    if options.file.suffix.lower() != ".zip":
+        raise UserError(f"{options.file}: the name must end in .zip.")
     if options.file.exists():
         raise UserError(f"{options.file} exists already; name another file.")
     results = load([options.results])
     files = write_bundle(options.file, results)
     size = options.file.stat().st_size / 1e6
-    progress.say(f"wrote   {options.file}: {len(results)} results, {files} files, {size:.1f} MB")
+    contents = f"{counted(len(results), 'result')}, {counted(files, 'file')}"
+    progress.say(f"wrote   {options.file}: {contents}, {size:.1f} MB")
     return 0

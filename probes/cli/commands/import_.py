@@ -9,9 +9,11 @@ from pathlib import Path
 
 from probes.boards.leaderboard_csv import write_leaderboard
 from probes.cli.arguments import place
+from probes.common.errors import UserError
 from probes.common.files import writing
 from probes.common.locks import SUFFIX, locked
 from probes.common.terminal import progress
+from probes.common.wording import counted
 from probes.records.bundles import unpack
 from probes.records.merging import merge
 
@@ -31,9 +33,12 @@ def run(options: argparse.Namespace) -> int:
     """Merge the bundle; the status is 2 if results conflict with existing ones.
 
     Raises:
-        UserError: the bundle is damaged, unsafe or of another schema; then nothing is written.
+        UserError: the bundle does not exist, is damaged, unsafe or of another schema; then nothing
+            is written.
     """
     output: Path = options.output
+    if not options.file.exists():
+        raise UserError(f"{options.file}: there is no such file.")
     with locked(output / f"import{SUFFIX}", waiting="for another import to finish"):
         # Left by imports that were killed; the lock means that no other one is running.
         for left in output.glob(f"{_STAGING}*"):
@@ -43,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
         with staging as name:
             staged = Path(name)
             found = merge(staged, unpack(options.file, staged), output)
-    progress.say(f"added   {len(found.added)} results; {len(found.present)} existed already")
+    added = counted(len(found.added), "result")
+    progress.say(f"added   {added}; {len(found.present)} existed already")
     for name, why in found.conflicts.items():
         progress.warn(f"not imported: {name}: {why}; to keep both, import into another --output")
     progress.say(f"wrote   {write_leaderboard(output)}")

@@ -89,7 +89,10 @@ def load(folders: Iterable[Path]) -> dict[Path, Result]:
     found = unique_results(*folders)
     if not found:
         where = ", ".join(map(str, folders))
-        raise UserError(f"{where}: no results; run run_probes.py first{or_published(*folders)}.")
+        raise UserError(
+            f"{where}: no results; probe a model first: python run_probes.py --model M"
+            f"{or_published(*folders)}."
+        )
     return found
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from probes.cli.arguments import place
 from probes.cli.task_templates import STARTS, files
 from probes.common.errors import UserError
-from probes.common.files import published
+from probes.common.files import published, require_parent
 from probes.tasks.builtin import tasks
 
 SUMMARY = "Write a commented task to start from, and its test."
@@ -38,8 +38,8 @@ def run(options: argparse.Namespace) -> int:
     """Write both files and print what to do with them.
 
     Raises:
-        UserError: the name cannot be used, there is no template of that shape and kind, or a file
-            exists already.
+        UserError: the name cannot be used, there is no template of that shape and kind, the folder
+            cannot be created, or a file exists already.
     """
     name, folder = options.name, options.folder
     _require_usable(name, folder)
@@ -52,6 +52,9 @@ def run(options: argparse.Namespace) -> int:
         )
     written = files(name, shape, options.kind)
     paths = {folder / file: text for file, text in written.items()}
+    require_parent(folder)
+    if folder.is_file():
+        raise UserError(f"--folder {folder} is a file; name a folder.")
     for path in paths:
         if path.exists():
             raise UserError(f"new-task {name}: {path} exists already; choose another name.")

@@ -6,6 +6,7 @@ import argparse
 
 from probes.cli.arguments import place
 from probes.cli.commands.leaderboard import load
+from probes.common.files import require_parent
 
 SUMMARY = "Write one self-contained HTML page of all results in a folder."
 
@@ -26,13 +27,15 @@ def run(options: argparse.Namespace) -> int:
     """Write the page and print its path.
 
     Raises:
-        UserError: there is no such folder, or it has no results.
+        UserError: there is no such folder, it has no results, or the page's folder does not exist.
     """
+    path = options.output or options.folder / "report.html"
+    if options.output:
+        require_parent(path)
     found = load([options.folder])
     # Templates and the plotting library are imported once there is something to draw.
     from probes.rendering.page.page import write_page
 
-    path = options.output or options.folder / "report.html"
     write_page(found, path, options.folder.resolve().name)
     print(path)
     return 0

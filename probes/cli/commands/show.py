@@ -11,6 +11,7 @@ from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table
 from probes.boards.evidence_tables import evidence_tables
 from probes.cli.arguments import place
 from probes.cli.commands.leaderboard import load
+from probes.common.errors import UserError
 from probes.common.terminal import output_console
 from probes.records.files import read_result
 from probes.records.result import Result
@@ -40,9 +41,11 @@ def run(options: argparse.Namespace) -> int:
     """Print the tables.
 
     Raises:
-        UserError: there are no results.
+        UserError: the path does not exist, or there are no results.
     """
     path = options.path
+    if not path.exists():
+        raise UserError(f"{path}: there is no such file or folder.")
     found = load([path]) if path.is_dir() else {path: read_result(path)}
     console = output_console()
     results = list(found.values())

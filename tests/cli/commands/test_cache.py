@@ -67,7 +67,7 @@ def test_a_whole_store_is_listed_by_what_it_holds(vectors, monkeypatch, capsys):
     printed = capsys.readouterr().out
     for part in (entry.model, "sample", "plain", "mean", "float32", "whole"):
         assert part in printed
-    assert "1 stores" in printed
+    assert "1 store," in printed
 
 
 def test_only_verify_reads_contents(vectors):
@@ -125,8 +125,10 @@ def test_pruning_by_age_and_model(vectors):
 def test_deleting_everything_has_to_be_said(vectors):
     with pytest.raises(UserError, match="--prune all would delete all vectors"):
         call(vectors, "--prune", "all")
-    with pytest.raises(UserError, match="need --prune"):
+    with pytest.raises(UserError, match=r"^--older-than needs --prune; add"):
         call(vectors, "--older-than", "3")
+    with pytest.raises(UserError, match=r"^--older-than and --dry-run need --prune"):
+        call(vectors, "--older-than", "3", "--dry-run")
 
 
 def test_a_run_that_is_writing_is_left_alone(vectors, capsys):

@@ -85,8 +85,10 @@ def test_a_shipped_task_is_checked_by_its_name(capsys):
     ("arguments", "message"),
     [
         (["dpeth"], "neither a file nor a task. Did you mean 'depth'?"),
-        (["none.py"], "there is no such file"),
-        (["pos", "--limit", "0"], "--limit 0: give a positive number"),
+        (["none.py"], "error: none.py: there is no such file"),
+        (["README.md"], "error: README.md: not a Python file; its name must end in .py."),
+        (["pos", "--limit", "x"], "--limit x: not a whole number."),
+        (["pos", "--limit", "0"], "--limit 0: give a number of at least 1."),
         (["pos", "--corpus", "sampel"], "Did you mean 'sample'?"),
         (["pos", "--include", "x.py"], "--include x.py: there is no such file"),
     ],
@@ -118,6 +120,22 @@ def test_every_template_passes_its_test_and_the_check(shape, kind, tmp_path, cap
     test["EXPECTED"].pop()
     with pytest.raises(AssertionError):
         test["test_the_examples_of_a_sentence"]()
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        ("missing/folder", "{}: there is no folder {.parent}; create it, or name another."),
+        ("file", "--folder {} is a file; name a folder."),
+    ],
+)
+def test_new_task_writes_to_a_folder_whose_parent_exists(folder, message, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    path = tmp_path / folder
+    assert main(["new-task", "fresh", "--folder", str(path)]) == 2
+    assert capsys.readouterr().err == f"error: {message.format(path, path)}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert main(["new-task", "fresh", "--folder", str(tmp_path / "new")]) == 0
 
 
 def test_new_task_overwrites_nothing(tmp_path, capsys):

@@ -139,7 +139,7 @@ def test_where_there_are_none_but_published_ones_these_are_named(tmp_path, capsy
     rest = ["-o", str(tmp_path / "x.pdf")] if command[0] == "figure" else []
     assert main([*command, str(tmp_path), *rest]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith(f"first, or name {tmp_path}/published.")
+    assert line.endswith(f", or name {tmp_path}/published.")
 
 
 def test_the_results_that_ship_are_where_the_docs_say(capsys):
