@@ -22,13 +22,14 @@ from types import ModuleType
 from typing import Any
 
 _FOLDER = Path(__file__).parent
+_IN_WHEEL = (_FOLDER / "data").is_dir()
 
 
 class _Finder:
-    """Asked for the modules that are not in this folder.
+    """Finds what a checkout has beside this folder, and names what has moved.
 
-    In a checkout, probes.common, probes.data and probes.tasks are the folders beside this one; in a
-    wheel they are inside it. The import of a module that has moved fails with what to write now.
+    probes.common, probes.data and probes.tasks are folders at the top of a checkout; in a wheel
+    they are inside this one.
     """
 
     @staticmethod
@@ -40,9 +41,12 @@ class _Finder:
         Raises:
             ModuleNotFoundError: the module has moved.
         """
-        if name in ("probes.common", "probes.data", "probes.tasks"):
-            return PathFinder.find_spec(name, [str(_FOLDER.parent)])
-        if name.startswith("probes."):
+        package, _, module = name.rpartition(".")
+        if package != "probes":
+            return None
+        if module in ("common", "data", "tasks"):
+            return None if _IN_WHEEL else PathFinder.find_spec(name, [str(_FOLDER.parent)])
+        if not (_FOLDER / module).is_dir():
             from probes.common.moved import moved
 
             if new := moved(name):
@@ -50,7 +54,8 @@ class _Finder:
         return None
 
 
-sys.meta_path.append(_Finder)
+# First, since the finder of another checkout's editable install may know these names too.
+sys.meta_path.insert(0, _Finder)
 
 __version__ = "0.1.0"
 
