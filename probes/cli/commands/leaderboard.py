@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from probes.boards.board import make_boards, named
 from probes.boards.ranking import Ranking
 from probes.boards.ranking_tables import CSV_HEADS, csv_rows, ranking_tables
 from probes.cli.arguments import names, place
+from probes.cli.load_results import load_results
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import output_console
 from probes.records.csv_text import csv_line
-from probes.records.files import or_published
 from probes.records.result import Result
-from probes.records.unique import unique_results
 from probes.rendering.latex import latex
 from probes.rendering.markdown import markdown
 from probes.rendering.terminal import print_table
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: there are no results that pass the filters.
     """
-    candidates = named(chosen(load(options.results), options))
+    candidates = named(chosen(load_results(options.results), options))
     boards = make_boards(candidates, together=options.together)
     ranking = Ranking()
     if options.format == "csv":
@@ -74,26 +73,6 @@ def run(options: argparse.Namespace) -> int:
             else:
                 print(markdown(table) if options.format == "md" else latex(table))
     return 0
-
-
-def load(folders: Iterable[Path]) -> dict[Path, Result]:
-    """All results below the folders.
-
-    Raises:
-        UserError: a folder does not exist, or there are no results in any of them.
-    """
-    folders = tuple(folders)
-    for folder in folders:
-        if not folder.is_dir():
-            raise UserError(f"{folder}: there is no such folder; name a folder of results.")
-    found = unique_results(*folders)
-    if not found:
-        where = ", ".join(map(str, folders))
-        raise UserError(
-            f"{where}: no results; probe a model first: python run_probes.py --model M"
-            f"{or_published(*folders)}."
-        )
-    return found
 
 
 def chosen(found: Mapping[Path, Result], options: argparse.Namespace) -> dict[Path, Result]:

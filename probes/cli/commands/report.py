@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from probes.cli.arguments import place
-from probes.cli.commands.leaderboard import load
+from probes.cli.load_results import load_results
 from probes.common.files import require_parent
 
 SUMMARY = "Write one self-contained HTML page of all results in a folder."
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     path = options.output or options.folder / "report.html"
     if options.output:
         require_parent(path)
-    found = load([options.folder])
+    found = load_results([options.folder])
     # Templates and the plotting library are imported once there is something to draw.
     from probes.rendering.page.page import write_page
 

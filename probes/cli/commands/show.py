@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table
 from probes.boards.evidence_tables import evidence_tables
 from probes.cli.arguments import place
-from probes.cli.commands.leaderboard import load
+from probes.cli.load_results import load_results
 from probes.common.errors import UserError
 from probes.common.terminal import output_console
 from probes.records.files import read_result
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     path = options.path
     if not path.exists():
         raise UserError(f"{path}: there is no such file or folder.")
-    found = load([path]) if path.is_dir() else {path: read_result(path)}
+    found = load_results([path]) if path.is_dir() else {path: read_result(path)}
     console = output_console()
     results = list(found.values())
     if options.by in ("group", "label"):
