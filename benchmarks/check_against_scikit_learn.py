@@ -1,11 +1,11 @@
-"""Is a converged scikit-learn model better than our linear probe on the same vectors?
+"""How near is our linear probe to the optimum of its objective on the same vectors?
 
     python benchmarks/check_against_scikit_learn.py --results results --cache-dir CACHE \
         --corpus ewt --data-dir DIR --layers 0,3
 
-For each linear result of one model on the corpus, at each of the layers, the same loss,
-weighting and strengths around the chosen one are fitted by scikit-learn until it converges;
-strength is chosen on dev loss. Prints a Markdown table, one row per task and layer.
+For each linear result of one model on the corpus, at each of the layers, scikit-learn minimises the
+same loss with the same weights and L2 strength in float64 until its gradient vanishes. Prints a
+Markdown table, one row per task and layer.
 """
 
 from __future__ import annotations
@@ -32,11 +32,8 @@ from probes.records.files import read_results
 from probes.statistics.gold import Predictions
 from probes.tasks.builtin import tasks
 
-Features = dict[str, NDArray[np.float32]]
+Features = dict[str, NDArray[np.float64]]
 """Split → one vector per example."""
-
-FACTORS = (3.0, 1.0, 0.3)
-"""Multiples of our strength that scikit-learn chooses from, strongest first (warm starts)."""
 
 
 def main() -> None:
@@ -64,7 +61,7 @@ def main() -> None:
             features = spans(vectors.layer(number), rows)
             (layer,) = (layer for layer in result.layers if layer.layer == number)
             cell = layer.cells[0]
-            dev_loss, predicted = best_model(examples, features, cell.strength)
+            dev_loss, predicted = optimum(examples, features, cell.l2)
             (scores,) = Scorer(examples, "test").scores(predicted[None])
             ours, theirs = cell.test[result.task.metric], scores[result.task.metric]
             assert ours is not None  # an undefined score cannot be compared
@@ -89,39 +86,32 @@ def spans(layer: NDArray[np.floating[Any]], rows: Mapping[str, Sequence[Ints]]) 
             sides.append((sums[part[:, 1]] - sums[part[:, 0]]) / lengths)
         features[split] = np.concatenate(sides, axis=1)
     scaler = StandardScaler().fit(features["train"])
-    return {split: scaler.transform(x).astype(np.float32) for split, x in features.items()}
+    return {split: scaler.transform(x) for split, x in features.items()}
 
 
-def best_model(
-    examples: Examples, features: Features, strength: float
-) -> tuple[float, Predictions]:
-    """Dev loss and test predictions of the strength with the least dev loss."""
+def optimum(examples: Examples, features: Features, l2: float) -> tuple[float, Predictions]:
+    """Dev loss and test predictions of scikit-learn's solution at an L2 strength."""
     train, dev = examples.targets("train"), examples.targets("dev")
-    outcomes: list[tuple[float, Predictions]] = []
     if not examples.classes:
-        for factor in FACTORS:
-            model = Ridge(alpha=factor * strength * len(train)).fit(features["train"], train)
-            loss = 0.5 * np.mean((model.predict(features["dev"]) - dev) ** 2)
-            outcomes.append((loss, model.predict(features["test"])))
-        return min(outcomes, key=lambda outcome: outcome[0])
+        model = Ridge(alpha=l2 * len(train)).fit(features["train"], train)
+        loss = 0.5 * np.mean((model.predict(features["dev"]) - dev) ** 2)
+        return loss, model.predict(features["test"])
     balanced = examples.task.metric == "balanced_accuracy"
     count = np.bincount(train)
     weight = len(train) / (len(count) * count) if balanced else np.ones(len(count))
-    model = LogisticRegression(
-        max_iter=1000, tol=1e-4, warm_start=True, class_weight="balanced" if balanced else None
-    )
     # For two classes scikit-learn has one weight vector, the difference of our two: the same
     # penalty on it is half as strong.
     halved = 2 if len(examples.classes) == 2 else 1
-    for factor in FACTORS:
-        model.set_params(C=halved / (factor * strength * len(train)))
-        model.fit(features["train"], train)
-        seen = dev >= 0
-        log_p = model.predict_log_proba(features["dev"][seen])
-        weights = weight[dev[seen]]
-        loss = -np.average(log_p[np.arange(seen.sum()), dev[seen]], weights=weights)
-        outcomes.append((loss, model.predict(features["test"])))
-    return min(outcomes, key=lambda outcome: outcome[0])
+    model = LogisticRegression(
+        C=halved / (l2 * len(train)),
+        max_iter=5000,
+        tol=1e-6,
+        class_weight="balanced" if balanced else None,
+    ).fit(features["train"], train)
+    seen = dev >= 0
+    log_p = model.predict_log_proba(features["dev"][seen])
+    loss = -np.average(log_p[np.arange(seen.sum()), dev[seen]], weights=weight[dev[seen]])
+    return loss, model.predict(features["test"])
 
 
 def parse() -> argparse.Namespace:

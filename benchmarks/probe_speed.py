@@ -7,8 +7,8 @@ The vectors of `--model` must be in the cache already (run `run_probes.py` once)
 - linear: scikit-learn's `LogisticRegression` (lbfgs, default C, 100 iterations) on
   standardised fp32 features, one layer after the other;
 - mlp: a PyTorch loop over a `DataLoader` with batches of 64, one layer after the other: the same
-  network, Adam, and as many passes per layer as our full fit. The peer does not search for
-  strength and step; for the same work ours is one fit, of the weakest strength and first step.
+  network, Adam, and as many passes per layer as our full fit. Neither
+  searches for hyperparameters.
 
 All times go from mapped vectors to test scores. In each of `--rounds`, ours (all layers) and the
 peer's at each of `--layers` are timed in turn; the peer's time for all layers is its mean
@@ -42,7 +42,6 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from probes.common.arrays import Ints
 from probes.common.default_folders import default_cache, default_data_dir
-from probes.compute.precision import rounding
 from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples
 from probes.extraction.store import StoreKey, Vectors
@@ -50,7 +49,6 @@ from probes.extraction.views import View
 from probes.measurements.probing import probe
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.tasks.builtin import tasks
-from probes.training import search
 from probes.training.batches import BATCH
 
 Layer = NDArray[np.floating[Any]]
@@ -67,7 +65,7 @@ def main() -> None:
     vectors = verified(options, view)
     rows = {split: examples.rows(split, view, vectors)[0][:, 0] for split in examples.splits}
     labels = {split: examples.targets(split) for split in examples.splits}
-    precision = rounding(torch.device("cpu")).multiplied
+    precision = torch.float32
     print(
         f"{options.model}, {options.corpus}, UPOS, {vectors.n_layers} layers · "
         f"{torch.get_num_threads()} threads · products while training: {precision} · "
@@ -78,10 +76,6 @@ def main() -> None:
             continue
         spec, ours, theirs = PROBES[family], [], []
         machine = Machine(precision)
-        if family == "mlp":
-            # One whole fit, as the peer's is.
-            spec = spec.model_copy(update={"strengths": (1e-4,)})
-            search._MOVES = 0
         for _ in range(options.rounds):
             vectors = verified(options, view)  # afresh: nothing derived is left from the last round
             layers = list(range(vectors.n_layers))
@@ -121,18 +115,13 @@ def least_work(
     spec: ProbeSpec, n_examples: int, vectors: Vectors, n_classes: int
 ) -> tuple[float, float]:
     """Bytes that the passes over the training set read, and operations of their products."""
-    full = max(spec.passes, spec.min_steps * BATCH / n_examples)
-    passes = cell_passes = full
-    if spec.family == "linear":
-        # The search takes all strengths in one pass.
-        passes += full * spec.search
-        cell_passes += full * spec.search * len(spec.strengths)
+    passes = max(spec.epochs, spec.min_steps * BATCH / n_examples)
     layers = [vectors.layer(n) for n in range(vectors.n_layers)]
     read = sum(n_examples * layer[0].nbytes for layer in layers)
     n_features = layers[0].shape[1]
     # Forwards, the gradient of weights, and through the upper weights of an MLP.
     per_example = 4 * n_features * (spec.hidden or n_classes) + 6 * spec.hidden * n_classes
-    return passes * read, cell_passes * n_examples * len(layers) * per_example
+    return passes * read, passes * n_examples * len(layers) * per_example
 
 
 def verified(options: argparse.Namespace, view: View) -> Vectors:
@@ -187,7 +176,7 @@ def loader_loop(
     data = TensorDataset(features["train"], torch.from_numpy(labels["train"]))
     loader = DataLoader(data, batch_size=64, shuffle=True)
     adam = torch.optim.Adam(model.parameters(), lr=1e-3)
-    for _ in range(spec.passes):
+    for _ in range(spec.epochs):
         for x, y in loader:
             adam.zero_grad()
             torch.nn.functional.cross_entropy(model(x), y).backward()

@@ -28,7 +28,7 @@ from probes.examples.examples import collect_examples
 from probes.measurements.online_code import online_code
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
-from probes.training import search, trainer
+from probes.training import trainer
 from probes.training.dataset import ProbingData
 from probes.training.fit import fit
 
@@ -51,9 +51,6 @@ def main() -> None:
     print(f"{device}, {torch.get_num_threads()} threads, {vectors.n_layers} layers")
     print("| probe | fits | words | one after another, s | side by side, s | faster by |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
-    # The fit of seed 0 is its search, which is the same either way: as short as can be.
-    search._MOVES = 0
-    mlp = PROBES["mlp"].model_copy(update={"strengths": (1e-3,)})
     for words in options.words:
         some = train.part(slice(0, words))
         first, n_words = some.of_cells(slice(0, 1)), some.features.shape[1]
@@ -61,7 +58,9 @@ def main() -> None:
             f"{name} | code": partial(online_code, first, data.n_outputs, spec)
             for name, spec in PROBES.items()
         }
-        work[f"mlp | {len(seeds)} seeds"] = partial(fit, some, dev, data.n_outputs, mlp, seeds)
+        work[f"mlp | {len(seeds)} seeds"] = partial(
+            fit, some, dev, data.n_outputs, PROBES["mlp"], seeds
+        )
         for name, function in work.items():
             alone, together = timed(function, options.rounds)
             ratio = statistics.median(a / b for a, b in zip(alone, together, strict=True))

@@ -1,10 +1,11 @@
-"""Does a linear probe find a step that suits features of any width?
+"""Does the learning rate of linear probes suit features of any width?
 
     python benchmarks/wide_features.py --cache-dir CACHE --data-dir DIR
 
 Layers of `--model` are put side by side, as one layer of wider vectors, and probed with every one
-of `--steps` and with the step that the probe chooses by itself. Prints the dev loss of each in % of
-the least one. The vectors must be in the cache already (run `run_probes.py` once).
+of `--learning-rates`, and with the one that our probes have at that width. Prints by how many
+percent the dev loss of each is above the least one. The vectors must be in the cache already (run
+`run_probes.py` once).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
-from probes.training import search
+from probes.training import trainer
 from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
 from probes.training.features import Held
@@ -39,7 +40,7 @@ def main() -> None:
     options = parse()
     corpus = find_corpus(options.corpus, data_dir=options.data_dir).load()
     spec = PROBES["linear"]
-    print("| task | training examples | features | step: % above the least dev loss | chosen |")
+    print("| task | training examples | features | rate: % above the least dev loss | ours |")
     print("| --- | ---: | ---: | --- | --- |")
     for name in options.tasks:
         examples = collect_examples(tasks.get(name), corpus, "masked")
@@ -53,22 +54,24 @@ def main() -> None:
             train, dev = (side_by_side(batches, layers) for batches in narrow)
             train = train.part(slice(0, options.examples))
             losses = {}
-            most, search._WIDTH = search._WIDTH, 1 << 30  # No other step than the first.
-            for step in options.steps:
-                fixed = spec.model_copy(update={"step": step})
-                losses[step] = fit(train, dev, data.n_outputs, fixed, [0]).dev_loss.item()
-            search._WIDTH = most
-            ours = fit(train, dev, data.n_outputs, spec, [0])
-            least = min(*losses.values(), ours.dev_loss.item())
-            said = ", ".join(f"{step}: {above(x, least)}" for step, x in losses.items())
-            chosen = f"{ours.step.item():.4g}: {above(ours.dev_loss.item(), least)}"
+            ratio = train.features.shape[2] / trainer._WIDTH
+            for rate in options.learning_rates:
+                # What `initial_rate` makes of it is the rate itself.
+                given = {"learning_rate": rate * max(ratio, ratio**0.5)}
+                fixed = spec.model_copy(update=given)
+                losses[rate] = fit(train, dev, data.n_outputs, fixed, [0]).dev_loss.item()
+            ours = fit(train, dev, data.n_outputs, spec, [0]).dev_loss.item()
+            least = min(*losses.values(), ours)
+            said = ", ".join(f"{rate}: {above(x, least)}" for rate, x in losses.items())
+            rate = spec.learning_rate / max(ratio, ratio**0.5)
+            chosen = f"{rate:.4g}: {above(ours, least)}"
             _, n_examples, width = train.features.shape
             print(f"| {name} | {n_examples:,} | {width:,} | {said} | {chosen} |", flush=True)
 
 
 def side_by_side(batches: Batches, layers: Sequence[int]) -> Batches:
     """The same examples with the features of some layers as one layer's."""
-    parts = batches.features.of_layers(layers).block(slice(None))
+    parts = batches.features.block(slice(None))[list(layers)]
     return replace(batches, features=Held(torch.cat(list(parts), 1)[None]))
 
 
@@ -86,7 +89,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data-dir", type=Path, default=default_data_dir())
     parser.add_argument("--tasks", nargs="+", default=["pos"])
     parser.add_argument("--examples", type=int, help="of the training set; all if not given")
-    parser.add_argument("--steps", nargs="+", type=float, default=[0.02, 0.01, 0.005, 0.0025])
+    parser.add_argument(
+        "--learning-rates", nargs="+", type=float, default=[0.02, 0.01, 0.005, 0.0025]
+    )
     return parser.parse_args()
 
 

@@ -126,7 +126,7 @@ def short_schedule(monkeypatch):
 
     monkeypatch.setattr(mixing, "_MIN_STEPS", 60)
     for family, spec in PROBES.items():
-        short = spec.model_copy(update={"passes": 1, "min_steps": 24, "hidden": spec.hidden // 16})
+        short = spec.model_copy(update={"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16})
         monkeypatch.setitem(PROBES, family, short)
 
 

@@ -58,6 +58,7 @@ MODEL = Aspect("model", lambda r: (r.model.name, r.model.digest))
 # changes how many parameters a probe has.
 POOLING = Aspect("pooling", lambda r: r.pooling)
 PRECISION = Aspect("precision", lambda r: r.dtype)
+FIT_PRECISION = Aspect("precision of fits", lambda r: r.fit_dtype)
 PROJECTION = Aspect("projection", lambda r: r.project, _projection)
 
 # The text. The fingerprint is over words and annotation; the digest is over the files that they
@@ -96,29 +97,29 @@ NUMERICS = Aspect(
 )
 OUTDATED = Aspect("version", lambda r: not is_current(r))
 
-SAME_LEADERBOARD = (TEXT, PROBE, PROJECTION, NUMERICS)
+SAME_LEADERBOARD = (TEXT, PROBE, FIT_PRECISION, PROJECTION, NUMERICS)
 """Models are ranked on one text by one probe. Pooling and precision belong to a model's entry: a
 model may be entered with either, and is then called so."""
 
 SAME_COLUMN = (TASK_VERSION, VIEW, SOURCE)
 """What must be equal besides, within one task of a leaderboard."""
 
-SAME_PAIR = (TEXT, TASK_VERSION, PROBE, SOURCE, PROJECTION, VIEW)
+SAME_PAIR = (TEXT, TASK_VERSION, PROBE, FIT_PRECISION, SOURCE, PROJECTION, VIEW)
 """Two models of one run, on one task with one family of probes. They have been fitted or checked by
 this version. That they were scored on the same examples is left to whoever has the predictions."""
 
-SAME_CHART = (CORPUS_NAME, TEXT, PROBE, POOLING, PROJECTION)
+SAME_CHART = (CORPUS_NAME, TEXT, PROBE, FIT_PRECISION, POOLING, PROJECTION)
 """A page or figure has one scale for all models, so the vectors must be made alike too."""
 
 SAME_CURVE = (TASK, TASK_VERSION, VIEW, METRIC, SILVER, SOURCE, OUTDATED)
 """What must be equal besides, within one chart. Results of another version have charts of their
 own, since a page shows everything there is."""
 
-SAME_LAYER_TABLE = (CORPUS_FILES, POOLING, PRECISION, PROJECTION)
+SAME_LAYER_TABLE = (CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION, PROJECTION)
 """The columns of one model's layer × task table. They must not be outdated either,
 since a table has one column for a task and probe. The same holds for the random twins in it."""
 
-SAME_CLAIM = (MODEL, CORPUS_FILES, POOLING, PRECISION)
+SAME_CLAIM = (MODEL, CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION)
 """Claims relate one model's results on several tasks. They must not be outdated
 either."""
 

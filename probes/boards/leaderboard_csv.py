@@ -159,7 +159,7 @@ def _of_layer(result: Result, layer: LayerResult, best: int | None) -> dict[str,
         **_bounds("compression_", result.compression_interval(layer)),
         "seed_sd": result.seed_spread(layer),
         "seeds": len(layer.cells),
-        "strength": first.strength,
+        "strength": first.l2,
     }
 
 

@@ -94,6 +94,11 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add("--device", help="auto, cpu, cuda, cuda:N, mps, map (default: auto)")
     add("--dtype", choices=("auto", "float32", "bfloat16", "float16"), help="of the forward pass")
+    add(
+        "--fit-dtype",
+        choices=("float32", "bfloat16"),
+        help="of the products in training (default: float32)",
+    )
     add("--batch-tokens", metavar="auto|N", help="tokens per forward pass")
     add("--limit", metavar="N", help="keep the first N sentences of each split")
     add("--overwrite", choices=("missing", "always", "never"), help="default: missing")

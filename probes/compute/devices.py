@@ -11,6 +11,9 @@ from probes.common.wording import listed
 if TYPE_CHECKING:
     import torch
 
+FitDType = Literal["float32", "bfloat16"]
+"""The type of the products in training."""
+
 MAP = "map"
 """The device that means: spread the layers over all devices there are."""
 

@@ -1,51 +1,24 @@
 """The precision of matrix products in training.
 
-Factors are rounded where the processor is faster for it; sums and parameters stay float32. A CPU
-with instructions for bf16 reads features as bf16, and multiplies them as bf16 if that is faster; on
-a GPU products are TF32. The error is far below the noise of a batch. Rounding is used for training
-steps and for the dev losses that choose where an MLP stops; reported losses and predictions are
-computed in float32.
+Parameters, losses and sums are float32, and so are products, unless a run asks for bfloat16
+(`--fit-dtype`): then training steps, and the dev losses that choose where an MLP stops, read
+features and multiply in bfloat16. Reported losses and predictions are computed in float32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import NamedTuple
 
 import torch
 
 from probes.common.errors import UserError
+from probes.compute.devices import FitDType
 
 
-class Rounding(NamedTuple):
-    """The dtypes of features in a training step."""
-
-    read: torch.dtype
-    """What they are rounded to; bf16 halves the bytes that a pass reads."""
-    multiplied: torch.dtype
-    """What they, and all other factors of products, are then multiplied as."""
-
-
-def rounding(device: torch.device) -> Rounding:
-    """The dtypes for training on `device`."""
-    on_cpu = device.type == "cpu"
-    return Rounding(
-        torch.bfloat16 if on_cpu and has_bf16() else torch.float32,
-        torch.bfloat16 if on_cpu and multiplies_bf16() else torch.float32,
-    )
-
-
-@contextmanager
-def fast_products() -> Iterator[None]:
-    """Compute float32 products as TF32 on a GPU."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+def fit_dtype_of(name: FitDType) -> torch.dtype:
+    """Torch's name of it."""
+    return torch.bfloat16 if name == "bfloat16" else torch.float32
 
 
 @contextmanager
@@ -71,21 +44,3 @@ def exact_products() -> Iterator[None]:
     finally:
         torch.set_float32_matmul_precision(products)
         torch.backends.cudnn.allow_tf32 = convolutions
-
-
-@cache
-def has_bf16() -> bool:
-    """Whether the CPU has instructions for bf16; without them, rounding costs time."""
-    capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
-
-
-@cache
-def multiplies_bf16() -> bool:
-    """Whether the CPU multiplies bf16 faster than float32.
-
-    Intel CPUs do with AMX, which virtual machines may hide (docs/performance.md).
-    """
-    capabilities = torch.cpu.get_capabilities()
-    intel = "Intel" in capabilities.get("cpu_name", "")
-    return capabilities.get("amx_bf16", False) or (has_bf16() and not intel)

@@ -10,7 +10,7 @@ from pydantic import ByteSize, Field, field_validator
 
 from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.wording import names_in
-from probes.compute.devices import DType, require_device_name
+from probes.compute.devices import DType, FitDType, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
@@ -64,6 +64,8 @@ class RunConfig(Frozen):
     device: str = "auto"
     dtype: DType = "float32"
     """Of the forward pass; "auto" is float32, as narrower types change scores."""
+    fit_dtype: FitDType = "float32"
+    """Of the products in training; other types change scores."""
     batch_tokens: int | None = Field(default=None, ge=1)
     """Tokens per forward pass; None for a fixed number per kind of device."""
     limit: int | None = Field(default=None, ge=1)

@@ -188,6 +188,7 @@ class LocalRun:
                 self.config.memory,
                 unit.quick,
                 self.config.project,
+                self.config.fit_dtype,
                 on_layers=bar.update,
             )
         result = self._record(unit, examples, vectors, outcome)
@@ -232,6 +233,7 @@ class LocalRun:
             view=examples.view,
             pooling=self.config.pooling,
             dtype=self.config.dtype,
+            fit_dtype=self.config.fit_dtype,
             probe=unit.probe,
             plug_ins=plug_ins_of(task, unit.probe.family),
             project=self.config.project,

@@ -123,6 +123,7 @@ def _unit(
         probe=PROBES[family],
         pooling=config.pooling,
         dtype=config.dtype,
+        fit_dtype=config.fit_dtype,
         project=config.project,
         windows=WINDOW_RULE,
         plug_ins=digests(plug_ins_of(task, family)),

@@ -21,6 +21,7 @@ def has_current_numerics(result: Result) -> bool:
         probe=result.probe,
         pooling=result.pooling,
         dtype=result.dtype,
+        fit_dtype=result.fit_dtype,
         project=result.project,
         windows=WINDOW_RULE,
         plug_ins=digests(result.plug_ins),

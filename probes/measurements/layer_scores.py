@@ -129,8 +129,7 @@ def _score(
             cells.append(
                 Cell(
                     seed=seed,
-                    strength=float(fitted.strength[i, j]),
-                    step=float(fitted.step[i, j]) or None,
+                    l2=float(fitted.strength[i, j]),
                     stopped=float(fitted.stopped[i, j]),
                     dev_loss=float(fitted.dev_loss[i, j]) * data.unit[1] ** 2,
                     dev=dev[cell],

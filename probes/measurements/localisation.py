@@ -27,10 +27,9 @@ from probes.statistics.bootstrap import LEVEL, MIN_SENTENCES, bounds, interval, 
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.training.batches import Batches
-from probes.training.families import family_of
 from probes.training.features import Features
-from probes.training.fit import fit_at, predict
-from probes.training.scalar_mix import Mixed, even_weights, layer_overlap, learn_mixes, mix_scales
+from probes.training.fit import fit, predict
+from probes.training.scalar_mix import Mixed, layer_overlap, learn_mixes, mix_scales
 
 FEW_SENTENCES = f"fewer than {MIN_SENTENCES} test sentences"
 
@@ -48,20 +47,14 @@ def localise(
     n_outputs: int,
     spec: ProbeSpec,
     n_seeds: int,
-    strengths: Sequence[float],
-    steps: Sequence[float],
     scorers: Mapping[str, Scorer],
     in_labels_unit: Callable[[NDArray[Any]], NDArray[Any]],
     at_once: int,
 ) -> tuple[Localisation, NDArray[Any]]:
     """Learn the mixes of layers 0 to k for every k, and score probes on them.
 
-    Strength and step of a mix are the geometric means of those of its layers, with the weights of
-    the mix.
-
     Args:
         train, dev, test: features of all L + 1 layers; labels and weights of shape (1, N).
-        strengths, steps: of the plain probe of each layer; a closed-form fit has the spec's step.
         in_labels_unit: converts outputs of a probe to what `scorers` score.
         at_once: how many mixes fit in memory together.
 
@@ -72,54 +65,33 @@ def localise(
     reach = [*range(n_layers), *[n_layers - 1] * (n_seeds - 1)]
     seeds = [0] * n_layers + list(range(1, n_seeds))
     overlap = layer_overlap(train.features)
-    log_strength = torch.tensor(strengths, device=overlap.device).log()
-    log_step = torch.tensor(steps, dtype=torch.float64).log()
-    even = even_weights(reach, n_layers)
-    first_strength = (even.to(overlap.device) @ log_strength).exp()
-    first_step = torch.full(first_strength.shape, spec.step, dtype=torch.float64)
-    if family_of(spec).convex:  # then the plain probes chose a step for each layer
-        first_step = (even.double() @ log_step).exp()
     groups = [slice(i, i + at_once) for i in range(0, len(reach), at_once)]
-    learnt = [
-        learn_mixes(
-            train,
-            dev,
-            n_outputs,
-            spec,
-            overlap,
-            reach[group],
-            seeds[group],
-            first_strength[group],
-            first_step[group],
-        )
-        for group in groups
-    ]
-    weights = torch.cat([weights for weights, _ in learnt])
-    parameters = [torch.cat(parts) for parts in zip(*(found for _, found in learnt), strict=True)]
-    strength = (weights[:n_layers] @ log_strength).exp()[:, None]
-    step = (weights[:n_layers].cpu().double() @ log_step).exp()
+    weights = torch.cat(
+        [
+            learn_mixes(train, dev, n_outputs, spec, overlap, reach[group], seeds[group])
+            for group in groups
+        ]
+    )
+    strengths: list[float] = []
     scales = mix_scales(weights[:n_layers], overlap)
     parts: dict[str, list[NDArray[Any]]] = {"dev": [], "test": []}
     for group in groups[: -(-n_layers // at_once)]:
         mixed_train, mixed_dev, mixed_test = (
             Mixed(features, scales[group]) for features in (train.features, dev.features, test)
         )
-        fitted = fit_at(
+        fitted = fit(
             replace(train, features=mixed_train),
             replace(dev, features=mixed_dev),
             n_outputs,
             spec,
-            strength[group],
-            step[group],
-            [parameter[:n_layers][group] for parameter in parameters],
+            [0],
         )
+        strengths += fitted.strength[:, 0].tolist()
         for split, features in (("dev", mixed_dev), ("test", mixed_test)):
             outputs = predict(fitted, features, n_outputs, spec, train.sets)
             parts[split].append(in_labels_unit(outputs[:, 0].cpu().numpy()))
     predicted = {split: np.concatenate(arrays) for split, arrays in parts.items()}
-    record = localisation_record(
-        weights.cpu().double().numpy(), strength[:, 0].tolist(), predicted, scorers
-    )
+    record = localisation_record(weights.cpu().double().numpy(), strengths, predicted, scorers)
     return record, predicted["test"]
 
 
@@ -134,7 +106,7 @@ def localisation_record(
     Args:
         weights: of the mixes of layers 0 to k for every k with seed 0, then of the mix of all
             layers with each other seed. Shape (L + S, L + 1).
-        strengths: of the probe on each mix of seed 0.
+        strengths: of L2, of the probe on each mix of seed 0.
         predicted: on dev and test, by these probes. Each (L + 1, n).
     """
     n_layers = weights.shape[1]
@@ -146,7 +118,7 @@ def localisation_record(
         MixResult(
             k=k,
             weights=tuple(weights[k, : k + 1].tolist()),
-            strength=strengths[k],
+            l2=strengths[k],
             dev=scores["dev"][k],
             test=scores["test"][k],
             intervals={name: bounds(intervals[name][k]) if intervals else None for name in names},

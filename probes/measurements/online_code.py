@@ -1,9 +1,8 @@
 """Description length of the labels given the vectors: the online code of Voita & Titov (2020).
 
 The labels of the training split are sent in blocks. The first block has a uniform code; each later
-one is coded by probes fitted on all blocks before it. Test is not used, and dev only chooses step
-sizes. Lengths are in bits. A set of labels is sent label by label, each a decision between two
-outcomes.
+one is coded by probes fitted on all blocks before it. Neither dev nor test is used. Lengths are in
+bits. A set of labels is sent label by label, each a decision between two outcomes.
 """
 
 from __future__ import annotations
@@ -112,18 +111,12 @@ def prior_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> float:
     return bits
 
 
-def online_code(
-    train: Batches, n_classes: int, spec: ProbeSpec, chosen: Sequence[float] | None = None
-) -> OnlineCode:
+def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     """Codelength of the first cell's labels at every layer, without class weights.
 
     Each prefix is fitted under several priors. A block is coded by the uniform mixture of these
     probes' codes, which is longer than the shortest of them by at most log2 of their number, so
     that the best prior need not be known beforehand.
-
-    Args:
-        chosen: step sizes of the layers' plain probes, which a convex family keeps because wide
-            features need smaller steps; by default the step of its `code_schedule`.
     """
     ends = block_ends(train.sentences)
     n_layers, _, n_features = train.features.shape
@@ -143,9 +136,7 @@ def online_code(
     prefixes = [sent.part(slice(0, end)) for end in ends[:-1]]
     # A prior of fixed variance has less weight the more examples there are.
     strengths = [(n_features / variances / end).expand(n_layers, -1) for end in ends[:-1]]
-    if chosen is None or not family.convex:
-        chosen = [spec.step] * n_layers
-    fitted = fit_prefixes(prefixes, n_classes, spec, strengths, chosen)
+    fitted = fit_prefixes(prefixes, n_classes, spec, strengths)
     for (start, end), parameters in zip(pairwise(ends), fitted, strict=True):
         escape = outcomes / (2 * start + outcomes)
         block = sent.part(slice(start, end))

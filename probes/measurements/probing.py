@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from probes.common.errors import out_of_memory
 from probes.common.terminal import progress
+from probes.compute.devices import FitDType
 from probes.compute.memory import default_budget, explain_out_of_memory
-from probes.compute.precision import exact_products
+from probes.compute.precision import exact_products, fit_dtype_of
 from probes.examples.examples import Examples
 from probes.examples.scoring import baselines, count_examples, references
 from probes.extraction.store import Vectors
@@ -66,6 +67,7 @@ def probe(
     memory: int | None = None,
     quick: bool = False,
     project: int | None = None,
+    fit_dtype: FitDType = "float32",
     on_layers: Callable[[int], None] = lambda n: None,
 ) -> Outcome:
     """Fit and score one task with one probe family at `layers`.
@@ -77,6 +79,7 @@ def probe(
         memory: bytes to stay below; by default a share of what is free.
         quick: leave out controls, description length and localisation.
         project: dimension of a random projection of each span's vector.
+        fit_dtype: type of the products in training.
         on_layers: called after each group with its number of layers.
 
     Raises:
@@ -85,7 +88,14 @@ def probe(
     what = f"fitting {examples.task.name} with {spec.family} probes"
     with explain_out_of_memory(what, "use --limit, --project or --seeds 1, or free some memory."):
         data = ProbingData(
-            examples, view, vectors, device, n_seeds=n_seeds, control=not quick, project=project
+            examples,
+            view,
+            vectors,
+            device,
+            n_seeds=n_seeds,
+            control=not quick,
+            project=project,
+            fit_dtype=fit_dtype_of(fit_dtype),
         )
         memory = memory or default_budget(device)
         while True:
@@ -169,7 +179,7 @@ def _code_group(
     """`_code` of one group of layers; its features are freed on return."""
     features = data.features([layer.layer for layer in group], hold)
     train = data.batches("train", features["train"]).of_cells(slice(0, 1))
-    code = online_code(train, data.n_outputs, spec, _steps(group, spec))
+    code = online_code(train, data.n_outputs, spec)
     coded = with_codelengths(group, code)
     labels, sets = train.labels[0].cpu(), None if train.sets is None else train.sets.cpu()
     return coded, code_record(labels, block_ends(train.sentences), data.n_outputs, sets)
@@ -192,17 +202,10 @@ def _localise(
         data.n_outputs,
         spec,
         len(data.seeds),
-        [layer.cells[0].strength for layer in found],
-        _steps(found, spec),
         data.scorers,
         data.in_labels_unit,
         group_size,
     )
-
-
-def _steps(found: Sequence[LayerResult], spec: ProbeSpec) -> list[float]:
-    """Step sizes of seed 0's probes; for a closed-form fit, the spec's."""
-    return [layer.cells[0].step or spec.step for layer in found]
 
 
 def encoding_record(manifest: Mapping[str, Any]) -> EncodingRecord:

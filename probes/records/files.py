@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,21 @@ multi-label tasks `predicted` has the shape (layers, seeds, n, bytes), and there
 `probes.statistics.gold`."""
 
 
+class SchemaError(UserError):
+    """A result has another schema than this version reads.
+
+    Attributes:
+        version: its schema.
+    """
+
+    def __init__(self, path: Path, version: object) -> None:
+        self.version = version
+        super().__init__(
+            f"{path}: result schema {version}, this version reads {SCHEMA_VERSION}; "
+            "use the suite's version that wrote it, or another --output."
+        )
+
+
 def write_result(path: Path, result: Result, arrays: Arrays) -> None:
     """Write a result and its per-example arrays; each file is written whole or not at all.
 
@@ -54,7 +70,8 @@ def read_result(path: Path) -> Result:
     """Read the result at `path`.
 
     Raises:
-        UserError: it cannot be read, or has another schema.
+        UserError: it cannot be read.
+        SchemaError: it has another schema.
     """
     try:
         # Straight from text to records takes a third of the time of going through Python's objects.
@@ -67,10 +84,7 @@ def read_result(path: Path) -> Result:
             if version == SCHEMA_VERSION:
                 raise
         if version != SCHEMA_VERSION:
-            raise UserError(
-                f"{path}: result schema {version}, this version reads {SCHEMA_VERSION}; "
-                "use the suite's version that wrote it, or another --output."
-            )
+            raise SchemaError(path, version)
         return result
     except FileNotFoundError as error:
         raise UserError(f"{path}: there is no such file.") from error
@@ -126,17 +140,27 @@ def find_results(folder: Path) -> dict[Path, Result]:
     """All results below `folder` by their paths, in order.
 
     Published results are found only if `folder` is their folder or one in it. A result that cannot
-    be read is named in a message and left out, so that the others can be used.
+    be read is named in a message and left out, so that the others can be used. Those of another
+    schema are counted in one message for each folder.
     """
     results = {}
+    others: Counter[tuple[Path, object]] = Counter()
     with infrequent_garbage_collection():
         for path in sorted(folder.rglob("*-*-????????.json")):
             if is_published(path.relative_to(folder)):
                 continue
             try:
                 results[path] = read_result(path)
+            except SchemaError as error:
+                others[path.parent, error.version] += 1
             except UserError as error:
                 progress.say(f"left out {error}")
+    for (where, version), n in others.items():
+        what = f"{n} {'result' if n == 1 else 'results'} of schema {version} in {where}"
+        progress.say(
+            f"left out {what}; this version reads schema {SCHEMA_VERSION}: run the same command "
+            "again to compute them anew"
+        )
     return results
 
 

@@ -20,8 +20,8 @@ def numerics_version(kind: str, family: str) -> int:
         family: the probe family.
     """
     if family == "linear":
-        return 8
-    return 10 if kind == "regression" else 9
+        return 9
+    return 11 if kind == "regression" else 10
 
 
 class FitKey(Frozen):
@@ -36,6 +36,7 @@ class FitKey(Frozen):
     probe: ProbeSpec
     pooling: str
     dtype: str
+    fit_dtype: str
     project: int | None
     windows: str
     plug_ins: dict[str, str] = Field(default_factory=dict)
@@ -46,9 +47,6 @@ class FitKey(Frozen):
         """SHA-256 of the key and the version of the numerics."""
         content = self.model_dump(mode="json")
         content["numerics"] = numerics_version(content.pop("kind"), self.probe.family)
-        if not self.plug_ins:
-            # So that keys from before there were plug-ins stay the same.
-            del content["plug_ins"]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

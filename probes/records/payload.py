@@ -37,12 +37,10 @@ class Cell(Frozen):
     """One probe: a layer, a seed."""
 
     seed: int
-    strength: float
-    """L2 strength, chosen on dev."""
-    step: float | None = None
-    """Adam's initial learning rate, chosen on dev; None for closed-form linear regression."""
+    l2: float
+    """L2 strength."""
     stopped: float
-    """Share of the schedule after which the dev loss was lowest."""
+    """Share of the steps after which the dev loss was lowest."""
     dev_loss: float
     dev: Scores
     test: Scores
@@ -117,7 +115,8 @@ class MixResult(Frozen):
     k: int
     weights: tuple[float, ...]
     """Weights of layers 0 to k; they sum to 1."""
-    strength: float
+    l2: float
+    """L2 strength."""
     dev: Scores
     test: Scores
     intervals: dict[str, Interval]

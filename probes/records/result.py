@@ -26,7 +26,7 @@ from probes.records.payload import (
 )
 from probes.records.probe_spec import ProbeSpec
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 ALPHA = 0.05
 """Level of the tests behind a confidence set."""
@@ -44,6 +44,9 @@ class Result(Frozen):
     view: str
     pooling: str
     dtype: str
+    """Of the forward pass."""
+    fit_dtype: str
+    """Of the products in training."""
     probe: ProbeSpec
     plug_ins: tuple[PlugIn, ...] = ()
     """The task, metrics or probe family that are plug-ins."""

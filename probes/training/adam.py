@@ -7,7 +7,6 @@ more than a second.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -17,69 +16,45 @@ class Adam:
     """Adam (Kingma and Ba 2015, algorithm 1), updating parameters in place.
 
     Args:
-        parameters: float32, contiguous, on one device, each with a first dimension of layers.
-        sizes: initial step size (α of the paper) at each layer.
+        parameters: float32, contiguous, on one device.
+        learning_rate: the initial one (α of the paper).
     """
 
     _BETAS = (0.9, 0.99)
     _EPSILON = 1e-8
 
-    def __init__(self, parameters: Sequence[Tensor], sizes: Sequence[float]) -> None:
-        self._shapes = [(p.shape, p.dtype) for p in parameters]
-        # The kernel takes one step size for all parameters of a call.
-        self._groups = [
-            _Group(layers, sizes[layers.start], _at(layers, parameters))
-            for layers in _equal_neighbours(sizes)
-        ]
+    def __init__(self, parameters: Sequence[Tensor], learning_rate: float) -> None:
+        self._parameters, self._learning_rate = list(parameters), learning_rate
+        self._means = [torch.zeros_like(p) for p in parameters]
+        self._squares = [torch.zeros_like(p) for p in parameters]
+        self._steps = [torch.zeros((), device=p.device) for p in parameters]
 
     def step(self, gradients: Sequence[Tensor], share: float) -> None:
-        """Take a step of `share` times the initial size against `gradients`.
+        """Take a step against `gradients` with `share` times the initial learning rate.
 
         Raises:
             ValueError: a gradient has not the shape and dtype of its parameters, which the kernel
                 does not check.
         """
-        for (shape, dtype), gradient in zip(self._shapes, gradients, strict=True):
-            if (gradient.shape, gradient.dtype) != (shape, dtype):
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            if (gradient.shape, gradient.dtype) != (parameter.shape, parameter.dtype):
                 raise ValueError(
                     f"gradient of shape {tuple(gradient.shape)}, {gradient.dtype}, for "
-                    f"parameters of shape {tuple(shape)}, {dtype}"
+                    f"parameters of shape {tuple(parameter.shape)}, {parameter.dtype}"
                 )
-        gradients = [gradient.contiguous() for gradient in gradients]
-        for group in self._groups:
-            torch._foreach_add_(group.steps, 1)
-            torch._fused_adam_(
-                group.parameters,
-                _at(group.layers, gradients),
-                group.means,
-                group.squares,
-                [],
-                group.steps,
-                lr=share * group.size,
-                beta1=self._BETAS[0],
-                beta2=self._BETAS[1],
-                weight_decay=0.0,
-                eps=self._EPSILON,
-                amsgrad=False,
-                maximize=False,
-            )
-
-
-class _Group:
-    """Neighbouring layers with the same step size, and the kernel's state for them."""
-
-    def __init__(self, layers: slice, size: float, parameters: list[Tensor]) -> None:
-        self.layers, self.size, self.parameters = layers, size, parameters
-        self.means = [torch.zeros_like(p) for p in parameters]
-        self.squares = [torch.zeros_like(p) for p in parameters]
-        self.steps = [torch.zeros((), device=p.device) for p in parameters]
-
-
-def _equal_neighbours(sizes: Sequence[float]) -> list[slice]:
-    """The largest slices of equal step sizes."""
-    inner = [i for i in range(1, len(sizes)) if sizes[i] != sizes[i - 1]]
-    return [slice(a, b) for a, b in pairwise([0, *inner, len(sizes)])]
-
-
-def _at(layers: slice, tensors: Sequence[Tensor]) -> list[Tensor]:
-    return [tensor[layers] for tensor in tensors]
+        torch._foreach_add_(self._steps, 1)
+        torch._fused_adam_(
+            self._parameters,
+            [gradient.contiguous() for gradient in gradients],
+            self._means,
+            self._squares,
+            [],
+            self._steps,
+            lr=share * self._learning_rate,
+            beta1=self._BETAS[0],
+            beta2=self._BETAS[1],
+            weight_decay=0.0,
+            eps=self._EPSILON,
+            amsgrad=False,
+            maximize=False,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,6 +12,8 @@ from probes.training.features import Chosen, Features, Part
 
 BATCH = 512
 """Examples per step, up to a sentence more or less."""
+
+_FEWEST, _BATCHES = 16, 8
 
 EVALUATION = 1024
 """Examples per block of an evaluation: small, since fresh memory costs more than a call."""
@@ -41,13 +43,9 @@ class Batches:
     bounds: list[int]
     sets: Tensor | None = None
 
-    def of_cells(self, cells: slice) -> Batches:
+    def of_cells(self, cells: slice | list[int]) -> Batches:
         """The same examples with the labels and weights of some cells."""
         return replace(self, labels=self.labels[cells], weights=self.weights[cells])
-
-    def of_layers(self, layers: Sequence[int]) -> Batches:
-        """The same examples at some layers, by index."""
-        return replace(self, features=self.features.of_layers(layers))
 
     def drawn(self) -> Batches:
         """The same batches without the examples whose weight is 0 in every cell."""
@@ -63,10 +61,6 @@ class Batches:
             before[self.bounds].tolist(),
             self.sets,
         )
-
-    def joined(self, n: int) -> Batches:
-        """The same examples, every `n` batches joined to one."""
-        return replace(self, bounds=[*self.bounds[:-1:n], self.bounds[-1]])
 
     def part(self, part: slice) -> Batches:
         """Consecutive examples (whole sentences), cut into batches again."""
@@ -95,6 +89,15 @@ def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
         if end * n_batches >= len(bounds) * n_examples:
             bounds.append(end)
     return bounds
+
+
+def small_batches(train: Batches) -> Batches:
+    """The same examples in eight batches or more, of 16 to `BATCH` examples.
+
+    A convex fit converges by its number of steps: few examples need smaller batches.
+    """
+    size = min(BATCH, max(_FEWEST, len(train.sentences) // _BATCHES))
+    return replace(train, bounds=batch_bounds(train.sentences.cpu(), size))
 
 
 def bootstrap_weights(sentences: Tensor, seed: int) -> Tensor:

@@ -36,6 +36,7 @@ class ProbingData:
     Args:
         control: whether to add, for every seed, a cell for the control task.
         project: dimensions to project each span's vector to; None for no projection.
+        fit_dtype: in which training steps read features, and multiply.
 
     Attributes:
         n_outputs: number of classes; 0 for a regression.
@@ -60,6 +61,7 @@ class ProbingData:
         n_seeds: int,
         control: bool,
         project: int | None,
+        fit_dtype: torch.dtype = torch.float32,
     ) -> None:
         self.examples, self.device = examples, device
         self.n_outputs = len(examples.classes)
@@ -69,7 +71,7 @@ class ProbingData:
         self.unit = _unit(examples)
         self.labels = {split: self._labels(split) for split in ("train", "dev")}
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
-        self._vectors, self._project = vectors, project
+        self._vectors, self._project, self._fit_dtype = vectors, project, fit_dtype
         self.n_layers = vectors.n_layers
         self._order = _training_order(examples)
         self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
@@ -92,7 +94,9 @@ class ProbingData:
         if hold:
             found = self._standardised(layers)
             return {split: held(features) for split, features in found.items()}
-        key = hashlib.sha256(repr((list(layers), self._project, self.device)).encode())
+        key = hashlib.sha256(
+            repr((list(layers), self._project, self.device, self._fit_dtype)).encode()
+        )
         for spans in map(np.stack, self._rows.values()):
             key.update(repr(spans.shape).encode() + spans.tobytes())
         return self._vectors.derived(key.hexdigest(), lambda: self._streamed(layers))
@@ -113,7 +117,7 @@ class ProbingData:
             scales = list(pool.map(lambda x: standard_scale(x, spans, resolution), tensors))
         mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
         found: dict[str, Features] = {
-            split: Streamed(tensors, spans, mean, scale, self.device)
+            split: Streamed(tensors, spans, mean, scale, self.device, self._fit_dtype)
             for split, spans in self._rows.items()
         }
         if self._project is None:

@@ -30,17 +30,17 @@ def probe_family(spec: ProbeSpec) -> Callable[[FamilyFactory], FamilyFactory]:
         spec: how its probes are fitted; `--probes` calls the family by `spec.family`.
 
     Raises:
-        UserError: the name is not valid in a file name or taken, or a strength is not positive.
+        UserError: the name is not valid in a file name or taken, or an L2 strength is not positive.
     """
     if not re.fullmatch(r"[a-z0-9_]{1,40}", spec.family):
         raise UserError(
             f"Probe family {spec.family!r}: the name becomes part of file names; use up to 40 of "
             "a-z, 0-9 and _."
         )
-    if not spec.strengths or min(spec.strengths) <= 0:
+    if not spec.l2 or min(*spec.l2, *spec.ridge_l2, 1) <= 0:
         raise UserError(
-            f"Probe family {spec.family!r}: strengths={spec.strengths}; give one or more strengths "
-            "above 0."
+            f"Probe family {spec.family!r}: l2={spec.l2}, ridge_l2={spec.ridge_l2}; give one or "
+            "more values of l2, and only values above 0."
         )
 
     def decorate(factory: FamilyFactory) -> FamilyFactory:

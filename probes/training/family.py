@@ -1,8 +1,8 @@
 """The interface of a probe family, and two products for writing one.
 
 A family fits many probes as one tensor operation. Shapes: L layers, N examples, H features, K cells
+A family fits many probes as one tensor operation. Shapes: L layers, N examples, H features, K cells
 (seeds × label sets, or strengths), C outputs. Features are (L, N, H): all cells of a layer read the
-same vectors. Weights are (L, K, out, in) and outputs (L, K, C, N). In this layout every product
 runs on contiguous memory without copies, and the softmax runs along vectors of examples. A family
 owns its formula; it knows nothing of tasks, files or devices.
 
@@ -42,9 +42,9 @@ class ProbeFamily(ABC):
     overrides `backward` trains faster.
 
     Attributes:
-        convex: whether the loss of a classification is convex in the parameters. A convex probe is
-            fitted until it converges, from any start; of another one the parameters with the
-            least dev loss are kept.
+        convex: whether the loss of a classification is convex in the parameters, and features are
+            read only by products with the first weight. A convex probe is fitted until it
+            converges, from any start, to features in other axes (`probes.training.features`).
         closed_form: whether regressions are solved as ridge regression. The parameters are then one
             weight and one bias, and the outputs W x + b.
         logit_variances: Gaussian priors on the weights under which the online code fits each
@@ -56,7 +56,11 @@ class ProbeFamily(ABC):
     convex: ClassVar[bool] = False
     closed_form: ClassVar[bool] = False
     logit_variances: ClassVar[tuple[float, ...]] = (0.4, 4.0, 40.0)
-    code_schedule: ClassVar[Mapping[str, float]] = {"passes": 3, "min_steps": 150, "step": 0.01}
+    code_schedule: ClassVar[Mapping[str, float]] = {
+        "epochs": 3,
+        "min_steps": 150,
+        "learning_rate": 0.01,
+    }
 
     def __init__(self, spec: ProbeSpec | None = None) -> None:
         """Keep the specification, from which a family may take its settings."""

@@ -1,17 +1,24 @@
-"""Standardised features of examples, in memory or as parts of other features."""
+"""Standardised features of examples: in memory, as parts of other features, or in other axes.
+
+Convex fits read features in their principal axes. An orthogonal change of axes changes neither the
+L2 penalty nor the optimum, and Adam, which scales each coordinate by itself, then converges in a
+fraction of the steps.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from probes.compute.precision import rounding
-
 CACHED_ROWS = 1 << 11
 """Rows that are processed at a time, so that they stay in the processor's cache."""
+
+_GRAM_EXAMPLES = 1 << 14
+"""The training examples, the first ones, whose features the principal axes are computed from."""
 
 
 class Features(ABC):
@@ -19,9 +26,11 @@ class Features(ABC):
 
     Attributes:
         device: of the blocks.
+        fit_dtype: in which training steps read them.
     """
 
     device: torch.device
+    fit_dtype: torch.dtype = torch.float32
 
     @property
     @abstractmethod
@@ -33,9 +42,8 @@ class Features(ABC):
         """Consecutive examples, float32. Shape (L, n, H)."""
 
     def rounded(self, part: slice) -> Tensor:
-        """The same, rounded as for a training step, in the dtype of its products."""
-        read, multiplied = rounding(self.device)
-        return self.block(part).to(read).to(multiplied)
+        """The same in `fit_dtype`, as for a training step."""
+        return self.block(part).to(self.fit_dtype)
 
     def rounded_rows(self, part: slice, rows: Tensor) -> Tensor:
         """`rounded` for some examples of `part`.
@@ -45,17 +53,98 @@ class Features(ABC):
         """
         return self.rounded(part).index_select(1, rows)
 
-    def of_layers(self, layers: Sequence[int]) -> Features:
-        """Some layers, by index."""
-        return OfLayers(self, layers)
+    @cached_property
+    def in_principal_axes(self) -> InAxes:
+        """The same examples, each layer in the principal axes of its features."""
+        axes = principal_axes(self)
+        return InAxes(self.rotated(axes), axes)
+
+    @cached_property
+    def in_common_axes(self) -> InAxes:
+        """The same examples, each layer in the principal axes of all layers' features together.
+
+        A mix of rotated layers is then the rotated mix.
+        """
+        axes = principal_axes(self, common=True)
+        return InAxes(self.rotated(axes), axes)
+
+    def rotated(self, axes: Tensor) -> Features:
+        """The same examples in other axes.
+
+        Args:
+            axes: orthonormal columns. Shape (L, H, H), or (1, H, H) for the same at every layer.
+        """
+        return Rotated(self, axes)
+
+
+class InAxes(NamedTuple):
+    """Features x U in the axes U."""
+
+    features: Features
+    axes: Tensor
+    """Shape (L, H, H) or (1, H, H)."""
+
+    def rotated(self, parameters: list[Tensor]) -> list[Tensor]:
+        """The parameters whose outputs for these features are those for the original ones.
+
+        Args:
+            parameters: of a convex family; the first is the weight of the features (L, K, out, H).
+        """
+        weight, *others = parameters
+        return [weight @ self.axes[:, None], *others]
+
+    def rotated_back(self, parameters: list[Tensor]) -> list[Tensor]:
+        """The inverse of `rotated`."""
+        weight, *others = parameters
+        return [weight @ self.axes.mT[:, None], *others]
+
+
+class Rotated(Features):
+    """Other features in other axes, computed each time a block is read.
+
+    Args: see `Features.rotated`.
+    """
+
+    def __init__(self, whole: Features, axes: Tensor) -> None:
+        self._whole, self._axes = whole, axes
+        self.device, self.fit_dtype = whole.device, whole.fit_dtype
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        return self._whole.shape
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        return self._whole.block(part) @ self._axes
+
+
+def principal_axes(features: Features, *, common: bool = False) -> Tensor:
+    """The eigenvectors of XᵀX at each layer. Shape (L, H, H).
+
+    Args:
+        common: whether to take the eigenvectors of its sum over layers, (1, H, H).
+    """
+    n_layers, n_examples, n_features = features.shape
+    n_read = min(n_examples, _GRAM_EXAMPLES)
+    gram = torch.zeros(n_layers, n_features, n_features, dtype=torch.float64)
+    for first in range(0, n_read, CACHED_ROWS):
+        block = features.block(slice(first, min(first + CACHED_ROWS, n_read)))
+        # One by one: a layer's axes must not depend on which others are read with it.
+        for total, x in zip(gram, block, strict=True):
+            total += (x.T @ x).cpu()
+    if common:
+        gram = gram.sum(0, keepdim=True)
+    axes = torch.stack([torch.linalg.eigh(each).eigenvectors for each in gram])
+    return axes.float().to(features.device)
 
 
 class Held(Features):
     """Features in the device's memory."""
 
-    def __init__(self, values: Tensor) -> None:
+    def __init__(self, values: Tensor, fit_dtype: torch.dtype = torch.float32) -> None:
         self.values = values
-        self.device = values.device
+        self.device, self.fit_dtype = values.device, fit_dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -67,6 +156,10 @@ class Held(Features):
         """See `Features`."""
         return self.values[:, part]
 
+    def rotated(self, axes: Tensor) -> Features:
+        """See `Features`; in memory too."""
+        return Held(self.values @ axes, self.fit_dtype)
+
 
 def held(features: Features) -> Held:
     """Features copied to the device's memory, block by block."""
@@ -74,7 +167,7 @@ def held(features: Features) -> Held:
     for first in range(0, features.shape[1], CACHED_ROWS):
         part = slice(first, first + CACHED_ROWS)
         values[:, part] = features.block(part)
-    return Held(values)
+    return Held(values, features.fit_dtype)
 
 
 class Part(Features):
@@ -83,7 +176,7 @@ class Part(Features):
     def __init__(self, whole: Features, part: slice) -> None:
         self._whole = whole
         self._start, self._stop, _ = part.indices(whole.shape[1])
-        self.device = whole.device
+        self.device, self.fit_dtype = whole.device, whole.fit_dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -99,9 +192,11 @@ class Part(Features):
         """See `Features`."""
         return self._whole.rounded(self._of_whole(part))
 
-    def of_layers(self, layers: Sequence[int]) -> Features:
-        """See `Features`."""
-        return Part(self._whole.of_layers(layers), slice(self._start, self._stop))
+    @cached_property
+    def in_principal_axes(self) -> InAxes:
+        """See `Features`; the axes are those of the whole."""
+        features, axes = self._whole.in_principal_axes
+        return InAxes(Part(features, slice(self._start, self._stop)), axes)
 
     def _of_whole(self, part: slice) -> slice:
         start, stop, _ = part.indices(self._stop - self._start)
@@ -116,7 +211,8 @@ class Chosen(Features):
     """
 
     def __init__(self, whole: Features, index: Tensor) -> None:
-        self._whole, self.device = whole, whole.device
+        self._whole = whole
+        self.device, self.fit_dtype = whole.device, whole.fit_dtype
         # The start and end of a block are read on the CPU, so that nothing waits for the device.
         self._places, self._index = index.cpu(), index.to(self.device)
 
@@ -135,33 +231,8 @@ class Chosen(Features):
         """See `Features`."""
         return self._whole.rounded_rows(*self._of_whole(part))
 
-    def of_layers(self, layers: Sequence[int]) -> Features:
-        """See `Features`."""
-        return Chosen(self._whole.of_layers(layers), self._index)
-
     def _of_whole(self, part: slice) -> tuple[slice, Tensor]:
         """The part of the whole that spans the examples of `part`, and their indices within it."""
         places = self._places[part]
         first, last = int(places[0]), int(places[-1])
         return slice(first, last + 1), self._index[part] - first
-
-
-class OfLayers(Features):
-    """Some layers of other features, whose blocks are views, so that no other layer is read.
-
-    Args:
-        layers: their indices.
-    """
-
-    def __init__(self, whole: Features, layers: Sequence[int]) -> None:
-        self._whole, self.device = whole, whole.device
-        self._layers = torch.tensor(layers, device=whole.device)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """See `Features`."""
-        return len(self._layers), *self._whole.shape[1:]
-
-    def block(self, part: slice) -> Tensor:
-        """See `Features`."""
-        return self._whole.block(part).index_select(0, self._layers)

@@ -2,10 +2,8 @@
 
 A cell is one probe: (layer, label set, seed), in the order given in probes/training/fitted.py.
 Seed 0 trains on the training set as it is; every other seed on a bootstrap sample of its sentences,
-expressed as example weights, so that all cells read the same features. Strength, step size and
-stopping point are chosen on dev (probes/training/search.py); test is never read. A cell with
-control labels is the probe of its layer and seed once more: with the same strength, step size,
-sample and initialisation.
+expressed as example weights, so that all cells read the same features. The L2 strength is a prior,
+the same for all cells (`ProbeSpec.l2`); test is never read.
 """
 
 from __future__ import annotations
@@ -16,24 +14,23 @@ import torch
 from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import Batches, blocks, bootstrap_weights
+from probes.training.batches import Batches, blocks, bootstrap_weights, small_batches
 from probes.training.families import family_of
 from probes.training.family import Parameters
 from probes.training.features import Features
-from probes.training.fitted import FittedProbes, join_cells, join_seeds
+from probes.training.fitted import FittedProbes, join_seeds
 from probes.training.losses import loss_for
 from probes.training.ridge import ridge
-from probes.training.search import full_schedule, search_convex, search_full_fits
-from probes.training.trainer import MinibatchFit, Schedule, Trainer, run_fits
+from probes.training.trainer import MinibatchFit, Trainer, run_fits
 
 
 def fit(
     train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: list[int]
 ) -> FittedProbes:
-    """Fit all cells; strength, step size and stopping point are chosen by dev loss.
+    """Fit all cells.
 
-    Strength and step size are chosen for the first cell of a layer and used for all of its cells;
-    ridge regression chooses the strength for the real labels of each seed.
+    Of several L2 strengths the best by dev loss is taken: for all cells of a layer that of the
+    first one, in ridge regression for each seed that of the real labels.
 
     Args:
         train, dev: labels and weights of shape (K, N), K a multiple of the number of seeds. The
@@ -44,44 +41,44 @@ def fit(
     counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
     n_sets = len(train.labels) // len(seeds)
     train = replace(train, weights=counts.to(device).repeat(n_sets, 1) * train.weights)
-    family = family_of(spec)
+    family, n_layers = family_of(spec), train.features.shape[0]
     if family.closed_form and n_outputs == 0:
-        every = sorted({a * b for a in spec.strengths for b in spec.refinement})
-        strengths = torch.tensor(every, dtype=torch.float64).expand(train.features.shape[0], -1)
-        return ridge(train, dev, strengths, len(seeds))
-    trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
-    search = _fit_convex if family.convex else _fit_by_full_fits
-    return search(trainer, max(1, n_outputs), seeds)
-
-
-def fit_at(
-    train: Batches,
-    dev: Batches,
-    n_outputs: int,
-    spec: ProbeSpec,
-    strengths: Tensor,
-    steps: Tensor,
-    near: Parameters,
-) -> FittedProbes:
-    """Fit one cell per layer, that of seed 0, at given strengths; dev loss chooses when to stop.
-
-    Args:
-        train, dev: labels and weights of shape (1, N).
-        n_outputs: number of classes; 0 for a regression.
-        strengths: shape (L, 1).
-        steps: Adam's initial step sizes, float64. Shape (L,).
-        near: parameters near the optimum, from which a convex fit starts. Leading dimensions
-            (L, 1).
-    """
-    family = family_of(spec)
-    if family.closed_form and n_outputs == 0:
-        return ridge(train, dev, strengths.cpu().double(), 1)
-    trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
+        grid = torch.tensor(sorted(spec.ridge_l2), dtype=torch.float64)
+        return ridge(train, dev, grid.expand(n_layers, -1), len(seeds))
     if family.convex:
-        return _converge(trainer, near, strengths, steps)
-    n_layers, _, n_features = train.features.shape
-    start = family.initial(n_layers, [0], n_features, max(1, n_outputs))
-    return trainer.run(start, strengths, steps, full_schedule(spec))
+        train = small_batches(train)
+    trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
+    strength = _strength(trainer, n_outputs, seeds)
+    if family.convex:
+        start = _start(trainer, seeds * n_sets, n_outputs)
+        return trainer.run(start, strength.expand(-1, len(train.labels)).contiguous())
+
+    def fit_of_seed(index: int) -> MinibatchFit:
+        # A bootstrap sample lacks more than a third of the sentences.
+        of_seed = trainer.of_cells(slice(index, None, len(seeds))).drawn()
+        start = _start(trainer, [seeds[index]], n_outputs)
+        # Where a fit ends depends on the order of its batches too: each seed has its own.
+        return MinibatchFit(of_seed, start, strength.expand(-1, n_sets), seeds[index])
+
+    return join_seeds(list(run_fits(map(fit_of_seed, range(len(seeds))))))
+
+
+def _strength(trainer: Trainer, n_outputs: int, seeds: list[int]) -> Tensor:
+    """The L2 strength of each layer. Shape (L, 1)."""
+    n_layers, n_examples, _ = trainer.train.features.shape
+    device = trainer.train.features.device
+    grid = torch.tensor(sorted(trainer.spec.l2), device=device) / n_examples
+    if len(grid) == 1:
+        return grid.expand(n_layers, 1)
+    first = trainer.of_cells(slice(0, 1)).of_cells([0] * len(grid))
+    start = _start(trainer, seeds[:1], n_outputs)
+    found = first.run(start, grid.expand(n_layers, -1), seeds[0])
+    return grid[found.dev_loss.argmin(1, keepdim=True)]
+
+
+def _start(trainer: Trainer, seeds: list[int], n_outputs: int) -> Parameters:
+    n_layers, _, n_features = trainer.train.features.shape
+    return trainer.family.initial(n_layers, seeds, n_features, max(1, n_outputs))
 
 
 def predict(
@@ -105,50 +102,3 @@ def predict(
         outputs = family.float_outputs(fitted.parameters, features.block(part))
         parts.append(loss.decide(outputs))
     return torch.cat(parts, 2)
-
-
-def _fit_convex(trainer: Trainer, n_outputs: int, seeds: list[int]) -> FittedProbes:
-    """Fit every cell with real labels on from the best parameters of the search."""
-    train = trainer.train
-    n_layers, _, n_features = train.features.shape
-    start = trainer.family.initial(n_layers, seeds[:1], n_features, n_outputs)
-    best, likely, steps = search_convex(trainer.of_cells(slice(0, 1)), start)
-    start = trainer.family.initial(n_layers, seeds[:1] * len(train.labels), n_features, n_outputs)
-    for of_all_cells, found in zip(start, best.parameters, strict=True):
-        of_all_cells[:, : len(seeds)] = found
-    strengths = likely[:, None].expand(-1, len(train.labels)).contiguous()
-    return _converge(trainer, start, strengths, steps)
-
-
-def _converge(
-    trainer: Trainer, start: Parameters, strengths: Tensor, steps: Tensor
-) -> FittedProbes:
-    """A full convex fit that starts near the optimum, with steps too small to leave it again."""
-    found = trainer.run(start, strengths, 0.75 * steps, Schedule(join=2))
-    return replace(found, step=steps.to(found.step)[:, None].expand_as(found.step))
-
-
-def _fit_by_full_fits(trainer: Trainer, n_outputs: int, seeds: list[int]) -> FittedProbes:
-    """Search with full fits of the first cell, then fit all others as the best of them."""
-    n_layers, _, n_features = trainer.train.features.shape
-    n_cells = len(trainer.train.labels)
-
-    def start(seed: int) -> Parameters:
-        return trainer.family.initial(n_layers, [seed], n_features, n_outputs)
-
-    found = search_full_fits(trainer.of_cells(slice(0, 1)), start(seeds[0]), order=seeds[0])
-    steps = found.step[:, 0].cpu().double()
-
-    def fit_of_seed(index: int, first_set: int = 0) -> MinibatchFit:
-        cells = slice(index, None, len(seeds))
-        # A bootstrap sample lacks more than a third of the sentences.
-        of_seed = trainer.of_cells(cells).of_cells(slice(first_set, None)).drawn()
-        strengths = found.strength.expand(-1, len(of_seed.train.labels))
-        # Where an MLP ends depends on the order of its batches too: each seed has its own.
-        schedule, seed = full_schedule(trainer.spec), seeds[index]
-        return MinibatchFit(of_seed, start(seed), strengths, steps, schedule, seed)
-
-    controls = [fit_of_seed(0, first_set=1)] if n_cells > len(seeds) else []
-    first = join_cells([found, *run_fits(controls)])
-    others = run_fits(map(fit_of_seed, range(1, len(seeds))))
-    return join_seeds([first, *others])

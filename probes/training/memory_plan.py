@@ -65,7 +65,7 @@ def least(work: Work, n_mixed: int) -> int:
 def _layer_bytes(work: Work) -> int:
     """Bytes for fitting a layer, not counting features held in memory."""
     spec, n_features = work.spec, work.n_features
-    cells = max(len(spec.strengths), work.n_cells)
+    cells = max(len(spec.l2), work.n_cells)
     outputs = max(1, work.n_outputs)
     units = spec.hidden + outputs
     parameters = cells * (
@@ -74,8 +74,9 @@ def _layer_bytes(work: Work) -> int:
     # Values, gradients, two moments, the best so far and a copy; features; outputs of a batch and
     # of an evaluation block, and what is computed from them.
     working = 4 * (6 * parameters + _read(work.n_batches) * work.n_read + 3 * cells * units * _STEP)
-    if family_of(spec).closed_form and not work.n_outputs:
-        # The closed form's products of features, their eigenvectors, and LAPACK's workspace.
+    family = family_of(spec)
+    if family.convex or (family.closed_form and not work.n_outputs):
+        # The products of features, their eigenvectors, and LAPACK's workspace.
         working += 8 * 8 * n_features**2
     return working
 
@@ -87,6 +88,8 @@ def group_layers(memory: int, device: torch.device, work: Work) -> tuple[int, bo
     little; on another device they are held if those of one layer leave room for its fit.
     """
     working, holding = _layer_bytes(work), 4 * work.n_features * work.n_examples
+    if family_of(work.spec).convex:
+        holding *= 2  # in their own axes and in the principal ones
     # The features held for a group of layers are one tensor.
     largest = _METAL - 1 if device.type == "mps" else memory
     hold = device.type != "cpu" and working + holding <= memory and holding <= largest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import torch
 from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
@@ -12,7 +11,7 @@ from probes.training.batches import Batches
 from probes.training.families import family_of
 from probes.training.family import Parameters
 from probes.training.losses import log_loss
-from probes.training.trainer import MinibatchFit, Schedule, Trainer, run_fits
+from probes.training.trainer import MinibatchFit, Trainer, run_fits
 
 
 def fit_prefixes(
@@ -20,7 +19,6 @@ def fit_prefixes(
     n_outputs: int,
     spec: ProbeSpec,
     strengths: Sequence[Tensor],
-    steps: Sequence[float],
 ) -> Iterator[Parameters]:
     """Fit the cells of each prefix at given strengths to the end of its schedule, without dev.
 
@@ -28,9 +26,8 @@ def fit_prefixes(
         prefixes: labels and weights of shape (K, N); the weights are used as they are.
         n_outputs: number of classes.
         strengths: of each prefix. Shape (L, K).
-        steps: Adam's initial step size at each of the L layers.
     """
-    family, sizes = family_of(spec), torch.tensor(steps, dtype=torch.float64)
+    family = family_of(spec)
 
     def fit_of_prefix(train: Batches, strengths: Tensor) -> MinibatchFit:
         loss = log_loss(train.sets)
@@ -39,8 +36,7 @@ def fit_prefixes(
         # A short schedule should not spend its steps on learning the label frequencies.
         start[-1] = loss.prior(train.labels, train.weights, n_outputs).expand(n_layers, -1, -1)
         trainer = Trainer(train, None, family, loss, spec)
-        # Without dev to stop by, the last steps have to be small.
-        return MinibatchFit(trainer, start, strengths, sizes, Schedule(decay=2))
+        return MinibatchFit(trainer, start, strengths)
 
     for found in run_fits(map(fit_of_prefix, prefixes, strengths)):
         yield found.parameters

@@ -6,7 +6,7 @@ A wider vector gives a linear probe more parameters. Projected to the same width
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ class Projected(Features):
         self, whole: Features, matrix: Tensor, spans: int, scale: Tensor | None = None
     ) -> None:
         self._whole, self._matrix, self._spans, self._scale = whole, matrix, spans, scale
-        self.device = whole.device
+        self.device, self.fit_dtype = whole.device, whole.fit_dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -43,11 +43,6 @@ class Projected(Features):
         vectors = self._whole.block(part).unflatten(2, (self._spans, -1))
         values: Tensor = (vectors @ self._matrix).flatten(2)
         return values if self._scale is None else values * self._scale[:, None]
-
-    def of_layers(self, layers: Sequence[int]) -> Features:
-        """See `Features`."""
-        scale = None if self._scale is None else self._scale[list(layers)]
-        return Projected(self._whole.of_layers(layers), self._matrix, self._spans, scale)
 
 
 def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[str, Features]:

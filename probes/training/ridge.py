@@ -36,8 +36,7 @@ def ridge(train: Batches, dev: Batches, grid: Tensor, n_seeds: int) -> FittedPro
         parameters = solver.solve(strengths, slice(None))
         dev_loss = mean_loss(family, loss, parameters, dev.of_cells(cells))
         same = strengths.to(dev_loss).expand_as(dev_loss)
-        no_steps, to_the_end = torch.zeros_like(dev_loss), torch.ones_like(dev_loss)
-        fitted.append(FittedProbes(parameters, same, no_steps, to_the_end, dev_loss))
+        fitted.append(FittedProbes(parameters, same, torch.ones_like(dev_loss), dev_loss))
     return join_seeds(fitted)
 
 

@@ -10,7 +10,7 @@ layers do, where R_ij = E[x_i x_j] is the mean over examples and features:
 
     γ(s)² = Σ_j s_j R_jj / Σ_ij s_i s_j R_ij,
 
-so that a strength has the same meaning for every mix, and the mix of reach 0 is layer 0 itself.
+so that a penalty has the same meaning for every mix, and the mix of reach 0 is layer 0 itself.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 
 import torch
 from torch import Tensor
 
-from probes.compute.precision import fast_products
 from probes.records.probe_spec import ProbeSpec
 from probes.training.adam import Adam
 from probes.training.batches import Batches, blocks, bootstrap_weights, shuffled_batches
 from probes.training.families import family_of
 from probes.training.family import LossGradient, Parameters, ProbeFamily
-from probes.training.features import Features
+from probes.training.features import Features, InAxes
 from probes.training.fitted import mean_loss
 from probes.training.losses import loss_for
+from probes.training.trainer import initial_rate
 
 _PASSES = 2
 
 _MIN_STEPS = 600
 """Length of the schedule: with many examples, mixes converge long before the probes on them do."""
 
-_STEP = 0.06
-"""Adam's initial step size for a; it falls to 0 quadratically, as does that of the probe here."""
+_LEARNING_RATE = 0.06
+"""Adam's initial one for a; it falls to 0 quadratically, as does that of the probe here."""
 
 
 class Mixed(Features):
@@ -52,7 +52,7 @@ class Mixed(Features):
 
     def __init__(self, layers: Features, scales: Tensor) -> None:
         self._layers, self._scales = layers, scales
-        self.device = layers.device
+        self.device, self.fit_dtype = layers.device, layers.fit_dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -64,9 +64,11 @@ class Mixed(Features):
         """See `Features`; the layers are mixes here."""
         return mix(self._layers.block(part), self._scales)
 
-    def of_layers(self, layers: Sequence[int]) -> Features:
-        """See `Features`; the layers are mixes here."""
-        return Mixed(self._layers, self._scales[list(layers)])
+    @cached_property
+    def in_principal_axes(self) -> InAxes:
+        """See `Features`; common axes of all layers, so that no block has to be rotated."""
+        layers, axes = self._layers.in_common_axes
+        return InAxes(Mixed(layers, self._scales), axes)
 
 
 def mix(x: Tensor, scales: Tensor) -> Tensor:
@@ -92,12 +94,8 @@ def layer_overlap(features: Features) -> Tensor:
     return (total / (n_examples * n_features)).float().to(features.device)
 
 
-def even_weights(reach: Sequence[int], n_layers: int) -> Tensor:
-    """The initial weights: uniform over the layers within reach. Shape (C, J)."""
-    return _logits(reach, n_layers).softmax(1)
-
-
-def _logits(reach: Sequence[int], n_layers: int) -> Tensor:
+def even_logits(reach: Sequence[int], n_layers: int) -> Tensor:
+    """The initial logits a, whose weights are uniform over the layers within reach. (C, J)."""
     beyond = torch.arange(n_layers) > torch.tensor(reach)[:, None]
     return torch.zeros(beyond.shape).masked_fill(beyond, -math.inf)
 
@@ -110,59 +108,59 @@ def learn_mixes(
     overlap: Tensor,
     reach: Sequence[int],
     seeds: Sequence[int],
-    strengths: Tensor,
-    steps: Tensor,
-) -> tuple[Tensor, Parameters]:
+) -> Tensor:
     """Learn the weights s of C cells, each a mix with a probe on top, both at once.
 
     Seeds other than 0 train on bootstrap samples of sentences, as plain probes do. For each cell
-    the weights with the least dev loss are returned; it is computed as often as in a plain fit.
+    the weights with the least dev loss are returned; it is computed as often as in a plain fit. Of
+    several values of `spec.l2` the middle one is taken.
 
     Args:
         train, dev: features of J layers; labels and weights of shape (1, N).
         overlap: R of `layer_overlap`. Shape (J, J).
         reach, seeds: of each of the C cells.
-        strengths: L2 strength of each cell's probe. Shape (C,).
-        steps: Adam's initial step size of each cell's probe, float64. Shape (C,).
 
     Returns:
-        the weights, shape (C, J), and the probes' last parameters, leading dimensions (C, 1).
+        the weights, shape (C, J).
     """
     device = train.features.device
     family, loss = family_of(spec), loss_for(n_outputs, train.sets)
-    n_layers, _, n_features = train.features.shape
-    logits = _logits(reach, n_layers).to(device).requires_grad_()
+    n_layers, n_examples, n_features = train.features.shape
+    read = train.features.in_common_axes if family.convex else None
+    features = train.features if read is None else read.features
+    logits = even_logits(reach, n_layers).to(device).requires_grad_()
     drawn = [family.initial(1, [seed], n_features, max(1, n_outputs)) for seed in seeds]
     # Cells take the place of layers in a plain fit: each reads features of its own.
     parameters = [torch.cat(p).to(device) for p in zip(*drawn, strict=True)]
-    penalty = strengths.to(device)[:, None, None, None]
+    penalty = spec.l2[len(spec.l2) // 2] / n_examples
     n_batches = len(train.bounds) - 1
     counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
     weights = (counts.to(device) * train.weights)[:, None]
     weights = weights / (weights.sum(-1, keepdim=True) / n_batches)
-    of_probes = Adam(parameters, steps.tolist())
-    of_mixes = Adam([logits.detach()], [_STEP] * len(seeds))
+    of_probes = Adam(parameters, initial_rate(family, spec, n_features))
+    of_mixes = Adam([logits.detach()], _LEARNING_RATE)
     n_steps = max(_PASSES * n_batches, _MIN_STEPS)
     check_at = {math.ceil(n_steps * i / spec.checks) for i in range(1, spec.checks + 1)}
     best = logits.detach().softmax(1)
     least = torch.full((len(seeds),), math.inf, device=device)
     for step, (part, mask) in enumerate(islice(shuffled_batches(train), n_steps), 1):
-        x = train.features.rounded(part)
+        x = features.rounded(part)
         here = weights[..., part] * mask
         loss_gradient = partial(loss.errors, labels=train.labels[:, part], weights=here)
         *gradients, by_logits = _gradients(family, parameters, logits, overlap, x, loss_gradient)
         for weight, gradient in zip(parameters[::2], gradients[::2], strict=True):
-            gradient.addcmul_(weight, penalty)
+            gradient.add_(weight, alpha=penalty)
         fall = (1 - step / n_steps) ** 2
         of_probes.step(gradients, fall)
         of_mixes.step([by_logits], fall)
         if step in check_at:
             now = logits.detach().softmax(1)
             mixed = Mixed(dev.features, mix_scales(now, overlap))
-            dev_loss = mean_loss(family, loss, parameters, replace(dev, features=mixed))[:, 0]
+            probes = parameters if read is None else read.rotated_back(parameters)
+            dev_loss = mean_loss(family, loss, probes, replace(dev, features=mixed))[:, 0]
             best = torch.where((dev_loss < least)[:, None], now, best)
             least = torch.minimum(dev_loss, least)
-    return best, parameters
+    return best
 
 
 def _gradients(
@@ -183,7 +181,6 @@ def _gradients(
     # Mixing is cheap: rounding its factors would gain nothing.
     layers = x.float()
     mixed = mix(layers, scales.detach()).to(x.dtype)
-    with fast_products():
-        gradients, by_mixed = family.gradients(parameters, mixed, loss_gradient)
+    gradients, by_mixed = family.gradients(parameters, mixed, loss_gradient)
     by_scales = by_mixed.flatten(1) @ layers.flatten(1).T
     return *gradients, *torch.autograd.grad(scales, logits, by_scales)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +21,6 @@ import torch
 from torch import Tensor
 
 from probes.compute.memory import free_memory
-from probes.compute.precision import rounding
 from probes.training.batches import READERS, blocks
 from probes.training.features import Features
 from probes.training.streamed import mapped_tensor
@@ -42,8 +40,7 @@ class Scratch(Features):
 
     def __init__(self, whole: Features, folder: Path) -> None:
         self._whole, self._folder = whole, folder
-        self._layers: Tensor | None = None  # rows of `written`; None for all
-        self.device = whole.device
+        self.device, self.fit_dtype = whole.device, whole.fit_dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -58,12 +55,10 @@ class Scratch(Features):
         """See `Features`."""
         if self.written is None:
             return self._whole.rounded(part)
-        values, dtype = self.written[:, part], rounding(self.device).multiplied
-        if self._layers is not None:
-            return values.index_select(0, self._layers).to(dtype)
+        values = self.written[:, part]
         if values.dtype == torch.float32:
             return values  # Products read mapped rows as fast as copies.
-        return values.to(dtype, copy=True, memory_format=torch.contiguous_format)
+        return values.clone(memory_format=torch.contiguous_format)
 
     def rounded_rows(self, part: slice, rows: Tensor) -> Tensor:
         """See `Features`."""
@@ -72,40 +67,35 @@ class Scratch(Features):
         n_layers, n_examples, n_features = self.written.shape
         first, _, _ = part.indices(n_examples)
         # As rows of one table: along the second dimension torch copies them one by one.
-        layers = torch.arange(n_layers) if self._layers is None else self._layers
-        index = layers[:, None] * n_examples + first + rows
+        index = torch.arange(n_layers)[:, None] * n_examples + first + rows
         found = self.written.flatten(0, 1).index_select(0, index.flatten())
-        return found.view(len(layers), -1, n_features).to(rounding(self.device).multiplied)
+        return found.view(n_layers, -1, n_features)
 
-    def of_layers(self, layers: Sequence[int]) -> Features:
-        """Some layers, by index, read from the same file."""
-        some = Scratch(self._whole.of_layers(layers), self._folder)
-        some.written = self.written
-        index = torch.tensor(layers)
-        some._layers = index if self._layers is None else self._layers[index]
-        return some
+    def rotated(self, axes: Tensor) -> Features:
+        """See `Features`; written to a file of its own."""
+        return Scratch(self._whole.rotated(axes), self._folder)
 
     @cached_property
     def written(self) -> Tensor | None:
         """The rounded blocks, mapped, shape (L, N, H); None if there is no room for them."""
-        dtype = rounding(self.device).read
         n_layers, n_examples, n_features = self.shape
-        size = n_layers * n_examples * n_features * dtype.itemsize
+        size = n_layers * n_examples * n_features * self.fit_dtype.itemsize
         if size > _MEMORY * free_memory() or size > _DISK * shutil.disk_usage(self._folder).free:
             return None
         try:
             with tempfile.TemporaryFile(dir=self._folder) as file:
-                return self._write(file, dtype)
+                return self._write(file)
         except OSError:  # A read-only cache, or a disk that has filled up meanwhile.
             return None
 
-    def _write(self, file: IO[bytes], dtype: torch.dtype) -> Tensor:
+    def _write(self, file: IO[bytes]) -> Tensor:
+        dtype = self.fit_dtype
         n_layers, n_examples, n_features = self.shape
         # numpy has no bf16: bytes are written as integers.
         number = torch.int16 if dtype.itemsize == 2 else torch.int32
 
         def write(part: slice) -> None:
-            values = self._whole.rounded(part).to(dtype).contiguous().view(number).numpy()
+            values = self._whole.rounded(part).contiguous().view(number).numpy()
             for layer, rows in enumerate(values):
                 first_row = layer * n_examples + part.start
                 _write_at(file.fileno(), memoryview(rows).cast("B"), first_row * rows[0].nbytes)

@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from probes.common.arrays import Ints
-from probes.compute.precision import rounding
 from probes.compute.transfers import host_empty, to_device
 from probes.training.features import CACHED_ROWS, Features
 
@@ -39,9 +38,10 @@ class Streamed(Features):
         mean: Tensor,
         scale: Tensor,
         device: torch.device,
+        fit_dtype: torch.dtype = torch.float32,
     ) -> None:
         self._layers, self._spans, self._mean, self._scale = layers, spans, mean, scale
-        self.device = device
+        self.device, self.fit_dtype = device, fit_dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -54,14 +54,7 @@ class Streamed(Features):
 
     def rounded(self, part: slice) -> Tensor:
         """See `Features`."""
-        read, multiplied = rounding(self.device)
-        return self._compute(part, read).to(multiplied)
-
-    def of_layers(self, layers: Sequence[int]) -> Features:
-        """See `Features`."""
-        index = list(layers)
-        some = [self._layers[i] for i in index]
-        return Streamed(some, self._spans, self._mean[index], self._scale[index], self.device)
+        return self._compute(part, self.fit_dtype)
 
     def _compute(self, part: slice, dtype: torch.dtype) -> Tensor:
         n_layers, n_examples, n_features = self.shape

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from probes.compute.precision import fast_products
 from probes.records.probe_spec import ProbeSpec
 from probes.training.adam import Adam
 from probes.training.batches import Batches, shuffled_batches
@@ -20,22 +19,21 @@ from probes.training.family import Parameters, ProbeFamily
 from probes.training.fitted import FittedProbes, mean_loss
 from probes.training.losses import Loss
 
+_WIDTH = 512
+"""The number of features for which a convex fit has the learning rate of its specification."""
 
-@dataclass(frozen=True)
-class Schedule:
-    """The length of a fit, its step sizes, and when it is evaluated.
 
-    Attributes:
-        decay: step sizes fall to 0 as (1 - t)^decay.
-        share: length as a share of the full one.
-        checks: how often the dev loss is computed, the last time at the end.
-        join: how many batches of the data are joined to one of the fit.
+def initial_rate(family: ProbeFamily, spec: ProbeSpec, n_features: int) -> float:
+    """Adam's initial learning rate.
+
+    A step of Adam moves an output in proportion to the number of features: convex fits, which have
+    no dev loss to stop by, need smaller steps for wide features. Narrow ones have larger weights,
+    which larger steps reach sooner.
     """
-
-    decay: int = 1
-    share: float = 1.0
-    checks: int = 1
-    join: int = 1
+    if not family.convex:
+        return spec.learning_rate
+    ratio = _WIDTH / n_features
+    return spec.learning_rate * min(ratio, math.sqrt(ratio))
 
 
 class Trainer:
@@ -55,48 +53,29 @@ class Trainer:
     ) -> None:
         self.train, self.dev, self.family, self.loss, self.spec = train, dev, family, loss, spec
 
-    def of_cells(self, cells: slice) -> Trainer:
+    def of_cells(self, cells: slice | list[int]) -> Trainer:
         """The same with the labels and weights of some cells."""
-        return self._select(lambda batches: batches.of_cells(cells))
-
-    def of_layers(self, layers: Sequence[int]) -> Trainer:
-        """The same with some layers, by index."""
-        return self._select(lambda batches: batches.of_layers(layers))
+        dev = None if self.dev is None else self.dev.of_cells(cells)
+        return Trainer(self.train.of_cells(cells), dev, self.family, self.loss, self.spec)
 
     def drawn(self) -> Trainer:
         """The same without the training examples whose weight is 0 in every cell."""
         return Trainer(self.train.drawn(), self.dev, self.family, self.loss, self.spec)
 
-    def _select(self, select: Callable[[Batches], Batches]) -> Trainer:
-        dev = None if self.dev is None else select(self.dev)
-        return Trainer(select(self.train), dev, self.family, self.loss, self.spec)
-
-    def steps(self, size: float) -> Tensor:
-        """One step size for all layers, as `run` takes them. Float64, shape (L,)."""
-        return torch.full(self.train.features.shape[:1], size, dtype=torch.float64)
-
-    def run(
-        self,
-        start: Parameters,
-        strengths: Tensor,
-        steps: Tensor,
-        schedule: Schedule,
-        order: int = 0,
-    ) -> FittedProbes:
-        """Fit all cells by one schedule; see `MinibatchFit`."""
-        fit = MinibatchFit(self, start, strengths, steps, schedule, order)
-        return next(run_fits([fit]))
+    def run(self, start: Parameters, strengths: Tensor, order: int = 0) -> FittedProbes:
+        """Fit all cells; see `MinibatchFit`."""
+        return next(run_fits([MinibatchFit(self, start, strengths, order)]))
 
 
 class MinibatchFit:
-    """A fit of cells (layer, k) by one schedule.
+    """A fit of cells (layer, k).
 
     Its result is, for each cell, the parameters with the least dev loss; without dev, the last.
+    Convex families are fitted to features in their principal axes, and the result is rotated back.
 
     Args:
         start: starting parameters. Leading dimensions (L, K), or (L, 1) for equal ones.
         strengths: L2 strengths. Shape (L, K).
-        steps: Adam's initial step sizes, float64. Shape (L,).
         order: seed of the order of batches.
 
     Attributes:
@@ -109,33 +88,36 @@ class MinibatchFit:
         trainer: Trainer,
         start: Parameters,
         strengths: Tensor,
-        steps: Tensor,
-        schedule: Schedule,
         order: int = 0,
     ) -> None:
         self.trainer, self.strengths = trainer, strengths
-        self._steps, self._schedule = steps, schedule
-        self._train = train = trainer.train.joined(schedule.join)
-        cells = strengths.shape[1]
-        self.start = [p.expand(-1, cells, *p.shape[2:]).to(train.features.device) for p in start]
+        train, convex = trainer.train, trainer.family.convex
+        cells, device = strengths.shape[1], train.features.device
+        self.start = [p.expand(-1, cells, *p.shape[2:]).to(device) for p in start]
+        self._axes = train.features.in_principal_axes if convex else None
+        if self._axes is not None:
+            self.start = self._axes.rotated(self.start)
+        self._features = train.features if self._axes is None else self._axes.features
+        # The last steps have to be small where no check on dev finds a better place to stop.
+        self._decay = 2 if convex or trainer.dev is None else 1
         n_batches = len(train.bounds) - 1
         # Divided by the weight of the mean batch, not of each: examples of a small batch count no
         # more than others.
         self._weights = train.weights / (train.weights.sum(1, keepdim=True) / n_batches)
-        full = max(trainer.spec.passes * n_batches, trainer.spec.min_steps / schedule.join)
-        self.n_steps = math.ceil(schedule.share * full)
+        self.n_steps = max(trainer.spec.epochs * n_batches, trainer.spec.min_steps)
         self._batches = shuffled_batches(train, order)
 
     def begin(self, parameters: Parameters) -> None:
         """Start from `parameters`, which later steps update in place."""
         self._parameters = parameters
-        self._adam = Adam(parameters, self._steps.tolist())
-        checks, strengths = self._schedule.checks, self.strengths
+        trainer, strengths = self.trainer, self.strengths
+        n_features = self._features.shape[2]
+        self._adam = Adam(parameters, initial_rate(trainer.family, trainer.spec, n_features))
+        checks = trainer.spec.checks
         self._check_at = {math.ceil(self.n_steps * i / checks) for i in range(1, checks + 1)}
         self._best = FittedProbes(
-            [p.clone() for p in parameters],
+            [p.clone() for p in self._found()],
             strengths,
-            self._steps.to(strengths)[:, None].expand_as(strengths),
             torch.zeros_like(strengths),
             torch.full_like(strengths, math.inf),
         )
@@ -143,26 +125,32 @@ class MinibatchFit:
     def batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """The batch of the next step: features (L, n, H), labels and weights (K, n)."""
         part, mask = next(self._batches)
-        x = self._train.features.rounded(part)
-        return x, self._train.labels[:, part], self._weights[:, part] * mask
+        x = self._features.rounded(part)
+        return x, self.trainer.train.labels[:, part], self._weights[:, part] * mask
 
     def step(self, number: int, gradients: Sequence[Tensor]) -> None:
-        """Take a step, and compute the dev loss if the schedule asks for it."""
+        """Take a step, and compute the dev loss if it is time to."""
         penalty = self.strengths[:, :, None, None]
         for weight, gradient in zip(self._parameters[::2], gradients[::2], strict=True):
             gradient.addcmul_(weight, penalty)
-        self._adam.step(gradients, (1 - number / self.n_steps) ** self._schedule.decay)
+        self._adam.step(gradients, (1 - number / self.n_steps) ** self._decay)
         if number in self._check_at:
             self._keep_best(number / self.n_steps)
 
     def result(self) -> FittedProbes:
         """The best parameters of each cell."""
         trainer, best = self.trainer, self._best
-        if trainer.dev is None or self._schedule.checks == 1:
+        if trainer.dev is None or trainer.spec.checks == 1:
             return best
         exact = mean_loss(trainer.family, trainer.loss, best.parameters, trainer.dev)
         # A cell whose dev loss never was finite still has its starting parameters.
         return replace(best, dev_loss=torch.where(best.dev_loss.isfinite(), exact, math.inf))
+
+    def _found(self) -> Parameters:
+        """The present parameters, those of the features as they are given."""
+        if self._axes is None:
+            return self._parameters
+        return self._axes.rotated_back(self._parameters)
 
     def _keep_best(self, at: float) -> None:
         """Keep the parameters of cells whose dev loss is the least so far.
@@ -171,16 +159,14 @@ class MinibatchFit:
         """
         trainer, best = self.trainer, self._best
         if trainer.dev is None:
-            self._best = replace(best, parameters=self._parameters)
+            self._best = replace(best, parameters=self._found())
             return
-        rounded = self._schedule.checks > 1
-        dev_loss = mean_loss(
-            trainer.family, trainer.loss, self._parameters, trainer.dev, rounded=rounded
-        )
+        found, rounded = self._found(), trainer.spec.checks > 1
+        dev_loss = mean_loss(trainer.family, trainer.loss, found, trainer.dev, rounded=rounded)
         better = dev_loss < best.dev_loss
         kept = [
             torch.where(better.view(*better.shape, *[1] * (p.dim() - 2)), p, old)
-            for p, old in zip(self._parameters, best.parameters, strict=True)
+            for p, old in zip(found, best.parameters, strict=True)
         ]
         self._best = replace(
             best,
@@ -231,8 +217,7 @@ def _run_together(fits: Sequence[MinibatchFit]) -> None:
         running = [fit for fit in fits if number <= fit.n_steps]
         x, labels, weights = _stack([fit.batch() for fit in running])
         loss_gradient = partial(loss.errors, labels=labels, weights=weights)
-        with fast_products():
-            gradients = family.gradient([p[: len(x)] for p in parameters], x, loss_gradient)
+        gradients = family.gradient([p[: len(x)] for p in parameters], x, loss_gradient)
         for fit, *own in zip(running, *(g.split(n_layers) for g in gradients), strict=True):
             fit.step(number, own)
 

@@ -24,6 +24,7 @@ def result(name, dev, task="pos", fingerprint="f", view="plain"):
         probe=PROBES["linear"],
         plug_ins=(),
         project=None,
+        fit_dtype="float32",
         view=view,
         silver=False,
         best_layer=layer,

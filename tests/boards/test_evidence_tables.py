@@ -62,7 +62,7 @@ def test_mixes_and_the_estimates_from_them():
     def mix(k, score, interval):
         given = {"accuracy": score}
         return MixResult(
-            k=k, weights=(1.0,), strength=1, dev=given, test=given, intervals={"accuracy": interval}
+            k=k, weights=(1.0,), l2=1, dev=given, test=given, intervals={"accuracy": interval}
         )
 
     found = Localisation(

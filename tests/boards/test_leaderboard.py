@@ -131,9 +131,7 @@ def test_compression_expected_layer_and_time(tmp_path):
             "layers": layers,
             "code": CodeRecord(ends=(9,), n_classes=2, uniform_bits=200.0, prior_bits=100.0),
             "localisation": Localisation(
-                mixes=(
-                    MixResult(k=0, weights=(1.0,), strength=0.1, dev={}, test={}, intervals={}),
-                ),
+                mixes=(MixResult(k=0, weights=(1.0,), l2=0.1, dev={}, test={}, intervals={}),),
                 total_gain=none,
                 expected_layer=Estimate(value=0.75, interval=(0.5, 1.0)),
                 centre_of_gravity=none,

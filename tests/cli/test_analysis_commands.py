@@ -19,7 +19,7 @@ TASKS = ("pos", "chunking", "depth", "agreement", "srl")
 @pytest.fixture(scope="module")
 def folder(tiny_bert, tmp_path_factory):
     """Results of all tasks on a part of the sample, with probes that stop early."""
-    spec = PROBES["linear"].model_copy(update={"passes": 1, "min_steps": 24})
+    spec = PROBES["linear"].model_copy(update={"epochs": 1, "min_steps": 24})
     folder = tmp_path_factory.mktemp("run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PROBES, "linear", spec)
@@ -37,7 +37,7 @@ def folder(tiny_bert, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short_schedule(monkeypatch):
-    spec = PROBES["linear"].model_copy(update={"passes": 1, "min_steps": 24})
+    spec = PROBES["linear"].model_copy(update={"epochs": 1, "min_steps": 24})
     monkeypatch.setitem(PROBES, "linear", spec)
 
 

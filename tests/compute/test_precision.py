@@ -5,14 +5,7 @@ import torch
 
 import probes
 from probes.common.errors import UserError
-from probes.compute.precision import (
-    Rounding,
-    exact_products,
-    fast_products,
-    has_bf16,
-    multiplies_bf16,
-    rounding,
-)
+from probes.compute.precision import exact_products
 from probes.extraction.encoder import Encoder
 from probes.measurements import layer_scores
 from probes.records.probe_spec import PROBES
@@ -32,13 +25,10 @@ def rough():
     assert after == ("high", True)
 
 
-def test_products_are_rounded_only_inside_fast_products(rough) -> None:
+def test_products_are_exact_inside_exact_products(rough) -> None:
     with exact_products():
         assert torch.get_float32_matmul_precision() == "highest"
         assert not torch.backends.cudnn.allow_tf32
-        with fast_products():
-            assert torch.get_float32_matmul_precision() == "high"
-        assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_torchs_newer_precision_switches_are_refused() -> None:
@@ -51,29 +41,6 @@ def test_torchs_newer_precision_switches_are_refused() -> None:
         torch.backends.cuda.matmul.fp32_precision = before
     with exact_products():
         assert torch.get_float32_matmul_precision() == "highest"
-
-
-HALF, FULL = torch.bfloat16, torch.float32
-
-
-@pytest.mark.parametrize(
-    ("capabilities", "expected"),
-    [
-        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}, (HALF, HALF)),
-        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": False}, (HALF, FULL)),
-        ({"cpu_name": "AMD EPYC", "avx512_bf16": True, "amx_bf16": False}, (HALF, HALF)),
-        ({"cpu_name": "Intel Xeon", "avx512_bf16": False}, (FULL, FULL)),
-        ({}, (FULL, FULL)),
-    ],
-)
-def test_bf16_is_read_if_the_cpu_has_it_and_multiplied_if_that_is_fast(
-    capabilities, expected, monkeypatch
-) -> None:
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
-    for name, function in (("has_bf16", has_bf16), ("multiplies_bf16", multiplies_bf16)):
-        monkeypatch.setattr(f"probes.compute.precision.{name}", function.__wrapped__)
-    assert rounding(torch.device("cpu")) == Rounding(*expected)
-    assert rounding(torch.device("cuda")) == Rounding(FULL, FULL)
 
 
 @pytest.mark.usefixtures("short_schedule")
@@ -106,7 +73,7 @@ def test_vectors_and_predictions_are_exact_whatever_the_process_has_set(
 
 
 def test_no_tensor_on_a_mac_holds_four_gigabytes() -> None:
-    metal, work = torch.device("mps"), Work(PROBES["linear"], 768, 768, 200_000, 17, 3)
+    metal, work = torch.device("mps"), Work(PROBES["mlp"], 768, 768, 200_000, 17, 3)
     layers, hold = group_layers(1 << 40, metal, work)
     assert hold
     assert 4 * 768 * 200_000 * layers < 1 << 32 <= 4 * 768 * 200_000 * (layers + 1)

@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
 def run(folder, tiny_bert, monkeypatch):
     """Runs a command of the guide, with a tiny model in the place of the real one."""
     for name in ("linear", "mlp"):
-        short = PROBES[name].model_copy(update={"passes": 1, "min_steps": 24})
+        short = PROBES[name].model_copy(update={"epochs": 1, "min_steps": 24})
         monkeypatch.setitem(PROBES, name, short)
 
     def run(command):

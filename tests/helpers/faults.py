@@ -104,7 +104,7 @@ def short_schedule():
 
     for family, spec in PROBES.items():
         PROBES[family] = spec.model_copy(
-            update={"passes": 1, "min_steps": 24, "hidden": spec.hidden // 16}
+            update={"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16}
         )
     layer_files._SYNC_BYTES = 1
 

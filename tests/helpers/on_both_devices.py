@@ -14,7 +14,6 @@ import second_device
 import torch
 
 import probes
-from probes.compute import precision
 from probes.records.probe_spec import PROBES
 from probes.training import scalar_mix as mixing
 
@@ -25,8 +24,6 @@ STEPS = 6
 def main(model: Path, folder: Path) -> None:
     """Print scores, codelengths and crossings."""
     torch.set_num_threads(1)
-    # The CPU rounds factors where the other device does not.
-    precision.has_bf16 = precision.multiplies_bf16 = lambda: False
     mixing._MIN_STEPS = STEPS
     # No threads of autograd serve the simulation: the weights of mixes stay even on both.
     torch.autograd.grad = lambda of, by, weight: [torch.zeros_like(by) * weight.sum()]
@@ -52,7 +49,7 @@ def suite(
     for family, spec in PROBES.items():
         PROBES[family] = spec.model_copy(
             update={
-                "passes": 1,
+                "epochs": 1,
                 "min_steps": steps,
                 "hidden": 16 * bool(spec.hidden),
                 "checks": 2 if spec.hidden else 1,

@@ -69,6 +69,7 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         "view": "plain",
         "pooling": "mean",
         "dtype": "float32",
+        "fit_dtype": "float32",
         "probe": PROBES["linear"],
         "project": None,
         "probe_parameters": 1,
@@ -100,7 +101,7 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
 
 def _cell(score, metric):
     given = {metric: score}
-    return Cell(seed=0, strength=0.1, stopped=1.0, dev_loss=1.0, dev=given, test=given, groups={})
+    return Cell(seed=0, l2=0.1, stopped=1.0, dev_loss=1.0, dev=given, test=given, groups={})
 
 
 def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=True, **more):
@@ -147,7 +148,7 @@ def _localisation(scores, metric, half, *, located):
         MixResult(
             k=k,
             weights=(1 / (k + 1),) * (k + 1),
-            strength=0.1,
+            l2=0.1,
             dev={metric: score},
             test={metric: score},
             intervals={metric: (score - half, score + half)},

@@ -24,8 +24,7 @@ from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.training.batches import Batches, batch_bounds
 from probes.training.features import Held
-from probes.training.fit import fit, fit_at, predict
-from probes.training.scalar_mix import learn_mixes
+from probes.training.fit import fit, predict
 
 PUBLISHED = {
     "pos": (1.76, 3.39),
@@ -165,8 +164,6 @@ def run(regression, family, n_seeds=3, at_once=9, strength=1.5):
         for split, b in (("dev", dev), ("test", test))
     }
     plain = fit(train, dev, n_classes, spec, [0])
-    strengths = plain.strength[:, 0].tolist()
-    steps = [step or spec.step for step in plain.step[:, 0].tolist()]
     found, predicted = localise(
         train,
         dev,
@@ -174,8 +171,6 @@ def run(regression, family, n_seeds=3, at_once=9, strength=1.5):
         n_classes,
         spec,
         n_seeds,
-        strengths,
-        steps,
         scorers,
         lambda said: said,
         at_once,
@@ -213,38 +208,6 @@ def test_features_of_pure_noise_have_no_expected_layer():
     assert found.total_gain.interval[0] < 0 < found.total_gain.interval[1]
     assert (found.expected_layer.value, found.expected_layer.missing) == (None, NO_GAIN)
     assert found.centre_of_gravity.missing == ONE_SEED
-
-
-@pytest.mark.parametrize("family", ["linear", "mlp"])
-def test_only_linear_probes_learn_mixes_with_the_steps_of_their_layers(family, monkeypatch):
-    train, dev, test = (planted(n, i, False) for i, n in enumerate((300, 100, 100)))
-    spec = PROBES[family].model_copy(update={"hidden": 4, "min_steps": 20})
-    learnt, fitted = [], []
-
-    def recorded(*given):
-        learnt.append(given[-1].tolist())
-        return learn_mixes(*given)
-
-    def then(*given):
-        fitted.append(given[-2].tolist())
-        return fit_at(*given)
-
-    monkeypatch.setattr("probes.measurements.localisation.learn_mixes", recorded)
-    monkeypatch.setattr("probes.measurements.localisation.fit_at", then)
-    scorers = {
-        split: PlainScorer(b.labels[0], b.sentences, 3)
-        for split, b in (("dev", dev), ("test", test))
-    }
-    steps = [0.02, 0.01, 0.0025, 0.02]
-    found, _ = localise(
-        train, dev, test.features, 3, spec, 2, [1e-3] * 4, steps, scorers, lambda said: said, 9
-    )
-    # Of reach 0 to 3, and the last again for the second seed; geometric means of all within reach.
-    means = [np.exp(np.log(steps[: k + 1]).mean()) for k in (0, 1, 2, 3, 3)]
-    expected = means if family == "linear" else [spec.step] * 5
-    assert learnt == [pytest.approx(expected)]
-    by_weight = [np.exp(np.log(steps[: len(mix.weights)]) @ mix.weights) for mix in found.mixes]
-    assert fitted == [pytest.approx(by_weight, rel=1e-5)]
 
 
 def test_the_number_of_mixes_trained_at_once_does_not_matter():

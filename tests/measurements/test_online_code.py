@@ -20,7 +20,6 @@ from probes.training.batches import Batches, batch_bounds
 from probes.training.dataset import ProbingData
 from probes.training.features import Held
 from probes.training.linear import Linear
-from probes.training.prefixes import fit_prefixes
 
 FAMILIES = ("linear", "mlp")
 
@@ -35,7 +34,7 @@ def says(monkeypatch, bias_of):
     """Instead of fitting: probes that see nothing and have the biases `bias_of(prefix, k)`."""
     seen = []
 
-    def fit_prefixes(prefixes, n_outputs, spec, strengths, steps):
+    def fit_prefixes(prefixes, n_outputs, spec, strengths):
         for prefix, given in zip(prefixes, strengths, strict=True):
             seen.append((prefix, given))
             n_layers, n_cells = given.shape
@@ -109,43 +108,6 @@ def test_the_prior_code_is_a_hand_computation():
     # Block 1: 3 labels of 1 bit. Block 2: one 0 and one 1 after two 0 and one 1.
     expected = 3 - math.log2(2.5 / 4) - math.log2(1.5 / 4)
     assert prior_bits(y, (3, 5), 2) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_linear_codes_keep_the_steps_that_plain_probes_chose(family, monkeypatch):
-    taken = []
-
-    def recorded(prefixes, n_outputs, spec, strengths, steps):
-        taken.append((spec.step, list(steps)))
-        return fit_prefixes(prefixes, n_outputs, spec, strengths, steps)
-
-    monkeypatch.setattr("probes.measurements.online_code.fit_prefixes", recorded)
-    torch.manual_seed(0)
-    data = examples(torch.randn(2, 90, 4), torch.randint(2, (90,)))
-    given = online_code(data, 2, PROBES[family], [0.02, 0.0025])
-    spec = online_code(data, 2, PROBES[family])
-    chosen = [0.02, 0.0025] if family == "linear" else [0.01, 0.01]
-    first = PROBES["linear"].step if family == "linear" else 0.01
-    assert taken == [(first, chosen), (first, [first, first])]
-    both = zip(given.bits.tolist(), spec.bits.tolist(), strict=True)
-    assert [a == pytest.approx(b, rel=1e-4) for a, b in both] == [True, family != "linear"]
-
-
-def test_codes_of_a_run_use_the_steps_of_seed_0(tiny_bert, tmp_path, monkeypatch, short_schedule):
-    told = []
-
-    def recorded(train, n_classes, spec, chosen):
-        told.extend(chosen)
-        return online_code(train, n_classes, spec, chosen)
-
-    monkeypatch.setattr("probes.measurements.probing.online_code", recorded)
-    folders = {"cache_dir": tmp_path / "cache", "output": tmp_path / "results"}
-    found = run_probes(
-        str(tiny_bert), limit=40, tasks=("pos",), probes=("mlp",), twins=0, **folders
-    )
-    [result] = found
-    assert told == [layer.cells[0].step for layer in result.layers]
-    assert PROBES["mlp"].step not in told
 
 
 def test_class_weights_are_left_out(monkeypatch):

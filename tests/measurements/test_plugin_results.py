@@ -51,7 +51,7 @@ def guide_file(name):
 @pytest.fixture(autouse=True)
 def short_schedule(monkeypatch):
     for name, spec in list(PROBES.items()):
-        short = spec.model_copy(update={"passes": 1, "min_steps": 24, "hidden": spec.hidden // 16})
+        short = spec.model_copy(update={"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16})
         monkeypatch.setitem(PROBES, name, short)
 
 
@@ -147,8 +147,10 @@ def test_keys_of_the_suites_own_tasks_have_not_changed():
         "probe": PROBES["linear"],
         "pooling": "mean",
         "dtype": "float32",
+        "fit_dtype": "float32",
         "project": None,
         "windows": "w",
+        "plug_ins": {},
     }
     content = {
         **plain,
@@ -161,7 +163,8 @@ def test_keys_of_the_suites_own_tasks_have_not_changed():
     expected = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     key = {**plain, "kind": "classification"}
     assert FitKey(**key).digest == expected
-    assert FitKey(**key, plug_ins={"task pos": "0"}).digest != expected
+    assert FitKey(**{**key, "plug_ins": {"task pos": "0"}}).digest != expected
+    assert FitKey(**{**key, "fit_dtype": "bfloat16"}).digest != expected
     mlp = {**key, "probe": PROBES["mlp"]}
     assert FitKey(**{**mlp, "kind": "regression"}).digest != FitKey(**mlp).digest
 

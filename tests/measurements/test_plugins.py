@@ -227,7 +227,7 @@ def test_a_probe_family_is_added_and_taken_back(write):
     [
         ({"family": "a-b"}, "becomes part of file names"),
         ({"family": "linear"}, "The probe family 'linear' is defined twice"),
-        ({"family": "x", "strengths": ()}, "one or more strengths above 0"),
+        ({"family": "x", "l2": ()}, "one or more values of l2"),
     ],
 )
 def test_a_family_that_cannot_be_fitted_is_refused(write, update, message):

@@ -148,7 +148,7 @@ def test_selectivity_is_the_score_of_the_task_minus_that_of_the_control(examples
     task[:100] = 1 - task[:100]
     memory = control[0].copy()
     memory[:300] = 1 - memory[:300]
-    cell = Cell(seed=0, strength=1, stopped=1, dev_loss=0, dev={}, test={}, groups={})
+    cell = Cell(seed=0, l2=1, stopped=1, dev_loss=0, dev={}, test={}, groups={})
     (layer,) = ControlScorer(examples, gold, [0]).with_selectivity(
         [LayerResult(layer=4, cells=(cell,))], task[None, None], memory[None, None]
     )

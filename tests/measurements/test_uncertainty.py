@@ -10,7 +10,7 @@ from probes.statistics.gold import Gold
 
 def layer(number, dev):
     cell = Cell(
-        seed=0, strength=0.1, stopped=1.0, dev_loss=1.0, dev={"accuracy": dev}, test={}, groups={}
+        seed=0, l2=0.1, stopped=1.0, dev_loss=1.0, dev={"accuracy": dev}, test={}, groups={}
     )
     return LayerResult(layer=number, cells=(cell,))
 

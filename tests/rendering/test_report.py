@@ -54,7 +54,7 @@ def test_results_that_cannot_be_compared_are_in_other_groups_and_units(tmp_path)
         one.model_copy(update={"view": "cut"}),
         one.model_copy(update={"suite_version": "old", "view": "masked"}),
         changed(one, "probe", family="mlp"),
-        changed(one, "probe", passes=99),
+        changed(one, "probe", epochs=99),
     ]
     groups, left_out = group(paths(tmp_path, found))
     assert left_out == []

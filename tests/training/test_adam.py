@@ -10,7 +10,7 @@ def test_steps_are_those_of_torchs_adam():
     start = [torch.randn(2, 3, 4), torch.randn(2, 3)]
     ours = [p.clone() for p in start]
     theirs = [p.clone().requires_grad_() for p in start]
-    adam = Adam(ours, [0.1, 0.1])
+    adam = Adam(ours, 0.1)
     reference = torch.optim.Adam(theirs, betas=(0.9, 0.99))
     for step in range(1, 6):
         gradients = [torch.randn_like(p) for p in start]
@@ -24,41 +24,18 @@ def test_steps_are_those_of_torchs_adam():
         assert (a - before).abs().min() > 1e-4
 
 
-def test_every_layer_has_its_own_step_size():
-    sizes = [0.1, 0.1, 0.02, 0.1]
-    start = [torch.randn(4, 3, 5), torch.randn(4, 3)]
-    ours = [p.clone() for p in start]
-    adam = Adam(ours, sizes)
-    theirs = [[p[i].clone().requires_grad_() for p in start] for i in range(4)]
-    references = [
-        torch.optim.Adam(of, lr=size, betas=(0.9, 0.99))
-        for of, size in zip(theirs, sizes, strict=True)
-    ]
-    for share in (1.0, 0.5, 0.25):
-        gradients = [torch.randn_like(p) for p in start]
-        adam.step(gradients, share)
-        for i, reference in enumerate(references):
-            reference.param_groups[0]["lr"] = sizes[i] * share
-            for parameter, gradient in zip(theirs[i], gradients, strict=True):
-                parameter.grad = gradient[i]
-            reference.step()
-    for i in range(4):
-        for a, b in zip(ours, theirs[i], strict=True):
-            torch.testing.assert_close(a[i], b.detach())
-
-
 @pytest.mark.parametrize(
     "gradient", [torch.ones(2, 1), torch.ones(6), torch.ones(2, 3, dtype=torch.float64)]
 )
 def test_a_gradient_of_another_shape_or_dtype_is_refused(gradient):
     with pytest.raises(ValueError, match="for parameters of shape"):
-        Adam([torch.zeros(2, 3)], [0.1] * 2).step([gradient], 1)
+        Adam([torch.zeros(2, 3)], 0.1).step([gradient], 1)
 
 
 def test_gradients_need_not_be_contiguous():
     gradient = torch.arange(6.0).view(3, 2)
     one, other = torch.zeros(2, 3), torch.zeros(2, 3)
-    Adam([one], [0.1] * len(one)).step([gradient.T], 1)
-    Adam([other], [0.1] * len(other)).step([gradient.T.contiguous()], 1)
+    Adam([one], 0.1).step([gradient.T], 1)
+    Adam([other], 0.1).step([gradient.T.contiguous()], 1)
     assert torch.equal(one, other)
     assert one[0, 0] == 0 > one[0, 1]

@@ -9,11 +9,18 @@ import torch
 from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, planted, with_cells
 
 from probes.records.probe_spec import PROBES
-from probes.training.batches import Batches, batch_bounds, bootstrap_weights, shuffled_batches
+from probes.training.batches import (
+    Batches,
+    batch_bounds,
+    bootstrap_weights,
+    shuffled_batches,
+    small_batches,
+)
+from probes.training.features import Held
 from probes.training.fit import fit
 from probes.training.losses import CrossEntropy
 from probes.training.mlp import MLP
-from probes.training.trainer import Schedule, Trainer
+from probes.training.trainer import Trainer
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +35,14 @@ def test_batches_never_split_a_sentence():
     # Near equal: no small rest whose examples would be stepped on more often.
     bounds = batch_bounds(torch.arange(3985), 512)
     assert set(np.diff(bounds)) == {498, 499}
+
+
+@pytest.mark.parametrize(("n", "size"), [(9, 9), (100, 16), (1600, 200), (90_000, 512)])
+def test_a_convex_fit_has_eight_batches_or_more_unless_they_were_tiny(n, size):
+    sentences = torch.arange(n)
+    values = torch.zeros(1, n, 1)
+    many = Batches(Held(values), *torch.zeros(2, 1, n), sentences, batch_bounds(sentences))
+    assert np.diff(small_batches(many).bounds).mean() == pytest.approx(size, rel=0.05)
 
 
 def test_bootstrap_samples_draw_whole_sentences_and_seed_0_draws_each_once():
@@ -70,7 +85,7 @@ def test_examples_that_a_bootstrap_sample_lacks_are_not_read(data, monkeypatch):
     asked = []
     monkeypatch.setattr(Batches, "drawn", lambda self: asked.append(self.weights) or self)
     whole = fit(train, dev, N_CLASSES, spec, [0, 3])
-    assert torch.equal(torch.cat(asked), counts[None])
+    assert torch.equal(torch.cat(asked), torch.stack([torch.ones_like(counts), counts]))
     for one, two in zip(lean.parameters, whole.parameters, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)
 
@@ -87,7 +102,7 @@ def test_a_batch_that_is_empty_in_a_sample_changes_nothing():
     start = family.initial(N_LAYERS, [0], N_FEATURES, N_CLASSES)
     trainer = Trainer(train, dev, family, loss, spec)
     lean, whole = (
-        trainer.run(start, torch.full((N_LAYERS, 1), 1e-3), trainer.steps(spec.step), Schedule())
+        trainer.run(start, torch.full((N_LAYERS, 1), 1e-3))
         for trainer in (trainer.drawn(), trainer)
     )
     for one, two in zip(lean.parameters, whole.parameters, strict=True):

@@ -6,9 +6,8 @@ import torch
 from sklearn.preprocessing import StandardScaler
 from torch.nn.functional import embedding_bag
 
+from probes.training.family import shared_input
 from probes.training.features import Chosen, Held, Part
-from probes.training.projection import projected
-from probes.training.scalar_mix import Mixed
 from probes.training.streamed import SpanRows, Streamed, gather, mapped_tensor, standard_scale
 
 
@@ -67,54 +66,64 @@ def test_chosen_examples_equal_those_of_the_whole():
         assert torch.equal(chosen.rounded(part), whole.rounded(slice(None))[:, index[part]])
 
 
-HELD = Held(torch.randn(3, 30, 4, generator=torch.Generator().manual_seed(0)))
+def correlated(n_layers, n, n_features):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(n_layers, n, n_features, generator=generator)
+    return x @ torch.randn(n_layers, n_features, n_features, generator=generator)
 
 
-class Unread(torch.Tensor):
-    """A layer that must not be read."""
-
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        raise AssertionError("read")
-
-
-def streamed(*layers):
-    scale = torch.tensor([[1.0], [2.0], [3.0]]).expand(3, 4)
-    return Streamed(layers, words(0, 30), scale + 1, scale, torch.device("cpu"))
-
-
-@pytest.mark.parametrize(
-    "whole",
-    [
-        HELD,
-        Part(HELD, slice(5, 25)),
-        Chosen(HELD, torch.arange(0, 30, 2)),
-        streamed(*HELD.values),
-        Mixed(HELD, torch.rand(3, 3)),
-        *projected({"train": HELD, "dev": HELD}, 2, spans=2).values(),
-    ],
-    ids=lambda whole: type(whole).__name__,
-)
-def test_some_layers_equal_those_of_the_whole(whole):
-    some = whole.of_layers([2, 0])
-    assert some.shape == (2, *whole.shape[1:])
-    for part in (slice(2, 9), slice(None)):
-        torch.testing.assert_close(some.block(part), whole.block(part)[[2, 0]])
-        torch.testing.assert_close(some.rounded(part), whole.rounded(part)[[2, 0]])
-    rows = torch.tensor([1, 4])
-    expected = whole.rounded_rows(slice(2, 9), rows)[[2, 0]]
-    torch.testing.assert_close(some.rounded_rows(slice(2, 9), rows), expected)
+def test_principal_axes_are_orthonormal_and_make_features_uncorrelated():
+    x = correlated(2, 500, 6)
+    rotated, axes = Held(x).in_principal_axes
+    torch.testing.assert_close(axes @ axes.mT, torch.eye(6).expand(2, 6, 6))
+    values = rotated.block(slice(None))
+    torch.testing.assert_close(values, x @ axes)
+    gram = values.mT @ values / 500
+    off = gram - torch.diag_embed(gram.diagonal(dim1=1, dim2=2))
+    assert off.abs().max() < 1e-4 * gram.max()
+    assert (x.mT @ x / 500).abs().min() > 1e-2
 
 
-@pytest.mark.parametrize("of", [lambda x: x, lambda x: Part(x, slice(3, 20))])
-def test_no_other_layer_is_read(of):
-    first, *others = HELD.values
-    whole = of(streamed(first, *(x.as_subclass(Unread) for x in others)))
-    assert torch.equal(
-        whole.of_layers([0]).block(slice(4)), of(streamed(*HELD.values)).block(slice(4))[:1]
-    )
-    with pytest.raises(AssertionError, match="read"):
-        whole.of_layers([0, 1]).block(slice(4))
+def test_a_layers_axes_do_not_depend_on_the_layers_beside_it_unless_they_are_common():
+    x = correlated(3, 500, 6)
+    together, alone = Held(x), Held(x[1:2])
+    assert torch.equal(together.in_principal_axes.axes[1], alone.in_principal_axes.axes[0])
+    assert together.in_common_axes.axes.shape == (1, 6, 6)
+    total = sum(layer.T @ layer for layer in x)
+    axes = together.in_common_axes.axes[0]
+    spread = axes.T @ total @ axes
+    assert (spread - spread.diagonal().diag()).abs().max() < 1e-4 * spread.max()
+
+
+def test_axes_are_those_of_the_first_examples_and_a_part_has_those_of_the_whole(monkeypatch):
+    x = correlated(2, 500, 6)
+    monkeypatch.setattr("probes.training.features._GRAM_EXAMPLES", 100)
+    _, axes = Held(x).in_principal_axes
+    assert torch.equal(axes, Held(x[:, :100]).in_principal_axes.axes)
+    part = Part(Held(x), slice(200, 300)).in_principal_axes
+    assert torch.equal(part.axes, axes)
+    torch.testing.assert_close(part.features.block(slice(10)), x[:, 200:210] @ axes)
+
+
+def test_rotated_weights_have_the_same_outputs_for_rotated_features():
+    x, parameters = Held(correlated(2, 50, 6)), [torch.randn(2, 3, 4, 6), torch.randn(2, 3, 4)]
+    for axes in (x.in_principal_axes, x.in_common_axes):
+        expected = shared_input(x.values, *parameters)
+        rotated = axes.rotated(parameters)
+        found = shared_input(axes.features.block(slice(None)), *rotated)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        for back, original in zip(axes.rotated_back(rotated), parameters, strict=True):
+            torch.testing.assert_close(back, original)
+
+
+def test_a_constant_feature_has_no_part_in_the_axes_of_others():
+    x = correlated(1, 500, 6)
+    x[:, :, 2] = 0
+    rotated, axes = Held(x).in_principal_axes
+    values = rotated.block(slice(None))
+    assert values[:, :, 0].abs().max() < 1e-4
+    weight = axes.mT[:, 1:]  # any weight within the other axes
+    assert weight[:, :, 2].abs().max() < 1e-6
 
 
 def test_only_a_few_long_spans_are_averaged_at_once(monkeypatch):

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from probes.compute.precision import Rounding
 from probes.measurements.online_code import SHARES
 from probes.records.probe_spec import PROBES
 from probes.training.batches import Batches, batch_bounds
@@ -16,7 +15,6 @@ from probes.training.prefixes import fit_prefixes
 from probes.training.trainer import fits_at_once
 
 N_LAYERS, N_FEATURES, N_CLASSES = 3, 12, 4
-STEPS = (0.02, 0.01, 0.02)
 SETS = torch.tensor([[0.0, 0, 0, 0], [1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 1, 0]])
 
 
@@ -29,13 +27,6 @@ def make(n, seed, n_cells):
     weights = torch.rand(n_cells, n, generator=generator) + 0.5
     sentences = torch.arange(n) // 5
     return Batches(Held(x), labels, weights, sentences, batch_bounds(sentences, 64))
-
-
-@pytest.fixture(autouse=True)
-def exact(monkeypatch):
-    """Products in full: what is left is the order of sums."""
-    types = Rounding(torch.float32, torch.float32)
-    monkeypatch.setattr("probes.training.features.rounding", lambda device: types)
 
 
 @pytest.fixture
@@ -59,10 +50,10 @@ def test_prefixes_fitted_together_equal_those_fitted_alone(both, family, sets, a
     train = replace(make(2000, 1, n_cells=2), sets=sets)
     # In no order of length, of less than a batch and of several, and of as many steps and more.
     prefixes = [train.part(slice(0, n)) for n in (40, 2000, 7, 300, 1100)]
-    spec = PROBES[family].model_copy(update={"hidden": 8, "passes": 10, "min_steps": 25})
+    spec = PROBES[family].model_copy(update={"hidden": 8, "epochs": 10, "min_steps": 25})
     strengths = [torch.full((N_LAYERS, 2), 0.1 / (1 + i)) for i in range(5)]
     alone, together = both(
-        lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths, STEPS)), at_once
+        lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths)), at_once
     )
     assert len(alone) == len(together) == 5
     for one, other in zip(alone, together, strict=True):
@@ -79,7 +70,7 @@ def test_seeds_of_an_mlp_fitted_together_equal_those_fitted_alone(both, n_sets, 
     train, dev = (make(n, n, n_sets * len(seeds)) for n in (1000, 300))
     if not n_outputs:
         train, dev = (replace(part, labels=part.labels.float()) for part in (train, dev))
-    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 2, "min_steps": 40})
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "epochs": 2, "min_steps": 40})
     alone, together = both(lambda: fit(train, dev, n_outputs, spec, seeds))
     assert together.dev_loss.shape == (N_LAYERS, n_sets * len(seeds))
     assert together.dev_loss[0].unique().numel() == n_sets * len(seeds)
@@ -93,7 +84,7 @@ def test_one_product_multiplies_the_batches_of_all_running_fits(both, monkeypatc
     train = make(2000, 1, n_cells=1)
     prefixes = [train.part(slice(0, n)) for n in (600, 50, 2000)]
     # Of 1, 1 and 4 batches.
-    spec = PROBES["linear"].model_copy(update={"passes": 10, "min_steps": 15})
+    spec = PROBES["linear"].model_copy(update={"epochs": 10, "min_steps": 15})
     widths, gradient = [], Linear.gradient
 
     def recorded(family, parameters, features, loss_gradient):
@@ -103,18 +94,16 @@ def test_one_product_multiplies_the_batches_of_all_running_fits(both, monkeypatc
 
     monkeypatch.setattr(Linear, "gradient", recorded)
     strengths = [torch.full((N_LAYERS, 1), 0.1)] * 3
-    both(lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths, STEPS)))
+    both(lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths)))
     assert widths == [1] * (15 + 15 + 40) + [3] * 15 + [1] * 25
 
 
 def test_fits_beyond_the_limit_run_in_turn(both):
     train = make(400, 1, n_cells=1)
     prefixes = [train.part(slice(0, n)) for n in (100, 200, 300, 400, 50)]
-    spec = PROBES["linear"].model_copy(update={"passes": 1, "min_steps": 10})
+    spec = PROBES["linear"].model_copy(update={"epochs": 1, "min_steps": 10})
     strengths = [torch.full((N_LAYERS, 1), 0.1)] * 5
-    alone, in_turn = both(
-        lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths, STEPS)), 2
-    )
+    alone, in_turn = both(lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths)), 2)
     for (a, _), (b, _) in zip(alone, in_turn, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
     assert len({a.sum().item() for a, _ in alone}) == 5

@@ -76,8 +76,6 @@ def test_the_plan_counts_blocks_before_their_projection(run, monkeypatch, short_
 
 
 def test_the_plan_counts_the_probes_of_several_priors(run, monkeypatch, short_schedule):
-    one = PROBES["linear"].model_copy(update={"strengths": (1e-4, 1e-3, 1e-2)})
-    monkeypatch.setitem(PROBES, "linear", one)
     before = group_layers(1 << 30, *planned(run, monkeypatch, seeds=1, quick=True))[0]
     monkeypatch.setattr(Linear, "logit_variances", tuple(range(1, 13)))
     after = group_layers(1 << 30, *planned(run, monkeypatch, seeds=1, quick=True))[0]

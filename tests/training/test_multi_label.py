@@ -120,7 +120,7 @@ def test_a_linear_probe_is_a_logistic_regression_for_each_label():
         loss = -np.log(np.where(dev_held, p, 1 - p)).sum(1).mean()
         assert fitted.dev_loss[layer, 0].item() == pytest.approx(loss, rel=2e-3)
         differ = given[layer, 0] != model.predict(dev.features.values[layer])
-        assert differ.mean() < 0.005
+        assert differ.mean() < 0.01
 
 
 @pytest.fixture(scope="module")
@@ -298,7 +298,7 @@ def test_the_code_of_sets_is_that_of_each_label_alone(monkeypatch):
 
     assert record.prior_bits == pytest.approx(prior(0.75) + prior(0.5) + prior(0))
 
-    def frequencies(prefixes, n_outputs, spec, strengths, steps):
+    def frequencies(prefixes, n_outputs, spec, strengths):
         for prefix, given in zip(prefixes, strengths, strict=True):
             share = SETS[prefix.labels[0]].mean(0)
             n_layers, n_cells = given.shape
@@ -337,7 +337,7 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
     held = examples.members[:, : len(examples.classes)]
     for row, layer in enumerate(outcome.layers):
         model = one_vs_rest(
-            layer.cells[0].strength,
+            layer.cells[0].l2,
             features["train"].block(slice(None))[row].numpy(),
             held[train.labels[0]],
         )
@@ -354,7 +354,7 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path, monkeypatch):
     from probes.__main__ import main
 
     for family, spec in PROBES.items():
-        short = spec.model_copy(update={"passes": 1, "min_steps": 24, "hidden": spec.hidden // 16})
+        short = spec.model_copy(update={"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16})
         monkeypatch.setitem(PROBES, family, short)
     output = tmp_path / "results"
     found = probes.run_probes(

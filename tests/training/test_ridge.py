@@ -17,7 +17,7 @@ def test_ridge_regression_is_that_of_scikit_learn():
     fitted = fit(train, dev, 0, spec, [0])
     for layer in range(N_LAYERS):
         losses = {}
-        for strength in (a * b for a in spec.strengths for b in spec.refinement):
+        for strength in spec.ridge_l2:
             model = Ridge(alpha=strength * 900).fit(train.features.values[layer], train.labels[0])
             error = model.predict(dev.features.values[layer]) - dev.labels[0].numpy()
             losses[strength] = 0.5 * (error**2).mean()

@@ -12,11 +12,11 @@ from probes.records.probe_spec import PROBES
 from probes.training import scalar_mix as mixing
 from probes.training.batches import Batches, batch_bounds
 from probes.training.features import Held
-from probes.training.fit import fit_at, predict
+from probes.training.fit import fit, predict
 from probes.training.linear import Linear
 from probes.training.losses import CrossEntropy, SquaredError
 from probes.training.mlp import MLP
-from probes.training.scalar_mix import Mixed, even_weights, layer_overlap, learn_mixes, mix_scales
+from probes.training.scalar_mix import Mixed, even_logits, layer_overlap, learn_mixes, mix_scales
 
 N_LAYERS, N_FEATURES, N_CLASSES = 3, 10, 4
 
@@ -41,13 +41,7 @@ def learnt(data):
     train, dev, _ = data
     reach, seeds = [0, 1, 2, 2], [0, 0, 0, 1]
     overlap = layer_overlap(train.features)
-    strengths = torch.full((4,), 1e-3)
-    spec = PROBES["linear"]
-    steps = torch.full((4,), spec.step, dtype=torch.float64)
-    weights, probes = learn_mixes(
-        train, dev, N_CLASSES, spec, overlap, reach, seeds, strengths, steps
-    )
-    return weights, probes, overlap
+    return learn_mixes(train, dev, N_CLASSES, PROBES["linear"], overlap, reach, seeds), overlap
 
 
 def test_a_mix_is_the_weighted_sum_scaled_to_the_variance_of_its_layers():
@@ -67,7 +61,7 @@ def test_a_mix_is_the_weighted_sum_scaled_to_the_variance_of_its_layers():
 
 def test_learning_starts_from_uniform_weights_of_the_layers_within_reach():
     expected = torch.tensor([[1, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]])
-    torch.testing.assert_close(even_weights([0, 1, 2], 3), expected)
+    torch.testing.assert_close(even_logits([0, 1, 2], 3).softmax(1), expected)
 
 
 def one_cell(loss, p, logits, reach, overlap, x, y, w):
@@ -94,7 +88,7 @@ def test_gradients_are_those_of_the_formulas(family, loss):
     overlap = torch.tensor([[1, 0.5, 0.2], [0.5, 0.9, 0.3], [0.2, 0.3, 1]])
     drawn = family.initial(4, [0], 6, n_outputs)
     leaves = [(p + 0.3 * torch.randn_like(p)).requires_grad_() for p in drawn]
-    logits = (torch.randn(4, 3) + even_weights(reach, 3).log()).requires_grad_()
+    logits = (torch.randn(4, 3) + even_logits(reach, 3)).requires_grad_()
     errors = partial(loss().errors, labels=y[None], weights=weights)
     parameters = [p.detach() for p in leaves]
     ours = mixing._gradients(family, parameters, logits, overlap, x, errors)
@@ -111,7 +105,7 @@ def test_gradients_are_those_of_the_formulas(family, loss):
 
 
 def test_the_weights_of_layers_that_predict_the_label_are_learnt(learnt):
-    weights, _, _ = learnt
+    weights, _ = learnt
     assert weights.sum(1).tolist() == pytest.approx([1] * 4)
     assert weights[0].tolist() == [1, 0, 0]
     assert weights[1, 2] == 0
@@ -123,25 +117,16 @@ def test_the_weights_of_layers_that_predict_the_label_are_learnt(learnt):
 
 def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
     train, _, test = data
-    weights, probes, overlap = learnt
+    weights, overlap = learnt
     scales = mix_scales(weights[:3], overlap)
     mixed = [
         Batches(Mixed(b.features, scales), b.labels, b.weights, b.sentences, b.bounds) for b in data
     ]
-    strengths = torch.full((3, 1), 1e-3)
-    fitted = fit_at(
-        mixed[0],
-        mixed[1],
-        N_CLASSES,
-        PROBES["linear"],
-        strengths,
-        torch.ones(3),
-        [parameter[:3] for parameter in probes],
-    )
+    fitted = fit(mixed[0], mixed[1], N_CLASSES, PROBES["linear"], [0])
     ours = predict(fitted, mixed[2].features, N_CLASSES, PROBES["linear"])[:, 0]
     for k in range(3):
         x, _, x_test = (np.asarray(b.features.block(slice(None))[k]) for b in mixed)
-        theirs = LogisticRegression(C=1 / (1e-3 * len(x)), max_iter=1000).fit(x, train.labels[0])
+        theirs = LogisticRegression(C=1 / 30, max_iter=1000).fit(x, train.labels[0])
         accuracy = theirs.score(x_test, test.labels[0])
         assert (ours[k] == test.labels).float().mean().item() == pytest.approx(accuracy, abs=0.004)
     assert accuracy > 0.8
@@ -149,8 +134,15 @@ def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
 
 def test_a_mix_does_not_depend_on_the_cells_learnt_with_it(data, learnt):
     train, dev, _ = data
-    weights, _, overlap = learnt
-    spec, strength = PROBES["linear"], torch.full((1,), 1e-3)
-    step = torch.full((1,), spec.step, dtype=torch.float64)
-    alone = learn_mixes(train, dev, N_CLASSES, spec, overlap, [2], [1], strength, step)[0]
+    weights, overlap = learnt
+    alone = learn_mixes(train, dev, N_CLASSES, PROBES["linear"], overlap, [2], [1])
     torch.testing.assert_close(alone[0], weights[3], atol=2e-3, rtol=0)
+
+
+def test_a_mix_of_layers_in_common_axes_is_the_mix_in_these_axes(data):
+    train, _, _ = data
+    scales = torch.rand(2, N_LAYERS, generator=torch.Generator().manual_seed(0))
+    mixed = Mixed(train.features, scales)
+    rotated, axes = mixed.in_principal_axes
+    assert axes.shape == (1, N_FEATURES, N_FEATURES)
+    torch.testing.assert_close(rotated.block(slice(9)), mixed.block(slice(9)) @ axes)

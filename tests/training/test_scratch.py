@@ -3,57 +3,34 @@
 import pytest
 import torch
 
-from probes.compute.precision import Rounding
 from probes.training.features import Held, Part
 from probes.training.scratch import Scratch
 
-HALF, FULL = torch.bfloat16, torch.float32
+
+@pytest.fixture(params=[torch.bfloat16, torch.float32], ids=str)
+def whole(request):
+    values = torch.randn(3, 2100, 5, generator=torch.Generator().manual_seed(0))
+    return Held(values, request.param)
 
 
-@pytest.fixture(params=[(HALF, HALF), (HALF, FULL), (FULL, FULL)], autouse=True)
-def types(request, monkeypatch):
-    found = Rounding(*request.param)
-    for module in ("features", "scratch"):
-        monkeypatch.setattr(f"probes.training.{module}.rounding", lambda device: found)
-    return found
-
-
-def rounded(exact, types):
-    return exact.to(types.read).to(types.multiplied)
-
-
-@pytest.fixture
-def whole():
-    return Held(torch.randn(3, 2100, 5, generator=torch.Generator().manual_seed(0)))
-
-
-def require_the_same(scratch, whole, types):
+def require_the_same(scratch, whole):
     for part in (slice(0, 7), slice(1000, 1100), slice(2090, 2100), slice(None)):
         exact = whole.values[:, part]
         assert torch.equal(scratch.block(part), exact)
         found = scratch.rounded(part)
-        assert found.dtype == types.multiplied
-        assert torch.equal(found, rounded(exact, types))
+        assert found.dtype == whole.fit_dtype
+        assert torch.equal(found, (exact).to(whole.fit_dtype))
         rows = torch.tensor([1, 2, 5])
         some = scratch.rounded_rows(part, rows)
-        assert some.dtype == types.multiplied
-        assert torch.equal(some, rounded(exact[:, rows], types))
-    layers = scratch.of_layers([2, 0])
-    assert torch.equal(layers.block(slice(9)), whole.values[[2, 0], :9])
-    found = layers.rounded(slice(1000, 1100))
-    assert found.dtype == types.multiplied
-    assert torch.equal(found, rounded(whole.values[[2, 0], 1000:1100], types))
-    some = layers.rounded_rows(slice(1000, 1100), rows)
-    assert torch.equal(some, rounded(whole.values[[2, 0], 1000:1100][:, rows], types))
-    again = layers.of_layers([1]).rounded(slice(9))
-    assert torch.equal(again, rounded(whole.values[[0], :9], types))
+        assert some.dtype == whole.fit_dtype
+        assert torch.equal(some, (exact[:, rows]).to(whole.fit_dtype))
     inner = Part(scratch, slice(50, 90)).rounded(slice(3, 9))
-    assert torch.equal(inner, rounded(whole.values[:, 53:59], types))
+    assert torch.equal(inner, (whole.values[:, 53:59]).to(whole.fit_dtype))
 
 
-def test_the_file_has_the_rounded_features(whole, types, tmp_path):
+def test_the_file_has_the_rounded_features(whole, tmp_path):
     scratch = Scratch(whole, tmp_path)
-    require_the_same(scratch, whole, types)
+    require_the_same(scratch, whole)
     assert scratch.written is not None
     assert not list(tmp_path.iterdir())  # the file has no name
 
@@ -61,14 +38,23 @@ def test_the_file_has_the_rounded_features(whole, types, tmp_path):
 def test_features_are_computed_once(whole, tmp_path, monkeypatch):
     scratch = Scratch(whole, tmp_path)
     expected = scratch.rounded(slice(0, 5))
-    layers = scratch.of_layers([1])
     monkeypatch.setattr(whole, "values", None)
     assert torch.equal(scratch.rounded(slice(0, 5)), expected)
-    assert torch.equal(layers.rounded(slice(0, 5)), expected[[1]])
+
+
+def test_rotated_features_have_a_file_of_their_own(whole, tmp_path, monkeypatch):
+    scratch = Scratch(whole, tmp_path)
+    rotated, axes = scratch.in_principal_axes
+    torch.testing.assert_close(axes, whole.in_principal_axes.axes)
+    expected = (whole.values[:, 40:50] @ axes).to(whole.fit_dtype)
+    torch.testing.assert_close(rotated.rounded(slice(40, 50)), expected)
+    monkeypatch.setattr(whole, "values", None)
+    torch.testing.assert_close(rotated.rounded(slice(40, 50)), expected)
+    assert scratch.in_principal_axes.features is rotated
 
 
 @pytest.mark.parametrize("reason", ["no room on disk", "no memory", "not writable"])
-def test_blocks_are_the_same_without_a_file(whole, types, tmp_path, monkeypatch, reason):
+def test_blocks_are_the_same_without_a_file(whole, tmp_path, monkeypatch, reason):
     if reason == "no room on disk":
         monkeypatch.setattr("probes.training.scratch._DISK", 0)
     elif reason == "no memory":
@@ -80,11 +66,11 @@ def test_blocks_are_the_same_without_a_file(whole, types, tmp_path, monkeypatch,
 
         monkeypatch.setattr("probes.training.scratch.tempfile.TemporaryFile", refuse)
     scratch = Scratch(whole, tmp_path)
-    require_the_same(scratch, whole, types)
+    require_the_same(scratch, whole)
     assert scratch.written is None
 
 
-def test_writing_to_a_block_does_not_end_the_process(whole, types, tmp_path):
+def test_writing_to_a_block_does_not_end_the_process(whole, tmp_path):
     scratch = Scratch(whole, tmp_path)
     part = slice(0, 7)
     before = scratch.rounded(part).clone()

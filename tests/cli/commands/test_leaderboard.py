@@ -27,7 +27,13 @@ def folder(tmp_path):
     put(tmp_path, "part", "pos", 1, corpus__fingerprint="e" * 64, corpus__limited=True,
         corpus__limit=50, corpus__digest="part")  # fmt: skip
     put(tmp_path, "cut", "pos", 1, view="cut")
-    put(tmp_path, "other-probe", "pos", 1, probe=PROBES["linear"].model_copy(update={"step": 0.5}))
+    put(
+        tmp_path,
+        "other-probe",
+        "pos",
+        1,
+        probe=PROBES["linear"].model_copy(update={"learning_rate": 0.5}),
+    )
     put(tmp_path, "narrow", "pos", 1, project=7)
     put(tmp_path, "old-numbers", "pos", 1, current=False)
     return tmp_path
