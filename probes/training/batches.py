@@ -13,7 +13,7 @@ from probes.training.features import Chosen, Features, Part
 BATCH = 512
 """Examples per step, up to a sentence more or less."""
 
-_FEWEST, _BATCHES = 16, 8
+_FEWEST, _BATCHES = 16, 32
 
 EVALUATION = 1024
 """Examples per block of an evaluation: small, since fresh memory costs more than a call."""
@@ -92,7 +92,7 @@ def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
 
 
 def small_batches(train: Batches) -> Batches:
-    """The same examples in eight batches or more, of 16 to `BATCH` examples.
+    """The same examples in 32 batches or more, of 16 to `BATCH` examples.
 
     A convex fit converges by its number of steps: few examples need smaller batches.
     """
