@@ -15,7 +15,7 @@ from typing import Any
 
 from probes.measurements.current import has_current_numerics, is_current
 from probes.measurements.plugin_keys import in_words
-from probes.records.probe_spec import ProbeSpec
+from probes.records.probe_spec import TUNED_L2, ProbeSpec
 from probes.records.result import Result
 
 
@@ -90,6 +90,7 @@ PROBE = Aspect(
     lambda r: probe_digest(r.probe),
     lambda r: f"sha256:{probe_digest(r.probe)[:8]}",
 )
+TUNED = Aspect("choice of L2 strengths (--tune)", lambda r: r.probe.l2 == TUNED_L2)
 NUMERICS = Aspect(
     "numerics",
     lambda r: has_current_numerics(r),
@@ -115,11 +116,11 @@ SAME_CURVE = (TASK, TASK_VERSION, VIEW, METRIC, SILVER, SOURCE, OUTDATED)
 """What must be equal besides, within one chart. Results of another version have charts of their
 own, since a page shows everything there is."""
 
-SAME_LAYER_TABLE = (CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION, PROJECTION)
+SAME_LAYER_TABLE = (CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION, PROJECTION, TUNED)
 """The columns of one model's layer × task table. They must not be outdated either,
 since a table has one column for a task and probe. The same holds for the random twins in it."""
 
-SAME_CLAIM = (MODEL, CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION)
+SAME_CLAIM = (MODEL, CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION, TUNED)
 """Claims relate one model's results on several tasks. They must not be outdated
 either."""
 

@@ -84,6 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="only scores: one seed, no controls, description length, mixes or twin",
     )
+    add("--tune", action="store_true", help="choose each layer's L2 strength on dev")
     add("--project", metavar="N", help="project vectors to N dimensions at random")
     add("--output", metavar="DIR", help="where results go (default: results)")
     add("--data-dir", metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")

@@ -56,6 +56,8 @@ class RunConfig(Frozen):
     quick: bool = False
     """Only scores: no controls, description length or localisation; one seed and no random twin
     unless asked for."""
+    tune: bool = False
+    """Choose each layer's L2 strength on dev; another probe specification, with its own results."""
     project: int | None = Field(default=None, ge=1, le=100_000)
     """Dimension of a random projection of every span's vector; None for no projection."""
     output: Path = Path("results")

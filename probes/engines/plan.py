@@ -14,7 +14,7 @@ from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.plugin_keys import digests, plug_ins_of
 from probes.records.files import read_result
 from probes.records.keys import FitKey, result_name
-from probes.records.probe_spec import PROBES, ProbeSpec
+from probes.records.probe_spec import PROBES, ProbeSpec, tuned
 from probes.records.result import Result, covers
 from probes.tasks.task import Task
 
@@ -114,13 +114,14 @@ def _exists(path: Path) -> bool:
 def _unit(
     config: RunConfig, model: ModelSource, corpus: Source, task: Task, family: str, folder: Path
 ) -> FitUnit:
+    spec = tuned(PROBES[family]) if config.tune else PROBES[family]
     key = FitKey(
         model=model.digest,
         corpus=corpus.digest,
         task=task.name,
         task_version=task.version,
         kind=task.kind,
-        probe=PROBES[family],
+        probe=spec,
         pooling=config.pooling,
         dtype=config.dtype,
         fit_dtype=config.fit_dtype,
@@ -129,7 +130,7 @@ def _unit(
         plug_ins=digests(plug_ins_of(task, family)),
     ).digest
     path = folder / result_name(task.name, family, key)
-    return FitUnit(task, PROBES[family], config.layers, config.seeds, config.quick, key, path)
+    return FitUnit(task, spec, config.layers, config.seeds, config.quick, key, path)
 
 
 def _extended(unit: FitUnit, result: Result) -> FitUnit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.plugin_keys import as_loaded, digests
 from probes.records.keys import FitKey
-from probes.records.probe_spec import PROBES
+from probes.records.probe_spec import PROBES, tuned
 from probes.records.result import Result
 from probes.tasks.builtin import tasks
 
@@ -37,6 +37,6 @@ def is_current(result: Result) -> bool:
     name = result.task.name
     version = tasks.get(name).version if name in tasks else result.task.version
     probe = PROBES.get(result.probe.family, result.probe)
-    same = (result.task.version, result.probe) == (version, probe)
+    same = result.task.version == version and result.probe in (probe, tuned(probe))
     loaded = as_loaded(result.task, result.probe.family, result.plug_ins)
     return same and loaded and has_current_numerics(result)

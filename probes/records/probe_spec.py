@@ -57,3 +57,10 @@ PROBES: dict[str, ProbeSpec] = {
     ),
 }
 """By name; `probes.training.families.probe_family` adds those of plug-ins."""
+
+TUNED_L2 = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+
+
+def tuned(spec: ProbeSpec) -> ProbeSpec:
+    """The specification whose L2 strength each layer chooses on dev (`--tune`)."""
+    return spec.model_copy(update={"l2": TUNED_L2})

@@ -5,7 +5,9 @@ import pytest
 from tiny_runs import assert_close, run, scores
 
 import probes
+from probes.boards.comparable import SAME_LAYER_TABLE, differences
 from probes.common.errors import UserError
+from probes.measurements.current import is_current
 from probes.training.streamed import standard_scale
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
@@ -135,3 +137,22 @@ def test_a_result_without_its_arrays_is_computed_again(tiny_bert, tmp_path):
     arrays.unlink()
     run(tiny_bert, tmp_path, **settings)
     assert arrays.exists()
+
+
+@pytest.mark.parametrize("other", [{"tune": True}, {"fit_dtype": "bfloat16"}])
+def test_another_specification_or_precision_has_results_and_tables_of_its_own(
+    tiny_bert, tmp_path, other
+):
+    settings = {"tasks": ("pos",), "limit": 40}
+    plain, apart = (run(tiny_bert, tmp_path, **settings, **each) for each in ({}, other))
+    assert not {r.key for r in plain} & {r.key for r in apart}
+    assert len({r.probe.family for r in apart}) == len(list(apart)) == 2
+    for result, tried in (
+        (plain.results[0], (30.0,)),
+        (apart.results[0], apart.results[0].probe.l2),
+    ):
+        n = result.examples.n["train"]
+        used = {round(n * layer.cells[0].l2, 2) for layer in result.layers}
+        assert used <= set(tried)
+    assert differences(plain.results[0], apart.results[0], SAME_LAYER_TABLE)
+    assert all(map(is_current, apart))
