@@ -29,7 +29,7 @@ def rule(sentence):
         yield Example(tag, (i, i + 1), type=sentence.words[i])
 '''
 
-SPEC = "from probes import ProbeSpec\nProbeSpec(family='f', strengths=(1,), refinement=(1,), min_steps=1, checks=1, {})\n"
+SPEC = "from probes import ProbeSpec\nProbeSpec(family='f', {})\n"
 
 
 @pytest.fixture
@@ -111,9 +111,15 @@ SYNTAX = "x = 1\ndef f(:\n    pass\n"
             TASK.format(name="x").replace("version=1", "version=1, knd='x'"),
             "TypeError: task() got an unex",
         ),
-        (SPEC.format("step='x', passes=2"), "ProbeSpec: step='x': not a number. Fix the plug-in."),
-        (SPEC.format("step=0.1"), "ProbeSpec: passes is missing. Fix the plug-in."),
-        (SPEC.format("steps=1, step=0.1, passes=2"), "ProbeSpec: steps=1: there is no such field."),
+        (
+            SPEC.format("learning_rate='x', epochs=2"),
+            "ProbeSpec: learning_rate='x': not a number. Fix the plug-in.",
+        ),
+        (SPEC.format("learning_rate=0.1"), "ProbeSpec: epochs is missing. Fix the plug-in."),
+        (
+            SPEC.format("steps=1, learning_rate=0.1, epochs=2"),
+            "ProbeSpec: steps=1: there is no such field.",
+        ),
         ("\0", "mine.py"),
         ("# -*- coding: nonsense -*-\n", "SyntaxError"),
     ],
