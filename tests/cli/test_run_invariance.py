@@ -61,9 +61,8 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
     tight = run(tiny_bert, tmp_path, memory=least, overwrite="always", **settings)
     assert_close(scores(ample), scores(tight))
     for one, other in zip(ample, tight, strict=True):
-        # How many layers share a product may change its rounding, and with it which of two equally
-        # good strengths is taken: what they come to is compared, the dev loss. A convex fit passes
-        # on what its sums are off by, some 1e-7. An MLP's magnifies it, and moves its mixes.
+        # How many layers share a product may change its rounding. A convex fit passes on that error,
+        # some 1e-7 of a sum; the fit of an MLP magnifies it, and so moves its mixes.
         convex = one.probe.family == "linear"
         for a, b in zip(one.layers, other.layers, strict=True):
             for ours, theirs in zip(a.cells, b.cells, strict=True):
