@@ -18,7 +18,6 @@ from probes.records.base import Frozen
 
 Overwrite = Literal["missing", "always", "never"]
 
-
 NO_NAMES = "names nothing; give names separated by commas, such as a,b"
 NO_PATH = "not a path; name a file or folder (. for the current one)"
 

@@ -19,6 +19,7 @@ from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.terminal import progress
+from probes.common.wording import counted
 from probes.records.result import SCHEMA_VERSION, Result
 
 PUBLISHED = "published"
@@ -156,10 +157,9 @@ def find_results(folder: Path) -> dict[Path, Result]:
             except UserError as error:
                 progress.say(f"left out {error}")
     for (where, version), n in others.items():
-        what = f"{n} {'result' if n == 1 else 'results'} of schema {version} in {where}"
         progress.say(
-            f"left out {what}; this version reads schema {SCHEMA_VERSION}: run the same command "
-            "again to compute them anew"
+            f"left out {counted(n, 'result')} of schema {version} in {where}; this version reads "
+            f"schema {SCHEMA_VERSION}: run the same command again to compute them anew"
         )
     return results
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from probes.common.terminal import progress
+from probes.common.wording import counted
 from probes.records.files import find_results, is_published
 from probes.records.result import Result
 
@@ -48,8 +49,8 @@ def unique_results(*folders: Path) -> dict[Path, Result]:
             scores = scores_of(best.result)
             differing += [(x.path, best.path) for x in same if scores_of(x.result) != scores]
     if differing:
-        several = "s" * (len(differing) > 1)
-        progress.say(f"left out {len(differing)} duplicate result{several}; -v says which")
+        duplicates = counted(len(differing), "duplicate result")
+        progress.say(f"left out {duplicates}; -v says which")
         for path, best_path in differing:
             progress.detail(f"left out {path}: {best_path} has the same key and other content")
     return {each.path: each.result for each in found if each.path in kept}
