@@ -48,7 +48,6 @@ class Candidate:
         of = {
             "random twin": self.random,
             "silver": self.result.silver,
-            "quick": self.result.quick,
             "limited": self.result.corpus.limited,
             "cut": self.result.view == "cut",
         }
@@ -139,7 +138,7 @@ def _preference(result: Result) -> tuple[Any, ...]:
         not result.corpus.limited,
         result.project is None,
         result.task.version == version,
-        as_loaded(result.task, result.probe.family, result.plug_ins),
+        as_loaded(result),
     )
 
 

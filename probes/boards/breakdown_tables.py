@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probes.boards.cells import group_metric_title, starred
+from probes.measurements.cells import group_metric_title, starred
 from probes.records.result import Result
 from probes.records.table import Row, Table
 from probes.records.titles import limit_mark, task_head
@@ -16,10 +16,11 @@ def group_table(result: Result) -> Table | None:
     groups = {name: n for name, n in result.examples.groups.items() if n}
     if not groups:
         return None
+    metric = result.payload.group_metric
     rows = (
         Row.of(
             starred(result, layer),
-            *(shown(layer.cells[0].groups.get(name), result.group_metric) for name in groups),
+            *(shown(layer.fits[0].groups.get(name), metric) for name in groups),
         )
         for layer in result.layers
     )

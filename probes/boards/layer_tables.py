@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.cells import score_cell
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
+from probes.boards.separability import confidence_set
+from probes.measurements.cells import score_cell
 from probes.measurements.current import is_current
-from probes.records.files import read_results
+from probes.measurements.results import find_results
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
 from probes.records.titles import limit_mark, metric_name
@@ -60,7 +61,7 @@ def stored_like(folder: Path, like: Result, model: str) -> dict[tuple[str, str],
         model: digest of the model that they are of.
     """
     found: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    for other in read_results(folder):
+    for other in find_results(folder).values():
         alike = other.model.digest == model and not differences(other, like, SAME_LAYER_TABLE)
         if alike and is_current(other):
             found[other.task.name, other.probe.family].append(other)
@@ -74,17 +75,12 @@ def stored_like(folder: Path, like: Result, model: str) -> dict[tuple[str, str],
 def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Result]:
     """The results, with each random twin's score at its best layer on dev as a baseline."""
     return [
-        result.model_copy(
-            update={
-                "baselines": {
-                    **result.baselines,
-                    **{
-                        _twin_name(twin): twin.best_layer.cells[0].test
-                        for twin in twins
-                        if (twin.task.name, twin.probe) == (result.task.name, result.probe)
-                        and {x.layer for x in twin.layers} >= {x.layer for x in result.layers}
-                    },
-                }
+        result.with_baselines(
+            {
+                _twin_name(twin): twin.best_layer.fits[0].test
+                for twin in twins
+                if (twin.task.name, twin.probe) == (result.task.name, result.probe)
+                and twin.extent.keys() >= result.extent.keys()
             }
         )
         for result in results
@@ -146,12 +142,13 @@ def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
     value = None if layer is None else result.score(layer)
     low, high = span
     best = number == result.best_number
+    alike = confidence_set(result) or ()
     return score_cell(
         value,
         None if layer is None else layer.intervals.get(result.task.metric),
         result.task.metric,
         best=best,
-        tied=not best and result.best_number is not None and number in result.confidence_set,
+        tied=not best and result.best_number is not None and number in alike,
         place=None if value is None else 0.0 if high == low else (value - low) / (high - low),
     )
 

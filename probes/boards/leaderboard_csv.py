@@ -1,22 +1,26 @@
-"""`leaderboard.csv`: tidy rows, one per model, corpus, task, probe and layer."""
+"""`leaderboard.csv`: tidy rows, one per model, corpus, task, probe and layer.
+
+Scores give the rows, evidence further columns of theirs. What plug-ins measure goes to
+`measurements.csv`, one row per number.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from probes.boards.comparable import probe_digest
+from probes.boards.record_index import indexed
+from probes.boards.record_lines import Line, RecordLines, lines_of
 from probes.common.files import published
-from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import SUFFIX, locked
-from probes.measurements.plugin_keys import in_words
+from probes.common.terminal import progress
+from probes.common.wording import counted
+from probes.measurements.measurement import EVIDENCE
 from probes.records.csv_text import csv_line
-from probes.records.payload import Estimate, Interval, LayerResult
-from probes.records.result import Result
-from probes.records.unique import unique_results
+from probes.records.result import SCORES, Result
 
 INTEGERS = ("random_seed", "project")
 """Columns of whole numbers that may be missing."""
@@ -42,6 +46,7 @@ COLUMNS = (
     "layer",
     "pooling",
     "dtype",
+    "fit_dtype",
     "project",
     "view",
     "metric",
@@ -65,15 +70,16 @@ COLUMNS = (
     "expected_layer_low",
     "expected_layer_high",
     "centre_of_gravity",
-    "seed_sd",
+    "retraining_sd",
+    "sampling_sd",
     "seeds",
+    "evidence",
     "n_train",
     "n_dev",
     "n_test",
     "strength",
     "probe_parameters",
     "limited",
-    "quick",
     "silver",
     "seconds",
     "key",
@@ -83,106 +89,94 @@ COLUMNS = (
 
 ORDER = ("corpus", "task", "probe", "view", "model", "revision", "key", "layer")
 
+LONG_COLUMNS = (
+    "model",
+    "revision",
+    "corpus",
+    "task",
+    "probe",
+    "measurement",
+    "layer",
+    "axes",
+    "metric",
+    "split",
+    "value",
+    "low",
+    "high",
+    "key",
+)
+"""Columns of `measurements.csv`, which has the numbers of plug-ins."""
+
 
 def tidy(results: Iterable[Result]) -> pd.DataFrame:
     """One row per result and layer, with the columns `COLUMNS`."""
-    rows = [row for result in results for row in _rows(result)]
+    records = [record for result in results for record in (result, *result.evidence.values())]
+    rows = _leaderboard([lines_of(record) for record in records])
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
 
 
-def _short(digest: str, length: int) -> str:
-    # With its kind before it, no digest reads as a number, as 12345e67 would.
-    return f"sha256:{digest[:length]}"
-
-
-def _rows(result: Result) -> Iterator[dict[str, Any]]:
-    best, shared = result.best_number, _of_result(result)
-    return ({**shared, **_of_layer(result, layer, best)} for layer in result.layers)
-
-
-def _of_result(result: Result) -> dict[str, Any]:
-    model, corpus, task, found = result.model, result.corpus, result.task, result.localisation
-    return {
-        "model": model.name,
-        "revision": model.revision,
-        "random": model.random_seed is not None,
-        "random_seed": model.random_seed,
-        "causal": model.causal,
-        "parameters": model.parameters,
-        "layers": model.n_layers,
-        "hidden_size": model.hidden_size,
-        "corpus": corpus.name,
-        "corpus_version": corpus.version,
-        "corpus_fingerprint": _short(corpus.fingerprint, 16),
-        "task": task.name,
-        "task_version": task.version,
-        "plug_ins": in_words(result.plug_ins),
-        "probe": result.probe.family,
-        "probe_spec": _short(probe_digest(result.probe), 8),
-        "probe_hidden": result.probe.hidden,
-        "pooling": result.pooling,
-        "dtype": result.dtype,
-        "project": result.project,
-        "view": result.view,
-        "metric": task.metric,
-        "majority": result.baselines["majority"][task.metric],
-        "type_majority": result.baselines["type majority"][task.metric],
-        "control_metric": result.control and result.control.metric,
-        **_estimate("expected_layer", found.expected_layer if found else None),
-        "centre_of_gravity": found and found.centre_of_gravity.value,
-        "n_train": result.examples.n["train"],
-        "n_dev": result.examples.n["dev"],
-        "n_test": result.examples.n["test"],
-        "probe_parameters": result.probe_parameters,
-        "limited": corpus.limited,
-        "quick": result.quick,
-        "silver": result.silver,
-        "seconds": sum(result.seconds.values()),
-        "key": _short(result.key, 8),
-        "suite_version": result.suite_version,
-    }
-
-
-def _of_layer(result: Result, layer: LayerResult, best: int | None) -> dict[str, Any]:
-    first = layer.cells[0]
-    return {
-        "layer": layer.layer,
-        "dev_score": result.score(layer, "dev"),
-        "score": result.score(layer),
-        **_bounds("", layer.intervals.get(result.task.metric)),
-        "best": layer.layer == best,
-        "p_best": layer.p_best,
-        "selectivity": first.selectivity and first.selectivity.value,
-        **_bounds("selectivity_", layer.selectivity),
-        "codelength": layer.codelength,
-        "compression": result.compression(layer),
-        **_bounds("compression_", result.compression_interval(layer)),
-        "seed_sd": result.seed_spread(layer),
-        "seeds": len(layer.cells),
-        "strength": first.l2,
-    }
-
-
-def _estimate(name: str, estimate: Estimate | None) -> dict[str, float | None]:
-    if estimate is None:
-        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
-    return {name: estimate.value, **_bounds(f"{name}_", estimate.interval)}
-
-
-def _bounds(prefix: str, interval: Interval) -> dict[str, float | None]:
-    low, high = interval or (None, None)
-    return {f"{prefix}low": low, f"{prefix}high": high}
-
-
 def write_leaderboard(output: Path) -> Path:
-    """Rebuild `<output>/leaderboard.csv` from all results below `output`."""
+    """Rebuild `<output>/leaderboard.csv`, and `measurements.csv` if plug-ins measured anything."""
     path = output / "leaderboard.csv"
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        with infrequent_garbage_collection():
-            rows = [row for result in unique_results(output).values() for row in _rows(result)]
-        rows.sort(key=lambda row: tuple(row[name] for name in ORDER))
-        with published(path) as temporary:
-            lines = [csv_line(COLUMNS), *(csv_line(row[name] for name in COLUMNS) for row in rows)]
-            temporary.write_text("".join(lines), encoding="utf-8", newline="")
+        found = _without_duplicates(indexed(output).values())
+        rows = sorted(_leaderboard(found), key=lambda row: tuple(row[name] for name in ORDER))
+        _write(path, COLUMNS, rows)
+        if long := [line for lines in found for line in lines.long]:
+            _write(output / "measurements.csv", LONG_COLUMNS, long)
     return path
+
+
+def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
+    """The rows of all scores, with the columns of the evidence that belongs to them."""
+    records = list(records)
+    evidence: dict[tuple[str, ...], list[RecordLines]] = defaultdict(list)
+    for record in records:
+        if record.measurement != SCORES:
+            evidence[record.subject].append(record)
+    return [
+        row
+        for record in records
+        if record.measurement == SCORES
+        for row in _with_evidence(record.scores, evidence.get(record.subject, []))
+    ]
+
+
+def _with_evidence(rows: Iterable[Line], evidence: Iterable[RecordLines]) -> Iterator[Line]:
+    found = {record.measurement: record.evidence for record in evidence}
+    names = " ".join(name for name in EVIDENCE if name in found)
+    for row in rows:
+        joined = {**row, "evidence": names}
+        for columns in found.values():
+            for layer, values in columns:
+                if layer is None or layer == row["layer"]:
+                    joined |= values
+        yield {name: joined.get(name) for name in COLUMNS}
+
+
+def _without_duplicates(records: Iterable[RecordLines]) -> list[RecordLines]:
+    """One record of every measurement, the most complete; the first of equal ones."""
+    kept: dict[tuple[str, ...], RecordLines] = {}
+    differing = 0
+    for record in records:
+        other = kept.setdefault(record.identity, record)
+        if other is not record:
+            differing += _numbers(other) != _numbers(record)
+            if record.extent > other.extent:
+                kept[record.identity] = record
+    if differing:
+        progress.say(f"left out {counted(differing, 'duplicate result')} of the leaderboard")
+    return list(kept.values())
+
+
+def _numbers(record: RecordLines) -> object:
+    aside = {"seconds", "suite_version"}
+    rows = [{k: v for k, v in row.items() if k not in aside} for row in record.scores]
+    return rows, record.evidence, record.long
+
+
+def _write(path: Path, columns: tuple[str, ...], rows: Iterable[Line]) -> None:
+    with published(path) as temporary:
+        lines = [csv_line(columns), *(csv_line(row[name] for name in columns) for row in rows)]
+        temporary.write_text("".join(lines), encoding="utf-8", newline="")

@@ -13,11 +13,12 @@ from pathlib import Path
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.records.payload import Interval, LayerResult
+from probes.measurements.resampled import resampled
+from probes.records.probe_scores import LayerScores
 from probes.records.result import ALPHA, Result
 from probes.records.table import NOTHING
+from probes.records.values import Interval
 from probes.statistics.formatting import shown, shown_p
-from probes.statistics.resampled import resampled
 from probes.statistics.significance import paired_tests
 
 
@@ -31,7 +32,7 @@ class LayerScore:
     """
 
     result: Result
-    layer: LayerResult
+    layer: LayerScores
     examples: str = ""
     replicates: Floats | None = None
 
@@ -80,7 +81,7 @@ class Difference:
         return text, NOTHING if self.p is None else shown_p(self.p)
 
 
-def layer_scores(result: Result, path: Path, layers: Sequence[LayerResult]) -> list[LayerScore]:
+def layer_scores(result: Result, path: Path, layers: Sequence[LayerScores]) -> list[LayerScore]:
     """Scores of some layers of the result at `path`, resampled if its predictions are there.
 
     Raises:
@@ -96,7 +97,7 @@ def layer_scores(result: Result, path: Path, layers: Sequence[LayerResult]) -> l
 
 
 def readable_layer_scores(
-    result: Result, path: Path, layers: Sequence[LayerResult]
+    result: Result, path: Path, layers: Sequence[LayerScores]
 ) -> list[LayerScore]:
     """`layer_scores`, with a message and without replicates if predictions cannot be read."""
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from probes.boards.board import Board, Candidate
 from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
-from probes.records.payload import Interval
+from probes.records.values import Interval
 
 
 @dataclass(frozen=True)

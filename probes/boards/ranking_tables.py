@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from probes.boards.board import Board, Candidate
-from probes.boards.cells import score_cell
 from probes.boards.ranking import Overall, Place, Ranking, interval_of
+from probes.measurements.cells import score_cell
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import METRIC_NAMES
 

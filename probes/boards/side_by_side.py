@@ -7,11 +7,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from probes.boards.board import Board, Candidate
-from probes.boards.cells import estimate_text
 from probes.boards.claims.literature import CAVEAT, CLAIMS
 from probes.boards.claims.report import make_reports
 from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
-from probes.records.payload import LayerResult
+from probes.measurements.cells import estimate_text
+from probes.measurements.localisation import mixes_of
+from probes.records.probe_scores import LayerScores
 from probes.records.table import NOTHING, Row, Table
 from probes.records.titles import task_head
 from probes.statistics.formatting import shown
@@ -137,12 +138,12 @@ def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Sc
     )
 
 
-def _by_depth(candidate: Candidate) -> dict[Fraction, LayerResult]:
+def _by_depth(candidate: Candidate) -> dict[Fraction, LayerScores]:
     n_layers = candidate.result.model.n_layers
     return {Fraction(layer.layer, n_layers): layer for layer in candidate.result.layers}
 
 
-def _score_at(candidate: Candidate, layer: LayerResult | None) -> str:
+def _score_at(candidate: Candidate, layer: LayerScores | None) -> str:
     if layer is None:
         return ""
     result = candidate.result
@@ -156,7 +157,7 @@ def _expected_layers(
     """Expected layers by task, if any result has one."""
     rows = []
     for task, found in by_task.items():
-        measured = {name: c.result.localisation for name, c in found.items()}
+        measured = {name: mixes_of(c.result) for name, c in found.items()}
         if any(measured.values()):
             cells = [
                 estimate_text(x.expected_layer) if (x := measured.get(name)) else NOTHING

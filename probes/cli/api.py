@@ -43,8 +43,7 @@ def run_probes(
     if isinstance(names, (list, tuple)) and all(isinstance(n, (str, os.PathLike)) for n in names):
         if name is not None:
             raise UserError(f"name={name!r}: only for a model in memory; leave it out.")
-        sources = find_models([os.fspath(n) for n in names], config)
-        models = [LazyModel(source, config) for source in sources]
+        models = find_models([os.fspath(n) for n in names], config)
     else:
         config, in_memory = _in_memory(model, name, config)
         models = [in_memory]

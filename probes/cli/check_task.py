@@ -15,7 +15,7 @@ from probes.examples.examples import Examples, collect_examples
 from probes.examples.scoring import Scorer, baselines, require_metrics
 from probes.examples.validation import require_repeatable
 from probes.measurements.plugin_keys import plugin_failure
-from probes.records.payload import Scores
+from probes.records.values import Scores
 from probes.statistics.bootstrap import MIN_SENTENCES
 from probes.tasks.task import Example, Task
 from probes.tasks.validation import TaskError
@@ -98,7 +98,7 @@ def _baselines(examples: Examples) -> dict[str, Scores]:
     try:
         return baselines(examples, examples.targets("train"), Scorer(examples, "test"))
     except Exception as error:
-        why = plugin_failure(error, examples.task, "")
+        why = plugin_failure(error, "", examples.task, "")
         if not why:
             raise
         raise TaskError(f"Task {examples.task.name!r}: {why}") from error

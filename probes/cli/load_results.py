@@ -6,22 +6,33 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from probes.common.errors import UserError
+from probes.measurements.results import joined
 from probes.records.files import or_published
+from probes.records.record import AnyRecord
 from probes.records.result import Result
-from probes.records.unique import unique_results
+from probes.records.unique import unique_records
 
 
 def load_results(folders: Iterable[Path]) -> dict[Path, Result]:
-    """All results below the folders.
+    """All results below the folders, with their evidence.
 
     Raises:
         UserError: a folder does not exist, or there are no results in any of them.
+    """
+    return joined(load_records(folders))
+
+
+def load_records(folders: Iterable[Path]) -> dict[Path, AnyRecord]:
+    """All records below the folders.
+
+    Raises:
+        UserError: a folder does not exist, or there are no records in any of them.
     """
     folders = tuple(folders)
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder}: there is no such folder; name a folder of results.")
-    found = unique_results(*folders)
+    found = unique_records(*folders)
     if not found:
         where = ", ".join(map(str, folders))
         raise UserError(

@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from probes import __version__
 from probes.cli.arguments import Parser, add_include, exit_status
@@ -13,10 +14,17 @@ from probes.common.origin import Origin
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.registered import corpora
-from probes.engines.inputs import LazyModel, find_models
+from probes.engines.inputs import find_models
 from probes.engines.validation import validate
+from probes.measurements.measurement import (
+    EVIDENCE,
+    ProbeMeasurement,
+    get_measurement,
+    measurements,
+)
 from probes.measurements.plugins import discover
 from probes.records.probe_spec import PROBES
+from probes.records.result import SCORES
 from probes.tasks.builtin import STANDARD, tasks
 
 EXAMPLES = """\
@@ -76,14 +84,20 @@ def build_parser() -> argparse.ArgumentParser:
         help=f"of {', '.join(tasks)}; standard (the default): {', '.join(STANDARD)}; or all",
     )
     add("--probes", metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
-    add("--layers", metavar="all|N,…", help="layers to probe; 0 is the embeddings")
-    add("--seeds", metavar="N", help="seeds per probe (default: 3)")
-    add("--twins", metavar="N", help="random twins of each model (default: 1)")
+    add("--layers", metavar="all|N,…", help="layers to measure; 0 is the embeddings")
     add(
-        "--quick",
-        action="store_true",
-        help="only scores: one seed, no controls, description length, mixes or twin",
+        "--measurements",
+        metavar="M,…",
+        help="probes (the default), or others of --list-measurements",
     )
+    add(
+        "--evidence",
+        metavar="none|standard|full|E,…",
+        help=f"what stands behind scores: {', '.join(EVIDENCE)} (default: standard)",
+    )
+    add("--quick", action="store_true", help="--evidence none, and no random twin")
+    add("--seeds", metavar="N", help="fits of each probe on the whole training split (default: 1)")
+    add("--twins", metavar="N", help="random twins of each model (default: 1)")
     add("--tune", action="store_true", help="choose each layer's L2 strength on dev")
     add("--project", metavar="N", help="project vectors to N dimensions at random")
     add("--output", metavar="DIR", help="where results go (default: results)")
@@ -113,17 +127,60 @@ def build_parser() -> argparse.ArgumentParser:
     add("--revision", help="branch, tag or commit on the hub")
     add("--offline", action="store_true", help="never use the network")
     add("--trust-remote-code", action="store_true", help="run Python code in a model's folder")
+    add("--dry-run", action="store_true", help="say what would be computed, and how long it takes")
     add("--list-tasks", action="store_true", help="list the tasks and exit")
     add("--list-corpora", action="store_true", help="list the corpora and exit")
+    add("--list-measurements", action="store_true", help="list the measurements and exit")
+    for name in measurements:
+        for option, about in get_measurement(name).options.model_fields.items():
+            add(
+                _flag(name, option),
+                dest=f"{name}.{option}",
+                metavar="VALUE",
+                help=f"{about.description or option} (default: {about.default})",
+            )
     add("--version", action="version", version=f"probing-suite {__version__}")
     add("-v", "--verbose", action="store_true", help="print details and tracebacks")
     add("-q", "--quiet", action="store_true", help="print only errors")
     return parser
 
 
+def _flag(measurement: str, option: str) -> str:
+    return f"--{measurement}-{option}".replace("_", "-")
+
+
 def _origin_mark(origin: Origin | None) -> str:
     """Marks an entry that is not part of the suite."""
     return f" [{origin}]" if origin else ""
+
+
+def _include_parser() -> argparse.ArgumentParser:
+    parser = Parser(add_help=False)
+    add_include(parser)
+    return parser
+
+
+def _options(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The options of measurements, taken out of the arguments."""
+    found: dict[str, dict[str, Any]] = {}
+    for key in [key for key in given if "." in key]:
+        name, _, option = key.partition(".")
+        found.setdefault(name, {})[option] = given.pop(key)
+    return found
+
+
+def _list_measurements() -> None:
+    print("probes (the default): scores with their evidence")
+    for name in measurements:
+        its = get_measurement(name)
+        mark = "*" if name == SCORES or name in EVIDENCE else " "
+        of = "--evidence" if isinstance(its, ProbeMeasurement) else "--measurements"
+        of = "" if name == SCORES else of
+        print(
+            f"{mark} {name:<19} v{its.version}  {of:<15} {its.summary}"
+            + _origin_mark(measurements.origin(name))
+        )
+    print("* made by default; --list-tasks lists what probes predict")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,11 +189,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: list[str]) -> int:
+    # Plug-ins may bring flags of their own.
+    included, _ = _include_parser().parse_known_args(arguments)
+    progress.quiet = bool({"-q", "--quiet"} & set(arguments))
+    discover(included.include)
     given = vars(build_parser().parse_args(arguments))
     models = given.pop("model", [])
     progress.verbose = given.pop("verbose", False)
     progress.quiet = given.pop("quiet", False)
-    discover(given.get("include", ()))
+    given["options"] = _options(given)
     if given.pop("list_tasks", False):
         for name in tasks:
             task = tasks.get(name)
@@ -147,6 +208,9 @@ def _main(arguments: list[str]) -> int:
             )
         print("* standard: run by default; --tasks all runs every task that the corpus serves")
         return 0
+    if given.pop("list_measurements", False):
+        _list_measurements()
+        return 0
     if given.pop("list_corpora", False):
         for name in corpora:
             print(f"{name:<12} {corpora.get(name).summary}" + _origin_mark(corpora.origin(name)))
@@ -155,11 +219,11 @@ def _main(arguments: list[str]) -> int:
     if config.offline:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
-    sources = find_models(models, config)
+    found = find_models(models, config)
     source = find_corpus(*config.corpus, **config.corpus_request)
 
     from probes.cli.run import run_models
 
     command = shlex.join(["python", "run_probes.py", *arguments])
-    results = run_models(config, source, [LazyModel(model, config) for model in sources], command)
+    results = run_models(config, source, found, command)
     return 1 if results.failed else 0

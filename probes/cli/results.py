@@ -11,23 +11,26 @@ from probes.boards.layer_tables import layer_frame
 from probes.boards.leaderboard_csv import tidy
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.records.record import AnyRecord
 from probes.records.result import Result
 
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a run; iterating gives the records one by one.
+    """The results of a run; iterating gives them one by one.
 
     Attributes:
-        results: one record per model, corpus, task and probe family.
+        results: scores with their evidence, one per model, corpus, task and probe family.
         skipped: by task, why the corpus does not serve it.
         failed: what is missing because a task or a plug-in failed, or because predictions could
             not be read, each with the reason.
+        others: records of measurements of the corpus as a whole.
     """
 
     results: tuple[Result, ...]
     skipped: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    others: tuple[AnyRecord, ...] = ()
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)

@@ -1,28 +1,31 @@
-"""The run that prints: plans, computes what remains, writes and shows the tables."""
+"""The run that prints: scores first, with their tables, then the evidence behind them."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from probes import __version__
 from probes.boards.comparison import comparison_tables
 from probes.boards.layer_tables import score_tables
 from probes.boards.leaderboard_csv import write_leaderboard
-from probes.cli.closing import compare_models, write_model_tables
+from probes.cli.closing import compare_models, next_step, write_model_tables
 from probes.cli.results import Results
 from probes.common.errors import UserError
 from probes.common.files import require_writable
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import sweep_locks
 from probes.common.terminal import output_console, progress, tolerate_broken_output
-from probes.common.wording import counted
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
+from probes.engines.estimates import announce_stage
 from probes.engines.inputs import LazyCorpus, LazyModel
+from probes.engines.model_run import ModelRun
 from probes.engines.omissions import Omissions
-from probes.engines.plan import Plan, make_plan
+from probes.engines.plan import refuse_existing
 from probes.engines.task_choice import choose_tasks
-from probes.records.result import Result
+from probes.measurements.measurement import CorpusMeasurement, get_measurement
+from probes.records.result import SCORES
 from probes.rendering.terminal import print_table
 
 RUNS = "runs"
@@ -32,13 +35,19 @@ RUNS = "runs"
 def run_models(
     config: RunConfig, source: Source, models: Sequence[LazyModel], command: str = ""
 ) -> Results:
-    """Probe every model on the corpus `source`; write and print the results.
+    """Measure every model on the corpus `source`; write and print the results.
 
     Torch is imported, and the corpus read, only if something remains to be computed.
 
     Args:
-        command: the command line, which results record; empty for a run from Python.
+        command: the command line, which records name; empty for a run from Python.
     """
+    corpus, omissions = LazyCorpus(source), Omissions()
+    if config.dry_run:
+        from probes.cli.dry_run import print_plan
+
+        print_plan(_runs(config, corpus, models, omissions, command))
+        return Results((), {}, {})
     require_writable(config.output)
     recorded = progress.recorded(
         config.output / RUNS,
@@ -49,34 +58,68 @@ def run_models(
     )
     with recorded as log, infrequent_garbage_collection():
         progress.detail(f"log     {log}")
-        return _run(config, source, models, command)
+        return _measure(_runs(config, corpus, models, omissions, command))
 
 
-def _run(config: RunConfig, source: Source, models: Sequence[LazyModel], command: str) -> Results:
-    corpus, omissions = LazyCorpus(source), Omissions()
-    tasks = choose_tasks(config, corpus, omissions)
-    plans = [make_plan(config, model.source, source, tasks) for model in models]
-    if any(plan.todo for plan in plans):
-        _prepare_torch(config)
-    found = [list(plan.done) for plan in plans]
+def _runs(
+    config: RunConfig,
+    corpus: LazyCorpus,
+    models: Sequence[LazyModel],
+    omissions: Omissions,
+    command: str,
+) -> list[ModelRun]:
+    probing = "probes" in config.measurements
+    tasks = choose_tasks(config, corpus, omissions) if probing else []
+    runs = [ModelRun(config, model, corpus, tasks, omissions, command) for model in models]
+    if config.overwrite == "never":
+        refuse_existing([unit for run in runs for name in _stages(run) for unit in run.units(name)])
+    return runs
+
+
+def _stages(run: ModelRun) -> list[str]:
+    """The measurements of a model, in the order in which they are made."""
+    probes = [SCORES, *run.evidence] if run.tasks else []
+    return [*probes, *(name for name in run.config.measurements if name != "probes")]
+
+
+def _measure(runs: Sequence[ModelRun]) -> Results:
+    omissions = runs[0].omissions
+    stages = list(dict.fromkeys(name for run in runs for name in _stages(run)))
+    shown = False
     try:
-        for model, plan, results in zip(models, plans, found, strict=True):
-            if plan.done:
-                name, exist = model.source.name, ("result exists", "results exist")
-                n_exist = counted(len(plan.done), *exist)
-                progress.say(f"{name}: {n_exist} already", "present", model=name)
-            if plan.todo:
-                from probes.engines.local import LocalRun
-
-                for result in LocalRun(config, model, corpus, plan, command, omissions).run():
-                    results.append(result)
+        for stage in stages:
+            asked = [run for run in runs if stage in _stages(run)]
+            clock = time.perf_counter()
+            if stage != SCORES and any(list(run.remaining(stage)) for run in asked):
+                if not shown and any(run.results for run in runs):
+                    # The first tables, while the evidence is still to come.
+                    _write(runs)
+                    _print(runs)
+                    shown = True
+                announce_stage(stage, asked)
+            for run in asked:
+                _measure_model(run, stage, several=len(runs) > 1)
+            progress.detail(f"stage   {stage} · {time.perf_counter() - clock:.1f} s")
     finally:
         # Whatever stops a run, the tables show what it finished.
-        _close(config, models, plans, found, omissions)
-    if omissions.unserved and not any(found):
+        _close(runs)
+    found = [result for run in runs for result in run.results.values()]
+    others = [record for run in runs for record in run.others.values()]
+    if omissions.unserved and not (found or others):
         raise UserError(" ".join(dict.fromkeys(omissions.unserved.values())))
-    every = tuple(result for results in found for result in results)
-    return Results(every, omissions.skipped, omissions.failed)
+    return Results(tuple(found), omissions.skipped, omissions.failed, tuple(others))
+
+
+def _measure_model(run: ModelRun, stage: str, *, several: bool) -> None:
+    remaining = list(run.remaining(stage))
+    if stage == SCORES:
+        run.announce_stored()
+    if not remaining:
+        return
+    _prepare_torch(run.config)
+    run.measure(stage)
+    if several:
+        run.engine.release()
 
 
 def _prepare_torch(config: RunConfig) -> None:
@@ -95,27 +138,43 @@ def _prepare_torch(config: RunConfig) -> None:
         pick_device(config.device)
 
 
-def _close(
-    config: RunConfig,
-    models: Sequence[LazyModel],
-    plans: Sequence[Plan],
-    found: Sequence[Sequence[Result]],
-    omissions: Omissions,
-) -> None:
-    """Write and print the tables, and list what is missing from them."""
-    tables = write_model_tables(models, plans, found)
-    if any(found):
-        progress.say(f"wrote   {write_leaderboard(config.output)}", "wrote")
-    for folder in (config.cache_dir / "vectors", *(plan.folder for plan in plans)):
-        sweep_locks(folder)
-    comparisons = compare_models(plans, found, omissions)
-    # Printed last, when everything is on disk: standard output may be closed.
+def _write(runs: Sequence[ModelRun]) -> None:
+    write_model_tables(runs)
+    if any(run.results for run in runs):
+        write_leaderboard(runs[0].config.output)
+
+
+def _print(runs: Sequence[ModelRun]) -> None:
     with tolerate_broken_output():
         console = output_console(progress.quiet)
-        scores = [table for results in tables for table in score_tables(results)]
-        for table in (*scores, *comparison_tables(comparisons)):
+        for results in write_model_tables(runs, write=False):
+            for table in score_tables(results):
+                print_table(table, console)
+
+
+def _close(runs: Sequence[ModelRun]) -> None:
+    """Write and print the tables, and list what is missing from them."""
+    config, omissions = runs[0].config, runs[0].omissions
+    _write(runs)
+    for folder in (config.cache_dir / "vectors", *(run.folder for run in runs)):
+        sweep_locks(folder)
+    comparisons = compare_models(runs)
+    # Printed last, when everything is on disk: standard output may be closed.
+    _print(runs)
+    with tolerate_broken_output():
+        console = output_console(progress.quiet)
+        for table in comparison_tables(comparisons):
             print_table(table, console)
-    if any(found):
+        for run in runs:
+            for name, record in run.others.items():
+                its = get_measurement(name)
+                assert isinstance(its, CorpusMeasurement)
+                print_table(its.table(record), console)
+    found = any(run.results or run.others for run in runs)
+    if found:
         omissions.failed |= omissions.unserved
     for what, why in omissions.failed.items():
         progress.warn(f"missing {what}: {why}")
+    if found:
+        progress.say("results " + ", ".join(str(run.folder) for run in runs), "wrote")
+        progress.say("next    " + next_step(runs), "next")

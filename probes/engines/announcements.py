@@ -10,7 +10,9 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.data.sentence import Corpus
 from probes.extraction.model_files import ModelSource
-from probes.records.result import Result
+from probes.measurements.results import as_result
+from probes.records.record import AnyRecord
+from probes.records.result import SCORES
 
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
@@ -60,17 +62,13 @@ def announce_corpus(corpus: Corpus, seconds: float) -> None:
 
 
 def announce_task(examples: Examples) -> None:
-    """Count a task's examples and labels, and what it leaves out."""
+    """Count a task's examples and what it leaves out; labels are a detail."""
     task = examples.task
     counts = {split: len(part.examples) for split, part in examples.splits.items()}
     excluded = {split: dict(part.excluded) for split, part in examples.splits.items()}
-    parts = [
-        f"task    {task.name}",
-        f"{task.shape}, {task.kind}, {task.metric}",
-        f"{per_split(counts)} examples",
-    ]
+    parts = [f"task    {task.name}", f"{per_split(counts)} examples"]
     if examples.classes:
-        parts.append(f"{len(examples.classes)} labels in train: {_distribution(examples)}")
+        parts.append(f"{len(examples.classes)} labels")
     if unseen := examples.unseen("test"):
         have = counted(len(unseen), "test example has", "test examples have")
         parts.append(f"{have} a label that does not occur in train")
@@ -80,6 +78,9 @@ def announce_task(examples: Examples) -> None:
         parts.append(f"left out: {left_out}")
     message = " · ".join(parts)
     progress.say(message, "task", task=task.name, examples=counts, excluded=excluded)
+    about = f"        {task.shape}, {task.kind}, {task.metric}"
+    labels = f" · labels in train: {_distribution(examples)}" if examples.classes else ""
+    progress.detail(about + labels)
 
 
 def announce_vectors(view: View, vectors: Vectors, seconds: float) -> None:
@@ -96,28 +97,24 @@ def announce_vectors(view: View, vectors: Vectors, seconds: float) -> None:
     )
 
 
-def announce_fit(result: Result, path: Path) -> None:
-    """Name the best layer of a new result, and the time that each stage took."""
-    task, best = result.task, result.best_number
-    parts = [
-        f"fitted  {task.name} · {result.probe.family}",
-        f"no best layer, because {task.metric} is undefined on dev"
-        if best is None
-        else f"best layer {best}",
-        " + ".join(f"{stage} {value:.1f}" for stage, value in result.seconds.items()) + " s",
-    ]
-    covered = result.examples.covered_sentences
-    if covered is not None:
-        parts.append(f"{task.metric} covers {covered:,} test sentences")
-    progress.say(
-        " · ".join(parts),
-        "fitted",
-        task=task.name,
-        probe=result.probe.family,
-        best_layer=best,
-        seconds=result.seconds,
-        result=str(path),
-    )
+def announce_record(record: AnyRecord, title: str, path: Path) -> None:
+    """One line for a unit that is done: the best layer of scores, and the time taken."""
+    parts = [f"done    {title}"]
+    fields: dict[str, object] = {"measurement": record.measurement}
+    if record.measurement == SCORES:
+        result = as_result(record, path)
+        best = result.best_number
+        parts.append(
+            f"no best layer, because {result.task.metric} is undefined on dev"
+            if best is None
+            else f"best layer {best}"
+        )
+        covered = result.examples.covered_sentences
+        if covered is not None:
+            parts.append(f"{result.task.metric} covers {covered:,} test sentences")
+        fields |= {"task": result.task.name, "probe": result.probe.family, "best_layer": best}
+    parts.append(f"{sum(record.seconds.values()):.1f} s")
+    progress.say(" · ".join(parts), "done", **fields, seconds=record.seconds, result=str(path))
 
 
 def per_split(counts: dict[str, int]) -> str:

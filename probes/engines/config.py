@@ -14,6 +14,7 @@ from probes.compute.devices import DType, FitDType, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
+from probes.measurements.measurement import EVIDENCE, Level
 from probes.records.base import Frozen
 
 Overwrite = Literal["missing", "always", "never"]
@@ -48,13 +49,21 @@ class RunConfig(Frozen):
     probes: tuple[str, ...] = Field(default=("linear", "mlp"), min_length=1)
     layers: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """Layer numbers; empty for all."""
-    seeds: int = Field(default=3, ge=1, le=1000)
-    """Seed 0 trains on the whole training set, every other one on a bootstrap sample of it."""
+    measurements: tuple[str, ...] = Field(default=("probes",), min_length=1)
+    """"probes" stands for scores with their evidence; the others are those of the registry that
+    measure a corpus as a whole."""
+    evidence: tuple[str, ...] = Field(default=("standard",), min_length=1)
+    """What stands behind the scores: none, standard, full, or names of measurements."""
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Options of measurements, by measurement."""
+    seeds: int = Field(default=1, ge=1, le=1000)
+    """Fits of each layer on the whole training split."""
     twins: int = Field(default=1, ge=0, le=100)
-    """Random twins of each pretrained model, probed along with it."""
+    """Random twins of each pretrained model, measured along with it."""
     quick: bool = False
-    """Only scores: no controls, description length or localisation; one seed and no random twin
-    unless asked for."""
+    """No evidence, and no random twin unless asked for."""
+    dry_run: bool = False
+    """Say what would be computed, and compute nothing."""
     tune: bool = False
     """Choose each layer's L2 strength on dev; another probe specification, with its own results."""
     project: int | None = Field(default=None, ge=1, le=100_000)
@@ -85,7 +94,7 @@ class RunConfig(Frozen):
     def _one_or_several(cls, given: object) -> object:
         return as_several(given)
 
-    @field_validator("tasks", "probes", "task_from", mode="before")
+    @field_validator("tasks", "probes", "task_from", "measurements", "evidence", mode="before")
     @classmethod
     def _separated(cls, given: object) -> object:
         if not isinstance(given, str):
@@ -152,6 +161,20 @@ class RunConfig(Frozen):
     @classmethod
     def _in_order(cls, layers: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(sorted(set(layers)))
+
+    @property
+    def level(self) -> Level:
+        """How much evidence each of `evidence_names` gathers."""
+        return "full" if self.evidence == ("full",) else "standard"
+
+    @property
+    def evidence_names(self) -> tuple[str, ...]:
+        """The measurements of evidence, in the order in which they are made."""
+        if self.evidence == ("none",):
+            return ()
+        if self.evidence in (("standard",), ("full",)):
+            return tuple(EVIDENCE)
+        return self.evidence
 
     @property
     def corpus_request(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,10 @@ from probes.engines.config import RunConfig
 from probes.extraction.model_files import RANDOM_NAME, ModelSource, find_model, random_prefix
 
 if TYPE_CHECKING:
+    from probes.examples.examples import Examples
     from probes.extraction.encoder import Encoder
+    from probes.extraction.views import ViewName
+    from probes.tasks.task import Task
 
 
 @dataclass
@@ -31,16 +34,21 @@ class LazyModel:
         source: its files.
         config: how it is loaded.
         in_memory: the model itself, if the user handed it over; it is never released.
+        is_twin: whether it is measured only for comparison with the model that it is a twin of.
+        n_layers: number of blocks; None as long as the model has not been loaded.
     """
 
     source: ModelSource
     config: RunConfig
     in_memory: Encoder | None = None
+    is_twin: bool = False
+    n_layers: int | None = None
 
     @cached_property
     def encoder(self) -> Encoder:
         """The model, on its device."""
         if self.in_memory is not None:
+            self.n_layers = self.in_memory.info.n_layers
             return self.in_memory
         from probes.compute.memory import explain_out_of_memory
         from probes.extraction.loading import load_encoder
@@ -55,6 +63,7 @@ class LazyModel:
                 trust_remote_code=self.config.trust_remote_code,
             )
         announce_model(encoder, self.source, time.perf_counter() - clock)
+        self.n_layers = encoder.info.n_layers
         return encoder
 
     def release(self) -> None:
@@ -68,6 +77,16 @@ class LazyCorpus:
     """A corpus, read when it is first needed."""
 
     source: Source
+    _examples: dict[tuple[str, ViewName], Examples] = field(default_factory=dict)
+
+    def examples(self, task: Task, hiding: ViewName) -> Examples:
+        """The examples of a task, collected once; see `collect_examples`."""
+        from probes.examples.examples import collect_examples
+
+        name = task.name, hiding
+        if name not in self._examples:
+            self._examples[name] = collect_examples(task, self.value, hiding)
+        return self._examples[name]
 
     @property
     def layers(self) -> frozenset[str]:
@@ -84,13 +103,13 @@ class LazyCorpus:
         return corpus
 
 
-def find_models(names: Sequence[str], config: RunConfig) -> list[ModelSource]:
+def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     """Find each model once, and its random twins, before anything is computed.
 
     Raises:
         UserError: there is none, one cannot be found, or two different models share a name.
     """
-    found: dict[str, ModelSource] = {}
+    found: dict[str, LazyModel] = {}
     twins = [
         random_prefix(seed) + name
         for name in names
@@ -99,9 +118,10 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[ModelSource]:
     ]
     for name in dict.fromkeys((*names, *twins)):
         source = find_model(name, revision=config.revision, offline=config.offline)
-        if found.setdefault(source.name, source).digest != source.digest:
+        model = LazyModel(source, config, is_twin=name not in names)
+        if (other := found.setdefault(source.name, model).source).digest != source.digest:
             raise UserError(
-                f"--model {name}: {found[source.name].folder} and {source.folder} are different "
+                f"--model {name}: {other.folder} and {source.folder} are different "
                 "models with the same name; rename a folder, or run them one after the other."
             )
     if not found:

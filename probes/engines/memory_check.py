@@ -5,52 +5,63 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import groupby
+from typing import TYPE_CHECKING
+
+import torch
 
 from probes.common.errors import UserError
-from probes.data.sentence import Corpus
-from probes.engines.config import RunConfig
-from probes.engines.plan import FitUnit
-from probes.examples.control_task import has_types
-from probes.examples.examples import Examples, NotServedError, collect_examples
-from probes.extraction.encoder import Encoder
+from probes.engines.plan import Unit
+from probes.examples.examples import Examples, NotServedError
 from probes.extraction.views import ViewName
+from probes.measurements.measurement import ProbeMeasurement, get_measurement
 from probes.measurements.plugin_keys import plugin_failure
+from probes.records.result import SCORES
 from probes.tasks.validation import TaskError
 from probes.training.dataset import work_of
 from probes.training.memory_plan import least
 
+if TYPE_CHECKING:
+    from probes.engines.model_run import ModelRun
+
 
 def require_memory(
-    config: RunConfig, encoder: Encoder, corpus: Corpus, units: Iterable[FitUnit], hides: ViewName
+    run: ModelRun, units: Iterable[Unit], hidden: int, device: torch.device, hides: ViewName
 ) -> None:
     """Check the budget against the unit that needs most, one layer at a time.
 
+    Before scores are measured, it is checked for the evidence that is to follow too.
+
     Args:
+        hidden: size of the model's vectors.
         hides: the view of examples that hide a word.
 
     Raises:
         UserError: the budget is too small; the message gives the least that will do.
     """
+    config = run.config
     if config.memory is None:
         return
     needs: dict[str, int] = {}
     for task, group in groupby(units, key=lambda unit: unit.task):
+        if task is None:
+            continue
         try:
-            examples = collect_examples(task, corpus, hides)
+            examples = run.corpus.examples(task, hides)
         except (NotServedError, TaskError):
             continue  # reported when the task's turn comes
         for unit in group:
+            assert unit.probe is not None
             try:
-                least_of_unit = _least(config, encoder, unit, examples)
+                needed = _least(run, unit, examples, hidden, device)
             except Exception as error:
-                if not plugin_failure(error, task, unit.probe.family):
+                if not plugin_failure(error, unit.measurement, task, unit.probe.family):
                     raise
-                continue  # reported when the unit is fitted
-            needs[f"{task.name} with {unit.probe.family}"] = least_of_unit
+                continue  # reported when the unit is measured
+            needs[f"{task.name} with {unit.probe.family}"] = needed
     what = max(needs, key=lambda name: needs[name], default="")
     if what and needs[what] > config.memory:
         enough = f"{math.ceil(needs[what] / 1e6)}MB"
-        remedy = "--project" if config.quick else "--quick or --project"
+        remedy = "--quick or --project" if run.evidence else "--project"
         raise UserError(
             f"--memory {_size(config.memory)}: fitting {what} probes takes at least {enough}, "
             f"one layer at a time; give --memory {enough}, or reduce the need with {remedy}."
@@ -65,17 +76,21 @@ def _size(n_bytes: int) -> str:
     return f"{n_bytes}B"
 
 
-def _least(config: RunConfig, encoder: Encoder, unit: FitUnit, examples: Examples) -> int:
-    """The fewest bytes in which a unit can be fitted."""
-    control = not unit.quick and has_types(examples)
-    work = work_of(
-        examples,
-        encoder.info.hidden_size,
-        config.project,
-        unit.probe,
-        encoder.device,
-        n_cells=unit.n_seeds * (2 if control else 1),
-    )
-    n_layers = encoder.info.n_layers + 1
-    all_layers = unit.layers in ((), tuple(range(n_layers)))
-    return least(work, n_layers if all_layers and not unit.quick else 0)
+def _least(run: ModelRun, unit: Unit, examples: Examples, hidden: int, device: torch.device) -> int:
+    """The fewest bytes in which a unit, and the evidence that follows it, can be fitted."""
+    config = run.config
+    assert unit.task
+    assert unit.probe
+    assert run.n_layers is not None
+    names = (SCORES, *run.evidence) if unit.measurement == SCORES else (unit.measurement,)
+    its = [
+        found
+        for found in map(get_measurement, names)
+        if isinstance(found, ProbeMeasurement)
+        and not found.missing(unit.task, unit.probe, config.level)
+    ]
+    n_cells = max(config.seeds, *(each.most_fits for each in its))
+    work = work_of(examples, hidden, config.project, unit.probe, device, n_cells=n_cells)
+    every = config.layers in ((), tuple(range(run.n_layers + 1)))
+    mixes = every and any(each.reads_all_layers for each in its)
+    return least(work, run.n_layers + 1 if mixes else 0)

@@ -1,142 +1,186 @@
-"""From a configuration to its units: which are done already, and which remain. Imports no torch."""
+"""From a configuration to its units: what is to be measured, and what is there already.
+
+Nothing here imports torch: a run with nothing left to compute does without it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from probes.common.errors import UserError
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
+from probes.engines.validation import options_of
 from probes.extraction.model_files import ModelSource
 from probes.extraction.windows import WINDOW_RULE
-from probes.measurements.plugin_keys import digests, plug_ins_of
-from probes.records.files import read_result
-from probes.records.keys import FitKey, result_name
+from probes.measurements.measurement import Measurement, Request, get_measurement
+from probes.measurements.plugin_keys import digests, measurement_plug_in, plug_ins_of, source_of
+from probes.records.base import Frozen
+from probes.records.files import is_complete, read_record
+from probes.records.keys import Inputs, record_key, record_name
 from probes.records.probe_spec import PROBES, ProbeSpec, tuned
-from probes.records.result import Result, covers
+from probes.records.record import AnyRecord, Extent, united
+from probes.records.result import SCORES
 from probes.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class FitUnit:
-    """The fits of one task with one probe family, which give one result.
+class Unit:
+    """One record to be made.
 
     Attributes:
-        task: what is predicted.
-        probe: how its probes are fitted.
-        layers: layer numbers; empty for all.
-        n_seeds: seeds 0 to n_seeds - 1.
-        quick: whether controls, description length and localisation are left out.
-        key: digest of everything that determines its scores.
-        path: the JSON file of its result.
+        task: what is predicted; None for a measurement of the corpus as a whole.
+        probe: how its probes are fitted; None likewise.
+        options: of the measurement.
+        inputs: digest of what is measured.
+        key: digest of everything that determines the record.
+        path: its file.
     """
 
-    task: Task
-    probe: ProbeSpec
-    layers: tuple[int, ...]
-    n_seeds: int
-    quick: bool
+    measurement: str
+    task: Task | None
+    probe: ProbeSpec | None
+    options: Frozen
+    inputs: str
     key: str
     path: Path
 
     @property
     def title(self) -> str:
         """What messages call it."""
-        return f"{self.task.name} · {self.probe.family}"
+        if self.task is None or self.probe is None:
+            return self.measurement
+        scored = f"{self.task.name} · {self.probe.family}"
+        return scored if self.measurement == SCORES else f"{scored} · {self.measurement}"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The units of one model on one corpus.
+class State:
+    """What is stored of a unit.
 
     Attributes:
-        folder: where the results of this model and corpus are.
-        paths: the file of each result, by its key.
-        done: results that exist already.
-        todo: units that remain.
+        record: None if there is none.
+        missing: what has to be measured, with what is there already; empty for nothing.
     """
 
-    folder: Path
-    paths: dict[str, Path]
-    done: tuple[Result, ...]
-    todo: tuple[FitUnit, ...]
+    record: AnyRecord | None
+    missing: Extent
 
 
-def make_plan(
-    config: RunConfig, model: ModelSource, corpus: Source, chosen: Sequence[Task]
-) -> Plan:
-    """Decide, from digests alone, what has to be computed.
-
-    Raises:
-        UserError: `--overwrite never`, and a result exists already.
-    """
-    folder = config.output / model.slug / corpus.slug
-    done, todo, paths = [], [], {}
-    for task in chosen:
-        for family in dict.fromkeys(config.probes):
-            unit = _unit(config, model, corpus, task, family, folder)
-            paths[unit.key] = unit.path
-            if config.overwrite == "never" and _exists(unit.path):
-                raise UserError(
-                    f"{unit.path} exists already, and --overwrite is 'never'; "
-                    "name another --output, or use --overwrite missing."
-                )
-            left = remaining(unit, recompute=config.overwrite == "always")
-            if isinstance(left, Result):
-                done.append(left)
-            else:
-                todo.append(left)
-    return Plan(folder, paths, tuple(done), tuple(todo))
-
-
-def remaining(unit: FitUnit, *, recompute: bool) -> Result | FitUnit:
-    """The unit's result if it is complete; else the unit, extended to what is stored of it.
-
-    Args:
-        recompute: whether to compute a complete result again.
-
-    Raises:
-        UserError: the stored result cannot be read.
-    """
-    if not _exists(unit.path):
-        return unit
-    result = read_result(unit.path)
-    complete = covers(result, unit.layers, unit.n_seeds, unit.quick)
-    return result if complete and not recompute else _extended(unit, result)
+def probe_units(
+    config: RunConfig,
+    model: ModelSource,
+    corpus: Source,
+    tasks: Sequence[Task],
+    families: Sequence[str],
+    measurement: str,
+) -> Iterator[Unit]:
+    """The units of one measurement of probes, for each task and probe family that it serves."""
+    its = get_measurement(measurement)
+    for task in tasks:
+        for family in dict.fromkeys(families):
+            spec = tuned(PROBES[family]) if config.tune else PROBES[family]
+            inputs = Inputs(
+                model=model.digest,
+                corpus=corpus.digest,
+                pooling=config.pooling,
+                dtype=config.dtype,
+                windows=WINDOW_RULE,
+                task=task.name,
+                task_version=task.version,
+                kind=task.kind,
+                probe=spec,
+                fit_dtype=config.fit_dtype,
+                project=config.project,
+                plug_ins=digests(plug_ins_of(task, family)),
+            )
+            yield _unit(config, model, corpus, its, inputs, task, spec)
 
 
-def _exists(path: Path) -> bool:
-    return path.exists() and path.with_suffix(".npz").exists()
+def corpus_unit(config: RunConfig, model: ModelSource, corpus: Source, measurement: str) -> Unit:
+    """The unit of a measurement of the corpus as a whole."""
+    inputs = Inputs(
+        model=model.digest,
+        corpus=corpus.digest,
+        pooling=config.pooling,
+        dtype=config.dtype,
+        windows=WINDOW_RULE,
+    )
+    return _unit(config, model, corpus, get_measurement(measurement), inputs, None, None)
 
 
 def _unit(
-    config: RunConfig, model: ModelSource, corpus: Source, task: Task, family: str, folder: Path
-) -> FitUnit:
-    spec = tuned(PROBES[family]) if config.tune else PROBES[family]
-    key = FitKey(
-        model=model.digest,
-        corpus=corpus.digest,
-        task=task.name,
-        task_version=task.version,
-        kind=task.kind,
-        probe=spec,
-        pooling=config.pooling,
-        dtype=config.dtype,
-        fit_dtype=config.fit_dtype,
-        project=config.project,
-        windows=WINDOW_RULE,
-        plug_ins=digests(plug_ins_of(task, family)),
-    ).digest
-    path = folder / result_name(task.name, family, key)
-    return FitUnit(task, spec, config.layers, config.seeds, config.quick, key, path)
+    config: RunConfig,
+    model: ModelSource,
+    corpus: Source,
+    its: Measurement[Frozen],
+    inputs: Inputs,
+    task: Task | None,
+    probe: ProbeSpec | None,
+) -> Unit:
+    options = options_of(config, its.name)
+    source = source_of(measurement_plug_in(its.name))
+    settings = options.model_dump(mode="json")
+    key = record_key(inputs.digest, its.name, its.version, settings, source)
+    name = record_name(task.name if task else "", probe.family if probe else "", its.name, key)
+    path = config.output / model.slug / corpus.slug / name
+    return Unit(its.name, task, probe, options, inputs.digest, key, path)
 
 
-def _extended(unit: FitUnit, result: Result) -> FitUnit:
-    """The unit with the layers and seeds of a stored result added, so that none is lost."""
-    present = tuple(layer.layer for layer in result.layers)
-    layers = tuple(sorted({*unit.layers, *present})) if unit.layers else ()
-    n_seeds = max(unit.n_seeds, *(len(layer.cells) for layer in result.layers))
-    quick = unit.quick and result.quick
-    return replace(unit, layers=layers, n_seeds=n_seeds, quick=quick)
+def state_of(unit: Unit, request: Request, *, recompute: bool) -> State:
+    """What is stored of a unit, and what has to be measured.
+
+    Args:
+        recompute: whether to measure again what is there.
+
+    Raises:
+        UserError: the stored record cannot be read.
+    """
+    record = stored(unit)
+    its = get_measurement(unit.measurement)
+    wanted = its.extent(request)
+    if record is None or not wanted:
+        return State(record, wanted)
+    if its.is_complete(record, request) and not recompute:
+        return State(record, {})
+    # With what is stored, so that nothing is lost.
+    return State(record, united(wanted, record.extent))
+
+
+def stored(unit: Unit) -> AnyRecord | None:
+    """The record of a unit; None if there is none, or not all of it.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    if not unit.path.exists():
+        return None
+    record = read_record(unit.path)
+    return record if is_complete(unit.path, record) else None
+
+
+def refuse_existing(units: Sequence[Unit]) -> None:
+    """For `--overwrite never`.
+
+    Raises:
+        UserError: a record exists already.
+    """
+    for unit in units:
+        if unit.path.exists():
+            raise UserError(
+                f"{unit.path} exists already, and --overwrite is 'never'; "
+                "name another --output, or use --overwrite missing."
+            )
+
+
+def layers_of(config: RunConfig, n_layers: int, model: str) -> tuple[int, ...]:
+    """The layers that a run asks for of a model of L layers.
+
+    Raises:
+        UserError: `--layers` names one that the model does not have.
+    """
+    if (highest := max(config.layers, default=0)) > n_layers:
+        raise UserError(f"--layers {highest}: {model} has layers 0 to {n_layers}.")
+    return config.layers or tuple(range(n_layers + 1))

@@ -12,9 +12,19 @@ from probes.common.registry import did_you_mean
 from probes.common.wording import first_fault, quoted
 from probes.data.find import require_known
 from probes.engines.config import RunConfig, as_several
+from probes.measurements.measurement import (
+    CorpusMeasurement,
+    get_measurement,
+    measurements,
+    probe_measurements,
+)
 from probes.measurements.plugins import discover, require_loaded
+from probes.records.base import Frozen
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import TASK_GROUPS, tasks
+
+LEVELS = ("none", "standard", "full")
+"""Values of `--evidence` that are not names of measurements."""
 
 
 def validate(settings: Mapping[str, object]) -> RunConfig:
@@ -32,7 +42,7 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     # Anything else is reported with the other values below.
     discover(include if paths else ())
     if settings.get("quick"):
-        settings = {"seeds": 1, "twins": 0, **settings}
+        settings = {"evidence": "none", "twins": 0, **settings}
     try:
         config = RunConfig.model_validate(settings)
     except ValidationError as error:
@@ -42,13 +52,60 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     for name in config.probes:
         if name not in PROBES:
             raise UserError(f"--probes {name}: no such probe family. {did_you_mean(name, PROBES)}")
+    _require_measurements(config)
     for name in config.task_from:
         if not name.isprintable():
             raise UserError(f"--task-from {name!r}: not a printable name; rename the column.")
     for name in config.tasks:
         if name not in (*config.task_from, *TASK_GROUPS):
             tasks.get(name)
+    for name in (*config.measurements, *config.evidence_names):
+        if name != "probes":
+            options_of(config, name)
     return config
+
+
+def _require_measurements(config: RunConfig) -> None:
+    """Check the names and options of measurements.
+
+    Raises:
+        UserError: one does not exist, or is not of the kind that its flag names.
+    """
+    require_loaded((*config.measurements, *config.evidence))
+    about_corpus = [
+        name for name in measurements if isinstance(get_measurement(name), CorpusMeasurement)
+    ]
+    evidence = [x.name for x in probe_measurements()]
+    for name in config.measurements:
+        if name in (*evidence, "scores"):
+            raise UserError(f"--measurements {name}: it stands behind scores; use --evidence.")
+        known = ("probes", *about_corpus)
+        if name not in known:
+            raise UserError(
+                f"--measurements {name}: no such measurement. {did_you_mean(name, known)}"
+            )
+    if len(config.evidence) == 1 and config.evidence[0] in LEVELS:
+        return
+    for name in config.evidence:
+        if name in LEVELS:
+            raise UserError(f"--evidence {','.join(config.evidence)}: {name} goes alone.")
+        if name not in evidence:
+            known = (*LEVELS, *evidence)
+            raise UserError(f"--evidence {name}: no such evidence. {did_you_mean(name, known)}")
+
+
+def options_of(config: RunConfig, name: str) -> Frozen:
+    """The options of a measurement, as the user set them.
+
+    Raises:
+        UserError: a value that cannot be used, named with its flag.
+    """
+    try:
+        return get_measurement(name).options.model_validate(config.options.get(name, {}))
+    except ValidationError as error:
+        field, value, why = first_fault(error)
+        flag = f"--{name}-{field}".replace("_", "-")
+        raise UserError(f"{flag} {quoted(value)}: {why}.") from error
 
 
 def _refusal(error: ValidationError) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from probes.examples.examples import Examples
 from probes.extraction.alignment import Pieces
 from probes.extraction.views import Text
-from probes.records.payload import LabelScore
+from probes.records.values import LabelScore
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import class_parts
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.examples.breakdowns import by_label
+from probes.examples.control_task import has_types
 from probes.examples.examples import Examples
 from probes.records.header import ExampleCounts
-from probes.records.payload import LabelScore, Scores
+from probes.records.values import LabelScore, Scores
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import lower_is_better, metrics
 from probes.statistics.rank_correlation import nspr_sentences
@@ -71,13 +72,13 @@ class Scorer:
         return by_label(self.gold, predicted, chunks=self.names[0] == "span_f1")
 
 
-def control_metric(task: Task) -> str:
+def control_metric(kind: Kind, metric: str) -> str:
     """The metric by which a task is compared with its control task.
 
     Accuracy for all classification: random tags do not form chunks, and no random class matters
     more than another. Multi-label tasks and regressions keep their headline metric.
     """
-    return "accuracy" if task.kind == "classification" else task.metric
+    return "accuracy" if kind == "classification" else metric
 
 
 def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
@@ -141,6 +142,7 @@ def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:
         excluded={split: dict(part.excluded) for split, part in examples.splits.items()},
         unseen_test_labels={label: unseen.count(label) for label in sorted(set(unseen))},
         groups={g: int(examples.splits["test"].group(g).sum()) for g in examples.groups},
+        typed=has_types(examples),
         covered_sentences=nspr_sentences(test.gold) if examples.task.metric == "nspr" else None,
     )
 

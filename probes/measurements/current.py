@@ -1,42 +1,54 @@
-"""Whether a stored result is what this version of the suite would compute."""
+"""Whether a stored record is what this version of the suite would compute."""
 
 from __future__ import annotations
 
 from probes.extraction.windows import WINDOW_RULE
-from probes.measurements.plugin_keys import as_loaded, digests
-from probes.records.keys import FitKey
+from probes.measurements.measurement import get_measurement, measurements
+from probes.measurements.plugin_keys import as_loaded, digests, source_of
+from probes.records.keys import Inputs, record_key
 from probes.records.probe_spec import PROBES, tuned
-from probes.records.result import Result
+from probes.records.record import AnyRecord
 from probes.tasks.builtin import tasks
 
 
-def has_current_numerics(result: Result) -> bool:
-    """Whether this version would compute the same scores for the result's own task and probe."""
-    key = FitKey(
-        model=result.model.digest,
-        corpus=result.corpus.digest,
-        task=result.task.name,
-        task_version=result.task.version,
-        kind=result.task.kind,
-        probe=result.probe,
-        pooling=result.pooling,
-        dtype=result.dtype,
-        fit_dtype=result.fit_dtype,
-        project=result.project,
+def has_current_numerics(record: AnyRecord) -> bool:
+    """Whether this version would find the same for the record's own inputs and settings.
+
+    A measurement that is not loaded is taken to be unchanged.
+    """
+    task = record.task
+    inputs = Inputs(
+        model=record.model.digest,
+        corpus=record.corpus.digest,
+        pooling=record.pooling,
+        dtype=record.dtype,
         windows=WINDOW_RULE,
-        plug_ins=digests(result.plug_ins),
+        task=task.name if task else "",
+        task_version=task.version if task else 0,
+        kind=task.kind if task else "",
+        probe=record.probe,
+        fit_dtype=record.fit_dtype,
+        project=record.project,
+        plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
     )
-    return key.digest == result.key
+    name = record.measurement
+    version = record.measurement_version
+    if name in measurements:
+        version = get_measurement(name).version
+    key = record_key(inputs.digest, name, version, record.settings, source_of(record.plug_ins))
+    return key == record.key
 
 
-def is_current(result: Result) -> bool:
-    """Whether this version, with the tasks and probes it has now, would compute this result.
+def is_current(record: AnyRecord) -> bool:
+    """Whether this version, with the plug-ins it has now, would compute this record.
 
     A column of the user's data, or a plug-in that is not loaded, is taken to be unchanged.
     """
-    name = result.task.name
-    version = tasks.get(name).version if name in tasks else result.task.version
-    probe = PROBES.get(result.probe.family, result.probe)
-    same = result.task.version == version and result.probe in (probe, tuned(probe))
-    loaded = as_loaded(result.task, result.probe.family, result.plug_ins)
-    return same and loaded and has_current_numerics(result)
+    if not as_loaded(record) or not has_current_numerics(record):
+        return False
+    if record.task is None or record.probe is None:
+        return True
+    name = record.task.name
+    version = tasks.get(name).version if name in tasks else record.task.version
+    probe = PROBES.get(record.probe.family, record.probe)
+    return record.task.version == version and record.probe in (probe, tuned(probe))

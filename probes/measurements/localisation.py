@@ -2,111 +2,261 @@
 
 A scalar mix of layers 0 to k is learnt together with a probe, for every k
 (probes/training/scalar_mix.py). Then the suite's ordinary probe is fitted on the fixed mix, so that
-its score s_k can be compared with those of single layers; s_0 is the score of layer 0.
+its score s_k can be compared with those of single layers; s_0 is the score of layer 0. This is done
+with convex probes: MLPs on mixes score below MLPs on single layers, so that their gains would say
+little.
 
 Intervals of what is computed from the scores s_k resample test sentences. Mix weights do not depend
-on test: intervals of what is computed from them come from repeated training.
+on test: intervals of what is computed from them come from mixes learnt on bootstrap samples of the
+training sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from scipy.special import stdtrit
+from pydantic import Field
 
-from probes.common.arrays import Floats
-from probes.examples.scoring import Scorer
-from probes.records.payload import Estimate, Localisation, MixResult
+from probes.measurements.cells import estimate_text, metric_curves, score_cell
+from probes.measurements.expected_layer import (
+    centre_of_gravity,
+    gain_and_expected_layer,
+    kl_from_uniform,
+    over_samples,
+)
+from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
+from probes.records.base import Frozen
+from probes.records.curves import Curves, Point
 from probes.records.probe_spec import ProbeSpec
-from probes.statistics.bootstrap import LEVEL, MIN_SENTENCES, bounds, interval, replicates, resample
+from probes.records.record import Extent, Record
+from probes.records.result import Result
+from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.titles import task_head
+from probes.records.values import Estimate, Interval, Scores
+from probes.statistics.bootstrap import MIN_SENTENCES, bounds, interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
-from probes.training.batches import Batches
-from probes.training.features import Features
-from probes.training.fit import fit, predict
-from probes.training.scalar_mix import Mixed, layer_overlap, learn_mixes, mix_scales
+from probes.tasks.task import Task
+from probes.training.families import is_convex
 
-FEW_SENTENCES = f"fewer than {MIN_SENTENCES} test sentences"
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-NO_SCORE = "the metric is undefined on test"
+    from probes.common.arrays import Floats
+    from probes.examples.scoring import Scorer
+    from probes.measurements.probe_context import ProbeContext
 
-NO_GAIN = "the interval of the total gain is not above 0"
+N_SAMPLES = 2
+"""Bootstrap samples of the training sentences on which the mix of all layers is learnt again."""
 
-ONE_SEED = "one seed"
+
+class MixResult(Frozen):
+    """The probe on the mix of layers 0 to k."""
+
+    k: int
+    weights: tuple[float, ...]
+    """Weights of layers 0 to k; they sum to 1."""
+    l2: float
+    """L2 strength."""
+    dev: Scores
+    test: Scores
+    intervals: dict[str, Interval]
+    """95 % intervals of the test scores, test sentences resampled."""
 
 
-def localise(
-    train: Batches,
-    dev: Batches,
-    test: Features,
-    n_outputs: int,
-    spec: ProbeSpec,
-    n_seeds: int,
-    scorers: Mapping[str, Scorer],
-    in_labels_unit: Callable[[NDArray[Any]], NDArray[Any]],
-    at_once: int,
-) -> tuple[Localisation, NDArray[Any]]:
-    """Learn the mixes of layers 0 to k for every k, and score probes on them.
+class Mixes(Frozen):
+    """What `Localisation` finds."""
 
-    Args:
-        train, dev, test: features of all L + 1 layers; labels and weights of shape (1, N).
-        in_labels_unit: converts outputs of a probe to what `scorers` score.
-        at_once: how many mixes fit in memory together.
+    mixes: tuple[MixResult, ...] = Field(min_length=1)
+    """One for every layer k."""
+    total_gain: Estimate
+    """Headline test score of the mix of all layers minus that of layer 0; sentences resampled."""
+    expected_layer: Estimate
+    """Mean layer of the gains; without a value unless the total gain's interval is above 0."""
+    centre_of_gravity: Estimate
+    """Mean layer of the weights of the mix of all layers; training sentences resampled."""
+    kl: Estimate
+    """Divergence of these weights from uniform ones, in bits; training sentences resampled."""
+    sample_weights: tuple[tuple[float, ...], ...]
+    """The weights of the mix of all layers, learnt on the whole training split, then on each
+    bootstrap sample of it."""
+
+
+class Localisation(ProbeMeasurement[Mixes]):
+    """Scores of probes on mixes of layers 0 to k, and the layers that follow from them."""
+
+    name = "localisation"
+    summary = "scalar mixes of layers, expected layer (Tenney et al. 2019a)"
+    payload: ClassVar[type[Mixes]] = Mixes
+    reads_all_layers = True
+
+    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
+        """Only convex probes are fitted on mixes."""
+        return "" if is_convex(probe) else "only convex probes are fitted on mixes"
+
+    def extent(self, request: Request) -> Extent:
+        """All layers of the model, or none if only some are probed."""
+        assert request.scores is not None
+        every = len(request.layers) == request.scores.model.n_layers + 1
+        return dict.fromkeys(request.layers, 1) if every else {}
+
+    def compute(self, context: ProbeContext) -> Found[Mixes]:
+        """Learn the mixes and score probes on them; the array is their predictions on test."""
+        weights, strengths, predicted = _fit_mixes(context)
+        found = mixes_record(weights, strengths, predicted, context.scorers)
+        kind = context.task.kind
+        stored = np.float64 if kind == "regression" else predicted["test"].dtype
+        return Found(found, {"predicted": predicted["test"].astype(stored)})
+
+    def numbers(self, record: Record[Mixes]) -> Iterator[Number]:
+        """Scores of the mixes, and the estimates."""
+        found = record.payload
+        metric = record.task.metric if record.task else ""
+        for mix in found.mixes:
+            low, high = mix.intervals.get(metric) or (None, None)
+            yield Number("mix_score", mix.test[metric], mix.k, low, high)
+        for name in ("total_gain", "expected_layer", "centre_of_gravity", "kl"):
+            estimate: Estimate = getattr(found, name)
+            low, high = estimate.interval or (None, None)
+            yield Number(name, estimate.value, None, low, high)
+
+    def tables(self, results: Sequence[Result]) -> list[Table]:
+        """Scores by mix, and the estimates."""
+        found: list[tuple[Result, Mixes]] = [(r, r.found(self.name)) for r in results]
+        rows = [
+            Row.of(
+                f"layers 0 to {k}" if k else "layer 0",
+                *(_mix(mixes, k, r.task.metric) for r, mixes in found),
+            )
+            for k in sorted({mix.k for _, mixes in found for mix in mixes.mixes})
+        ]
+        rows += [
+            Row.of("expected layer", *(estimate_text(x.expected_layer) for _, x in found)),
+            Row.of("centre of gravity", *(estimate_text(x.centre_of_gravity) for _, x in found)),
+            Row.of("KL from uniform, bits", *(estimate_text(x.kl) for _, x in found)),
+        ]
+        return [
+            Table(
+                "probes on mixes of layers 0 to k",
+                ("layer", *(task_head(r, r.task.metric) for r, _ in found)),
+                tuple(rows),
+                notes=(
+                    "Scalar mixes as in Tenney et al. 2019a; the expected layer follows from their "
+                    "gains, centre of gravity and divergence from the weights of the mix of all "
+                    "layers. Brackets and ±: 95 % intervals.",
+                ),
+            )
+        ]
+
+    def curves(self, results: Mapping[str, Result]) -> Curves:
+        """Test scores of the probe on the mix of layers 0 to k."""
+        metric = next(iter(results.values())).task.metric
+        found = metric_curves(
+            "mix",
+            "Score on the mix of layers 0 to k",
+            "Scalar mixes as Tenney et al. 2019a; what a layer adds is the step to it.",
+            metric,
+            what="layers 0 to k",
+        )
+        for model, result in results.items():
+            if result.found(self.name) is None:
+                found.missing[model] = no_localisation(result)
+            else:
+                found.models[model] = [
+                    Point(mix.k, mix.test[metric], mix.intervals.get(metric))
+                    for mix in result.found(self.name).mixes
+                ]
+        return found
+
+
+def mixes_of(result: Result) -> Mixes | None:
+    """What localisation found for a result; None if it was not measured."""
+    found: Mixes | None = result.found(Localisation.name)
+    return found
+
+
+def no_localisation(result: Result) -> str:
+    """Why a result has no mixes and expected layer."""
+    if not result.has_all_layers:
+        return "not all layers were probed"
+    if not is_convex(result.probe):
+        return "only convex probes are fitted on mixes"
+    return "it was not measured"
+
+
+def _mix(mixes: Mixes, k: int, metric: str) -> Cell:
+    for mix in mixes.mixes:
+        if mix.k == k:
+            return score_cell(mix.test[metric], mix.intervals[metric], metric)
+    return Cell(NOTHING)
+
+
+def _fit_mixes(
+    context: ProbeContext,
+) -> tuple[Floats, list[float], dict[str, NDArray[Any]]]:
+    """The mix weights, and strengths and predictions of the probe on each mix.
 
     Returns:
-        the record, and the predictions on test of every mix (L + 1, n).
+        weights (L + 1 + N_SAMPLES, L + 1), the last ones those of mixes of all layers on samples;
+        strengths of L + 1 probes; and their predictions on dev and test, each (L + 1, n).
     """
-    n_layers = train.features.shape[0]
-    reach = [*range(n_layers), *[n_layers - 1] * (n_seeds - 1)]
-    seeds = [0] * n_layers + list(range(1, n_seeds))
+    import torch
+
+    from probes.training.fit import Draw, fit, predict
+    from probes.training.memory_plan import block_bytes
+    from probes.training.scalar_mix import Mixed, layer_overlap, learn_mixes, mix_scales
+
+    data, spec = context.data, context.spec
+    layers, n_layers = context.layers, len(context.layers)
+    left = context.memory - block_bytes(n_layers, data.width_read)
+    at_once, hold = data.group_layers(left, spec, 1)
+    features = data.features(layers, hold and at_once >= n_layers)
+    train, dev = (data.batches(split, features[split]) for split in ("train", "dev"))
+    reach = [*range(n_layers), *[n_layers - 1] * N_SAMPLES]
+    samples = [0] * n_layers + list(range(1, N_SAMPLES + 1))
     overlap = layer_overlap(train.features)
     groups = [slice(i, i + at_once) for i in range(0, len(reach), at_once)]
     weights = torch.cat(
         [
-            learn_mixes(train, dev, n_outputs, spec, overlap, reach[group], seeds[group])
+            learn_mixes(train, dev, data.n_outputs, spec, overlap, reach[group], samples[group])
             for group in groups
         ]
     )
-    strengths: list[float] = []
     scales = mix_scales(weights[:n_layers], overlap)
+    strengths: list[float] = []
     parts: dict[str, list[NDArray[Any]]] = {"dev": [], "test": []}
     for group in groups[: -(-n_layers // at_once)]:
-        mixed_train, mixed_dev, mixed_test = (
-            Mixed(features, scales[group]) for features in (train.features, dev.features, test)
-        )
+        mixed = {split: Mixed(each, scales[group]) for split, each in features.items()}
         fitted = fit(
-            replace(train, features=mixed_train),
-            replace(dev, features=mixed_dev),
-            n_outputs,
+            replace(train, features=mixed["train"]),
+            replace(dev, features=mixed["dev"]),
+            data.n_outputs,
             spec,
-            [0],
+            [Draw()],
         )
         strengths += fitted.strength[:, 0].tolist()
-        for split, features in (("dev", mixed_dev), ("test", mixed_test)):
-            outputs = predict(fitted, features, n_outputs, spec, train.sets)
-            parts[split].append(in_labels_unit(outputs[:, 0].cpu().numpy()))
-    predicted = {split: np.concatenate(arrays) for split, arrays in parts.items()}
-    record = localisation_record(weights.cpu().double().numpy(), strengths, predicted, scorers)
-    return record, predicted["test"]
+        for split, predicted in parts.items():
+            outputs = predict(fitted, mixed[split], data.n_outputs, spec, data.sets)
+            predicted.append(data.in_labels_unit(outputs[:, 0].cpu().numpy()))
+    joined = {split: np.concatenate(arrays) for split, arrays in parts.items()}
+    return weights.cpu().double().numpy(), strengths, joined
 
 
-def localisation_record(
+def mixes_record(
     weights: Floats,
     strengths: Sequence[float],
     predicted: Mapping[str, NDArray[Any]],
     scorers: Mapping[str, Scorer],
-) -> Localisation:
+) -> Mixes:
     """Scores of all mixes, and what follows from them and from the mix weights.
 
     Args:
-        weights: of the mixes of layers 0 to k for every k with seed 0, then of the mix of all
-            layers with each other seed. Shape (L + S, L + 1).
-        strengths: of L2, of the probe on each mix of seed 0.
+        weights: of the mixes of layers 0 to k for every k, then of the mix of all layers on each
+            bootstrap sample of the training sentences. Shape (L + 1 + samples, L + 1).
+        strengths: of L2, of the probe on each of the first L + 1 mixes.
         predicted: on dev and test, by these probes. Each (L + 1, n).
     """
     n_layers = weights.shape[1]
@@ -128,13 +278,13 @@ def localisation_record(
     headline = np.array([m.test[names[0]] for m in mixes], dtype=np.float64)
     gain, layer = gain_and_expected_layer(headline, values.get(names[0]))
     full = weights[n_layers - 1 :]
-    return Localisation(
+    return Mixes(
         mixes=mixes,
         total_gain=gain,
         expected_layer=layer,
-        centre_of_gravity=over_seeds(centre_of_gravity(full), n_layers - 1),
-        kl=over_seeds(kl_from_uniform(full), float(np.log2(n_layers))),
-        seed_weights=tuple(tuple(row) for row in full.tolist()),
+        centre_of_gravity=over_samples(centre_of_gravity(full), n_layers - 1),
+        kl=over_samples(kl_from_uniform(full), float(np.log2(n_layers))),
+        sample_weights=tuple(tuple(row) for row in full.tolist()),
     )
 
 
@@ -144,72 +294,3 @@ def _resampled(gold: Gold, names: Sequence[str], predicted: NDArray[Any]) -> dic
         return {}
     draws = resample(gold.n_sentences)
     return {name: replicates(metrics.get(name), gold, predicted, draws) for name in names}
-
-
-def expected_layer(scores: Floats) -> Floats:
-    """Σ_k k · (s_k − s_{k−1}) / (s_L − s_0), k = 1 … L, of raw differences (eq. 4).
-
-    Args:
-        scores: cumulative scores s_0 … s_L along the first axis. Shape (L + 1, …).
-    """
-    steps = np.diff(scores, axis=0)
-    layers = np.arange(1, len(scores)).reshape(-1, *[1] * (scores.ndim - 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = (layers * steps).sum(0) / (scores[-1] - scores[0])
-    # It is undefined in a resample without any gain.
-    return np.where(np.isfinite(found), found, np.nan)
-
-
-def centre_of_gravity(weights: Floats) -> Floats:
-    """Σ_j j · s_j of mix weights s (…, L + 1) (eq. 2)."""
-    centre: Floats = weights @ np.arange(weights.shape[-1])
-    return centre
-
-
-def kl_from_uniform(weights: Floats) -> Floats:
-    """Σ_j s_j log₂(s_j · (L + 1)) in bits, of mix weights s (…, L + 1)."""
-    terms = weights * np.log2(np.where(weights > 0, weights * weights.shape[-1], 1.0))
-    bits: Floats = terms.sum(-1)
-    return bits
-
-
-def gain_and_expected_layer(scores: Floats, values: Floats | None) -> tuple[Estimate, Estimate]:
-    """Total gain and expected layer, each with its percentile interval.
-
-    Args:
-        scores: cumulative scores on test. Shape (L + 1,).
-        values: the same in every resample, (L + 1, n); None if there are too few sentences.
-    """
-    if np.isnan(scores).any():
-        missing = Estimate(value=None, interval=None, missing=NO_SCORE)
-        return missing, missing
-    total = float(scores[-1] - scores[0])
-    if values is None:
-        return (
-            Estimate(value=total, interval=None, missing=FEW_SENTENCES),
-            Estimate(value=None, interval=None, missing=FEW_SENTENCES),
-        )
-    between = bounds(interval(values[-1] - values[0]))
-    gain = Estimate(value=total, interval=between, missing=None if between else NO_SCORE)
-    if between is None or between[0] <= 0:
-        return gain, Estimate(value=None, interval=None, missing=NO_GAIN if between else NO_SCORE)
-    layer = float(expected_layer(scores))
-    return gain, Estimate(value=layer, interval=bounds(interval(expected_layer(values))))
-
-
-def over_seeds(values: Floats, most: float) -> Estimate:
-    """Seed 0's value with a t-interval from the other seeds' bootstrap samples.
-
-    The standard error is the root mean square deviation of the other n − 1 seeds from seed 0,
-    which was trained on the sample that theirs are drawn from: n − 1 degrees of freedom.
-
-    Args:
-        values: of each seed. Shape (n,).
-        most: the largest possible value; the smallest is 0.
-    """
-    value, n_others = float(values[0]), len(values) - 1
-    if not n_others:
-        return Estimate(value=value, interval=None, missing=ONE_SEED)
-    error = np.sqrt(((values[1:] - value) ** 2).mean())
-    half = float(stdtrit(n_others, (1 + LEVEL) / 2) * error)
-    return Estimate(value=value, interval=(max(0.0, value - half), min(most, value + half)))

@@ -1,4 +1,4 @@
-"""Which plug-ins a result depends on, and the digests by which its key identifies them."""
+"""Which plug-ins a record depends on, and the digests by which its key identifies them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from probes.common.errors import UserError
 from probes.common.origin import described, failing_line
 from probes.common.registry import Registry
-from probes.records.header import PlugIn, TaskRecord
+from probes.measurements.measurement import measurements
+from probes.records.header import PlugIn
+from probes.records.record import AnyRecord
 from probes.statistics.metrics import metrics
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Task
@@ -15,12 +17,21 @@ from probes.training.families import families
 
 REGISTRIES: dict[str, Registry[object]] = {
     registry.noun: registry  # type: ignore[misc]
-    for registry in (tasks, metrics, families)
+    for registry in (tasks, metrics, families, measurements)
 }
 
 
 def plug_ins_of(task: Task, family: str) -> tuple[PlugIn, ...]:
     """The plug-ins among a task, its metrics and a probe family."""
+    return _plug_ins(_parts(task, family))
+
+
+def measurement_plug_in(name: str) -> tuple[PlugIn, ...]:
+    """The measurement called `name`, if it is a plug-in."""
+    return _plug_ins([("measurement", name)])
+
+
+def _plug_ins(parts: Iterable[tuple[str, str]]) -> tuple[PlugIn, ...]:
     return tuple(
         PlugIn(
             kind=kind,
@@ -29,21 +40,27 @@ def plug_ins_of(task: Task, family: str) -> tuple[PlugIn, ...]:
             distribution=origin.distribution,
             sha256=origin.sha256,
         )
-        for kind, name in _parts(task.name, (task.metric, *task.also), family)
+        for kind, name in parts
         if (origin := REGISTRIES[kind].origin(name))
     )
 
 
-def plugin_failure(error: Exception, task: Task, family: str) -> str:
-    """The message for an error that a plug-in's metric or probe family caused.
+def source_of(plug_ins: Iterable[PlugIn]) -> str:
+    """SHA-256 of the source of the measurement among plug-ins; empty if it is not one of them."""
+    return "".join(each.sha256 for each in plug_ins if each.kind == "measurement")
+
+
+def plugin_failure(error: Exception, measurement: str, task: Task | None, family: str) -> str:
+    """The message for an error that a plug-in's measurement, metric or probe family caused.
 
     Empty if no plug-in is involved, or if the error is a message for the user already.
     """
     if isinstance(error, UserError):
         return ""
+    parts = [("measurement", measurement), *(_parts(task, family) if task else ())]
     plug_ins = [
         (kind, name, origin)
-        for kind, name in _parts(task.name, (task.metric, *task.also), family)
+        for kind, name in parts
         if kind != "task" and (origin := REGISTRIES[kind].origin(name))
     ]
     for kind, name, origin in plug_ins:
@@ -58,9 +75,9 @@ def plugin_failure(error: Exception, task: Task, family: str) -> str:
     return ""
 
 
-def _parts(task: str, metrics: Iterable[str], family: str) -> Iterator[tuple[str, str]]:
-    yield "task", task
-    for name in metrics:
+def _parts(task: Task, family: str) -> Iterator[tuple[str, str]]:
+    yield "task", task.name
+    for name in (task.metric, *task.also):
         yield "metric", name
     yield "probe family", family
 
@@ -70,13 +87,20 @@ def digests(plug_ins: Iterable[PlugIn]) -> dict[str, str]:
     return {f"{each.kind} {each.name}": each.sha256 for each in plug_ins}
 
 
-def as_loaded(task: TaskRecord, family: str, plug_ins: Iterable[PlugIn]) -> bool:
-    """Whether a result comes from the sources that are loaded now.
+def as_loaded(record: AnyRecord) -> bool:
+    """Whether a record comes from the sources that are loaded now.
 
     A plug-in that is not loaded is taken to be unchanged.
     """
-    recorded = {(each.kind, each.name): each.sha256 for each in plug_ins}
-    for kind, name in {*recorded, *_parts(task.name, (task.metric,), family)}:
+    recorded = {(each.kind, each.name): each.sha256 for each in record.plug_ins}
+    used = {*recorded, ("measurement", record.measurement)}
+    if record.task and record.probe:
+        used |= {
+            ("task", record.task.name),
+            ("metric", record.task.metric),
+            ("probe family", record.probe.family),
+        }
+    for kind, name in used:
         origin = REGISTRIES[kind].origin(name)
         now = origin and origin.sha256
         if name in REGISTRIES[kind] and recorded.get((kind, name)) != now:

@@ -26,7 +26,13 @@ from probes.common.moved import moved
 from probes.common.origin import Loading, Origin, described, failing_line, loading
 from probes.common.terminal import progress
 
-GROUPS = ("probes.tasks", "probes.corpora", "probes.families", "probes.metrics")
+GROUPS = (
+    "probes.tasks",
+    "probes.corpora",
+    "probes.families",
+    "probes.metrics",
+    "probes.measurements",
+)
 """Groups of entry points; each entry point names a module that registers what it defines."""
 
 TASKS = Path(probes.tasks.builtin.__file__).parent
@@ -82,8 +88,8 @@ def load_file(file: str | Path) -> Loading:
     found = _load(path, str(file), name)
     if not found.entries:
         raise UserError(
-            f"--include {file}: registers no task, corpus, probe family or metric; a task is a "
-            "function under @task(…), see docs/adding-a-task.md."
+            f"--include {file}: registers no task, corpus, probe family, metric or measurement; a "
+            "task is a function under @task(…), see docs/adding-a-task.md."
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Results in one file to share: a zip of result files, with a manifest."""
+"""Records in one file to share: a zip of their files, with a manifest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from probes import __version__
 from probes.common.errors import UserError
 from probes.common.files import published
-from probes.records.result import SCHEMA_VERSION, Result
+from probes.records.record import SCHEMA_VERSION, AnyRecord
 
 FORMAT = 1
 
@@ -29,7 +29,7 @@ MAX_RATIO = 300
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}"
 
 _NAME = re.compile(rf"{_PART}/{_PART}/{_PART}-[0-9a-f]{{8}}\.(json|npz)")
-"""`<model>/<corpus>/<task>-<probe>-<key>`: nothing that leads out of a folder."""
+"""`<model>/<corpus>/<task>-<probe>-<measurement>-<key>`: nothing that leads out of a folder."""
 
 _CHUNK = 1 << 20
 
@@ -39,8 +39,8 @@ def bundle_name(path: Path) -> str:
     return "/".join(path.absolute().parts[-3:])
 
 
-def write_bundle(target: Path, results: Mapping[Path, Result]) -> int:
-    """Pack results with their predictions; equal results give equal bytes.
+def write_bundle(target: Path, records: Mapping[Path, AnyRecord]) -> int:
+    """Pack records with their arrays; equal records give equal bytes.
 
     Returns:
         the number of files.
@@ -50,7 +50,7 @@ def write_bundle(target: Path, results: Mapping[Path, Result]) -> int:
     """
     contents: dict[str, bytes] = {}
     entries = []
-    for path, result in results.items():
+    for path, record in records.items():
         name = bundle_name(path)
         if not _NAME.fullmatch(name):
             raise UserError(f"{path}: not in a folder MODEL/CORPUS, where runs write results.")
@@ -59,7 +59,7 @@ def write_bundle(target: Path, results: Mapping[Path, Result]) -> int:
         contents[name] = path.read_bytes()
         if (beside := path.with_suffix(".npz")).exists():
             contents[bundle_name(beside)] = beside.read_bytes()
-        entries.append({"file": name, **_described(result)})
+        entries.append({"file": name, **_described(record)})
     manifest = {
         "format": FORMAT,
         "suite_version": __version__,
@@ -81,22 +81,23 @@ def write_bundle(target: Path, results: Mapping[Path, Result]) -> int:
     return len(contents)
 
 
-def _described(result: Result) -> dict[str, Any]:
-    """What the manifest says about a result."""
+def _described(record: AnyRecord) -> dict[str, Any]:
+    """What the manifest says about a record."""
+    task, probe = record.task, record.probe
     return {
-        "key": result.key,
-        "model": result.model.model_dump(),
+        "measurement": record.measurement,
+        "key": record.key,
+        "model": record.model.model_dump(),
         "corpus": {
-            name: getattr(result.corpus, name)
+            name: getattr(record.corpus, name)
             for name in ("name", "version", "licence", "digest", "fingerprint", "limit")
         },
-        "task": {"name": result.task.name, "version": result.task.version},
-        "probe": result.probe.family,
-        "layers": [layer.layer for layer in result.layers],
-        "seeds": [cell.seed for cell in result.layers[0].cells],
-        "suite_version": result.suite_version,
-        "seconds": result.seconds,
-        "provenance": result.provenance,
+        "task": task and {"name": task.name, "version": task.version},
+        "probe": probe and probe.family,
+        "extent": record.extent,
+        "suite_version": record.suite_version,
+        "seconds": record.seconds,
+        "provenance": record.provenance,
     }
 
 

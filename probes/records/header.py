@@ -36,7 +36,7 @@ class PlugIn(Frozen):
     """Code of a plug-in that decided the scores, identified by its source."""
 
     kind: str
-    """"task", "metric" or "probe family"."""
+    """"task", "metric", "probe family" or "measurement"."""
     name: str
     source: str
     """The file as the user named it, or the module."""
@@ -71,6 +71,8 @@ class ExampleCounts(Frozen):
     """Test examples with a label that is not in train; each counts as an error."""
     groups: dict[str, int]
     """Test examples in each breakdown."""
+    typed: bool
+    """Whether every example has a type, which control tasks depend on."""
     covered_sentences: int | None
     """Test sentences that the headline metric covers, where it does not cover all."""
 

@@ -1,9 +1,11 @@
-"""The key of a result, over everything that decides its scores, and the name of its file."""
+"""The keys of records, over everything that decides their content, and the names of their files."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import Field
 
@@ -13,43 +15,65 @@ from probes.records.probe_spec import ProbeSpec
 
 
 def numerics_version(kind: str, family: str) -> int:
-    """Part of every key, to be raised when the same inputs would give other scores.
+    """Part of every key of probes, to be raised when the same inputs would give other scores.
 
     Args:
         kind: the kind of the task.
         family: the probe family.
     """
     if family == "linear":
-        return 9
-    return 11 if kind == "regression" else 10
+        return 10
+    return 12 if kind == "regression" else 11
 
 
-class FitKey(Frozen):
-    """Everything that decides the scores of a result, apart from which layers and seeds it has."""
+class Inputs(Frozen):
+    """What is measured: model, text, vectors, and for probes the task and how they are fitted."""
 
     model: str
     corpus: str
-    task: str
-    task_version: int
-    kind: str
-    """The kind of the task; see `numerics_version`."""
-    probe: ProbeSpec
     pooling: str
     dtype: str
-    fit_dtype: str
-    project: int | None
     windows: str
+    task: str = ""
+    task_version: int = 0
+    kind: str = ""
+    """The kind of the task; see `numerics_version`."""
+    probe: ProbeSpec | None = None
+    fit_dtype: str = ""
+    project: int | None = None
     plug_ins: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of the sources of plug-ins; see `probes.measurements.plugin_keys.digests`."""
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the key and the version of the numerics."""
+        """SHA-256 of the inputs and the version of the numerics."""
         content = self.model_dump(mode="json")
-        content["numerics"] = numerics_version(content.pop("kind"), self.probe.family)
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        kind = content.pop("kind")
+        if self.probe is not None:
+            content["numerics"] = numerics_version(kind, self.probe.family)
+        return _sha256(content)
 
 
-def result_name(task: str, family: str, key: str) -> str:
-    """Name of a result's file."""
-    return f"{folder_name(task)}-{family}-{key[:8]}.json"
+def record_key(
+    inputs: str, measurement: str, version: int, settings: Mapping[str, Any], source: str = ""
+) -> str:
+    """The key of a record.
+
+    Args:
+        inputs: the digest of its inputs.
+        version: that of the measurement.
+        settings: options of the measurement.
+        source: SHA-256 of the measurement's source, if it is a plug-in.
+    """
+    content = {"inputs": inputs, "measurement": measurement, "version": version}
+    return _sha256({**content, "settings": dict(settings), "source": source})
+
+
+def record_name(task: str, family: str, measurement: str, key: str) -> str:
+    """Name of a record's file; task and family are empty for a measurement of a corpus."""
+    parts = [folder_name(task), family] if task else []
+    return "-".join([*parts, measurement, f"{key[:8]}.json"])
+
+
+def _sha256(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Provenance of a result: command, versions, machine, commit."""
+"""Provenance of a record: command, versions, machine, commit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from probes import __version__
-from probes.records.result import SCHEMA_VERSION
+from probes.records.record import SCHEMA_VERSION
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy")
 

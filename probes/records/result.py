@@ -1,118 +1,71 @@
-"""The result of probing: one model, corpus, task and probe family."""
+"""The result of probing one model, corpus and task with one probe family: scores and evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from typing import Any
 
-import numpy as np
 from pydantic import Field, model_validator
 
-from probes.records.base import Frozen
-from probes.records.header import (
-    CorpusRecord,
-    EncodingRecord,
-    ExampleCounts,
-    ModelRecord,
-    PlugIn,
-    TaskRecord,
-)
-from probes.records.payload import (
-    CodeRecord,
-    ControlRecord,
-    Interval,
-    LayerResult,
-    Localisation,
-    Scores,
-)
+from probes.records.header import ExampleCounts, TaskRecord
+from probes.records.probe_scores import LayerScores, ProbeScores, best_of
 from probes.records.probe_spec import ProbeSpec
+from probes.records.record import AnyRecord, Record
+from probes.records.values import Scores
 
-SCHEMA_VERSION = 5
+SCORES = "scores"
+"""Name of the measurement whose records results are."""
 
 ALPHA = 0.05
 """Level of the tests behind a confidence set."""
 
 
-class Result(Frozen):
-    """One model, corpus, task and probe family: every layer and seed."""
+class Result(Record[ProbeScores]):
+    """A record of scores, with the records of what was measured besides."""
 
-    schema_version: int
-    suite_version: str
-    key: str
-    model: ModelRecord
-    corpus: CorpusRecord
     task: TaskRecord
-    view: str
-    pooling: str
-    dtype: str
-    """Of the forward pass."""
-    fit_dtype: str
-    """Of the products in training."""
     probe: ProbeSpec
-    plug_ins: tuple[PlugIn, ...] = ()
-    """The task, metrics or probe family that are plug-ins."""
-    project: int | None
-    """Dimensions of the random projection of the span vectors; None for no projection."""
-    probe_parameters: int
-    """Parameters of one probe."""
-    quick: bool
-    """Whether controls, description length and localisation were left out."""
-    control: ControlRecord | None
-    examples: ExampleCounts
-    group_metric: str
-    layers: tuple[LayerResult, ...] = Field(min_length=1)
-    baselines: dict[str, Scores]
-    """Test scores of rules that use no vectors."""
-    references: dict[str, Scores]
-    """Test scores of rules that use the annotation."""
-    localisation: Localisation | None = None
-    """None if not all layers were fitted, or if it was not asked for."""
-    code: CodeRecord | None = None
-    """None for regression and in a quick run."""
-    encoding: EncodingRecord
-    seconds: dict[str, float]
-    """Wall time by stage."""
-    provenance: dict[str, str]
+    evidence: dict[str, Record[Any]] = Field(default_factory=dict, exclude=True)
+    """By measurement; each payload in the measurement's own type. Not part of the file."""
 
     @model_validator(mode="after")
-    def _sound(self) -> Result:
-        numbers = [layer.layer for layer in self.layers]
-        if numbers != sorted(set(numbers)) or not 0 <= numbers[0] <= numbers[-1] <= (
-            self.model.n_layers
-        ):
-            raise ValueError(f"layers {numbers} of a model of {self.model.n_layers}")
+    def _scored(self) -> Result:
+        if self.measurement != SCORES:
+            raise ValueError(f"a record of {self.measurement}, not of {SCORES}")
+        if {layer.layer for layer in self.layers} != self.extent.keys():
+            raise ValueError(f"the layers are not those of the extent {self.extent}")
         for layer in self.layers:
-            for cell in layer.cells:
-                if not {self.task.metric} <= cell.dev.keys() & cell.test.keys():
+            for fit in layer.fits:
+                if not {self.task.metric} <= fit.dev.keys() & fit.test.keys():
                     raise ValueError(f"layer {layer.layer} has no {self.task.metric}")
         return self
 
-    def score(self, layer: LayerResult, split: str = "test") -> float | None:
-        """Headline score of a layer: that of seed 0, which is trained on the whole training set."""
-        cell = layer.cells[0]
-        return (cell.test if split == "test" else cell.dev)[self.task.metric]
-
-    def compression(self, layer: LayerResult) -> float | None:
-        """Length of the uniform code divided by that of a layer's online code."""
-        if self.code is None or not layer.codelength:
-            return None
-        return self.code.uniform_bits / layer.codelength
-
-    def compression_interval(self, layer: LayerResult) -> Interval:
-        """95 % interval of the compression."""
-        if self.code is None or layer.codelength_interval is None:
-            return None
-        low, high = layer.codelength_interval
-        if low <= 0:
-            return None
-        return self.code.uniform_bits / high, self.code.uniform_bits / low
+    @property
+    def layers(self) -> tuple[LayerScores, ...]:
+        """The scores of each layer."""
+        return self.payload.layers
 
     @property
-    def silver(self) -> bool:
-        """Whether the labels were made by a machine."""
-        return bool(set(self.task.needs) & set(self.corpus.silver))
+    def examples(self) -> ExampleCounts:
+        """The examples that the task found in the corpus."""
+        return self.payload.examples
 
     @property
-    def best_layer(self) -> LayerResult:
+    def baselines(self) -> dict[str, Scores]:
+        """Test scores of rules that use no vectors."""
+        return self.payload.baselines
+
+    @property
+    def references(self) -> dict[str, Scores]:
+        """Test scores of rules that use the annotation."""
+        return self.payload.references
+
+    def score(self, layer: LayerScores, split: str = "test") -> float | None:
+        """Headline score of a layer: that of its first fit."""
+        fit = layer.fits[0]
+        return (fit.test if split == "test" else fit.dev)[self.task.metric]
+
+    @property
+    def best_layer(self) -> LayerScores:
         """The layer with the best headline score on dev; of equal ones the lowest."""
         return best_of(self.layers, self.task.metric)
 
@@ -123,14 +76,9 @@ class Result(Frozen):
         return None if self.score(best, "dev") is None else best.layer
 
     @property
-    def confidence_set(self) -> tuple[int, ...]:
-        """The best layer, and those that a test at .05 did not separate from it."""
-        best = self.best_layer.layer
-        return tuple(
-            layer.layer
-            for layer in self.layers
-            if layer.layer == best or (layer.p_best is not None and layer.p_best >= ALPHA)
-        )
+    def has_all_layers(self) -> bool:
+        """Whether every layer of the model was probed."""
+        return len(self.layers) == self.model.n_layers + 1
 
     @property
     def gain_over_embeddings(self) -> float | None:
@@ -139,31 +87,17 @@ class Result(Frozen):
         best, first = scores[self.best_layer.layer], scores.get(0)
         return None if best is None or first is None else best - first
 
-    def seed_spread(self, layer: LayerResult) -> float | None:
-        """Standard deviation of a layer's headline score over seeds; None for one seed."""
-        scores = [cell.test[self.task.metric] for cell in layer.cells]
-        known = [score for score in scores if score is not None]
-        return float(np.std(known, ddof=1)) if len(known) > 1 else None
+    def found(self, measurement: str) -> Any:
+        """What a measurement found, as its payload; None if there is no record of it."""
+        record = self.evidence.get(measurement)
+        return None if record is None else record.payload
 
+    def with_baselines(self, baselines: dict[str, Scores]) -> Result:
+        """The result with more baselines."""
+        payload = self.payload.model_copy(update={"baselines": {**self.baselines, **baselines}})
+        return self.model_copy(update={"payload": payload})
 
-def best_of(layers: Sequence[LayerResult], metric: str) -> LayerResult:
-    """The layer whose seed 0 has the best `metric` on dev; of equal ones the lowest."""
-    return max(layers, key=lambda x: (_or_worst(x.cells[0].dev[metric]), -x.layer))
-
-
-def _or_worst(value: float | None) -> float:
-    return float("-inf") if value is None else value
-
-
-def covers(result: Result, layers: Iterable[int], n_seeds: int, quick: bool) -> bool:
-    """Whether `result` has all of `layers` (if empty, all layers of the model) and `n_seeds` seeds.
-
-    A quick result is enough only if `quick`.
-    """
-    present = {layer.layer for layer in result.layers}
-    wanted = set(layers) or set(range(result.model.n_layers + 1))
-    return (
-        wanted <= present
-        and all(len(layer.cells) >= n_seeds for layer in result.layers)
-        and (quick or not result.quick)
-    )
+    def with_evidence(self, *records: AnyRecord) -> Result:
+        """The result with these records added to its evidence."""
+        added = {record.measurement: record for record in records}
+        return self.model_copy(update={"evidence": {**self.evidence, **added}})

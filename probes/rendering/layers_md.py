@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from probes.boards.cells import group_metric_title
-from probes.boards.evidence_tables import evidence_tables
+from probes.boards.evidence import evidence_tables
 from probes.boards.layer_tables import layer_frames, score_table
+from probes.boards.separability import confidence_set
 from probes.boards.transferability import correlation_table, mean_rank_table
+from probes.measurements.cells import group_metric_title
 from probes.records.result import Result
 from probes.records.titles import corpus_title, task_head
 from probes.rendering.markdown import escaped, markdown, markdown_lines
@@ -27,10 +28,9 @@ def layers_md(results: Sequence[Result]) -> str:
     for family, chosen in families.items():
         lines += [f"## {family} probe, test", "", *markdown_lines(score_table(chosen)), ""]
     lines += [
-        "Bold: the best layer on dev. Starred: the test data cannot separate the layer from it "
-        "(paired bootstrap over sentences, Holm-corrected, .05), which does not mean that they are "
-        "equal. ± half a 95 % interval. Layer 0 is the embedding output. What can be decoded from "
-        "a layer need not be used by the model.",
+        "Bold: the best layer on dev. " + _separation(results) + " ± half a 95 % interval, test "
+        "sentences resampled. Layer 0 is the embedding output. What can be decoded from a layer "
+        "need not be used by the model.",
         "",
         "## Other metrics and breakdowns, at the best layer",
         "",
@@ -38,26 +38,36 @@ def layers_md(results: Sequence[Result]) -> str:
         "",
     ]
     for family, chosen in families.items():
-        for table in evidence_tables(chosen).values():
-            titled = replace(table, title=f"{family} probe, {table.title}")
-            lines.append(markdown(titled, level=2))
+        for tables in evidence_tables(chosen).values():
+            for table in tables:
+                titled = replace(table, title=f"{family} probe, {table.title}")
+                lines.append(markdown(titled, level=2))
     return "\n".join([*lines, *_transferability(results), *_made_of(results), ""])
+
+
+def _separation(results: Sequence[Result]) -> str:
+    """What stars mean, or why there are none."""
+    if all(confidence_set(result) is None for result in results):
+        return (
+            "Layers are not tested against each other, which takes training variance "
+            "(--evidence standard)."
+        )
+    return (
+        "Starred: the data cannot separate the layer from it (paired bootstrap over test "
+        "sentences with the variance of training added, Holm-corrected, .05), which does not mean "
+        "that they are equal."
+    )
 
 
 def _details(result: Result) -> str:
     """Other metrics, and the score within each group of examples, at the best layer."""
     best = result.best_layer
-    cell = best.cells[0]
-    parts = [f"{name} {shown(value, name)}" for name, value in cell.test.items()]
-    spread = result.seed_spread(best)
-    if spread is not None:
-        metric = result.task.metric
-        parts.append(f"over {len(best.cells)} seeds, standard deviation {shown(spread, metric)}")
-    parts += ["one seed"] * (len(best.cells) == 1) + ["quick run"] * result.quick
-    parts.append(f"{result.probe_parameters:,} parameters")
+    fit = best.fits[0]
+    parts = [f"{name} {shown(value, name)}" for name, value in fit.test.items()]
+    parts.append(f"{result.payload.probe_parameters:,} parameters")
     groups = [
-        f"{name} (n = {result.examples.groups[name]:,}) {shown(value, result.group_metric)}"
-        for name, value in cell.groups.items()
+        f"{name} (n = {result.examples.groups[name]:,}) {shown(value, result.payload.group_metric)}"
+        for name, value in fit.groups.items()
     ]
     metric = group_metric_title(result)
     metric += "," * ("," in metric)

@@ -60,6 +60,17 @@ def family_of(spec: ProbeSpec) -> ProbeFamily:
     return families.get(spec.family)(spec)
 
 
+def is_convex(spec: ProbeSpec) -> bool:
+    """Whether the family's probes converge to one optimum; torch is not imported for the suite's.
+
+    Raises:
+        UserError: no family of that name is registered.
+    """
+    if spec.family in ("linear", "mlp"):
+        return spec.family == "linear"
+    return family_of(spec).convex
+
+
 @probe_family(PROBES["linear"])
 def linear(spec: ProbeSpec) -> ProbeFamily:
     """Multinomial logistic regression, or linear regression."""

@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from probes.boards.separability import confidence_set, p_best
 from probes.common.arrays import Floats
-from probes.records.payload import Interval, LayerResult
+from probes.measurements.localisation import mixes_of
+from probes.records.probe_scores import LayerScores
 from probes.records.result import Result
+from probes.records.values import Interval
 
 Band = Callable[[float], bool]
 """Whether a relative depth belongs to some part of the model."""
@@ -64,8 +67,10 @@ class ModelScores:
         absent = sorted(set(range(result.model.n_layers + 1)) - probed)
         if absent:
             raise MissingError(f"{task} was not run at layer {', '.join(map(str, absent))}")
-        best = result.best_layer.layer
-        if any(x.p_best is None for x in result.layers if x.layer != best):
+        tests = p_best(result)
+        if tests is None:
+            raise MissingError(f"{task} has no training variance, which tests of layers need")
+        if None in tests.values():
             raise MissingError(f"{task} has too few test sentences to compare layers")
         return result
 
@@ -113,7 +118,7 @@ def peaks(result: Result) -> set[int]:
     best = result.best_layer
     reached = _score(result, best)
     better = {x.layer for x in result.layers if _score(result, x) > reached}
-    return set(result.confidence_set) | better
+    return (confidence_set(result) or set()) | better
 
 
 def peak_numbers(result: Result) -> dict[str, Any]:
@@ -127,7 +132,7 @@ def peak_numbers(result: Result) -> dict[str, Any]:
         "score": result.score(best),
         "interval": best.intervals.get(result.task.metric),
         "peak_layers": sorted(peaks(result)),
-        "p_best": {x.layer: x.p_best for x in result.layers},
+        "p_best": p_best(result),
         "layers": result.model.n_layers,
     }
 
@@ -138,7 +143,9 @@ def last_drop(result: Result) -> tuple[float, float | None]:
     None if the last layer is the best on dev.
     """
     last = max(result.layers, key=lambda x: x.layer)
-    return _score(result, result.best_layer) - _score(result, last), last.p_best
+    return _score(result, result.best_layer) - _score(result, last), (p_best(result) or {}).get(
+        last.layer
+    )
 
 
 def located(result: Result, what: str) -> Interval:
@@ -146,13 +153,13 @@ def located(result: Result, what: str) -> Interval:
 
     None if localisation was not run, or if the task gains nothing over layer 0.
     """
-    localisation = getattr(result, "localisation", None)
-    if localisation is None or localisation.expected_layer.value is None:
+    mixes = mixes_of(result)
+    if mixes is None or mixes.expected_layer.value is None:
         return None
-    interval: Interval = getattr(localisation, what).interval
+    interval: Interval = getattr(mixes, what).interval
     return interval
 
 
-def _score(result: Result, layer: LayerResult) -> float:
+def _score(result: Result, layer: LayerScores) -> float:
     score = result.score(layer)
     return float("-inf") if score is None else score

@@ -15,9 +15,9 @@ from probes.boards.comparable import SAME_CLAIM, values
 from probes.common.terminal import progress
 from probes.extraction.model_files import RANDOM
 from probes.measurements.current import is_current
+from probes.measurements.resampled import resampled_scores
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
-from probes.statistics.resampled import resampled_scores
 
 
 @dataclass(frozen=True)

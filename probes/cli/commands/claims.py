@@ -11,8 +11,8 @@ from probes.boards.claims.report import Report, claims_table, make_reports
 from probes.cli.arguments import place
 from probes.common.errors import UserError
 from probes.common.terminal import output_console
+from probes.measurements.results import unique_results
 from probes.records.files import or_published
-from probes.records.unique import unique_results
 from probes.rendering.markdown import markdown
 from probes.rendering.terminal import print_table
 

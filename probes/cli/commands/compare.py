@@ -12,7 +12,8 @@ from probes.cli.load_results import load_results
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import output_console
-from probes.records.files import find_results, or_published
+from probes.measurements.results import find_results
+from probes.records.files import or_published
 from probes.records.unique import identity
 from probes.rendering.markdown import markdown
 from probes.rendering.terminal import print_table

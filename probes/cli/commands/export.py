@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from probes.cli.arguments import place
-from probes.cli.load_results import load_results
+from probes.cli.load_results import load_records
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
@@ -32,9 +32,9 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"{options.file}: the name must end in .zip.")
     if options.file.exists():
         raise UserError(f"{options.file} exists already; name another file.")
-    results = load_results([options.results])
-    files = write_bundle(options.file, results)
+    records = load_records([options.results])
+    files = write_bundle(options.file, records)
     size = options.file.stat().st_size / 1e6
-    contents = f"{counted(len(results), 'result')}, {counted(files, 'file')}"
+    contents = f"{counted(len(records), 'record')}, {counted(files, 'file')}"
     progress.say(f"wrote   {options.file}: {contents}, {size:.1f} MB")
     return 0

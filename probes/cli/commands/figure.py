@@ -9,8 +9,8 @@ from pathlib import Path
 from probes.boards.groups import Group, group
 from probes.cli.arguments import place
 from probes.common.errors import UserError
+from probes.measurements.results import unique_results
 from probes.records.files import or_published
-from probes.records.unique import unique_results
 
 SUMMARY = "Draw a figure for a paper: heat map, expected layers or layer curves."
 

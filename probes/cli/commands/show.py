@@ -8,12 +8,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table
-from probes.boards.evidence_tables import evidence_tables
+from probes.boards.evidence import evidence_tables
 from probes.cli.arguments import place
 from probes.cli.load_results import load_results
 from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
 from probes.common.terminal import output_console
-from probes.records.files import read_result
+from probes.measurements.measurement import EVIDENCE, probe_measurements
+from probes.measurements.results import read_result
 from probes.records.result import Result
 from probes.records.titles import limit_mark
 from probes.rendering.terminal import print_table
@@ -21,7 +23,7 @@ from probes.rendering.terminal import print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-SUMMARY = "Show breakdowns of scores, selectivity, compression and localisation by layer."
+SUMMARY = "Show breakdowns of scores, and the evidence behind them, by layer."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("path", type=place, help="a result (.json), or a folder of results")
     add(
         "--by",
-        choices=("group", "label", "selectivity", "compression", "mix"),
+        metavar="WHAT",
         default="group",
-        help="what to show (default: group)",
+        help=f"group (the default), label, or evidence: {', '.join(EVIDENCE)}",
     )
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
 
@@ -44,6 +46,10 @@ def run(options: argparse.Namespace) -> int:
         UserError: the path does not exist, or there are no results.
     """
     path = options.path
+    if options.by not in (known := ("group", "label", *(x.name for x in probe_measurements()))):
+        raise UserError(
+            f"--by {options.by}: nothing of that name. {did_you_mean(options.by, known)}"
+        )
     if not path.exists():
         raise UserError(f"{path}: there is no such file or folder.")
     found = load_results([path]) if path.is_dir() else {path: read_result(path)}
@@ -76,8 +82,8 @@ def _show_evidence(console: Console, results: list[Result], name: str) -> None:
 
     for names, chosen in groupby(sorted(results, key=unit), key=unit):
         title = f"{' · '.join(names)} probe"
-        table = evidence_tables(list(chosen)).get(name)
-        if table is None:
+        tables = evidence_tables(list(chosen)).get(name)
+        if tables is None:
             console.print(f"{title}: no {name}.", highlight=False)
-        else:
+        for table in tables or ():
             print_table(replace(table, title=f"{title} · {table.title}"), console)

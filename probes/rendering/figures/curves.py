@@ -8,8 +8,9 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from probes.boards.curves import Curves, scores
 from probes.boards.groups import Group
+from probes.measurements.scores import ScoreMeasurement
+from probes.records.curves import Curves
 from probes.rendering.figures.style import COLUMN, looks, saved
 from probes.statistics.formatting import shown
 
@@ -25,7 +26,7 @@ def draw(path: Path, group: Group, width: float) -> None:
     with saved(path, width, 0.15 * n_lines + 1.35 * n_rows) as figure:
         panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
         for axes, unit in zip(panels, group.units, strict=False):
-            found = scores(unit)
+            found = ScoreMeasurement().curves(unit.results)
             _panel(axes, found, styles)
             axes.set_title(group.short_title(unit))
             axes.set_ylabel(found.axis)

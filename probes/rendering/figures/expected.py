@@ -8,9 +8,9 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from probes.boards.curves import no_localisation
 from probes.boards.groups import Group, Unit
 from probes.common.errors import UserError
+from probes.measurements.localisation import mixes_of, no_localisation
 from probes.rendering.figures.style import COLUMN, saved
 from probes.rendering.palette import COLOURS
 
@@ -21,7 +21,7 @@ def draw(path: Path, group: Group, width: float) -> None:
     Raises:
         UserError: no result has an expected layer.
     """
-    units = [u for u in group.units if any(r.localisation for r in u.results.values())]
+    units = [u for u in group.units if any(map(mixes_of, u.results.values()))]
     if not units:
         why = no_localisation(group.units[0].first)
         raise UserError(f"{group.title}: no result has an expected layer ({why}).")
@@ -49,7 +49,7 @@ def _panel(axes: Any, units: list[Unit], model: str) -> None:
     n_layers = max(u.results[model].model.n_layers for u in units if model in u.results)
     for y, unit in enumerate(units):
         result = unit.results.get(model)
-        found = result.localisation if result else None
+        found = mixes_of(result) if result else None
         if found is None:
             axes.text(0.1, y, "not measured", va="center", fontsize=6, color="#6b7280")
             continue

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from probes.boards.curves import Curves
 from probes.boards.groups import Group
-from probes.records.payload import Estimate, Localisation
+from probes.measurements.localisation import Mixes, mixes_of
+from probes.records.curves import Curves
+from probes.records.values import Estimate
 from probes.rendering.page.models import Shown
 
 Chart = dict[str, Any]
@@ -45,11 +46,10 @@ def line_chart(curves: Curves, models: Mapping[str, Shown]) -> Chart:
         )
     levels = [[_text(name), _rounded(v, curves.scale)] for name, v in curves.levels.items()]
     digits = 1 if curves.scale == 100 else 3 if curves.metric else 2
-    what = "layers 0 to k" if curves.name == "mix" else "layer"
     return {
         "kind": "lines",
         "axis": curves.axis,
-        "what": what,
+        "what": curves.what,
         "digits": digits,
         "series": series,
         "levels": levels,
@@ -61,11 +61,11 @@ def expected_layer_chart(group: Group, models: Mapping[str, Shown]) -> Chart | N
 
     None if no result has been localised.
     """
-    units = [unit for unit in group.units if any(r.localisation for r in unit.results.values())]
+    units = [unit for unit in group.units if any(map(mixes_of, unit.results.values()))]
     series = []
     for label in group.models:
         results = [unit.results.get(label) for unit in units]
-        found = [result.localisation if result else None for result in results]
+        found = [mixes_of(result) if result else None for result in results]
         if not any(found):
             continue
         series.append(
@@ -86,8 +86,8 @@ def _value(estimate: Estimate | None) -> float | None:
     return _rounded(estimate.value) if estimate else None
 
 
-def _bound(localisation: Localisation | None, which: int) -> float | None:
-    interval = localisation.expected_layer.interval if localisation else None
+def _bound(mixes: Mixes | None, which: int) -> float | None:
+    interval = mixes.expected_layer.interval if mixes else None
     return _rounded(interval[which]) if interval else None
 
 

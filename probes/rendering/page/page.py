@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from probes import __version__
 from probes.boards.claims.literature import CLAIMS, NOTE
 from probes.boards.claims.report import Report, make_reports
-from probes.boards.curves import Curves, all_curves
 from probes.boards.groups import Group, Unit, group
 from probes.common.errors import UserError
 from probes.common.files import published
-from probes.records.result import Result
+from probes.measurements.localisation import mixes_of
+from probes.measurements.measurement import (
+    ProbeMeasurement,
+    get_measurement,
+    probe_measurements,
+)
+from probes.records.curves import Curves
+from probes.records.result import SCORES, Result
 from probes.records.table import Table
 from probes.rendering.page import charts, tables
 from probes.rendering.page.models import MOST_DRAWN, Shown, shown_models
@@ -107,7 +113,7 @@ def _group_view(name: str, given: Group) -> GroupView:
         leaderboard=tables.leaderboard(given),
         heat_maps={model: tables.heat_map(given, model) for model in given.models},
         units=[_unit_view(unit) for unit in given.units],
-        located=any(r.localisation for unit in given.units for r in unit.results.values()),
+        located=any(mixes_of(r) for unit in given.units for r in unit.results.values()),
         claims={model: _claims(paths, given.probe) for model, paths in given.paths.items()},
     )
 
@@ -115,10 +121,20 @@ def _group_view(name: str, given: Group) -> GroupView:
 def _unit_view(unit: Unit) -> UnitView:
     return UnitView(
         unit,
-        [(x, tables.numbers(x, unit), tables.levels(x)) for x in all_curves(unit)],
+        [(x, tables.numbers(x, unit), tables.levels(x)) for x in _curves(unit)],
         tables.estimates(unit),
         tables.breakdown(unit),
     )
+
+
+def _curves(unit: Unit) -> Iterator[Curves]:
+    """The curves of every measurement that some model of the unit has."""
+    scores = get_measurement(SCORES)
+    assert isinstance(scores, ProbeMeasurement)
+    for each in (scores, *probe_measurements()):
+        there = each.name == SCORES or any(r.found(each.name) for r in unit.results.values())
+        if there and (found := each.curves(unit.results)):
+            yield found
 
 
 def _claims(paths: Mapping[Path, Result], family: str) -> Report | str:

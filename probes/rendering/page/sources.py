@@ -56,7 +56,6 @@ def _made(result: Result) -> Made:
     excluded = sum(result.examples.excluded.get("test", {}).values())
     examples = " / ".join(f"{n[split]:,}" for split in ("train", "dev", "test") if split in n)
     marks = {
-        "quick": result.quick,
         "silver": result.silver,
         "limited": result.corpus.limited,
         "random": result.model.random_seed is not None,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from probes.boards.cells import estimate_text, group_metric_title, number_cell, score_cell
-from probes.boards.curves import Curves, Point, no_localisation
 from probes.boards.groups import Group, Unit
 from probes.boards.layer_tables import layer_rows
+from probes.measurements.cells import estimate_text, group_metric_title, number_cell, score_cell
+from probes.measurements.localisation import mixes_of, no_localisation
+from probes.records.curves import Curves, Point
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.statistics.formatting import shown
@@ -30,7 +31,6 @@ def _best(result: Result | None) -> Cell:
     best, metric = result.best_layer, result.task.metric
     layer = f"layer {best.layer} of {result.model.n_layers}"
     marks = ["no best layer" if result.best_number is None else layer]
-    marks += ["quick run"] * result.quick
     value, interval = result.score(best), best.intervals.get(metric)
     return score_cell(value, interval, metric, note=", ".join(marks), value=value)
 
@@ -46,7 +46,7 @@ def heat_map(group: Group, model: str) -> Table:
 def numbers(curves: Curves, unit: Unit) -> Table:
     """The numbers of a chart: a row per model, a column per layer."""
     layers = sorted({p.layer for points in curves.models.values() for p in points})
-    heads = [f"0–{x}" if curves.name == "mix" and x else f"{x}" for x in layers]
+    heads = [f"0–{x}" if curves.what != "layer" and x else f"{x}" for x in layers]
     rows = []
     for model, points in curves.models.items():
         best = unit.results[model].best_number if curves.name == "score" else None
@@ -77,7 +77,7 @@ def estimates(unit: Unit) -> Table:
     """Where a task comes to be decodable: a row per model."""
     rows = []
     for model, result in unit.results.items():
-        found = result.localisation
+        found = mixes_of(result)
         if found is None:
             texts = [f"not measured: {no_localisation(result)}", *[NOTHING] * 4]
         else:
@@ -106,8 +106,8 @@ def breakdown(unit: Unit) -> Table:
     rows = []
     for model, result in unit.results.items():
         best = result.best_layer
-        scores = best.cells[0].groups
-        texts = (shown(scores.get(name), result.group_metric) for name in groups)
+        scores = best.fits[0].groups
+        texts = (shown(scores.get(name), result.payload.group_metric) for name in groups)
         rows.append(Row.of(f"{model}, layer {best.layer}", *texts, model=model))
     return Table(
         f"{unit.name}: {group_metric_title(first)}",

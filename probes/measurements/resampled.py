@@ -11,7 +11,8 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.records.files import Arrays, read_arrays
+from probes.measurements.scores import read_predictions
+from probes.records.files import Arrays
 from probes.records.result import Result
 from probes.statistics.bootstrap import MIN_SENTENCES, replicates, resample
 from probes.statistics.gold import Gold
@@ -32,7 +33,7 @@ def gold_of(result: Result, arrays: Arrays) -> Gold:
 
 
 class Resampled(NamedTuple):
-    """Seed 0's headline test scores in every resample of the test sentences.
+    """The first fits' headline test scores in every resample of the test sentences.
 
     Attributes:
         examples: digest of the scored examples; two results can be paired only if it is equal.
@@ -50,7 +51,7 @@ def resampled_scores(result: Result, path: Path) -> Floats | None:
 
 
 def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | None:
-    """Seed 0's headline test scores at some layers in every resample.
+    """The first fits' headline test scores at some layers in every resample.
 
     Args:
         path: the result's JSON file; its predictions are in the .npz file of the same name.
@@ -64,7 +65,7 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | 
     """
     if not path.with_suffix(".npz").exists() or result.task.metric not in metrics:
         return None
-    arrays = read_arrays(path)
+    arrays = read_predictions(path)
     stored = arrays["layers"].tolist()
     if stored != [layer.layer for layer in result.layers]:
         raise _unlike(path)

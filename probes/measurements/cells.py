@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from probes.records.payload import Estimate, Interval, LayerResult
+from probes.records.curves import Curves
+from probes.records.probe_scores import LayerScores
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell
+from probes.records.table import NOTHING, Cell, Row
 from probes.records.titles import METRIC_NAMES
+from probes.records.values import Estimate, Interval
 from probes.statistics.formatting import shown
-from probes.statistics.metrics import lower_is_better
+from probes.statistics.metrics import is_percent, lower_is_better
 
 
 def score_cell(score: float | None, interval: Interval, metric: str, **fields: Any) -> Cell:
@@ -33,12 +36,39 @@ def estimate_text(estimate: Estimate) -> str:
     return f"{estimate.value:z.2f} [{estimate.interval[0]:z.2f}, {estimate.interval[1]:z.2f}]"
 
 
-def starred(result: Result, layer: LayerResult) -> str:
+def starred(result: Result, layer: LayerScores) -> str:
     """A layer's number, with a star if it is the best on dev."""
     return f"{layer.layer}★" if layer.layer == result.best_number else f"{layer.layer}"
 
 
 def group_metric_title(result: Result) -> str:
     """The metric of a result's breakdown by groups, and whether it is an error."""
-    metric = result.group_metric
+    metric = result.payload.group_metric
     return METRIC_NAMES.get(metric, metric) + ", lower is better" * lower_is_better(metric)
+
+
+def metric_curves(
+    name: str, title: str, note: str, metric: str, *, prefix: str = "", what: str = "layer"
+) -> Curves:
+    """Curves of a metric, still without models.
+
+    Args:
+        prefix: what the title of the axis begins with.
+    """
+    axis = METRIC_NAMES.get(metric, metric) + ", %" * is_percent(metric)
+    return Curves(name, title, note, prefix + axis, metric, is_percent(metric), what)
+
+
+def rows_by_layer(
+    results: Sequence[Result], cell: Callable[[Result, int], Cell | None]
+) -> list[Row]:
+    """A row per layer of any result, with a cell per result.
+
+    Args:
+        cell: of a result and a layer; None where there is nothing.
+    """
+    layers = sorted({layer for result in results for layer in result.extent})
+    return [
+        Row.of(str(layer), *(cell(result, layer) or Cell(NOTHING) for result in results))
+        for layer in layers
+    ]

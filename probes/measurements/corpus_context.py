@@ -1,0 +1,58 @@
+"""What a measurement of a corpus as a whole is given: sentences, and the vectors of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from probes.common.arrays import Floats, Ints
+from probes.data.sentence import Corpus
+from probes.extraction.store import Vectors
+from probes.extraction.views import View, plain_text
+from probes.records.header import ModelRecord
+
+
+@dataclass(frozen=True)
+class CorpusContext:
+    """For `CorpusMeasurement.compute`.
+
+    Attributes:
+        corpus: sentences by split, with their annotation.
+        model: what is known about the model.
+        layers: the layers to measure.
+        view: the texts whose words have vectors: all sentences, each once.
+        vectors: what is stored of them.
+        device: where to compute.
+        options: the measurement's options.
+    """
+
+    corpus: Corpus
+    model: ModelRecord
+    layers: tuple[int, ...]
+    view: View
+    vectors: Vectors
+    device: torch.device
+    options: Any
+
+    def words(self, split: str, layer: int) -> Floats:
+        """The vectors of a split's words at one layer, in corpus order, float32. Shape (n, H)."""
+        vectors: Floats = self.vectors.layer(layer)[self._rows(split)].astype(np.float32)
+        return vectors
+
+    def sentence_numbers(self, split: str) -> Ints:
+        """The sentence of each word of a split, as its number in the split. Shape (n,)."""
+        lengths = [len(sentence) for sentence in self.corpus.splits[split]]
+        return np.repeat(np.arange(len(lengths)), lengths)
+
+    def _rows(self, split: str) -> Ints:
+        sentences = self.corpus.splits[split]
+        starts = self.vectors.starts
+        return np.concatenate(
+            [
+                np.arange(len(sentence)) + starts[self.view.index[plain_text(sentence)]]
+                for sentence in sentences
+            ]
+        )

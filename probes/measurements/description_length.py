@@ -1,0 +1,186 @@
+"""Description length: bits of the training labels given the vectors (Voita & Titov 2020).
+
+Convex probes have the online code, others the code by prequential replay (Bornschein, Li & Hutter
+2022); the two are not to be compared. See `probes.training.online_code` for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from probes.measurements.cells import number_cell, rows_by_layer
+from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
+from probes.records.base import Frozen
+from probes.records.curves import Curves, Point
+from probes.records.probe_spec import ProbeSpec
+from probes.records.record import Extent, Record
+from probes.records.result import Result
+from probes.records.table import Cell, Row, Table
+from probes.records.titles import task_head
+from probes.records.values import Interval
+from probes.tasks.task import Task
+from probes.training.families import is_convex
+
+if TYPE_CHECKING:
+    from probes.measurements.probe_context import ProbeContext
+
+CodeName = Literal["online code", "prequential replay"]
+
+
+class LayerCode(Frozen):
+    """The code of one layer."""
+
+    layer: int
+    bits: float
+    """Codelength of the training labels."""
+    interval: Interval
+    """95 % interval of `bits` over sentences."""
+    block_bits: tuple[float, ...]
+    """The part of each block in `bits`."""
+
+
+class Codelengths(Frozen):
+    """What `DescriptionLength` finds."""
+
+    code: CodeName
+    ends: tuple[int, ...]
+    """Number of training examples sent by the end of each block."""
+    n_classes: int
+    uniform_bits: float
+    """Length of the code in which all labels are equally likely."""
+    prior_bits: float
+    """Length of an online code without vectors."""
+    layers: tuple[LayerCode, ...]
+
+    def at(self, layer: int) -> LayerCode | None:
+        """Of one layer; None if it was not measured."""
+        return next((x for x in self.layers if x.layer == layer), None)
+
+    def compression(self, layer: LayerCode) -> float | None:
+        """Length of the uniform code divided by that of a layer's; None if that is 0."""
+        return self.uniform_bits / layer.bits if layer.bits else None
+
+    def compression_interval(self, layer: LayerCode) -> Interval:
+        """95 % interval of the compression."""
+        if layer.interval is None or layer.interval[0] <= 0:
+            return None
+        low, high = layer.interval
+        return self.uniform_bits / high, self.uniform_bits / low
+
+
+class DescriptionLength(ProbeMeasurement[Codelengths]):
+    """The online code of convex probes; with full evidence the replay code of others too."""
+
+    name = "description_length"
+    summary = "bits of the training labels given the vectors (Voita & Titov 2020)"
+    payload: ClassVar[type[Codelengths]] = Codelengths
+
+    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
+        """Regressions have none, and probes that are not convex have it with full evidence."""
+        if task.kind == "regression":
+            return "it is not defined for regression"
+        if level != "full" and not is_convex(probe):
+            return "it is measured with --evidence full"
+        return ""
+
+    def extent(self, request: Request) -> Extent:
+        """Every layer."""
+        return dict.fromkeys(request.layers, 1)
+
+    def compute(self, context: ProbeContext) -> Found[Codelengths]:
+        """Code the training labels; neither dev nor test is used."""
+        from probes.training.codes import decisions, prior_bits, uniform_bits
+        from probes.training.online_code import online_code
+        from probes.training.replay_code import replay_code
+
+        convex = is_convex(context.spec)
+        found: list[LayerCode] = []
+        for layers, hold in context.groups(context.layers, 1):
+            train = context.training_batches(layers, hold)
+            code = (online_code if convex else replay_code)(
+                train, context.data.n_outputs, context.spec
+            )
+            for layer, bits, interval, block_bits in zip(
+                layers, code.bits.tolist(), code.intervals, code.block_bits.tolist(), strict=True
+            ):
+                found.append(
+                    LayerCode(
+                        layer=layer, bits=bits, interval=interval, block_bits=tuple(block_bits)
+                    )
+                )
+        sets = None if train.sets is None else train.sets.cpu()
+        sent, outcomes = decisions(train.labels[0].cpu(), context.data.n_outputs, sets)
+        return Found(
+            Codelengths(
+                code="online code" if convex else "prequential replay",
+                ends=code.ends,
+                n_classes=context.data.n_outputs,
+                uniform_bits=sum(uniform_bits(len(each), outcomes) for each in sent),
+                prior_bits=sum(prior_bits(each, code.ends, outcomes) for each in sent),
+                layers=tuple(found),
+            )
+        )
+
+    def numbers(self, record: Record[Codelengths]) -> Iterator[Number]:
+        """Codelength and compression of each layer."""
+        found = record.payload
+        for layer in found.layers:
+            low, high = found.compression_interval(layer) or (None, None)
+            yield Number("codelength", layer.bits, layer.layer, split="train")
+            yield Number(
+                "compression", found.compression(layer), layer.layer, low, high, split="train"
+            )
+
+    def tables(self, results: Sequence[Result]) -> list[Table]:
+        """Compression by layer."""
+
+        def cell(result: Result, layer: int) -> Cell | None:
+            found: Codelengths = result.found(self.name)
+            at = found.at(layer)
+            if at is None:
+                return None
+            return number_cell(found.compression(at), found.compression_interval(at))
+
+        every: list[Codelengths] = [result.found(self.name) for result in results]
+        codes = ", ".join(dict.fromkeys(x.code for x in every))
+        return [
+            Table(
+                f"compression: length of the uniform code over that of the {codes}",
+                ("layer", *map(task_head, results)),
+                (
+                    *rows_by_layer(results, cell),
+                    Row.of(
+                        "labels alone", *(f"{x.uniform_bits / x.prior_bits:.2f}" for x in every)
+                    ),
+                ),
+                notes=(
+                    "Of the training labels, given the layer's vectors (Voita & Titov 2020). ± "
+                    "half a 95 % interval. 'Labels alone' is the same code without vectors.",
+                ),
+            )
+        ]
+
+    def curves(self, results: Mapping[str, Result]) -> Curves:
+        """Compression by layer."""
+        found = Curves(
+            "compression",
+            "Compression by layer (description length)",
+            "Length of the uniform code over that of the training labels' code (Voita & Titov "
+            "2020); more is better.",
+            "compression",
+        )
+        for model, result in results.items():
+            payload: Codelengths | None = result.found(self.name)
+            if payload is None:
+                regression = result.task.kind == "regression"
+                found.missing[model] = (
+                    "it is not defined for regression" if regression else "it was not measured"
+                )
+                continue
+            found.levels["labels alone"] = payload.uniform_bits / payload.prior_bits
+            found.models[model] = [
+                Point(x.layer, payload.compression(x), payload.compression_interval(x))
+                for x in payload.layers
+            ]
+        return found

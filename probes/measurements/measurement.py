@@ -1,0 +1,248 @@
+"""What a measurement is: one question about a model's vectors, with its method, as one plug-in.
+
+A measurement is a class with the attributes and methods below, registered by `@measurement`. The
+suite's own are listed here as ``module:Class`` and imported when they are asked for, so that
+listing them is fast. Modules of measurements import torch and what needs it inside `compute`: keys,
+tables and rows are made without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+from probes.common.errors import UserError
+from probes.common.registry import Registry
+from probes.records.base import Frozen
+from probes.records.curves import Curves
+from probes.records.probe_spec import ProbeSpec
+from probes.records.record import AnyRecord, Extent, Record, covers
+from probes.records.result import Result
+from probes.records.table import Table
+from probes.tasks.task import Task
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from probes.measurements.corpus_context import CorpusContext
+    from probes.measurements.probe_context import ProbeContext
+
+P = TypeVar("P", bound=Frozen)
+
+Level = Literal["standard", "full"]
+"""How much evidence is asked for."""
+
+
+class Number(NamedTuple):
+    """One number that a measurement found, for CSV files.
+
+    Attributes:
+        metric: its name; with the suite's own measurements, a column of `leaderboard.csv`.
+        layer: None for a number of the model as a whole.
+        axes: what else it is a number of, such as a head or a rank, by name.
+    """
+
+    metric: str
+    value: float | None
+    layer: int | None = None
+    low: float | None = None
+    high: float | None = None
+    split: str = "test"
+    axes: Mapping[str, int | str] = {}
+
+
+@dataclass(frozen=True)
+class Found(Generic[P]):
+    """What `compute` returns.
+
+    Attributes:
+        payload: what is stored in the record.
+        arrays: what is stored in the .npz file beside it, by name.
+    """
+
+    payload: P
+    arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
+
+
+class NoOptions(Frozen):
+    """The options of a measurement that has none."""
+
+
+class Request(NamedTuple):
+    """What a run asks a measurement for.
+
+    Attributes:
+        layers: the layers to be probed, ascending.
+        seeds: fits of each layer on the whole training split.
+        level: how much evidence.
+        scores: what the probes score; None for scores themselves and for other questions.
+    """
+
+    layers: tuple[int, ...]
+    seeds: int = 1
+    level: Level = "standard"
+    scores: Result | None = None
+
+
+class Measurement(ABC, Generic[P]):
+    """One question with its method.
+
+    Attributes:
+        name: lower-case letters, digits and underscores; part of file names.
+        version: part of every key, to be raised when the same inputs would give other numbers.
+        summary: one line for `--list-measurements`.
+        payload: the type of what is found; a frozen pydantic model.
+        options: its settings, each with a default and a description. Each field becomes a flag
+            ``--<name>-<field>``, and what is given becomes part of the key.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    summary: ClassVar[str]
+    payload: ClassVar[type[Frozen]]
+    options: ClassVar[type[Frozen]] = NoOptions
+
+    def extent(self, request: Request) -> Extent:
+        """How often which layers are to be measured; empty for not at all."""
+        return dict.fromkeys(request.layers, 1)
+
+    def is_complete(self, record: AnyRecord, request: Request) -> bool:
+        """Whether a stored record has all that is asked for."""
+        return covers(record.extent, self.extent(request))
+
+    def numbers(self, record: Record[P]) -> Iterator[Number]:
+        """What a record says in numbers, for CSV files."""
+        return iter(())
+
+
+class ProbeMeasurement(Measurement[P]):
+    """A measurement of one task with one probe family: evidence behind its scores.
+
+    Its records are shown with the scores of the same model, corpus, task and family.
+
+    Attributes:
+        most_fits: the most fits of a layer that are made at once.
+        reads_all_layers: whether all layers are in memory at once, instead of one after the other.
+    """
+
+    most_fits: ClassVar[int] = 1
+    reads_all_layers: ClassVar[bool] = False
+
+    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
+        """Why it is not made for this task and probe family; empty if it is."""
+        return ""
+
+    def cost(self, probe: ProbeSpec) -> float:
+        """Time of one layer and repetition, relative to that of one fit for the scores."""
+        return 1.0
+
+    @abstractmethod
+    def compute(self, context: ProbeContext) -> Found[P]:
+        """Measure the layers of `context.extent`."""
+
+    def tables(self, results: Sequence[Result]) -> Sequence[Table]:
+        """Tables of one model, corpus and probe family; all `results` have its record."""
+        return ()
+
+    def curves(self, results: Mapping[str, Result]) -> Curves | None:
+        """Curves over layers of one task, by model; None if it has none to draw.
+
+        Args:
+            results: of all models; those without its record are listed as missing.
+        """
+        return None
+
+
+class CorpusMeasurement(Measurement[P]):
+    """A measurement of a model's vectors of a corpus, without probes."""
+
+    def missing(self, layers: frozenset[str]) -> str:
+        """Why a corpus with these annotation layers cannot be measured; empty if it can."""
+        return ""
+
+    @abstractmethod
+    def compute(self, context: CorpusContext) -> Found[P]:
+        """Measure the layers of `context.layers`."""
+
+    @abstractmethod
+    def table(self, record: Record[P]) -> Table:
+        """What was found, to be printed at the end of a run."""
+
+
+EVIDENCE = {
+    "training_variance": "probes.measurements.training_variance:TrainingVariance",
+    "selectivity": "probes.measurements.selectivity:Selectivity",
+    "description_length": "probes.measurements.description_length:DescriptionLength",
+    "localisation": "probes.measurements.localisation:Localisation",
+}
+"""The evidence behind scores, most valuable first."""
+
+measurements: Registry[str | type[Measurement[Any]]] = Registry("measurement")
+"""Classes of plug-ins, and the suite's own as ``module:Class``."""
+
+measurements.add("scores", "probes.measurements.scores:ScoreMeasurement")
+for _name, _place in EVIDENCE.items():
+    measurements.add(_name, _place)
+
+
+def measurement(cls: type[Measurement[Any]]) -> type[Measurement[Any]]:
+    """Register the decorated class.
+
+    Raises:
+        UserError: it is no `ProbeMeasurement` or `CorpusMeasurement`, or its name is taken or
+            cannot be part of a file name.
+    """
+    if not issubclass(cls, (ProbeMeasurement, CorpusMeasurement)):
+        raise UserError(
+            f"{cls.__name__}: a measurement has to be a subclass of ProbeMeasurement or "
+            "CorpusMeasurement."
+        )
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", cls.name):
+        raise UserError(
+            f"Measurement {cls.name!r}: the name becomes part of file names; use up to 40 of a-z, "
+            "0-9 and _."
+        )
+    measurements.add(cls.name, cls)
+    return cls
+
+
+def get_measurement(name: str) -> Measurement[Any]:
+    """The measurement called `name`.
+
+    Raises:
+        UserError: there is none; the message suggests the closest name.
+    """
+    entry = measurements.get(name)
+    if isinstance(entry, str):
+        module, _, cls = entry.partition(":")
+        entry = getattr(importlib.import_module(module), cls)
+    found: Measurement[Any] = entry()
+    return found
+
+
+def probe_measurements() -> Iterator[ProbeMeasurement[Any]]:
+    """All measurements of evidence, the suite's own first."""
+    for name in measurements:
+        found = get_measurement(name)
+        if isinstance(found, ProbeMeasurement) and name != "scores":
+            yield found
+
+
+def as_payload(record: AnyRecord) -> AnyRecord:
+    """The record with its payload in the measurement's own type, if that is known.
+
+    Raises:
+        ValidationError: the payload is not one of this measurement.
+    """
+    if record.measurement not in measurements:
+        return record
+    payload = get_measurement(record.measurement).payload.model_validate(record.payload)
+    return record.model_copy(update={"payload": payload})
+
+
+measurements.mark_as_shipped()

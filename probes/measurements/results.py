@@ -1,0 +1,85 @@
+"""Results from stored records: scores joined with the evidence behind them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.measurements.measurement import as_payload
+from probes.records.files import find_records, read_record, unreadable
+from probes.records.record import AnyRecord
+from probes.records.result import SCORES, Result
+from probes.records.unique import unique_records
+
+
+def as_result(record: AnyRecord, path: Path) -> Result:
+    """A record of scores as a result, without evidence.
+
+    Raises:
+        UserError: it is not one.
+    """
+    try:
+        fields = {name: getattr(record, name) for name in type(record).model_fields}
+        return Result.model_validate(fields)
+    except ValidationError as error:
+        raise unreadable(path, error) from error
+
+
+def joined(records: Mapping[Path, AnyRecord]) -> dict[Path, Result]:
+    """The results among records by their paths, each with the evidence that belongs to it.
+
+    What cannot be read is named in a message and left out.
+    """
+    evidence: dict[tuple[str, str, str], list[AnyRecord]] = defaultdict(list)
+    results: dict[Path, Result] = {}
+    for path, record in records.items():
+        try:
+            if record.measurement == SCORES:
+                results[path] = as_result(record, path)
+            elif record.probe is not None:
+                evidence[_subject(record)].append(_typed(record, path))
+        except UserError as error:
+            progress.say(f"left out {error}")
+    return {
+        path: result.with_evidence(*evidence.get(_subject(result), ()))
+        for path, result in results.items()
+    }
+
+
+def _subject(record: AnyRecord) -> tuple[str, str, str]:
+    return record.model.name, record.model.revision, record.inputs
+
+
+def _typed(record: AnyRecord, path: Path) -> AnyRecord:
+    try:
+        return as_payload(record)
+    except ValidationError as error:
+        raise unreadable(path, error) from error
+
+
+def find_results(folder: Path) -> dict[Path, Result]:
+    """All results below `folder` by their paths; see `probes.records.files.find_records`."""
+    return joined(find_records(folder))
+
+
+def unique_results(*folders: Path) -> dict[Path, Result]:
+    """All results below the folders; see `probes.records.unique.unique_records`."""
+    return joined(unique_records(*folders))
+
+
+def read_result(path: Path) -> Result:
+    """The result at `path`, with the evidence beside it.
+
+    Raises:
+        UserError: it cannot be read, or is not a record of scores.
+    """
+    record = read_record(path)
+    if record.measurement != SCORES:
+        raise UserError(f"{path}: a record of {record.measurement}; name that of the scores.")
+    as_result(record, path)
+    return find_results(path.parent)[path]

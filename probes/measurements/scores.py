@@ -1,0 +1,173 @@
+"""Scores: probes of every layer, fitted once for each seed, with intervals and baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from probes.examples.scoring import baselines, count_examples, references
+from probes.measurements.cells import metric_curves
+from probes.measurements.measurement import Found, Number, ProbeMeasurement, Request
+from probes.measurements.uncertainty import intervals
+from probes.records.curves import Curves, Point
+from probes.records.files import Arrays, read_arrays, unreadable_arrays
+from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
+from probes.records.record import Extent, Record
+from probes.records.result import SCORES, Result
+
+if TYPE_CHECKING:
+    from probes.measurements.probe_context import Fits, ProbeContext
+
+
+class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
+    """One fit per layer and seed on the whole training split.
+
+    Layers are chosen on dev. Intervals are for the first seed's test scores: test sentences are
+    resampled, and the probe is taken as it is.
+    """
+
+    name = SCORES
+    summary = "scores of probes at every layer, with intervals and baselines"
+    payload: ClassVar[type[ProbeScores]] = ProbeScores
+
+    def extent(self, request: Request) -> Extent:
+        """Every layer, once for each seed."""
+        return dict.fromkeys(request.layers, request.seeds)
+
+    def compute(self, context: ProbeContext) -> Found[ProbeScores]:
+        """Fit, score and resample; the arrays are predictions and gold labels of test.
+
+        `predicted` has the shape (layers, seeds, n), with n test examples; `layers` names the
+        layers; `gold`, `sentence` and `punctuation` have the shape (n,); `unseen` names labels that
+        train lacks. For multi-label tasks `predicted` has the shape (layers, seeds, n, bytes), and
+        there are `sets`: see `probes.statistics.gold`.
+        """
+        from probes.training.fit import Draw
+
+        examples, test = context.examples, context.scorers["test"]
+        n_seeds = max(context.extent.values())
+        fits = context.fits(context.layers, [Draw(seed) for seed in range(n_seeds)])
+        found = ProbeScores(
+            examples=count_examples(examples, test),
+            probe_parameters=fits.n_parameters,
+            group_metric=test.group_metric,
+            layers=tuple(_layers(context, fits)),
+            baselines=baselines(examples, examples.targets("train"), test),
+            references=references(examples, test),
+        )
+        gold_type, predicted_type = _stored_types(context)
+        arrays = {
+            "predicted": fits.predicted["test"].astype(predicted_type),
+            "gold": test.gold.labels.astype(gold_type),
+            "sentence": test.gold.sentence.astype(np.int32),
+            "punctuation": test.gold.punctuation,
+            "unseen": np.array(test.gold.unseen, dtype=np.str_),
+            "layers": np.array(context.layers, dtype=np.int32),
+        }
+        if test.gold.sets is not None:
+            arrays["sets"] = test.gold.sets
+        return Found(found, arrays)
+
+    def numbers(self, record: Record[ProbeScores]) -> Iterator[Number]:
+        """Every metric of the first fit at every layer, on dev and test."""
+        for layer in record.payload.layers:
+            for split in ("dev", "test"):
+                given = layer.fits[0].test if split == "test" else layer.fits[0].dev
+                for metric, value in given.items():
+                    low, high = (split == "test" and layer.intervals.get(metric)) or (None, None)
+                    yield Number(metric, value, layer.layer, low, high, split)
+
+    def curves(self, results: Mapping[str, Result]) -> Curves:
+        """Headline test scores, with baselines and references as levels."""
+        first = next(iter(results.values()))
+        metric = first.task.metric
+        found = metric_curves(
+            "score",
+            "Score by layer",
+            "Headline metric on test; bands are 95 % intervals, test sentences resampled.",
+            metric,
+        )
+        for model, result in results.items():
+            found.models[model] = [
+                Point(layer.layer, result.score(layer), layer.intervals.get(metric))
+                for layer in result.layers
+            ]
+        for name, given in {**first.baselines, **first.references}.items():
+            if (value := given.get(metric)) is not None:
+                found.levels[name] = value
+        return found
+
+
+_ARRAYS = ("predicted", "layers", "gold", "sentence", "punctuation", "unseen")
+
+
+def read_predictions(path: Path) -> Arrays:
+    """The arrays of the scores at `path`; see `ScoreMeasurement.compute`.
+
+    Raises:
+        UserError: there are none, they cannot be read, or they do not belong together.
+    """
+    arrays = read_arrays(path, _ARRAYS)
+    try:
+        _require_shapes(arrays)
+    except ValueError as error:
+        raise unreadable_arrays(path, error) from error
+    return arrays
+
+
+def _require_shapes(arrays: Arrays) -> None:
+    """Raise ValueError unless the arrays hold numbers for the same examples."""
+    n = arrays["gold"].size
+    predicted, layers = arrays["predicted"], arrays["layers"]
+    found = {name: arrays[name].shape for name in ("gold", "sentence", "punctuation")}
+    wanted = (*layers.shape, *predicted.shape[1:2], n, *predicted.shape[3:])
+    if set(found.values()) != {(n,)} or predicted.ndim != 3 + ("sets" in arrays):
+        raise ValueError(f"its arrays do not belong together: {found}")
+    if predicted.shape != wanted or not predicted.size:
+        raise ValueError(f"its predictions have the shape {predicted.shape}, not {wanted}")
+    if any(arrays[name].dtype.kind not in "biuf" for name in (*found, "predicted", "layers")):
+        raise ValueError("its arrays do not hold numbers")
+
+
+def _layers(context: ProbeContext, fits: Fits) -> Iterator[LayerScores]:
+    test = context.scorers["test"]
+    bounds = intervals(test.gold, test.names, fits.predicted["test"][:, 0])
+    for place, layer in enumerate(context.layers):
+        dev, on_test = (fits.predicted[split][place] for split in ("dev", "test"))
+        yield LayerScores(
+            layer=layer,
+            fits=tuple(
+                FitScores(
+                    seed=seed,
+                    l2=float(fits.strength[place, seed]),
+                    stopped=float(fits.stopped[place, seed]),
+                    dev_loss=float(fits.dev_loss[place, seed]),
+                    dev=of_dev,
+                    test=of_test,
+                    groups=groups,
+                )
+                for seed, (of_dev, of_test, groups) in enumerate(
+                    zip(
+                        context.scorers["dev"].scores(dev),
+                        test.scores(on_test),
+                        test.group_scores(on_test),
+                        strict=True,
+                    )
+                )
+            ),
+            intervals={name: bounds[name][place] for name in test.names},
+            labels=test.label_scores(on_test[0]),
+        )
+
+
+def _stored_types(context: ProbeContext) -> tuple[Any, Any]:
+    """The types in which gold labels and predictions are stored."""
+    if context.task.kind == "regression":
+        return np.float64, np.float64
+    if context.task.kind == "multi-label":
+        return np.int32, np.uint8
+    index = np.int16 if context.data.n_outputs <= 2**15 else np.int32
+    return index, index

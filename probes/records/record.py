@@ -1,0 +1,100 @@
+"""A record: what one measurement found for one model and corpus."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from pydantic import Field, model_validator
+
+from probes.records.base import Frozen
+from probes.records.header import (
+    CorpusRecord,
+    EncodingRecord,
+    ModelRecord,
+    PlugIn,
+    TaskRecord,
+)
+from probes.records.probe_spec import ProbeSpec
+
+P = TypeVar("P")
+
+SCHEMA_VERSION = 6
+
+
+class Record(Frozen, Generic[P]):
+    """What a measurement found, under a header that says what it was measured with.
+
+    Generic code reads the header alone. What the payload is, the measurement knows: `payload` is
+    plain JSON until `probes.measurements.results` makes it the measurement's own type.
+    """
+
+    schema_version: int
+    suite_version: str
+    measurement: str
+    """Name of the measurement; see `probes.measurements.measurement`."""
+    measurement_version: int
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Options of the measurement."""
+    key: str
+    """Digest of everything that determines the payload, apart from its extent."""
+    inputs: str
+    """Digest of what was measured: records with the same belong together."""
+    extent: dict[int, int] = Field(min_length=1)
+    """How often each layer was measured, by layer: 1, or the number of fits or draws."""
+    model: ModelRecord
+    corpus: CorpusRecord
+    task: TaskRecord | None = None
+    """None for a measurement of the corpus as a whole."""
+    probe: ProbeSpec | None = None
+    """None for a measurement without probes."""
+    view: str
+    pooling: str
+    dtype: str
+    """Of the forward pass."""
+    fit_dtype: str
+    """Of the products in training."""
+    project: int | None = None
+    """Dimensions of the random projection of the span vectors; None for no projection."""
+    plug_ins: tuple[PlugIn, ...] = ()
+    """The task, metrics, probe family or measurement that are plug-ins."""
+    encoding: EncodingRecord
+    seconds: dict[str, float]
+    """Wall time by stage."""
+    provenance: dict[str, str]
+    arrays: tuple[str, ...] = ()
+    """Names of the arrays in the .npz file beside the record."""
+    payload: P
+
+    @model_validator(mode="after")
+    def _sound(self) -> Record[P]:
+        outside = [layer for layer in self.extent if not 0 <= layer <= self.model.n_layers]
+        if outside or min(self.extent.values()) < 1:
+            raise ValueError(f"extent {self.extent} of a model of {self.model.n_layers} layers")
+        if (self.task is None) != (self.probe is None):
+            raise ValueError("a task without a probe, or a probe without a task")
+        return self
+
+    @property
+    def silver(self) -> bool:
+        """Whether the labels were made by a machine."""
+        return self.task is not None and bool(set(self.task.needs) & set(self.corpus.silver))
+
+
+AnyRecord = Record[Any]
+"""A record whose payload is plain JSON, or of whatever type."""
+
+
+Extent = dict[int, int]
+"""How often each layer is to be measured, by layer."""
+
+
+def covers(found: Extent, wanted: Extent) -> bool:
+    """Whether every layer has been measured as often as it should be."""
+    return all(found.get(layer, 0) >= n for layer, n in wanted.items())
+
+
+def united(extent: Extent, other: Extent) -> Extent:
+    """The least extent that covers both, by ascending layer."""
+    return {
+        layer: max(extent.get(layer, 0), other.get(layer, 0)) for layer in sorted({*extent, *other})
+    }
