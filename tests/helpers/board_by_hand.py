@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from results_by_hand import make_result
+from results_by_hand import make_result, with_layers
 
 from probes.extraction.windows import WINDOW_RULE
-from probes.records.files import write_result
-from probes.records.keys import FitKey, result_name
+from probes.records.files import write_record
+from probes.records.keys import Inputs, record_key, record_name
 
 N = 400
 
@@ -34,12 +34,13 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
     result = result.model_copy(
         update={k: getattr(result, k).model_copy(update=v) for k, v in updates.items()}
     )
-    layers = tuple(
-        layer.model_copy(update={"intervals": {"accuracy": (s - 0.03, s + 0.03)}})
-        for layer in result.layers
-        for s in [result.score(layer)]
+    result = with_layers(
+        result,
+        intervals=lambda layer: {
+            "accuracy": (result.score(layer) - 0.03, result.score(layer) + 0.03)
+        },
     )
-    key = FitKey(
+    inputs = Inputs(
         model=result.model.digest,
         corpus=result.corpus.digest,
         task=task,
@@ -52,7 +53,7 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         project=result.project,
         windows=WINDOW_RULE if current else "older",
     ).digest
-    result = result.model_copy(update={"key": key, "layers": layers})
+    key = record_key(inputs, "scores", 1, {})
     predicted = np.zeros((n, 1, N), dtype=np.int16)
     for row, w in zip(predicted, wrongs, strict=True):
         row[0, :w] = 1
@@ -65,8 +66,17 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         "unseen": np.array([], dtype=str),
     }
     slug = "".join(c if c.isalnum() else "-" for c in model) + f"-{result.model.revision}"
-    path = folder / slug.strip("-") / result.corpus.name / result_name(task, family, key)
-    write_result(path, result, arrays)
+    result = result.model_copy(
+        update={"key": key, "inputs": inputs, "arrays": tuple(sorted(arrays))}
+    )
+    place = folder / slug.strip("-") / result.corpus.name
+    path = place / record_name(task, family, "scores", key)
+    write_record(path, result, arrays)
+    for record in result.evidence.values():
+        key = record_key(inputs, record.measurement, 1, {})
+        update = {"key": key, "inputs": inputs, "model": result.model, "corpus": result.corpus}
+        beside = place / record_name(task, family, record.measurement, key)
+        write_record(beside, record.model_copy(update=update), {})
     if not predictions:
         path.with_suffix(".npz").unlink()
     return path

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from probes.measurements.description_length import Codelengths, LayerCode
+from probes.measurements.localisation import Mixes, MixResult
+from probes.measurements.selectivity import ControlScores, LayerSelectivity
+from probes.measurements.training_variance import LayerVariance, Spread, Variances
 from probes.records.header import (
     CorpusRecord,
     EncodingRecord,
@@ -9,34 +13,55 @@ from probes.records.header import (
     ModelRecord,
     TaskRecord,
 )
-from probes.records.payload import (
-    Cell,
-    CodeRecord,
-    ControlRecord,
-    Estimate,
-    LayerResult,
-    Localisation,
-    MixResult,
-    Selectivity,
-)
+from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
 from probes.records.probe_spec import PROBES
-from probes.records.result import SCHEMA_VERSION, Result
+from probes.records.record import SCHEMA_VERSION, Record
+from probes.records.result import Result
+from probes.records.values import Estimate
 
 
 def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_layers=None, **more):
-    """A result with these test scores, which are dev's too.
+    """A result with these test scores, which are dev's too, and training variance.
 
     Args:
-        p_best: corrected p-values by layer; .001 for every layer but the best if not given.
+        p_best: corrected p-values by layer, None for the best one; .001 for every other layer if
+            not given; False for a result without training variance.
+        more: fields of the record, of its payload, or `model`, `random_seed`, `metric`, `labels`,
+            `unseen` and `groups`.
     """
     layers = tuple(range(len(scores))) if layers is None else layers
     best = max(range(len(scores)), key=lambda i: (scores[i] or 0, -i))
-    p_best = p_best or [None if i == best else 0.001 for i in range(len(scores))]
+    if p_best is None:
+        p_best = [None if i == best else 0.001 for i in range(len(scores))]
     metric = more.pop("metric", "accuracy")
+    payload = {
+        "probe_parameters": 1,
+        "examples": ExampleCounts(
+            n={"train": 9, "dev": 9, "test": 9},
+            labels=more.pop("labels", {}),
+            excluded={},
+            unseen_test_labels=more.pop("unseen", {}),
+            groups=more.pop("groups", {}),
+            typed=True,
+            covered_sentences=None,
+        ),
+        "group_metric": "accuracy",
+        "layers": tuple(
+            LayerScores(layer=layer, fits=(_fit(score, metric),))
+            for layer, score in zip(layers, scores, strict=True)
+        ),
+        "baselines": {"majority": {metric: 0.1}, "type majority": {metric: 0.1}},
+        "references": {},
+    }
+    payload |= {name: more.pop(name) for name in list(more) if name in payload}
     fields = {
         "schema_version": SCHEMA_VERSION,
         "suite_version": "0",
+        "measurement": "scores",
+        "measurement_version": 1,
         "key": "0" * 64,
+        "inputs": "1" * 64,
+        "extent": {layer.layer: len(layer.fits) for layer in payload["layers"]},
         "model": ModelRecord(
             name=more.pop("model", "m"),
             revision="",
@@ -72,40 +97,54 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         "fit_dtype": "float32",
         "probe": PROBES["linear"],
         "project": None,
-        "probe_parameters": 1,
-        "quick": False,
-        "control": None,
-        "examples": ExampleCounts(
-            n={"train": 9, "dev": 9, "test": 9},
-            labels=more.pop("labels", {}),
-            excluded={},
-            unseen_test_labels=more.pop("unseen", {}),
-            groups=more.pop("groups", {}),
-            covered_sentences=None,
-        ),
-        "group_metric": "accuracy",
-        "layers": tuple(
-            LayerResult(layer=layer, cells=(_cell(score, metric),), p_best=p)
-            for layer, score, p in zip(layers, scores, p_best, strict=True)
-        ),
-        "baselines": {"majority": {metric: 0.1}, "type majority": {metric: 0.1}},
-        "references": {},
         "encoding": EncodingRecord(
             storage="float16", unknown_words=0, texts_in_several_windows=0, batch_tokens=1
         ),
         "seconds": {},
         "provenance": {},
+        "payload": ProbeScores(**payload),
     }
-    return Result(**{**fields, **more})
+    result = Result(**{**fields, **more})
+    if p_best is False:
+        return result
+    variances = Variances(
+        layers=tuple(LayerVariance(layer=x, reseeded=(), resampled=()) for x in layers),
+        seeds=None,
+        samples=Spread(sd=0.01, df=4),
+        p_best={x: p for i, (x, p) in enumerate(zip(layers, p_best, strict=True)) if i != best},
+    )
+    return result.with_evidence(evidence_record(result, "training_variance", variances))
 
 
-def _cell(score, metric):
+def evidence_record(result, measurement, payload, **more):
+    """A record of evidence behind a result."""
+    fields = {name: getattr(result, name) for name in Record.model_fields}
+    fields |= {"measurement": measurement, "key": "2" * 64, "arrays": (), "payload": payload}
+    return Record(**{**fields, **more})
+
+
+def with_layers(result, **update):
+    """The result with fields of all its layers replaced; callables are given each layer."""
+    layers = tuple(
+        layer.model_copy(
+            update={
+                name: value(layer) if callable(value) else value for name, value in update.items()
+            }
+        )
+        for layer in result.layers
+    )
+    return result.model_copy(
+        update={"payload": result.payload.model_copy(update={"layers": layers})}
+    )
+
+
+def _fit(score, metric):
     given = {metric: score}
-    return Cell(seed=0, l2=0.1, stopped=1.0, dev_loss=1.0, dev=given, test=given, groups={})
+    return FitScores(seed=0, l2=0.1, stopped=1.0, dev_loss=1.0, dev=given, test=given, groups={})
 
 
 def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=True, **more):
-    """A result with intervals, selectivity, codelengths, groups and mixes."""
+    """A result with intervals, groups and all evidence."""
     metric = more.get("metric", "accuracy")
     given = make_result(
         task,
@@ -114,36 +153,59 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
         labels={"a": (5, 5, 5), "b": (4, 4, 4)},
         **more,
     )
-    layers = tuple(
-        layer.model_copy(
-            update={
-                "cells": (
-                    layer.cells[0].model_copy(
-                        update={
-                            "selectivity": Selectivity(task=score, control=0.3),
-                            "groups": {"seen": score, "unseen": score - 0.1},
-                        }
-                    ),
-                ),
-                "intervals": {metric: (score - half, score + half)},
-                "selectivity": (score - 0.3 - half, score - 0.3 + half),
-                "codelength": 100 / score,
-                "codelength_interval": (90 / score, 110 / score),
-            }
-        )
-        for layer, score in zip(given.layers, scores, strict=True)
+
+    def score(layer):
+        return layer.fits[0].test[metric]
+
+    result = with_layers(
+        given,
+        fits=lambda layer: (
+            layer.fits[0].model_copy(
+                update={"groups": {"seen": score(layer), "unseen": score(layer) - 0.1}}
+            ),
+        ),
+        intervals=lambda layer: {metric: (score(layer) - half, score(layer) + half)},
     )
-    return given.model_copy(
-        update={
-            "layers": layers,
-            "control": ControlRecord(metric=metric, types=9, seen=0.9),
-            "code": CodeRecord(ends=(9,), n_classes=2, uniform_bits=300.0, prior_bits=280.0),
-            "localisation": _localisation(scores, metric, half, located=located),
-        }
+    controls = ControlScores(
+        metric=metric,
+        types=9,
+        seen=0.9,
+        draws=None,
+        layers=tuple(
+            LayerSelectivity(
+                layer=x.layer,
+                task=score(x),
+                controls=(0.3,),
+                interval=(score(x) - 0.3 - half, score(x) - 0.3 + half),
+            )
+            for x in given.layers
+        ),
+    )
+    codes = Codelengths(
+        code="online code",
+        ends=(9,),
+        n_classes=2,
+        uniform_bits=300.0,
+        prior_bits=280.0,
+        layers=tuple(
+            LayerCode(
+                layer=x.layer,
+                bits=100 / score(x),
+                interval=(90 / score(x), 110 / score(x)),
+                block_bits=(100 / score(x),),
+            )
+            for x in given.layers
+        ),
+    )
+    mixes = _mixes(scores, metric, half, located=located)
+    return result.with_evidence(
+        evidence_record(result, "selectivity", controls),
+        evidence_record(result, "description_length", codes),
+        evidence_record(result, "localisation", mixes),
     )
 
 
-def _localisation(scores, metric, half, *, located):
+def _mixes(scores, metric, half, *, located):
     mixes = tuple(
         MixResult(
             k=k,
@@ -156,11 +218,11 @@ def _localisation(scores, metric, half, *, located):
         for k, score in enumerate(scores)
     )
     undefined = Estimate(value=None, interval=None, missing="no gain")
-    return Localisation(
+    return Mixes(
         mixes=mixes,
         total_gain=Estimate(value=0.1, interval=(0.05, 0.15)),
         expected_layer=Estimate(value=1.25, interval=(1.0, 1.5)) if located else undefined,
         centre_of_gravity=Estimate(value=1.5, interval=(1.25, 1.75)),
         kl=Estimate(value=0.25, interval=(0.0, 0.5)),
-        seed_weights=(mixes[-1].weights,),
+        sample_weights=(mixes[-1].weights,),
     )
