@@ -27,6 +27,7 @@ from probes.engines.plan import (
 from probes.measurements.measurement import (
     ProbeMeasurement,
     Request,
+    Scored,
     as_payload,
     get_measurement,
 )
@@ -131,13 +132,16 @@ class ModelRun:
         assert n_layers is not None
         layers = layers_of(self.config, n_layers, self.model.source.name)
         if unit.task is None or unit.probe is None or unit.measurement == SCORES:
-            return Request(layers, self.config.seeds, self.config.level)
+            return Request(layers, n_layers, self.config.seeds, self.config.level)
         its = get_measurement(unit.measurement)
         scores = self.results.get((unit.task.name, unit.probe.family))
         assert isinstance(its, ProbeMeasurement)
         if scores is None or its.missing(unit.task, unit.probe, self.config.level):
             return None
-        return Request(layers, self.config.seeds, self.config.level, scores)
+        scored = Scored(
+            scores.probe, tuple(scores.extent), scores.best_layer.layer, scores.examples.typed
+        )
+        return Request(layers, n_layers, self.config.seeds, self.config.level, scored)
 
     def keep(self, unit: Unit, record: AnyRecord) -> None:
         """Add the record of a unit to the results."""

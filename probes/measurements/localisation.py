@@ -99,8 +99,7 @@ class Localisation(ProbeMeasurement[Mixes]):
 
     def extent(self, request: Request) -> Extent:
         """All layers of the model, or none if only some are probed."""
-        assert request.scores is not None
-        every = len(request.layers) == request.scores.model.n_layers + 1
+        every = len(request.layers) == request.n_layers + 1
         return dict.fromkeys(request.layers, 1) if every else {}
 
     def compute(self, context: ProbeContext) -> Found[Mixes]:

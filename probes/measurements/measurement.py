@@ -73,20 +73,49 @@ class NoOptions(Frozen):
     """The options of a measurement that has none."""
 
 
+class Scored(NamedTuple):
+    """What is known of the scores that evidence is to stand behind.
+
+    Attributes:
+        probe: how the probes were fitted.
+        layers: the layers that have scores, ascending.
+        best: the best of them on dev.
+        typed: whether every example has a type, which control tasks depend on.
+    """
+
+    probe: ProbeSpec
+    layers: tuple[int, ...]
+    best: int
+    typed: bool
+
+    @property
+    def three_layers(self) -> tuple[int, ...]:
+        """The lowest layer, the best and the highest, where dear evidence is gathered."""
+        return tuple(sorted({self.layers[0], self.best, self.layers[-1]}))
+
+
 class Request(NamedTuple):
     """What a run asks a measurement for.
 
     Attributes:
-        layers: the layers to be probed, ascending.
+        layers: the layers to be measured, ascending.
+        n_layers: blocks of the model.
         seeds: fits of each layer on the whole training split.
         level: how much evidence.
-        scores: what the probes score; None for scores themselves and for other questions.
+        scored: None for scores themselves, and for questions without probes.
     """
 
     layers: tuple[int, ...]
+    n_layers: int
     seeds: int = 1
     level: Level = "standard"
-    scores: Result | None = None
+    scored: Scored | None = None
+
+    @property
+    def scores(self) -> Scored:
+        """What is known of the scores that evidence is to stand behind."""
+        assert self.scored is not None
+        return self.scored
 
 
 class Measurement(ABC, Generic[P]):

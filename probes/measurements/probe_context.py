@@ -157,7 +157,9 @@ class ProbeContext:
         data, spec = self.data, self.spec
         features = data.features(layers, hold)
         train, dev = (
-            data.batches(split, features[split], None if labels is None else data.standardised(labels[split]))
+            data.batches(
+                split, features[split], None if labels is None else data.standardised(labels[split])
+            )
             for split in ("train", "dev")
         )
         fitted = fit(train, dev, data.n_outputs, spec, draws)

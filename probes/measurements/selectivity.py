@@ -16,7 +16,6 @@ from probes.examples.control_task import control_labels
 from probes.examples.scoring import control_metric, number
 from probes.measurements.cells import metric_curves, rows_by_layer, score_cell
 from probes.measurements.measurement import Found, Number, ProbeMeasurement, Request
-from probes.measurements.three_layers import three_layers
 from probes.measurements.training_variance import Spread, pooled
 from probes.records.base import Frozen
 from probes.records.curves import Curves, Point
@@ -74,8 +73,8 @@ class Selectivity(ProbeMeasurement[ControlScores]):
     """Probes fitted to control tasks, with the seed and the schedule of the task's own.
 
     One draw of control labels for convex probes at every layer, and nine more at three layers
-    (`three_layers`); one draw for other probes at these. With full evidence ten, or three, draws at
-    every layer.
+    (lowest, best on dev, highest); one draw for other probes at these. With full evidence ten, or
+    three, draws at every layer.
     """
 
     name = "selectivity"
@@ -89,14 +88,12 @@ class Selectivity(ProbeMeasurement[ControlScores]):
 
     def extent(self, request: Request) -> Extent:
         """The number of draws by layer."""
-        result = request.scores
-        assert result is not None
-        if not result.payload.examples.typed:
+        if not request.scores.typed:
             return {}
-        convex = is_convex(result.probe)
+        convex = is_convex(request.scores.probe)
         if request.level == "full":
             return dict.fromkeys(request.layers, self.DRAWS if convex else self.DEAR_DRAWS)
-        few = dict.fromkeys(three_layers(result), self.DRAWS if convex else 1)
+        few = dict.fromkeys(request.scores.three_layers, self.DRAWS if convex else 1)
         return {**dict.fromkeys(request.layers, 1), **few} if convex else few
 
     def compute(self, context: ProbeContext) -> Found[ControlScores]:

@@ -15,7 +15,6 @@ import numpy as np
 
 from probes.measurements.cells import rows_by_layer
 from probes.measurements.measurement import Found, Number, ProbeMeasurement, Request
-from probes.measurements.three_layers import three_layers
 from probes.records.base import Frozen
 from probes.records.record import AnyRecord, Extent, Record
 from probes.records.result import Result
@@ -67,8 +66,8 @@ class TrainingVariance(ProbeMeasurement[Variances]):
     """Refits from other seeds and on bootstrap samples, and tests between layers that know of it.
 
     Of convex probes every layer is fitted to five bootstrap samples. Others are fitted from two
-    further seeds and to two bootstrap samples at three layers (`three_layers`); with full evidence
-    at every layer.
+    further seeds and to two bootstrap samples at three layers (lowest, best on dev, highest); with
+    full evidence at every layer.
     """
 
     name = "training_variance"
@@ -83,21 +82,16 @@ class TrainingVariance(ProbeMeasurement[Variances]):
 
     def extent(self, request: Request) -> Extent:
         """The number of further fits by layer."""
-        result = request.scores
-        assert result is not None
-        if is_convex(result.probe):
+        if is_convex(request.scores.probe):
             return dict.fromkeys(request.layers, self.CONVEX_SAMPLES)
-        layers = request.layers if request.level == "full" else three_layers(result)
+        layers = request.layers if request.level == "full" else request.scores.three_layers
         return dict.fromkeys(layers, 2 * self.FURTHER)
 
     def is_complete(self, record: AnyRecord, request: Request) -> bool:
         """Whether all fits are there, and every layer that has scores is tested."""
-        assert request.scores is not None
-        tested = {layer for layer in Variances.model_validate(record.payload).p_best}
-        best = request.scores.best_layer.layer
-        return super().is_complete(record, request) and tested == request.scores.extent.keys() - {
-            best
-        }
+        tested = Variances.model_validate(record.payload).p_best.keys()
+        others = set(request.scores.layers) - {request.scores.best}
+        return super().is_complete(record, request) and tested == others
 
     def compute(self, context: ProbeContext) -> Found[Variances]:
         """Fit, score and test; see `probes.statistics.training_noise` for the tests."""

@@ -19,9 +19,6 @@ VERDICT_STYLES = {
     "not tested": "dim",
 }
 
-_LEGEND = "★ best layer on dev · ☆ not separable from it (.05) · ± half a 95 % interval"
-
-
 def print_table(table: Table, console: Console) -> None:
     """Print a table; one that may be split is printed in as many parts as it takes."""
     for part in _parts(table, console.width):
@@ -62,8 +59,7 @@ def _least(table: Table, column: int) -> int:
 
 def _rich(table: Table, width: int) -> rich_table.Table:
     """The table as rich prints it in `width` characters."""
-    coloured = any(cell.place is not None for row in table.rows for cell in row.cells)
-    notes = (*table.notes, _LEGEND) if coloured else table.notes
+    notes = (*table.notes, *_legend(table))
     made = rich_table.Table(
         title=Text(table.title, style="bold"),
         title_justify="left",
@@ -84,6 +80,16 @@ def _rich(table: Table, width: int) -> rich_table.Table:
         texts = (column[place] for column in columns)
         made.add_row(*texts, style="dim" * row.faint, end_section=row.ends_section)
     return made
+
+
+def _legend(table: Table) -> list[str]:
+    """What the marks of a table of scores mean."""
+    cells = [cell for row in table.rows for cell in row.cells]
+    if all(cell.place is None for cell in cells):
+        return []
+    parts = ["★ best layer on dev"]
+    parts += ["☆ not separable from it (.05)"] * any(cell.tied for cell in cells)
+    return [" · ".join([*parts, "± half a 95 % interval over test sentences"])]
 
 
 def _texts(table: Table, column: int) -> list[Text]:
