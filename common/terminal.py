@@ -67,6 +67,7 @@ class Progress:
         self.quiet = False
         self.verbose = False
         self._log: TextIO | None = None
+        self._bars: list[Any] = []
 
     def say(self, message: str, event: str = "note", **fields: Any) -> None:
         """Show a line, above any progress bar."""
@@ -87,9 +88,10 @@ class Progress:
             tqdm.write("\n".join(map(printable, message.split("\n"))), file=sys.stderr)
         self.record(level, event, message=message, **fields)
 
-    def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Any:
+    @contextlib.contextmanager
+    def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Iterator[Any]:
         """A progress bar; hidden if standard error is not a terminal."""
-        return tqdm(
+        with tqdm(
             desc=what,
             total=total,
             unit=unit,
@@ -97,7 +99,17 @@ class Progress:
             leave=False,
             disable=True if self.quiet else None,
             dynamic_ncols=True,
-        )
+        ) as bar:
+            self._bars.append(bar)
+            try:
+                yield bar
+            finally:
+                self._bars.pop()
+
+    def advance(self, n: int = 1) -> None:
+        """Advance the innermost open bar by `n` units, if there is one."""
+        if self._bars:
+            self._bars[-1].update(n)
 
     def record(self, level: str, event: str, **fields: Any) -> None:
         """Add an event to the log, if there is one."""

@@ -93,7 +93,7 @@ class Vectors:
         with suppress(OSError):  # a read-only cache
             os.utime(folder)
         self._verified: set[str] = set()
-        self._derived: tuple[str, Any] | None = None
+        self._derived: dict[str, Any] = {}
         self.starts: NDArray[np.int64] = np.load(self._verify("starts.npy"), allow_pickle=False)
 
     @property
@@ -112,23 +112,22 @@ class Vectors:
         return array
 
     def derived(self, key: str, make: Callable[[], T]) -> T:
-        """The result of `make` for `key`, from memory if it was the last one asked for.
+        """The result of `make` for `key`, which is kept until `forget_derived`.
 
-        Several probe families, and most tasks, read the same features one after the other.
+        Several measurements, probe families and tasks read the same features.
 
         Args:
             key: names everything that the result depends on except the vectors.
             make: computes the result.
         """
-        if self._derived is None or self._derived[0] != key:
-            self._derived = None  # frees the memory of the last result
-            self._derived = (key, make())
-        found: T = self._derived[1]
+        if key not in self._derived:
+            self._derived[key] = make()
+        found: T = self._derived[key]
         return found
 
     def forget_derived(self) -> None:
-        """Forget the last result: a probe's code that failed may have changed it."""
-        self._derived = None
+        """Forget all results: a probe's code that failed may have changed them."""
+        self._derived.clear()
 
     def _verify(self, name: str) -> Path:
         path = self.folder / name

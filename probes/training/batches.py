@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -29,7 +29,8 @@ class Batches:
     Attributes:
         features: of N examples at L layers.
         labels: class indices or numbers for every cell. Shape (K, N), or (1, N) if all are equal.
-        weights: class weights for every cell, or ones. Shape as of labels.
+        weights: of the examples in the loss of every cell. Shape (K, N), or (1, N) if all are
+            equal.
         sentences: the sentence of each example. Shape (N,).
         bounds: batch b consists of examples `bounds[b]` to `bounds[b + 1]`, whole sentences.
         sets: for a multi-label task, 1 for each label that a set contains, float; `labels` are then
@@ -45,7 +46,11 @@ class Batches:
 
     def of_cells(self, cells: slice | list[int]) -> Batches:
         """The same examples with the labels and weights of some cells."""
-        return replace(self, labels=self.labels[cells], weights=self.weights[cells])
+
+        def some(values: Tensor) -> Tensor:
+            return values if len(values) == 1 else values[cells]
+
+        return replace(self, labels=some(self.labels), weights=some(self.weights))
 
     def drawn(self) -> Batches:
         """The same batches without the examples whose weight is 0 in every cell."""
@@ -100,18 +105,33 @@ def small_batches(train: Batches) -> Batches:
     return replace(train, bounds=batch_bounds(train.sentences.cpu(), size))
 
 
-def bootstrap_weights(sentences: Tensor, seed: int) -> Tensor:
+def bootstrap_weights(sentences: Tensor, sample: int) -> Tensor:
     """How often each example's sentence occurs in a bootstrap sample of sentences. Shape (N,).
 
-    Seed 0 draws every sentence once. Sentences are drawn in the order of their numbers, so
+    Sample 0 has every sentence once. Sentences are drawn in the order of their numbers, so
     the sample does not depend on the order of examples.
     """
-    if seed == 0:
+    if sample == 0:
         return torch.ones(len(sentences))
     numbers, place = sentences.unique(return_inverse=True)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(sample)
     drawn = torch.randint(len(numbers), (len(numbers),), generator=generator)
     return torch.bincount(drawn, minlength=len(numbers)).float()[place]
+
+
+def resampled(train: Batches, samples: Sequence[int]) -> Batches:
+    """The same examples, weighted for each cell by how often its bootstrap sample has them.
+
+    Args:
+        samples: of each of K cells, as of `bootstrap_weights`.
+    """
+    if not any(samples):
+        return train
+    sentences = train.sentences.cpu()
+    counts = {sample: bootstrap_weights(sentences, sample) for sample in set(samples)}
+    # Equal samples, which is the rule for several label sets, share a row.
+    rows = [counts[sample] for sample in (samples if len(counts) > 1 else samples[:1])]
+    return replace(train, weights=torch.stack(rows).to(train.features.device) * train.weights)
 
 
 def blocks(n_examples: int) -> list[slice]:

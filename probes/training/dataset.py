@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 
 from probes.data.sentence import SPLITS
-from probes.examples.control_task import control_labels, has_types
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
 from probes.extraction.store import Vectors
@@ -31,18 +30,15 @@ Array = NDArray[Any]
 
 
 class ProbingData:
-    """Features, labels and weights of one task for all of its cells.
+    """Features, labels and weights of one task.
 
     Args:
-        control: whether to add, for every seed, a cell for the control task.
         project: dimensions to project each span's vector to; None for no projection.
         fit_dtype: in which training steps read features, and multiply.
 
     Attributes:
         n_outputs: number of classes; 0 for a regression.
-        control: as given, and false for a task whose examples have no types.
-        labels: of train and dev for every cell; numbers are standardised in float64, then rounded
-            to float32. Each (K, n).
+        scorers: of predictions on dev and test.
         unit: mean and standard deviation by which numbers are standardised, those of train: how
             fast Adam learns a number depends on its size.
         sets: the label sets of a multi-label task; see `probes.training.batches.Batches`.
@@ -58,18 +54,13 @@ class ProbingData:
         vectors: Vectors,
         device: torch.device,
         *,
-        n_seeds: int,
-        control: bool,
         project: int | None,
         fit_dtype: torch.dtype = torch.float32,
     ) -> None:
         self.examples, self.device = examples, device
         self.n_outputs = len(examples.classes)
-        self.seeds = list(range(n_seeds))
-        self.control = control and has_types(examples)
         self.sets = self._sets()
         self.unit = _unit(examples)
-        self.labels = {split: self._labels(split) for split in ("train", "dev")}
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
         self._vectors, self._project, self._fit_dtype = vectors, project, fit_dtype
         self.n_layers = vectors.n_layers
@@ -79,9 +70,12 @@ class ProbingData:
         self._hidden = vectors.manifest["model"]["hidden_size"]
         self.width, self.width_read = _widths(examples, self._hidden, project)
 
-    def group_layers(self, memory: int, spec: ProbeSpec) -> tuple[int, bool]:
-        """See `probes.training.memory_plan.group_layers`."""
-        n_cells = len(self.labels["train"])
+    def group_layers(self, memory: int, spec: ProbeSpec, n_cells: int) -> tuple[int, bool]:
+        """See `probes.training.memory_plan.group_layers`.
+
+        Args:
+            n_cells: cells of a layer that are fitted at once; see `work_of`.
+        """
         work = work_of(self.examples, self._hidden, self._project, spec, self.device, n_cells)
         return group_layers(memory, self.device, work)
 
@@ -124,27 +118,37 @@ class ProbingData:
             return found
         return projected(found, self._project, len(self._rows["train"]))
 
-    def batches(self, split: str, features: Features) -> Batches:
-        """Train or dev for every cell; an example whose label train lacks has weight 0."""
-        labels = self.labels[split]
-        weights = np.where(labels < 0, 0, 1) if self.n_outputs else np.ones_like(labels)
+    def batches(self, split: str, features: Features, labels: Array | None = None) -> Batches:
+        """Train or dev; an example whose label train lacks has weight 0.
+
+        Args:
+            labels: in training form and in the order of the split's examples, (R, n); by default
+                `targets`.
+        """
+        labels = self.targets(split) if labels is None else labels
+        weights = np.where(labels < 0, 0, 1) if self.n_outputs else np.ones((1, labels.shape[1]))
         if self.examples.task.metric == "balanced_accuracy":
             weights = weights * _class_weights(self.examples)[labels]
-        sentences = self.examples.splits[split].sentence
+        if (weights == weights[:1]).all():
+            weights = weights[:1]
         if split == "train":
             labels, weights = labels[:, self._order], weights[:, self._order]
-            sentences = sentences[self._order]
         if self.n_outputs:
             labels = labels.clip(0)
-        numbers = torch.from_numpy(sentences)
+        sentences = self.sentences(split)
         return Batches(
             features,
             torch.from_numpy(labels).to(self.device),
             torch.from_numpy(weights.astype(np.float32)).to(self.device),
-            numbers.to(self.device),
-            batch_bounds(numbers),
+            sentences.to(self.device),
+            batch_bounds(sentences),
             self.sets,
         )
+
+    def sentences(self, split: str) -> torch.Tensor:
+        """The sentence of each example, those of train in training order. Shape (n,)."""
+        sentences = self.examples.splits[split].sentence
+        return torch.from_numpy(sentences[self._order] if split == "train" else sentences)
 
     def _sets(self) -> torch.Tensor | None:
         if self.examples.members is None:
@@ -152,16 +156,23 @@ class ProbingData:
         classes = self.examples.members[:, : self.n_outputs]
         return torch.from_numpy(classes.astype(np.float32)).to(self.device)
 
-    def _labels(self, split: str) -> Array:
-        """Labels of every cell: the real ones for each seed, then each seed's control labels."""
-        targets = self.examples.targets(split)
-        real = np.broadcast_to(targets, (len(self.seeds), len(targets)))
-        if self.control:
-            real = np.concatenate([real, control_labels(self.examples, split, self.seeds)])
+    def targets(self, split: str) -> Array:
+        """The task's own labels in training form. Shape (1, n)."""
+        return self.standardised(self.examples.targets(split)[None])
+
+    def standardised(self, labels: Array) -> Array:
+        """Labels as probes are trained on them; the inverse is `in_labels_unit`.
+
+        Numbers are standardised in float64, then rounded to float32. Class indices are left as they
+        are.
+
+        Args:
+            labels: in the form of `Examples.targets`. Any shape.
+        """
         if self.n_outputs:
-            return real
+            return labels
         mean, deviation = self.unit
-        return ((real - mean) / deviation).astype(np.float32)
+        return ((labels - mean) / deviation).astype(np.float32)
 
     def in_labels_unit(self, predicted: Array) -> Array:
         """Predictions in the unit of the task's labels; class indices are left as they are.
@@ -187,9 +198,9 @@ def work_of(
     Args:
         hidden: size of the model's vectors.
         project: see `ProbingData`.
-        n_cells: seeds × label sets.
+        n_cells: cells of a layer that are fitted at once, those of all draws. A code has one for
+            each prior: `probes.training.codes.n_priors`.
     """
-    at_once = fits_at_once(device)
     n_features, n_read = _widths(examples, hidden, project)
     return Work(
         spec,
@@ -197,9 +208,8 @@ def work_of(
         n_read=n_read,
         n_examples=sum(len(part.examples) for part in examples.splits.values()),
         n_outputs=len(examples.classes),
-        # An online code has a cell for each prefix and prior.
-        n_cells=max(n_cells, at_once * len(family_of(spec).logit_variances)),
-        n_batches=at_once,
+        n_cells=n_cells,
+        n_batches=1 if family_of(spec).convex else min(n_cells, fits_at_once(device)),
     )
 
 

@@ -1,10 +1,10 @@
 """The interface of a probe family, and two products for writing one.
 
 A family fits many probes as one tensor operation. Shapes: L layers, N examples, H features, K cells
-A family fits many probes as one tensor operation. Shapes: L layers, N examples, H features, K cells
-(seeds × label sets, or strengths), C outputs. Features are (L, N, H): all cells of a layer read the
-runs on contiguous memory without copies, and the softmax runs along vectors of examples. A family
-owns its formula; it knows nothing of tasks, files or devices.
+(draws, label sets or strengths), C outputs. Features are (L, N, H): all cells of a layer read the
+same ones. Outputs are (L, K, C, N): the product runs on contiguous memory without copies, and the
+softmax along vectors of examples. A family owns its formula; it knows nothing of tasks, files or
+devices.
 
 Every family minimises, for each cell,
 
@@ -77,35 +77,23 @@ class ProbeFamily(ABC):
         """Logits or predictions. Shape (L, K, C, N)."""
 
     def backward(
-        self,
-        parameters: Parameters,
-        features: Tensor,
-        loss_gradient: LossGradient,
-        by_features: bool = False,
-    ) -> tuple[Parameters, Tensor | None]:
-        """Gradients of the loss by the parameters, and by the features if asked for.
+        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
+    ) -> Parameters:
+        """Gradients of the loss by the parameters, of their shapes.
 
         The default is autograd's. Whoever overrides it returns tensors that share no memory.
 
         Args:
             parameters, features: of one dtype, in which the gradients are returned too.
-
-        Returns:
-            gradients of the parameters' shapes, and one summed over cells (L, N, H) or None.
         """
         leaves = [p.detach().requires_grad_() for p in parameters]
-        x = features.detach().requires_grad_(by_features)
         with torch.enable_grad():
-            outputs = self.outputs(leaves, x)
+            outputs = self.outputs(leaves, features)
         found = torch.autograd.grad(
-            outputs,
-            [*leaves, x] if by_features else leaves,
-            loss_gradient(outputs.detach()),
-            materialize_grads=True,
+            outputs, leaves, loss_gradient(outputs.detach()), materialize_grads=True
         )
         # Autograd may return one tensor for several parameters, or expanded ones.
-        gradients = [g.clone(memory_format=torch.contiguous_format) for g in found[: len(leaves)]]
-        return gradients, found[-1] if by_features else None
+        return [g.clone(memory_format=torch.contiguous_format) for g in found]
 
     def float_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """`outputs` as float32.
@@ -126,35 +114,14 @@ class ProbeFamily(ABC):
         Raises:
             ValueError: the family has written to the features.
         """
-        return self._backward(parameters, features, loss_gradient, by_features=False)[0]
-
-    def gradients(
-        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
-    ) -> tuple[Parameters, Tensor]:
-        """The same, and the gradient by the features, summed over cells (L, N, H)."""
-        gradients, by_features = self._backward(
-            parameters, features, loss_gradient, by_features=True
-        )
-        assert by_features is not None
-        return gradients, by_features.float()
-
-    def _backward(
-        self,
-        parameters: Parameters,
-        features: Tensor,
-        loss_gradient: LossGradient,
-        *,
-        by_features: bool,
-    ) -> tuple[Parameters, Tensor | None]:
         dtype = features.dtype
         with self._features_unchanged(features):
-            gradients, of_features = self.backward(
+            gradients = self.backward(
                 [p.to(dtype) for p in parameters],
                 features,
                 lambda outputs: loss_gradient(outputs.float()).to(dtype),
-                by_features,
             )
-        return [g.float() for g in gradients], of_features
+        return [g.float() for g in gradients]
 
     @contextmanager
     def _features_unchanged(self, features: Tensor) -> Iterator[None]:
@@ -182,8 +149,3 @@ def shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
     n_layers, n_cells, n_outputs, n_examples = errors.shape
     tall = errors.reshape(n_layers, n_cells * n_outputs, n_examples)
     return torch.bmm(tall, features).view(n_layers, n_cells, n_outputs, -1)
-
-
-def features_gradient(errors: Tensor, weight: Tensor) -> Tensor:
-    """(L, K, C, N) and (L, K, C, H) → (L, N, H): the gradient by the features of `shared_input`."""
-    return torch.bmm(errors.flatten(1, 2).transpose(1, 2), weight.flatten(1, 2))

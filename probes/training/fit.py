@@ -1,84 +1,100 @@
 """Fits all cells of a task at once, and predicts with them.
 
-A cell is one probe: (layer, label set, seed), in the order given in probes/training/fitted.py.
-Seed 0 trains on the training set as it is; every other seed on a bootstrap sample of its sentences,
-expressed as example weights, so that all cells read the same features. The L2 strength is a prior,
-the same for all cells (`ProbeSpec.l2`); test is never read.
+A cell is one probe: a label set fitted in one draw of what training takes from chance. Bootstrap
+samples are expressed as example weights, so that all cells read the same features. The L2 strength
+is a prior, the same for all cells (`ProbeSpec.l2`); test is never read.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import Batches, blocks, bootstrap_weights, small_batches
+from probes.training.batches import Batches, blocks, resampled, small_batches
 from probes.training.families import family_of
-from probes.training.family import Parameters
 from probes.training.features import Features
-from probes.training.fitted import FittedProbes, join_seeds
+from probes.training.fitted import FittedProbes, in_order
 from probes.training.losses import loss_for
 from probes.training.ridge import ridge
 from probes.training.trainer import MinibatchFit, Trainer, run_fits
 
 
+class Draw(NamedTuple):
+    """What a probe's training takes from chance."""
+
+    seed: int = 0
+    """Of the starting parameters and the order of batches. A convex fit depends on neither."""
+
+    sample: int = 0
+    """The bootstrap sample of training sentences; 0 is the training split, each sentence once."""
+
+
 def fit(
-    train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, seeds: list[int]
+    train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, draws: Sequence[Draw]
 ) -> FittedProbes:
-    """Fit all cells.
+    """Fit K cells at every layer.
 
     Of several L2 strengths the best by dev loss is taken: for all cells of a layer that of the
-    first one, in ridge regression for each seed that of the real labels.
+    first one, in ridge regression for each sample that of its first cell.
 
     Args:
-        train, dev: labels and weights of shape (K, N), K a multiple of the number of seeds. The
-            weights of train are multiplied by each seed's bootstrap counts.
+        train, dev: labels and weights of each cell, (K, N) or (1, N). The weights of train are
+            multiplied by the counts of each cell's sample. In ridge regression all cells have the
+            same weights.
         n_outputs: number of classes; 0 for a regression.
+        draws: of each cell.
+
+    Returns:
+        the cells in the order given.
     """
-    device = train.features.device
-    counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
-    n_sets = len(train.labels) // len(seeds)
-    train = replace(train, weights=counts.to(device).repeat(n_sets, 1) * train.weights)
+    draws = [Draw(*draw) for draw in draws]
+    train = resampled(train, [draw.sample for draw in draws])
     family, n_layers = family_of(spec), train.features.shape[0]
     if family.closed_form and n_outputs == 0:
         grid = torch.tensor(sorted(spec.ridge_l2), dtype=torch.float64)
-        return ridge(train, dev, grid.expand(n_layers, -1), len(seeds))
+        groups = cells_by(draw.sample for draw in draws)
+        return ridge(train, dev, grid.expand(n_layers, -1), groups)
     if family.convex:
         train = small_batches(train)
     trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
-    strength = _strength(trainer, n_outputs, seeds)
+    strength = _strength(trainer, n_outputs, draws[0].seed)
     if family.convex:
-        start = _start(trainer, seeds * n_sets, n_outputs)
-        return trainer.run(start, strength.expand(-1, len(train.labels)).contiguous())
+        start = trainer.initial([0], n_outputs)
+        return trainer.run(start, strength.expand(-1, len(draws)).contiguous())
+    groups = cells_by(draws)
 
-    def fit_of_seed(index: int) -> MinibatchFit:
+    def fit_of(cells: list[int]) -> MinibatchFit:
+        seed = draws[cells[0]].seed
         # A bootstrap sample lacks more than a third of the sentences.
-        of_seed = trainer.of_cells(slice(index, None, len(seeds))).drawn()
-        start = _start(trainer, [seeds[index]], n_outputs)
-        # Where a fit ends depends on the order of its batches too: each seed has its own.
-        return MinibatchFit(of_seed, start, strength.expand(-1, n_sets), seeds[index])
+        of_draw = trainer.of_cells(cells).drawn()
+        start = trainer.initial([seed], n_outputs)
+        return MinibatchFit(of_draw, start, strength.expand(-1, len(cells)), seed)
 
-    return join_seeds(list(run_fits(map(fit_of_seed, range(len(seeds))))))
+    return in_order(list(run_fits(map(fit_of, groups))), groups)
 
 
-def _strength(trainer: Trainer, n_outputs: int, seeds: list[int]) -> Tensor:
+def cells_by(keys: Iterable[Hashable]) -> list[list[int]]:
+    """The cells of each key, in the order in which keys first occur."""
+    found: dict[Hashable, list[int]] = {}
+    for cell, key in enumerate(keys):
+        found.setdefault(key, []).append(cell)
+    return list(found.values())
+
+
+def _strength(trainer: Trainer, n_outputs: int, seed: int) -> Tensor:
     """The L2 strength of each layer. Shape (L, 1)."""
     n_layers, n_examples, _ = trainer.train.features.shape
     device = trainer.train.features.device
     grid = torch.tensor(sorted(trainer.spec.l2), device=device) / n_examples
     if len(grid) == 1:
         return grid.expand(n_layers, 1)
-    first = trainer.of_cells(slice(0, 1)).of_cells([0] * len(grid))
-    start = _start(trainer, seeds[:1], n_outputs)
-    found = first.run(start, grid.expand(n_layers, -1), seeds[0])
+    first = trainer.of_cells(slice(0, 1))
+    found = first.run(trainer.initial([seed], n_outputs), grid.expand(n_layers, -1), seed)
     return grid[found.dev_loss.argmin(1, keepdim=True)]
-
-
-def _start(trainer: Trainer, seeds: list[int], n_outputs: int) -> Parameters:
-    n_layers, _, n_features = trainer.train.features.shape
-    return trainer.family.initial(n_layers, seeds, n_features, max(1, n_outputs))
 
 
 def predict(

@@ -1,14 +1,10 @@
-"""Fitted probes, and their losses.
-
-The cells of a layer have a fixed order: the real labels under every seed, then, if there are more
-label sets (control tasks), the next set under every seed, and so on. With S seeds and R label sets,
-cell r · S + s has set r and seed s; there are K = R · S.
-"""
+"""Fitted probes, and their losses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -35,17 +31,23 @@ class FittedProbes:
     dev_loss: Tensor
 
 
-def join_seeds(parts: Sequence[FittedProbes]) -> FittedProbes:
-    """The cells of S seeds, one per label set (L, R) each, as one (L, R · S)."""
+def in_order(parts: Sequence[FittedProbes], cells: Sequence[Sequence[int]]) -> FittedProbes:
+    """Probes that were fitted some cells at a time, as those of all cells.
 
-    def join(tensors: Sequence[Tensor]) -> Tensor:
-        return torch.stack(list(tensors), 2).flatten(1, 2)
+    Args:
+        cells: the places that the cells of each part take.
+    """
+    place = torch.tensor(list(chain.from_iterable(cells))).argsort()
+
+    def joined(tensors: Iterable[Tensor]) -> Tensor:
+        found = torch.cat(list(tensors), 1)
+        return found.index_select(1, place.to(found.device))
 
     return FittedProbes(
-        [join(tensors) for tensors in zip(*(f.parameters for f in parts), strict=True)],
-        join([f.strength for f in parts]),
-        join([f.stopped for f in parts]),
-        join([f.dev_loss for f in parts]),
+        [joined(tensors) for tensors in zip(*(part.parameters for part in parts), strict=True)],
+        joined(part.strength for part in parts),
+        joined(part.stopped for part in parts),
+        joined(part.dev_loss for part in parts),
     )
 
 

@@ -12,7 +12,6 @@ from probes.training.family import (
     LossGradient,
     Parameters,
     ProbeFamily,
-    features_gradient,
     shared_input,
     shared_input_gradient,
 )
@@ -39,13 +38,8 @@ class Linear(ProbeFamily):
         return shared_input(features, weight, bias)
 
     def backward(
-        self,
-        parameters: Parameters,
-        features: Tensor,
-        loss_gradient: LossGradient,
-        by_features: bool = False,
-    ) -> tuple[Parameters, Tensor | None]:
+        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
+    ) -> Parameters:
         """See `ProbeFamily`."""
         errors = loss_gradient(self.outputs(parameters, features))
-        gradients = [shared_input_gradient(features, errors), errors.sum(-1)]
-        return gradients, features_gradient(errors, parameters[0]) if by_features else None
+        return [shared_input_gradient(features, errors), errors.sum(-1)]

@@ -9,7 +9,6 @@ from probes.training.family import (
     LossGradient,
     Parameters,
     ProbeFamily,
-    features_gradient,
     shared_input,
     shared_input_gradient,
 )
@@ -50,12 +49,8 @@ class MLP(ProbeFamily):
         return self._top(parameters, self._hidden(parameters, features))
 
     def backward(
-        self,
-        parameters: Parameters,
-        features: Tensor,
-        loss_gradient: LossGradient,
-        by_features: bool = False,
-    ) -> tuple[Parameters, Tensor | None]:
+        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
+    ) -> Parameters:
         """See `ProbeFamily`."""
         hidden = self._hidden(parameters, features)
         errors = loss_gradient(self._top(parameters, hidden))
@@ -63,8 +58,7 @@ class MLP(ProbeFamily):
         hidden_errors = torch.matmul(parameters[2].transpose(-1, -2), errors)
         torch.ops.aten.threshold_backward(hidden_errors, hidden, 0, grad_input=hidden_errors)
         bottom = [shared_input_gradient(features, hidden_errors), hidden_errors.sum(-1)]
-        gradients = [*bottom, *top]
-        return gradients, features_gradient(hidden_errors, parameters[0]) if by_features else None
+        return [*bottom, *top]
 
     def _hidden(self, parameters: Parameters, features: Tensor) -> Tensor:
         return shared_input(features, *parameters[:2]).relu_()

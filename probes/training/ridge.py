@@ -2,48 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from probes.common.terminal import progress
 from probes.training.batches import Batches, blocks
 from probes.training.family import Parameters
-from probes.training.fitted import FittedProbes, join_seeds, mean_loss
+from probes.training.fitted import FittedProbes, in_order, mean_loss
 from probes.training.linear import Linear
 from probes.training.losses import SquaredError
 
 
-def ridge(train: Batches, dev: Batches, grid: Tensor, n_seeds: int) -> FittedProbes:
+def ridge(
+    train: Batches, dev: Batches, grid: Tensor, groups: Sequence[Sequence[int]]
+) -> FittedProbes:
     """Ridge regression at all strengths from one eigendecomposition.
 
     For x and y with weighted mean 0, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D. The
     sums over examples are computed on the device, the small rest on the CPU: not every device has
-    float64. The cells of a seed have the same weights D, so they share XᵀDX, and the strength,
-    which is chosen for the first of them.
+    float64. Cells with the same weights D share XᵀDX, and the strength, which is chosen for the
+    first of them.
 
     Args:
         grid: the strengths to choose from at each layer, float64 on the CPU. Shape (L, G).
+        groups: cells that have the same weights.
     """
     family, loss = Linear(), SquaredError()
     fitted = []
-    for seed in range(n_seeds):
-        cells = slice(seed, None, n_seeds)
-        solver = _Solver(train.of_cells(cells).drawn())
+    for cells in groups:
+        solver = _Solver(train.of_cells(list(cells)).drawn(), len(cells))
         first = solver.solve(grid, slice(0, 1))
-        best = mean_loss(family, loss, first, dev.of_cells(cells).of_cells(slice(0, 1))).argmin(1)
+        of_group = dev.of_cells(list(cells))
+        best = mean_loss(family, loss, first, of_group.of_cells(slice(0, 1))).argmin(1)
         strengths = grid.gather(1, best.cpu()[:, None])
         parameters = solver.solve(strengths, slice(None))
-        dev_loss = mean_loss(family, loss, parameters, dev.of_cells(cells))
+        dev_loss = mean_loss(family, loss, parameters, of_group)
         same = strengths.to(dev_loss).expand_as(dev_loss)
         fitted.append(FittedProbes(parameters, same, torch.ones_like(dev_loss), dev_loss))
-    return join_seeds(fitted)
+        progress.advance()
+    return in_order(fitted, groups)
 
 
 class _Solver:
     """Solves for R label sets with the same example weights, at any strength."""
 
-    def __init__(self, train: Batches) -> None:
+    def __init__(self, train: Batches, n_sets: int) -> None:
+        train = replace(train, labels=train.labels.expand(n_sets, -1))
         self._device = train.features.device
         total = train.weights[0].cpu().double().sum()
         self._mean_x, self._mean_y, gram, cross = _moments(train)

@@ -24,9 +24,10 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from probes.common.terminal import progress
 from probes.records.probe_spec import ProbeSpec
 from probes.training.adam import Adam
-from probes.training.batches import Batches, blocks, bootstrap_weights, shuffled_batches
+from probes.training.batches import Batches, blocks, resampled, shuffled_batches
 from probes.training.families import family_of
 from probes.training.family import LossGradient, Parameters, ProbeFamily
 from probes.training.features import Features, InAxes
@@ -100,6 +101,11 @@ def even_logits(reach: Sequence[int], n_layers: int) -> Tensor:
     return torch.zeros(beyond.shape).masked_fill(beyond, -math.inf)
 
 
+def mix_steps(n_batches: int) -> int:
+    """The number of steps in which mixes are learnt."""
+    return max(_PASSES * n_batches, _MIN_STEPS)
+
+
 def learn_mixes(
     train: Batches,
     dev: Batches,
@@ -107,56 +113,63 @@ def learn_mixes(
     spec: ProbeSpec,
     overlap: Tensor,
     reach: Sequence[int],
-    seeds: Sequence[int],
+    samples: Sequence[int],
 ) -> Tensor:
     """Learn the weights s of C cells, each a mix with a probe on top, both at once.
 
-    Seeds other than 0 train on bootstrap samples of sentences, as plain probes do. For each cell
-    the weights with the least dev loss are returned; it is computed as often as in a plain fit. Of
-    several values of `spec.l2` the middle one is taken.
+    For each cell the weights with the least dev loss are returned; it is computed as often as in a
+    plain fit. Of several values of `spec.l2` the middle one is taken.
 
     Args:
         train, dev: features of J layers; labels and weights of shape (1, N).
         overlap: R of `layer_overlap`. Shape (J, J).
-        reach, seeds: of each of the C cells.
+        reach: the last layer of each of the C mixes.
+        samples: the bootstrap sample of training sentences of each; see
+            `probes.training.fit.Draw`.
 
     Returns:
         the weights, shape (C, J).
+
+    Raises:
+        ValueError: the family is not convex. Mixes found with MLPs score below single layers.
     """
     device = train.features.device
     family, loss = family_of(spec), loss_for(n_outputs, train.sets)
+    if not family.convex:
+        raise ValueError(f"{spec.family}: mixes are learnt with convex families only")
     n_layers, n_examples, n_features = train.features.shape
-    read = train.features.in_common_axes if family.convex else None
-    features = train.features if read is None else read.features
-    logits = even_logits(reach, n_layers).to(device).requires_grad_()
-    drawn = [family.initial(1, [seed], n_features, max(1, n_outputs)) for seed in seeds]
+    read = train.features.in_common_axes
+    logits = even_logits(reach, n_layers).to(device)
     # Cells take the place of layers in a plain fit: each reads features of its own.
-    parameters = [torch.cat(p).to(device) for p in zip(*drawn, strict=True)]
+    start = family.initial(len(reach), [0], n_features, max(1, n_outputs))
+    parameters = [p.to(device) for p in start]
     penalty = spec.l2[len(spec.l2) // 2] / n_examples
     n_batches = len(train.bounds) - 1
-    counts = torch.stack([bootstrap_weights(train.sentences.cpu(), seed) for seed in seeds])
-    weights = (counts.to(device) * train.weights)[:, None]
+    weights = resampled(train, samples).weights[:, None]
     weights = weights / (weights.sum(-1, keepdim=True) / n_batches)
     of_probes = Adam(parameters, initial_rate(family, spec, n_features))
-    of_mixes = Adam([logits.detach()], _LEARNING_RATE)
-    n_steps = max(_PASSES * n_batches, _MIN_STEPS)
+    of_mixes = Adam([logits], _LEARNING_RATE)
+    n_steps = mix_steps(n_batches)
     check_at = {math.ceil(n_steps * i / spec.checks) for i in range(1, spec.checks + 1)}
-    best = logits.detach().softmax(1)
-    least = torch.full((len(seeds),), math.inf, device=device)
+    best = logits.softmax(1)
+    least = torch.full((len(reach),), math.inf, device=device)
     for step, (part, mask) in enumerate(islice(shuffled_batches(train), n_steps), 1):
-        x = features.rounded(part)
+        x = read.features.rounded(part)
         here = weights[..., part] * mask
         loss_gradient = partial(loss.errors, labels=train.labels[:, part], weights=here)
         *gradients, by_logits = _gradients(family, parameters, logits, overlap, x, loss_gradient)
-        for weight, gradient in zip(parameters[::2], gradients[::2], strict=True):
-            gradient.add_(weight, alpha=penalty)
+        gradients[::2] = [
+            g.add(weight, alpha=penalty)
+            for g, weight in zip(gradients[::2], parameters[::2], strict=True)
+        ]
         fall = (1 - step / n_steps) ** 2
         of_probes.step(gradients, fall)
         of_mixes.step([by_logits], fall)
+        progress.advance()
         if step in check_at:
-            now = logits.detach().softmax(1)
+            now = logits.softmax(1)
             mixed = Mixed(dev.features, mix_scales(now, overlap))
-            probes = parameters if read is None else read.rotated_back(parameters)
+            probes = read.rotated_back(parameters)
             dev_loss = mean_loss(family, loss, probes, replace(dev, features=mixed))[:, 0]
             best = torch.where((dev_loss < least)[:, None], now, best)
             least = torch.minimum(dev_loss, least)
@@ -171,16 +184,16 @@ def _gradients(
     x: Tensor,
     loss_gradient: LossGradient,
 ) -> tuple[Tensor, ...]:
-    """Gradients of the loss by each of `parameters`, then by `logits`, a leaf of autograd.
+    """Gradients of the loss by each of `parameters`, then by `logits`.
 
     Args:
         x: features of all layers. Shape (J, n, H).
         loss_gradient: the derivative of the loss by outputs (C, 1, outputs, n).
     """
-    scales = mix_scales(logits.softmax(1), overlap)
-    # Mixing is cheap: rounding its factors would gain nothing.
-    layers = x.float()
-    mixed = mix(layers, scales.detach()).to(x.dtype)
-    gradients, by_mixed = family.gradients(parameters, mixed, loss_gradient)
-    by_scales = by_mixed.flatten(1) @ layers.flatten(1).T
-    return *gradients, *torch.autograd.grad(scales, logits, by_scales)
+    leaves = [p.detach().requires_grad_() for p in (*parameters, logits)]
+    with torch.enable_grad():
+        *rounded, _ = (p.to(x.dtype) for p in leaves)
+        # Mixing is cheap: rounding its factors would gain nothing.
+        mixed = mix(x.float(), mix_scales(leaves[-1].softmax(1), overlap))
+        outputs = family.float_outputs(rounded, mixed.to(x.dtype))
+    return torch.autograd.grad(outputs, leaves, loss_gradient(outputs.detach()))

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from probes.common.terminal import progress
 from probes.records.probe_spec import ProbeSpec
 from probes.training.adam import Adam
 from probes.training.batches import Batches, shuffled_batches
@@ -34,6 +35,11 @@ def initial_rate(family: ProbeFamily, spec: ProbeSpec, n_features: int) -> float
         return spec.learning_rate
     ratio = _WIDTH / n_features
     return spec.learning_rate * min(ratio, math.sqrt(ratio))
+
+
+def scheduled_steps(spec: ProbeSpec, n_batches: int) -> int:
+    """The number of steps of a fit."""
+    return max(spec.epochs * n_batches, spec.min_steps)
 
 
 class Trainer:
@@ -61,6 +67,15 @@ class Trainer:
     def drawn(self) -> Trainer:
         """The same without the training examples whose weight is 0 in every cell."""
         return Trainer(self.train.drawn(), self.dev, self.family, self.loss, self.spec)
+
+    def initial(self, seeds: Sequence[int], n_outputs: int) -> Parameters:
+        """Starting parameters; those of cell k depend on `seeds[k]` alone.
+
+        Args:
+            n_outputs: number of classes; 0 for a regression.
+        """
+        n_layers, _, n_features = self.train.features.shape
+        return self.family.initial(n_layers, list(seeds), n_features, max(1, n_outputs))
 
     def run(self, start: Parameters, strengths: Tensor, order: int = 0) -> FittedProbes:
         """Fit all cells; see `MinibatchFit`."""
@@ -104,7 +119,7 @@ class MinibatchFit:
         # Divided by the weight of the mean batch, not of each: examples of a small batch count no
         # more than others.
         self._weights = train.weights / (train.weights.sum(1, keepdim=True) / n_batches)
-        self.n_steps = max(trainer.spec.epochs * n_batches, trainer.spec.min_steps)
+        self.n_steps = scheduled_steps(trainer.spec, n_batches)
         self._batches = shuffled_batches(train, order)
 
     def begin(self, parameters: Parameters) -> None:
@@ -123,7 +138,7 @@ class MinibatchFit:
         )
 
     def batch(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The batch of the next step: features (L, n, H), labels and weights (K, n)."""
+        """The batch of the next step: features (L, n, H), labels and weights (K, n) or (1, n)."""
         part, mask = next(self._batches)
         x = self._features.rounded(part)
         return x, self.trainer.train.labels[:, part], self._weights[:, part] * mask
@@ -134,17 +149,19 @@ class MinibatchFit:
         for weight, gradient in zip(self._parameters[::2], gradients[::2], strict=True):
             gradient.addcmul_(weight, penalty)
         self._adam.step(gradients, (1 - number / self.n_steps) ** self._decay)
+        progress.advance()
         if number in self._check_at:
             self._keep_best(number / self.n_steps)
 
     def result(self) -> FittedProbes:
         """The best parameters of each cell."""
         trainer, best = self.trainer, self._best
-        if trainer.dev is None or trainer.spec.checks == 1:
+        exact = trainer.spec.checks == 1 or trainer.train.features.fit_dtype == torch.float32
+        if trainer.dev is None or exact:
             return best
-        exact = mean_loss(trainer.family, trainer.loss, best.parameters, trainer.dev)
+        dev_loss = mean_loss(trainer.family, trainer.loss, best.parameters, trainer.dev)
         # A cell whose dev loss never was finite still has its starting parameters.
-        return replace(best, dev_loss=torch.where(best.dev_loss.isfinite(), exact, math.inf))
+        return replace(best, dev_loss=torch.where(best.dev_loss.isfinite(), dev_loss, math.inf))
 
     def _found(self) -> Parameters:
         """The present parameters, those of the features as they are given."""
@@ -177,7 +194,7 @@ class MinibatchFit:
 
 
 _FITS_AT_ONCE = 10
-"""The number of prefixes of an online code."""
+"""On a device other than a CPU."""
 
 
 def fits_at_once(device: torch.device) -> int:
@@ -192,17 +209,18 @@ def fits_at_once(device: torch.device) -> int:
 def run_fits(fits: Iterable[MinibatchFit]) -> Iterator[FittedProbes]:
     """Run fits, several at once on a GPU; results differ by rounding only.
 
-    In the products of a step fits are stacked along the dimension of layers.
+    In the products of a step fits are stacked along the dimension of layers, those of equal numbers
+    of layers and cells.
 
     Args:
-        fits: of the same family and loss, and of equal numbers of layers and cells.
+        fits: of the same family and loss.
     """
-    rest = iter(fits)
-    for first in rest:
-        at_once = fits_at_once(first.trainer.train.features.device)
-        group = [first, *islice(rest, at_once - 1)]
-        _run_together(group)
-        yield from (fit.result() for fit in group)
+    for _, alike in groupby(fits, key=lambda fit: fit.strengths.shape):
+        for first in alike:
+            at_once = fits_at_once(first.trainer.train.features.device)
+            group = [first, *islice(alike, at_once - 1)]
+            _run_together(group)
+            yield from (fit.result() for fit in group)
 
 
 def _run_together(fits: Sequence[MinibatchFit]) -> None:
@@ -226,10 +244,10 @@ def _stack(batches: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, ..
     """Stack the batches of B fits along layers, padded with examples of weight 0.
 
     Args:
-        batches: features (L, n, H), labels and weights (K, n) of each.
+        batches: features (L, n, H), labels and weights (K, n) or (1, n) of each.
 
     Returns:
-        features (B · L, n, H), labels and weights (B · L, K, n); a single batch as it is.
+        features (B · L, n, H), labels and weights (B · L, K or 1, n); a single batch as it is.
     """
     if len(batches) == 1:
         return batches[0]

@@ -1,0 +1,162 @@
+"""Description length of labels given vectors: what codes have in common.
+
+The labels of the training split are sent in an order in which sentences stay whole. Each is coded by
+probes trained on what has been sent before it; neither dev nor test is used. Lengths are in bits. A
+set of labels is sent label by label, each a decision between two outcomes.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from probes.training.batches import Batches, blocks
+from probes.training.family import Parameters, ProbeFamily
+from probes.training.losses import log_loss
+
+SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
+"""Ends of the blocks, in percent of the examples (Voita & Titov 2020, section 3.2)."""
+
+MIN_BLOCK = 20
+"""The fewest examples of a block; smaller blocks are merged."""
+
+
+@dataclass(frozen=True)
+class OnlineCode:
+    """The cost of sending the labels of the training split, in bits.
+
+    Attributes:
+        ends: how many examples have been sent after each of B blocks.
+        block_bits: cost of each block at each layer. Shape (L, B).
+        deviation: standard error, over sentences, of each layer's total. Shape (L,).
+    """
+
+    ends: tuple[int, ...]
+    block_bits: Tensor
+    deviation: Tensor
+
+    @property
+    def bits(self) -> Tensor:
+        """Codelength of each layer. Shape (L,)."""
+        return self.block_bits.sum(1)
+
+    @property
+    def intervals(self) -> list[tuple[float, float]]:
+        """95 % interval of each layer's codelength."""
+        bits, half = self.bits, 1.96 * self.deviation
+        return list(zip((bits - half).tolist(), (bits + half).tolist(), strict=True))
+
+
+def sentence_ends(sentences: Tensor) -> list[int]:
+    """Where sentences end. Shape (N,), those of a sentence adjacent."""
+    return [*(torch.nonzero(torch.diff(sentences)).flatten() + 1).tolist(), len(sentences)]
+
+
+def block_ends(sentences: Tensor) -> tuple[int, ...]:
+    """Cut examples into blocks that never split a sentence.
+
+    Args:
+        sentences: the sentence of each example, equal ones adjacent. Shape (N,).
+    """
+    n_examples, cuts = len(sentences), sentence_ends(sentences)
+    ends = [0]
+    for share in SHARES:
+        end = cuts[bisect_left(cuts, math.floor(share / 100 * n_examples))]
+        if end - ends[-1] >= MIN_BLOCK and n_examples - end >= MIN_BLOCK:
+            ends.append(end)
+    return (*ends[1:], n_examples)
+
+
+def uniform_bits(n_examples: int, n_classes: int) -> float:
+    """Bits of labels under a uniform code."""
+    return n_examples * math.log2(n_classes)
+
+
+def decisions(labels: Tensor, n_classes: int, sets: Tensor | None) -> tuple[list[Tensor], int]:
+    """The decisions that are sent, and how many outcomes each has.
+
+    Single labels are one decision between C classes; label sets are C decisions, one for each
+    label, between absent and present.
+
+    Args:
+        labels: shape (N,).
+        sets: see `probes.training.batches.Batches`.
+
+    Returns:
+        the decisions, each of shape (N,), and their number of outcomes.
+    """
+    return ([labels], n_classes) if sets is None else (list(sets[labels].long().T), 2)
+
+
+def prior_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> float:
+    """Bits of the online code without the vectors.
+
+    Each block is coded by the label frequencies of the examples already sent, with the estimator
+    of Krichevsky & Trofimov (1981), (count + 1/2) / (n + C/2); the first block has a uniform code.
+
+    Args:
+        labels: in the order in which they are sent. Shape (N,).
+    """
+    bits = uniform_bits(ends[0], n_classes)
+    for start, end in pairwise(ends):
+        count = torch.bincount(labels[:start], minlength=n_classes).double()
+        probability = (count + 0.5) / (start + 0.5 * n_classes)
+        bits -= float(probability.log2()[labels[start:end]].sum())
+    return bits
+
+
+def first_bits(train: Batches, end: int, n_classes: int) -> float:
+    """Bits of the first `end` examples, which have a uniform code."""
+    sent, outcomes = decisions(train.labels[0, :end], n_classes, train.sets)
+    return len(sent) * uniform_bits(end, outcomes)
+
+
+def sentence_bits(
+    family: ProbeFamily, parameters: Parameters, part: Batches, n_classes: int, n_sent: int
+) -> tuple[Tensor, Tensor]:
+    """Bits of each of M sentences, and its number of labels. Shapes (L, K, M) and (M,).
+
+    A share ε = C / (2n + C) of every distribution is uniform, with n examples already sent and C
+    outcomes of a decision: no label, whether it has occurred or not, costs more than log2(C / ε).
+    A probe that knows only the label frequencies then has the code of `prior_bits`.
+
+    Args:
+        part: what is sent. Labels of shape (1, N).
+        n_sent: examples sent before.
+    """
+    loss, outcomes = log_loss(part.sets), n_classes if part.sets is None else 2
+    escape = outcomes / (2 * n_sent + outcomes)
+    _, place, words = part.sentences.cpu().unique_consecutive(
+        return_inverse=True, return_counts=True
+    )
+    bits = torch.zeros(*parameters[0].shape[:2], len(words), dtype=torch.float64)
+    for block in blocks(len(place)):
+        outputs = family.float_outputs(parameters, part.features.block(block))
+        each = loss.log_probabilities(outputs, part.labels[:, block]).cpu().double()
+        kept = each + math.log1p(-escape)
+        mixed = torch.logaddexp(kept, torch.tensor(math.log(escape / outcomes)).to(kept))
+        bits.index_add_(2, place[block], -mixed.sum(2) / math.log(2))
+    return bits, words
+
+
+def mixture_bits(bits: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+    """Bits of a block under the uniform mixture of K probes, and their variance. Each (L,).
+
+    The mixture is longer than the shortest of its codes by at most log2 K. The variance is over
+    sentences, for a fixed number of labels: the linearised bootstrap of a ratio, of what a sentence
+    costs beyond the mean per label.
+
+    Args:
+        bits, words: as of `sentence_bits`.
+    """
+    nats = bits.sum(2) * math.log(2)
+    mixed = (math.log(bits.shape[1]) - (-nats).logsumexp(1)) / math.log(2)
+    each = ((-nats).softmax(1)[:, :, None] * bits).sum(1)
+    excess = each - each.sum(1, keepdim=True) / words.sum() * words
+    return mixed, excess.square().sum(1) * len(words) / max(1, len(words) - 1)
