@@ -101,8 +101,13 @@ def small_batches(train: Batches) -> Batches:
 
     A convex fit converges by its number of steps: few examples need smaller batches.
     """
-    size = min(BATCH, max(_FEWEST, len(train.sentences) // _BATCHES))
-    return replace(train, bounds=batch_bounds(train.sentences.cpu(), size))
+    return replace(train, bounds=small_bounds(train.sentences.cpu()))
+
+
+def small_bounds(sentences: Tensor) -> list[int]:
+    """The bounds of `small_batches`; see `batch_bounds`."""
+    size = min(BATCH, max(_FEWEST, len(sentences) // _BATCHES))
+    return batch_bounds(sentences, size)
 
 
 def bootstrap_weights(sentences: Tensor, sample: int) -> Tensor:

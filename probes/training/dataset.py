@@ -198,8 +198,8 @@ def work_of(
     Args:
         hidden: size of the model's vectors.
         project: see `ProbingData`.
-        n_cells: cells of a layer that are fitted at once, those of all draws. A code has one for
-            each prior: `probes.training.codes.n_priors`.
+        n_cells: cells of a layer that are fitted at once, those of all draws; of a code one for
+            each prior (`probes.training.codes.n_cells`).
     """
     n_features, n_read = _widths(examples, hidden, project)
     return Work(
