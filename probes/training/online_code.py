@@ -1,8 +1,9 @@
 """The online code of Voita & Titov (2020), for convex families.
 
-The labels are sent in blocks. The first has a uniform code; each later one is coded by probes fitted
-on all blocks before it. The optimum of a convex family does not depend on where a fit starts: that
-of a prefix starts from the optimum of the prefix before it, which is near.
+The labels are sent in blocks. The first has a uniform code; each later one is coded by probes
+fitted on all blocks before it. The optimum of a convex family does not depend on where a fit
+starts: that of a prefix starts from the optimum of the prefix before it, which is near. Nothing is
+drawn at random, and all examples take part in every step.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from probes.training.losses import LogLoss, log_loss
 from probes.training.quasi_newton import minimise
 
 PREFIX_STEPS = 20
-"""Steps of each prefix: codelengths are then within 0.6 % of those of prefixes fitted to the end."""
+"""Of each prefix; codelengths are within 0.6 % of those of prefixes fitted to the end."""
 
 _CONFIDENCE = 0.1
-"""The curvature of a fitted probe's loss, over that of a probe that knows label frequencies only."""
+"""The curvature of a fitted probe's loss, over that of one that knows label frequencies only."""
 
 
 def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:

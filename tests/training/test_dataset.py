@@ -35,9 +35,7 @@ def probing_data(label):
         manifest={"model": {"hidden_size": 2}},
         starts=np.zeros(len(view.index), dtype=np.int64),
     )
-    return ProbingData(
-        examples, view, vectors, torch.device("cpu"), n_seeds=2, control=True, project=None
-    )
+    return ProbingData(examples, view, vectors, torch.device("cpu"), project=None)
 
 
 @pytest.mark.parametrize(
@@ -46,10 +44,10 @@ def probing_data(label):
 def test_labels_are_the_same_to_the_bit_in_any_unit_and_from_any_origin(scale, origin):
     plain, other = probing_data(lambda n: n), probing_data(lambda n: origin + scale * n)
     for split in ("train", "dev"):
-        assert other.labels[split].dtype == np.float32
-        assert np.array_equal(other.labels[split], plain.labels[split])
+        assert other.targets(split).dtype == np.float32
+        assert np.array_equal(other.targets(split), plain.targets(split))
     expected = (LETTERS - LETTERS.mean()) / LETTERS.std()
-    assert np.array_equal(plain.labels["dev"][0], expected.astype(np.float32))
+    assert np.array_equal(plain.targets("dev")[0], expected.astype(np.float32))
 
 
 @pytest.mark.parametrize(("scale", "origin"), [(0.001, 1e6), (1, 1.7e9), (0.01, -1e10)])
@@ -59,7 +57,7 @@ def test_labels_far_from_0_keep_the_resolution_of_float64(scale, origin):
     # The numbers, their mean and their deviation are each rounded, the labels once more.
     tolerance = 4 * np.spacing(abs(origin)) / (scale * LETTERS.std()) + 3e-7
     assert tolerance < 1e-3
-    np.testing.assert_allclose(other.labels["dev"][0], expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(other.targets("dev")[0], expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize(("scale", "origin"), [(1, 0), (0.001, 1e6), (1, 1.7e9), (0, 0.1)])
