@@ -41,7 +41,8 @@ def minimise(evaluate: Evaluate, start: Tensor, curvature: Tensor, n_steps: int)
     """The points that are reached after `n_steps` steps from `start`. Shape (L, K, D).
 
     Args:
-        curvature: a first estimate of the second derivative by each coordinate. Shape (L, K, D).
+        curvature: a first estimate of the second derivative by each coordinate, which should not be
+            a thousand times too low. Shape (L, K, D).
     """
     point = start
     value, gradient = evaluate(point)
