@@ -46,9 +46,10 @@ class Batches:
 
     def of_cells(self, cells: slice | list[int]) -> Batches:
         """The same examples with the labels and weights of some cells."""
+        chosen = cells if isinstance(cells, slice) else torch.tensor(cells)
 
         def some(values: Tensor) -> Tensor:
-            return values if len(values) == 1 else values[cells]
+            return values if len(values) == 1 else values[chosen]
 
         return replace(self, labels=some(self.labels), weights=some(self.weights))
 

@@ -1,5 +1,7 @@
 """What the plan of memory counts."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -47,7 +49,7 @@ def test_the_plan_counts_cells_and_batches_of_fits_that_run_together():
     few, many = (
         group_layers(1 << 30, CPU, replace(work, n_cells=n, n_batches=n))[0] for n in (20, 4)
     )
-    assert few == pytest.approx(many / 5, rel=0.1)
+    assert few == pytest.approx(many / 5, abs=1)
 
 
 def test_the_plan_counts_blocks_before_their_projection():
