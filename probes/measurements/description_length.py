@@ -20,7 +20,7 @@ from probes.records.table import Cell, Row, Table
 from probes.records.titles import task_head
 from probes.records.values import Interval
 from probes.tasks.task import Task
-from probes.training.families import family_of, is_convex
+from probes.training.families import is_convex
 
 if TYPE_CHECKING:
     from probes.measurements.probe_context import ProbeContext
@@ -90,15 +90,14 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
 
     def compute(self, context: ProbeContext) -> Found[Codelengths]:
         """Code the training labels; neither dev nor test is used."""
-        from probes.training.codes import decisions, prior_bits, uniform_bits
+        from probes.training.codes import decisions, n_cells, prior_bits, uniform_bits
         from probes.training.online_code import online_code
         from probes.training.replay_code import replay_code
         from probes.training.steps import code_steps
 
         convex = is_convex(context.spec)
         found: list[LayerCode] = []
-        n_priors = len(family_of(context.spec).logit_variances)
-        groups = list(context.groups(context.layers, n_priors))
+        groups = list(context.groups(context.layers, n_cells(context.spec)))
         code_of = online_code if convex else replay_code
         n_outputs = context.data.n_outputs
         steps = code_steps(context.spec, context.data.sentences("train"))

@@ -130,7 +130,10 @@ class ProbeContext:
         return self.data.batches("train", self.data.features(layers, hold)["train"])
 
     def fits(
-        self, layers: Sequence[int], draws: Sequence[Draw], labels: Labels | None = None
+        self,
+        layers: Sequence[int],
+        draws: Sequence[Draw],
+        labels: Labels | None = None,
     ) -> Fits:
         """Fit probes at some layers, in groups that fit in memory, and predict dev and test.
 
@@ -164,11 +167,9 @@ class ProbeContext:
         """`fits` of one group; its features and parameters are freed on return."""
         data, spec = self.data, self.spec
         features = data.features(layers, hold)
+        other = {split: data.standardised(each) for split, each in (labels or {}).items()}
         train, dev = (
-            data.batches(
-                split, features[split], None if labels is None else data.standardised(labels[split])
-            )
-            for split in ("train", "dev")
+            data.batches(split, features[split], other.get(split)) for split in ("train", "dev")
         )
         fitted = fit(train, dev, data.n_outputs, spec, draws)
         self._require_finite(fitted)

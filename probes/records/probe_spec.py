@@ -22,10 +22,10 @@ class ProbeSpec(Frozen):
     """Adam's initial learning rate; for a convex family that for 512 features (see
     `probes.training.trainer.initial_rate`)."""
     batch: int = Field(default=512, ge=1, le=512)
-    """Examples per step; fewer in a convex fit to few examples (see
-    `probes.training.batches.small_batches`)."""
+    """Examples per step of Adam."""
     epochs: int
-    """Passes over the training examples."""
+    """Passes over the training examples; twice as many in a convex fit of few examples, whose steps
+    read all of them (see `probes.training.fit.FEW`)."""
     min_steps: int = 0
     """The least number of steps, however few `epochs` take."""
     checks: int = 1

@@ -13,8 +13,6 @@ from probes.training.features import Chosen, Features, Part
 BATCH = 512
 """The most examples per step, up to a sentence more or less; `ProbeSpec.batch` may be smaller."""
 
-_FEWEST, _BATCHES = 16, 32
-
 EVALUATION = 1024
 """Examples per block of an evaluation: small, since fresh memory costs more than a call."""
 
@@ -46,9 +44,10 @@ class Batches:
 
     def of_cells(self, cells: slice | list[int]) -> Batches:
         """The same examples with the labels and weights of some cells."""
+        chosen = cells if isinstance(cells, slice) else torch.tensor(cells)
 
         def some(values: Tensor) -> Tensor:
-            return values if len(values) == 1 else values[cells]
+            return values if len(values) == 1 else values[chosen]
 
         return replace(self, labels=some(self.labels), weights=some(self.weights))
 
@@ -99,14 +98,6 @@ def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
 def rebatched(train: Batches, size: int) -> Batches:
     """The same examples in batches of about `size`."""
     return replace(train, bounds=batch_bounds(train.sentences.cpu(), size))
-
-
-def convex_batch(n_examples: int, size: int) -> int:
-    """Examples per step of a convex fit: `size`, or fewer, so that there are 32 batches.
-
-    A convex fit converges by its number of steps: few examples need smaller batches.
-    """
-    return min(size, max(_FEWEST, n_examples // _BATCHES))
 
 
 def bootstrap_weights(sentences: Tensor, sample: int) -> Tensor:

@@ -1,8 +1,8 @@
 """Description length of labels given vectors: what codes have in common.
 
-The labels of the training split are sent in an order in which sentences stay whole. Each is coded by
-probes trained on what has been sent before it; neither dev nor test is used. Lengths are in bits. A
-set of labels is sent label by label, each a decision between two outcomes.
+The labels of the training split are sent in an order in which sentences stay whole. Each is coded
+by probes trained on what has been sent before it; neither dev nor test is used. Lengths are in
+bits. A set of labels is sent label by label, each a decision between two outcomes.
 """
 
 from __future__ import annotations

@@ -8,19 +8,24 @@ is a prior, the same for all cells (`ProbeSpec.l2`); test is never read.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import Batches, blocks, convex_batch, rebatched, resampled
+from probes.training.batches import Batches, blocks, rebatched, resampled
 from probes.training.families import family_of
 from probes.training.features import Features
-from probes.training.fitted import FittedProbes, in_order
-from probes.training.losses import loss_for
+from probes.training.fitted import FittedProbes, in_order, mean_loss
+from probes.training.full_batch import fit_full_batch
+from probes.training.losses import log_loss, loss_for
 from probes.training.ridge import ridge
 from probes.training.trainer import MinibatchFit, Trainer, run_fits
+
+FEW = 1 << 14
+"""Training examples up to which every step of a convex fit reads all of them."""
 
 
 class Draw(NamedTuple):
@@ -58,13 +63,11 @@ def fit(
         grid = torch.tensor(sorted(spec.ridge_l2), dtype=torch.float64)
         groups = cells_by(draw.sample for draw in draws)
         return ridge(train, dev, grid.expand(n_layers, -1), groups)
-    size = convex_batch(len(train.sentences), spec.batch) if family.convex else spec.batch
-    train = rebatched(train, size)
+    train = rebatched(train, spec.batch)
     trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
     strength = _strength(trainer, n_outputs, draws[0].seed)
     if family.convex:
-        start = trainer.initial([0], n_outputs)
-        return trainer.run(start, strength.expand(-1, len(draws)).contiguous())
+        return _fit_convex(trainer, n_outputs, strength.expand(-1, len(draws)).contiguous())
     groups = cells_by(draws)
 
     def fit_of(cells: list[int]) -> MinibatchFit:
@@ -92,9 +95,48 @@ def _strength(trainer: Trainer, n_outputs: int, seed: int) -> Tensor:
     grid = torch.tensor(sorted(trainer.spec.l2), device=device) / n_examples
     if len(grid) == 1:
         return grid.expand(n_layers, 1)
-    first = trainer.of_cells(slice(0, 1))
-    found = first.run(trainer.initial([seed], n_outputs), grid.expand(n_layers, -1), seed)
+    first, strengths = trainer.of_cells(slice(0, 1)), grid.expand(n_layers, -1)
+    if trainer.family.convex:
+        found = _fit_convex(first, n_outputs, strengths)
+    else:
+        found = first.run(trainer.initial([seed], n_outputs), strengths, seed)
     return grid[found.dev_loss.argmin(1, keepdim=True)]
+
+
+def fits_full_batches(spec: ProbeSpec, n_examples: int, n_outputs: int) -> bool:
+    """Whether every step of a fit reads all examples: of convex fits of few examples.
+
+    Few examples make few batches, and Adam needs hundreds of steps; many examples make a pass too
+    dear to be worth a single step.
+    """
+    return family_of(spec).convex and n_outputs > 0 and n_examples <= FEW
+
+
+def full_batch_steps(spec: ProbeSpec) -> int:
+    """Steps of such a fit, each a pass over the examples (a few more where steps are shortened)."""
+    return 2 * spec.epochs
+
+
+def _fit_convex(trainer: Trainer, n_outputs: int, strengths: Tensor) -> FittedProbes:
+    """Fit cells of a convex family. Strengths have the shape (L, K)."""
+    train, family, loss, spec = trainer.train, trainer.family, trainer.loss, trainer.spec
+    start = trainer.initial([0] * strengths.shape[1], n_outputs)
+    if not fits_full_batches(spec, len(train.sentences), n_outputs):
+        return trainer.run(start, strengths)
+    start = [p.to(strengths.device) for p in start]
+    read = train.features.in_principal_axes
+    rotated = fit_full_batch(
+        replace(train, features=read.features),
+        family,
+        log_loss(train.sets),
+        start,
+        strengths,
+        full_batch_steps(spec),
+    )
+    found = read.rotated_back(rotated)
+    assert trainer.dev is not None
+    dev_loss = mean_loss(family, loss, found, trainer.dev)
+    return FittedProbes(found, strengths, torch.ones_like(strengths), dev_loss)
 
 
 def predict(

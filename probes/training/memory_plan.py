@@ -9,6 +9,7 @@ import torch
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import BATCH, EVALUATION, READERS
 from probes.training.families import family_of
+from probes.training.quasi_newton import PAIRS
 
 _METAL = 1 << 32
 """Bytes below which a tensor must stay for Metal's kernels."""
@@ -71,10 +72,13 @@ def _layer_bytes(work: Work) -> int:
     parameters = cells * (
         n_features * spec.hidden + units * outputs if spec.hidden else n_features * outputs
     )
-    # Values, gradients, two moments, the best so far and a copy; features; outputs of a batch and
-    # of an evaluation block, and what is computed from them.
-    working = 4 * (6 * parameters + _read(work.n_batches) * work.n_read + 3 * cells * units * _STEP)
     family = family_of(spec)
+    # Values, gradients, two moments, the best so far and a copy; of a code, the steps and changes
+    # that curvature is estimated from. Features. Outputs of a batch and of an evaluation block, and
+    # what is computed from them.
+    copies = 6 + 2 * PAIRS if family.convex else 6
+    features = _read(work.n_batches) * work.n_read
+    working = 4 * (copies * parameters + features + 3 * cells * units * _STEP)
     if family.convex or (family.closed_form and not work.n_outputs):
         # The products of features, their eigenvectors, and LAPACK's workspace.
         working += 8 * 8 * n_features**2

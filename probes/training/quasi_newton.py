@@ -14,18 +14,18 @@ from torch import Tensor
 
 from probes.common.terminal import progress
 
-_PAIRS = 10
+PAIRS = 10
 """The most recent steps that curvature is estimated from."""
 
 _DECREASE, _SHORTER, _SHORTEST = 1e-4, 0.4, 1e-3
-"""A step is shortened, down to a least share, until it decreases the value by this share of what the
-slope promises."""
+"""A step is shortened by a factor, down to a least share, until it decreases the value by the first
+of these shares of what the slope promises."""
 
 _RESOLUTION = 1e-6
 """Relative differences of values below this are rounding."""
 
 Evaluate = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""From points (L, K, D) to values (L, K), float64, and gradients (L, K, D)."""
+"""From points (L, K, D) to values (L, K) and gradients (L, K, D)."""
 
 
 class _Pair(NamedTuple):
@@ -41,11 +41,12 @@ def minimise(evaluate: Evaluate, start: Tensor, curvature: Tensor, n_steps: int)
     """The points that are reached after `n_steps` steps from `start`. Shape (L, K, D).
 
     Args:
-        curvature: a first estimate of the second derivative by each coordinate. Shape (L, K, D).
+        curvature: a first estimate of the second derivative by each coordinate, which should not be
+            a thousand times too low. Shape (L, K, D).
     """
     point = start
     value, gradient = evaluate(point)
-    pairs: deque[_Pair] = deque(maxlen=_PAIRS)
+    pairs: deque[_Pair] = deque(maxlen=PAIRS)
     for _ in range(n_steps):
         direction = -_newton_step(gradient, pairs, curvature)
         new, value, new_gradient = _shortened(evaluate, point, value, gradient, direction)

@@ -1,9 +1,9 @@
 """Prequential code with replay (Bornschein, Li & Hutter 2022), for families that are not convex.
 
-The labels are sent in one pass. Each batch is coded by the probes of the moment, which then learn it
-together with batches replayed from what has been sent (mini-batch incremental training with replay,
-in the paper). To start anew for each prefix, as the online code does, takes a whole fit each time,
-and to go on without replay forgets.
+The labels are sent in one pass. Each batch is coded by the probes of the moment, which then learn
+it together with batches replayed from what has been sent (mini-batch incremental training with
+replay, in the paper). To start anew for each prefix, as the online code does, takes a whole fit
+each time, and to go on without replay forgets.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import batch_bounds, convex_batch
+from probes.training.batches import batch_bounds
 from probes.training.codes import block_ends
 from probes.training.families import family_of
-from probes.training.fit import Draw
+from probes.training.fit import Draw, fits_full_batches, full_batch_steps
 from probes.training.online_code import PREFIX_STEPS
 from probes.training.replay_code import STEPS, batch_ends
 from probes.training.scalar_mix import MIX_BATCH
@@ -32,9 +32,11 @@ def fit_steps(spec: ProbeSpec, sentences: Tensor, n_outputs: int, draws: Sequenc
     family = family_of(spec)
     if family.closed_form and n_outputs == 0:
         return len({draw.sample for draw in draws})
-    size = convex_batch(len(sentences), spec.batch) if family.convex else spec.batch
-    bounds = batch_bounds(sentences, size)
-    n_fits = (1 if family.convex else len(set(draws))) + (len(spec.l2) > 1)
+    searches = len(spec.l2) > 1
+    if fits_full_batches(spec, len(sentences), n_outputs):
+        return (1 + searches) * full_batch_steps(spec)
+    bounds = batch_bounds(sentences, spec.batch)
+    n_fits = (1 if family.convex else len(set(draws))) + searches
     return n_fits * scheduled_steps(spec, len(bounds) - 1)
 
 

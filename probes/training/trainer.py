@@ -216,9 +216,10 @@ def run_fits(fits: Iterable[MinibatchFit]) -> Iterator[FittedProbes]:
         fits: of the same family and loss.
     """
     for _, alike in groupby(fits, key=lambda fit: fit.strengths.shape):
-        for first in alike:
+        rest = iter(alike)
+        for first in rest:
             at_once = fits_at_once(first.trainer.train.features.device)
-            group = [first, *islice(alike, at_once - 1)]
+            group = [first, *islice(rest, at_once - 1)]
             _run_together(group)
             yield from (fit.result() for fit in group)
 

@@ -25,8 +25,8 @@ def main(model: Path, folder: Path) -> None:
     """Print scores, codelengths and crossings."""
     torch.set_num_threads(1)
     mixing._MIN_STEPS = STEPS
-    # No threads of autograd serve the simulation: the weights of mixes stay even on both.
-    torch.autograd.grad = lambda of, by, weight: [torch.zeros_like(by) * weight.sum()]
+    # No threads of autograd serve the simulation: mixes stay as they start on both.
+    torch.autograd.grad = lambda of, by, weight: [torch.zeros_like(x) * weight.sum() for x in by]
     found = {"cpu": suite(model, folder, "cpu")}
     second_device.simulate()
     with second_device.Simulation():

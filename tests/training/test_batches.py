@@ -17,7 +17,7 @@ from probes.training.batches import (
     small_batches,
 )
 from probes.training.features import Held
-from probes.training.fit import fit
+from probes.training.fit import Draw, fit
 from probes.training.losses import CrossEntropy
 from probes.training.mlp import MLP
 from probes.training.trainer import Trainer
@@ -64,8 +64,8 @@ def test_seeds_of_an_mlp_have_different_orders_and_end_in_different_places(data)
     first, second = ([part.start for part, _ in order] for order in orders)
     assert first != second
     spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
-    alone = fit(train, dev, N_CLASSES, spec, [0])
-    both = fit(with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [0, 1])
+    alone = fit(train, dev, N_CLASSES, spec, [Draw()])
+    both = fit(with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [Draw(0, 0), Draw(1, 1)])
     for one, two in zip(alone.parameters, both.parameters, strict=True):
         torch.testing.assert_close(one[:, 0], two[:, 0])
         assert not torch.allclose(two[:, 0], two[:, 1], atol=1e-3)
@@ -74,7 +74,7 @@ def test_seeds_of_an_mlp_have_different_orders_and_end_in_different_places(data)
 def test_examples_that_a_bootstrap_sample_lacks_are_not_read(data, monkeypatch):
     train, dev = with_cells(data[0], 2), with_cells(data[1], 2)
     spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
-    lean = fit(train, dev, N_CLASSES, spec, [0, 3])
+    lean = fit(train, dev, N_CLASSES, spec, [Draw(0, 0), Draw(3, 3)])
     counts = bootstrap_weights(train.sentences, 3)
     sample = replace(data[0], weights=counts[None]).drawn()
     assert 0.55 < sample.features.shape[1] / len(counts) < 0.7
@@ -84,7 +84,7 @@ def test_examples_that_a_bootstrap_sample_lacks_are_not_read(data, monkeypatch):
     assert sample.bounds == ends
     asked = []
     monkeypatch.setattr(Batches, "drawn", lambda self: asked.append(self.weights) or self)
-    whole = fit(train, dev, N_CLASSES, spec, [0, 3])
+    whole = fit(train, dev, N_CLASSES, spec, [Draw(0, 0), Draw(3, 3)])
     assert torch.equal(torch.cat(asked), torch.stack([torch.ones_like(counts), counts]))
     for one, two in zip(lean.parameters, whole.parameters, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)

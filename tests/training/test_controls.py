@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from probes.records.probe_spec import PROBES
 from probes.training.batches import bootstrap_weights
-from probes.training.fit import fit, predict
+from probes.training.fit import Draw, fit, predict
 
 
 @pytest.fixture(scope="module")
@@ -20,18 +20,24 @@ def controlled():
 def test_control_cells_share_the_strength_of_real_cells_and_do_not_change_them(controlled, family):
     spec = PROBES[family].model_copy(update={"min_steps": 300, "hidden": 16})
     train, dev = controlled
-    together = fit(train, dev, N_CLASSES, spec, [0, 1])
+    together = fit(train, dev, N_CLASSES, spec, 2 * [Draw(0, 0), Draw(1, 1)])
     assert together.dev_loss.shape == (N_LAYERS, 4)
     assert predict(together, dev.features, N_CLASSES, spec).shape == (N_LAYERS, 4, 500)
     assert torch.equal(together.strength[:, :2], together.strength[:, 2:])
-    real = fit(*(part.of_cells(slice(0, 2)) for part in controlled), N_CLASSES, spec, [0, 1])
+    real = fit(
+        *(part.of_cells(slice(0, 2)) for part in controlled),
+        N_CLASSES,
+        spec,
+        [Draw(0, 0), Draw(1, 1)],
+    )
     torch.testing.assert_close(together.dev_loss[:, :2], real.dev_loss, rtol=1e-3, atol=0)
     assert (together.dev_loss[1, 2:] > together.dev_loss[1, :2] + 0.2).all()
 
 
 def test_a_linear_control_cell_is_scikit_learns_fit_to_its_labels_and_sample(controlled):
     train, dev = controlled
-    fitted = fit(train, dev, N_CLASSES, PROBES["linear"], [0, 3])
+    draws = 2 * [Draw(0, 0), Draw(3, 3)]
+    fitted = fit(train, dev, N_CLASSES, PROBES["linear"], draws)
     for cell, seed in ((2, 0), (3, 3)):
         weights = train.weights[cell] * bootstrap_weights(train.sentences, seed)
         strength = fitted.strength[1, cell].item()
@@ -45,10 +51,10 @@ def test_a_linear_control_cell_is_scikit_learns_fit_to_its_labels_and_sample(con
 
 def test_a_control_cell_of_an_mlp_is_the_same_fitted_alone(controlled):
     spec = PROBES["mlp"].model_copy(update={"min_steps": 300, "hidden": 16})
-    together = fit(*controlled, N_CLASSES, spec, [0, 1])
+    together = fit(*controlled, N_CLASSES, spec, 2 * [Draw(0, 0), Draw(1, 1)])
     for seed in (0, 1):
         only = [part.of_cells(slice(2 + seed, 3 + seed)) for part in controlled]
-        alone = fit(*only, N_CLASSES, spec, [seed])
+        alone = fit(*only, N_CLASSES, spec, [Draw(seed, seed)])
         torch.testing.assert_close(
             together.dev_loss[:, 2 + seed], alone.dev_loss[:, 0], rtol=1e-3, atol=0
         )

@@ -10,6 +10,7 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
 from probes.tasks.task import Example, Task
 from probes.training.dataset import ProbingData
+from probes.training.features import Held
 
 WORDS = [("a", "bird", "sang"), ("the", "old", "house", "is", "near"), ("some", "dogs")]
 LETTERS = np.array([len(word) for words in WORDS for word in words])
@@ -35,9 +36,7 @@ def probing_data(label):
         manifest={"model": {"hidden_size": 2}},
         starts=np.zeros(len(view.index), dtype=np.int64),
     )
-    return ProbingData(
-        examples, view, vectors, torch.device("cpu"), n_seeds=2, control=True, project=None
-    )
+    return ProbingData(examples, view, vectors, torch.device("cpu"), project=None)
 
 
 @pytest.mark.parametrize(
@@ -46,10 +45,10 @@ def probing_data(label):
 def test_labels_are_the_same_to_the_bit_in_any_unit_and_from_any_origin(scale, origin):
     plain, other = probing_data(lambda n: n), probing_data(lambda n: origin + scale * n)
     for split in ("train", "dev"):
-        assert other.labels[split].dtype == np.float32
-        assert np.array_equal(other.labels[split], plain.labels[split])
+        assert other.targets(split).dtype == np.float32
+        assert np.array_equal(other.targets(split), plain.targets(split))
     expected = (LETTERS - LETTERS.mean()) / LETTERS.std()
-    assert np.array_equal(plain.labels["dev"][0], expected.astype(np.float32))
+    assert np.array_equal(plain.targets("dev")[0], expected.astype(np.float32))
 
 
 @pytest.mark.parametrize(("scale", "origin"), [(0.001, 1e6), (1, 1.7e9), (0.01, -1e10)])
@@ -59,7 +58,7 @@ def test_labels_far_from_0_keep_the_resolution_of_float64(scale, origin):
     # The numbers, their mean and their deviation are each rounded, the labels once more.
     tolerance = 4 * np.spacing(abs(origin)) / (scale * LETTERS.std()) + 3e-7
     assert tolerance < 1e-3
-    np.testing.assert_allclose(other.labels["dev"][0], expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(other.targets("dev")[0], expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize(("scale", "origin"), [(1, 0), (0.001, 1e6), (1, 1.7e9), (0, 0.1)])
@@ -70,3 +69,81 @@ def test_errors_are_in_the_unit_of_the_task(scale, origin):
     (scores,) = found.scorers["test"].scores(said)
     expected = scale * np.abs(LETTERS - LETTERS.mean()).mean()
     assert scores["mae"] == pytest.approx(expected, rel=1e-5, abs=1e-12)
+
+
+def worded(metric="accuracy"):
+    """What probes read for the first letter of each word, of which dev has one more."""
+
+    def rule(sentence):
+        for i, word in enumerate(sentence.words):
+            yield Example(word[0], (i, i + 1), type=word)
+
+    texts = {"train": WORDS, "dev": [*WORDS, ("zebra",)], "test": WORDS}
+    splits = {
+        split: tuple(Sentence(f"{split}{i}", "en", words) for i, words in enumerate(given))
+        for split, given in texts.items()
+    }
+    letter = Task("letter", 1, (), "word", "classification", metric, (), rule, "")
+    examples = collect_examples(letter, Corpus("c", "1", "MIT", splits), "masked")
+    view = examples.view_of(Corpus("c", "1", "MIT", splits))
+    vectors = SimpleNamespace(
+        n_layers=1,
+        manifest={"model": {"hidden_size": 2}},
+        starts=np.zeros(len(view.index), dtype=np.int64),
+    )
+    return ProbingData(examples, view, vectors, torch.device("cpu"), project=None)
+
+
+def held(data, split):
+    return Held(torch.zeros(1, len(data.examples.splits[split].examples), 2))
+
+
+def test_batches_have_the_real_labels_in_training_order():
+    data = worded()
+    train = data.batches("train", held(data, "train"))
+    given = data.examples.targets("train")
+    order = np.argsort(train.sentences.numpy(), kind="stable")
+    assert not np.array_equal(order, np.arange(len(given)))
+    assert np.array_equal(train.labels[0].numpy()[order], given)
+    assert torch.equal(train.sentences, data.sentences("train"))
+    assert train.weights.tolist() == [[1.0] * len(given)]
+
+
+def test_other_labels_are_put_in_the_same_order_as_the_real_ones():
+    data = worded()
+    real = data.targets("train")
+    labels = np.concatenate([real, real[:, ::-1], real])
+    found = data.batches("train", held(data, "train"), labels)
+    plain = data.batches("train", held(data, "train"))
+    assert found.labels.shape == (3, real.shape[1])
+    assert torch.equal(found.labels[0], plain.labels[0])
+    assert not torch.equal(found.labels[1], plain.labels[0])
+    assert found.weights.shape == (1, real.shape[1])
+
+
+def test_an_example_whose_label_train_lacks_has_no_weight():
+    data = worded()
+    dev = data.batches("dev", held(data, "dev"))
+    assert dev.weights[0].tolist() == [1.0] * 10 + [0.0]
+    assert dev.labels.min() >= 0
+
+
+def test_class_weights_are_those_of_each_cells_labels():
+    data = worded("balanced_accuracy")
+    real = data.targets("train")
+    count = np.bincount(real[0])
+    weight = len(real[0]) / (len(count) * count)
+    labels = np.concatenate([real, real[:, ::-1]])
+    found = data.batches("train", held(data, "train"), labels)
+    assert found.weights.shape == labels.shape
+    np.testing.assert_allclose(found.weights, weight[found.labels], rtol=1e-6)
+
+
+def test_control_labels_are_standardised_as_the_real_ones():
+    data = probing_data(lambda n: 5 + 2 * n)
+    labels = np.stack([data.examples.targets("train"), np.full(len(LETTERS), 7.0)])
+    found = data.standardised(labels)
+    assert found.dtype == np.float32
+    assert np.array_equal(found[:1], data.targets("train"))
+    np.testing.assert_allclose(data.in_labels_unit(found)[1], 7, rtol=1e-6)
+    assert data.batches("train", held(data, "train"), found).weights.tolist() == [[1.0] * 10]

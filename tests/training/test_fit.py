@@ -13,11 +13,10 @@ from sklearn.linear_model import LogisticRegression
 
 from probes.records.probe_spec import PROBES
 from probes.training.features import Held
-from probes.training.fit import fit, predict
+from probes.training.fit import Draw, fit, predict
 from probes.training.fitted import mean_loss
 from probes.training.linear import Linear
 from probes.training.losses import CrossEntropy
-from probes.training.prefixes import fit_prefixes
 from probes.training.scratch import Scratch
 from probes.training.streamed import Streamed, mapped_tensor
 from probes.training.trainer import Trainer
@@ -57,7 +56,7 @@ def test_linear_probes_converge_to_scikit_learns_solution(n, balanced, make):
         count = torch.bincount(train.labels[0])
         of_class = n / (len(count) * count)
         train, dev = (replace(b, weights=of_class[b.labels].float()) for b in (train, dev))
-    fitted = fit(train, dev, N_CLASSES, spec, [0])
+    fitted = fit(train, dev, N_CLASSES, spec, [Draw()])
     assert fitted.strength.flatten().tolist() == pytest.approx([30 / n] * N_LAYERS)
     given = predict(fitted, dev.features, N_CLASSES, spec)[:, 0]
     for layer in range(N_LAYERS):
@@ -84,18 +83,18 @@ def wide(n, seed):
 def test_without_the_principal_axes_correlated_features_are_not_fitted_to_the_end(monkeypatch):
     train, dev = wide(4000, 1), wide(500, 2)
     expected = dev_loss(scikit_learn(train, 0, 30), dev, 0)
-    found = fit(train, dev, N_CLASSES, PROBES["linear"], [0]).dev_loss.item()
+    found = fit(train, dev, N_CLASSES, PROBES["linear"], [Draw()]).dev_loss.item()
     assert found == pytest.approx(expected, rel=0.005)
     same = torch.eye(256)[None]
     monkeypatch.setattr("probes.training.features.principal_axes", lambda features: same)
     train = wide(4000, 1)
-    found = fit(train, dev, N_CLASSES, PROBES["linear"], [0]).dev_loss.item()
+    found = fit(train, dev, N_CLASSES, PROBES["linear"], [Draw()]).dev_loss.item()
     assert found > 1.01 * expected
 
 
 def test_fitted_parameters_are_those_of_the_features_as_they_are_given():
     train, dev = correlated(3000, 1), correlated(500, 2)
-    fitted = fit(train, dev, N_CLASSES, PROBES["linear"], [0])
+    fitted = fit(train, dev, N_CLASSES, PROBES["linear"], [Draw()])
     model = scikit_learn(train, 1, 30)
     weight = fitted.parameters[0][1, 0].numpy()
     np.testing.assert_allclose(weight - weight.mean(0), model.coef_, atol=0.03)
@@ -107,7 +106,9 @@ def test_of_several_strengths_each_layer_takes_the_best_on_dev():
     train, dev = planted(3000, 1), planted(500, 2)
     values = (300.0, 1.0, 30.0)
     spec = PROBES["linear"].model_copy(update={"l2": values})
-    fitted = fit(with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [0, 1])
+    fitted = fit(
+        with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [Draw(0, 0), Draw(1, 1)]
+    )
     best = []
     for layer in range(N_LAYERS):
         losses = {c: dev_loss(scikit_learn(train, layer, c), dev, layer) for c in values}
@@ -117,20 +118,6 @@ def test_of_several_strengths_each_layer_takes_the_best_on_dev():
     strengths = torch.tensor(best)[:, None].expand(-1, 2) / 3000
     torch.testing.assert_close(fitted.strength, strengths)
     assert len(set(best)) == 2
-
-
-@pytest.mark.parametrize("n", [20, 500])
-def test_a_prefix_fit_is_scikit_learns_at_the_given_strength(data, n):
-    train, spec = data[0], PROBES["linear"].model_copy(update={"min_steps": 300})
-    strengths = torch.tensor([[0.01], [0.1]])
-    [parameters] = fit_prefixes([train.part(slice(0, n))], N_CLASSES, spec, [strengths])
-    block = train.part(slice(n, 2 * n))
-    given = mean_loss(Linear(), CrossEntropy(), parameters, block)
-    for layer, x in enumerate(train.features.values):
-        model = LogisticRegression(C=1 / (strengths[layer, 0].item() * n), tol=1e-8, max_iter=1000)
-        model.fit(x[:n], train.labels[0, :n])
-        p = model.predict_proba(x[n : 2 * n])[np.arange(n), train.labels[0, n : 2 * n]]
-        assert given[layer, 0].item() == pytest.approx(-np.log(p).mean(), rel=0.01)
 
 
 def test_mlp_learns_what_a_linear_probe_cannot():
@@ -144,7 +131,7 @@ def test_mlp_learns_what_a_linear_probe_cannot():
     accuracy = {}
     for family in ("linear", "mlp"):
         spec = PROBES[family].model_copy(update={"min_steps": 200, "learning_rate": 0.01})
-        fitted = fit(train, dev, 2, spec, [0])
+        fitted = fit(train, dev, 2, spec, [Draw()])
         given = predict(fitted, dev.features, 2, spec)[0, 0]
         accuracy[family] = (given == dev.labels[0]).float().mean().item()
     assert accuracy["linear"] < 0.6
@@ -155,9 +142,11 @@ def test_mlp_learns_what_a_linear_probe_cannot():
 def test_predictions_do_not_depend_on_the_layers_fitted_together(data, family):
     train, dev = data
     spec = PROBES[family].model_copy(update={"min_steps": 60, "hidden": 32})
-    together = fit(with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [0, 1])
+    together = fit(
+        with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [Draw(0, 0), Draw(1, 1)]
+    )
     top = [replace(b, features=Held(b.features.values[1:])) for b in (train, dev)]
-    alone = fit(*top, N_CLASSES, spec, [0])
+    alone = fit(*top, N_CLASSES, spec, [Draw()])
     torch.testing.assert_close(together.dev_loss[1:, :1], alone.dev_loss, rtol=1e-3, atol=0)
     a = predict(together, dev.features, N_CLASSES, spec)[1, 0]
     b = predict(alone, Held(dev.features.values[1:]), N_CLASSES, spec)[0, 0]
@@ -185,7 +174,9 @@ def test_a_fit_whose_dev_loss_was_never_finite_has_an_infinite_one(data):
 
 def test_same_inputs_give_the_same_numbers(data):
     train, dev = (with_cells(part, 2) for part in data)
-    first, second = (fit(train, dev, N_CLASSES, PROBES["linear"], [0, 1]) for _ in range(2))
+    first, second = (
+        fit(train, dev, N_CLASSES, PROBES["linear"], [Draw(0, 0), Draw(1, 1)]) for _ in range(2)
+    )
     assert torch.equal(first.dev_loss, second.dev_loss)
     assert torch.equal(first.parameters[0], second.parameters[0])
 
@@ -202,7 +193,7 @@ def test_cells_can_be_fitted_in_another_process(data, family, tmp_path):
         mean, scale = torch.zeros(N_LAYERS, N_FEATURES), torch.ones(N_LAYERS, N_FEATURES)
         streamed = Streamed(mapped, spans, mean, scale, torch.device("cpu"))
         parts.append(replace(with_cells(part, 2), features=Scratch(streamed, tmp_path)))
-    work = partial(fit, *parts, N_CLASSES, spec, [0, 1])
+    work = partial(fit, *parts, N_CLASSES, spec, [Draw(0, 0), Draw(1, 1)])
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         elsewhere = pool.submit(work).result()
     torch.testing.assert_close(work().dev_loss, elsewhere.dev_loss, rtol=1e-2, atol=0)
@@ -214,7 +205,7 @@ def test_constant_features_predict_the_majority():
     x = torch.zeros(1, n, 5)
     y = (torch.arange(n) % 3 == 0).long()
     data = one_cell(x, y, torch.arange(n))
-    fitted = fit(data, data, 2, PROBES["linear"], [0])
+    fitted = fit(data, data, 2, PROBES["linear"], [Draw()])
     assert predict(fitted, Held(x), 2, PROBES["linear"]).unique().tolist() == [0]
     entropy = -(1 / 3 * np.log(1 / 3) + 2 / 3 * np.log(2 / 3))
     assert fitted.dev_loss.item() == pytest.approx(entropy, rel=1e-3)

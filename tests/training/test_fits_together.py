@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from probes.measurements.online_code import SHARES
 from probes.records.probe_spec import PROBES
 from probes.training.batches import Batches, batch_bounds
+from probes.training.families import family_of
 from probes.training.features import Held
-from probes.training.fit import fit
+from probes.training.fit import Draw, fit
 from probes.training.linear import Linear
-from probes.training.prefixes import fit_prefixes
-from probes.training.trainer import fits_at_once
+from probes.training.losses import log_loss
+from probes.training.trainer import MinibatchFit, Trainer, fits_at_once, run_fits
 
 N_LAYERS, N_FEATURES, N_CLASSES = 3, 12, 4
 SETS = torch.tensor([[0.0, 0, 0, 0], [1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 1, 0]])
@@ -27,6 +27,17 @@ def make(n, seed, n_cells):
     weights = torch.rand(n_cells, n, generator=generator) + 0.5
     sentences = torch.arange(n) // 5
     return Batches(Held(x), labels, weights, sentences, batch_bounds(sentences, 64))
+
+
+def fit_prefixes(prefixes, spec, strengths):
+    """Fits without dev of the first examples, each at strengths of its own."""
+
+    def fit_of(train, given):
+        trainer = Trainer(train, None, family_of(spec), log_loss(train.sets), spec)
+        return MinibatchFit(trainer, trainer.initial([0], N_CLASSES), given)
+
+    for found in run_fits(map(fit_of, prefixes, strengths)):
+        yield found.parameters
 
 
 @pytest.fixture
@@ -52,9 +63,7 @@ def test_prefixes_fitted_together_equal_those_fitted_alone(both, family, sets, a
     prefixes = [train.part(slice(0, n)) for n in (40, 2000, 7, 300, 1100)]
     spec = PROBES[family].model_copy(update={"hidden": 8, "epochs": 10, "min_steps": 25})
     strengths = [torch.full((N_LAYERS, 2), 0.1 / (1 + i)) for i in range(5)]
-    alone, together = both(
-        lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths)), at_once
-    )
+    alone, together = both(lambda: list(fit_prefixes(prefixes, spec, strengths)), at_once)
     assert len(alone) == len(together) == 5
     for one, other in zip(alone, together, strict=True):
         for a, b in zip(one, other, strict=True):
@@ -66,14 +75,14 @@ def test_prefixes_fitted_together_equal_those_fitted_alone(both, family, sets, a
 @pytest.mark.parametrize("n_sets", [1, 2])
 @pytest.mark.parametrize("n_outputs", [N_CLASSES, 0])
 def test_seeds_of_an_mlp_fitted_together_equal_those_fitted_alone(both, n_sets, n_outputs):
-    seeds = [0, 1, 2, 5]
-    train, dev = (make(n, n, n_sets * len(seeds)) for n in (1000, 300))
+    draws = n_sets * [Draw(seed, seed) for seed in (0, 1, 2, 5)]
+    train, dev = (make(n, n, len(draws)) for n in (1000, 300))
     if not n_outputs:
         train, dev = (replace(part, labels=part.labels.float()) for part in (train, dev))
     spec = PROBES["mlp"].model_copy(update={"hidden": 8, "epochs": 2, "min_steps": 40})
-    alone, together = both(lambda: fit(train, dev, n_outputs, spec, seeds))
-    assert together.dev_loss.shape == (N_LAYERS, n_sets * len(seeds))
-    assert together.dev_loss[0].unique().numel() == n_sets * len(seeds)
+    alone, together = both(lambda: fit(train, dev, n_outputs, spec, draws))
+    assert together.dev_loss.shape == (N_LAYERS, len(draws))
+    assert together.dev_loss[0].unique().numel() == len(draws)
     torch.testing.assert_close(alone.dev_loss, together.dev_loss, rtol=1e-4, atol=0)
     torch.testing.assert_close(alone.stopped, together.stopped)
     for a, b in zip(alone.parameters, together.parameters, strict=True):
@@ -94,7 +103,7 @@ def test_one_product_multiplies_the_batches_of_all_running_fits(both, monkeypatc
 
     monkeypatch.setattr(Linear, "gradient", recorded)
     strengths = [torch.full((N_LAYERS, 1), 0.1)] * 3
-    both(lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths)))
+    both(lambda: list(fit_prefixes(prefixes, spec, strengths)))
     assert widths == [1] * (15 + 15 + 40) + [3] * 15 + [1] * 25
 
 
@@ -103,12 +112,25 @@ def test_fits_beyond_the_limit_run_in_turn(both):
     prefixes = [train.part(slice(0, n)) for n in (100, 200, 300, 400, 50)]
     spec = PROBES["linear"].model_copy(update={"epochs": 1, "min_steps": 10})
     strengths = [torch.full((N_LAYERS, 1), 0.1)] * 5
-    alone, in_turn = both(lambda: list(fit_prefixes(prefixes, N_CLASSES, spec, strengths)), 2)
+    alone, in_turn = both(lambda: list(fit_prefixes(prefixes, spec, strengths)), 2)
     for (a, _), (b, _) in zip(alone, in_turn, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
     assert len({a.sum().item() for a, _ in alone}) == 5
 
 
-def test_a_gpu_fits_all_prefixes_of_a_code_at_once_and_a_cpu_one_by_one():
+def test_fits_of_unequal_numbers_of_cells_run_in_turn(both):
+    """As where some draws have control labels."""
+    first, second, third = Draw(0), Draw(1), Draw(2, 2)
+    draws = [first, third, first, second, third, first]
+    train, dev = (make(n, n, len(draws)) for n in (600, 300))
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "epochs": 1, "min_steps": 20})
+    alone, together = both(lambda: fit(train, dev, N_CLASSES, spec, draws))
+    torch.testing.assert_close(alone.dev_loss, together.dev_loss, rtol=1e-4, atol=0)
+    for cell, draw in enumerate(draws):
+        one = fit(*(b.of_cells([cell]) for b in (train, dev)), N_CLASSES, spec, [draw])
+        torch.testing.assert_close(alone.dev_loss[:, cell], one.dev_loss[:, 0], rtol=1e-3, atol=0)
+
+
+def test_a_cpu_fits_one_by_one_and_a_gpu_several_at_once():
     at_once = {kind: fits_at_once(torch.device(kind)) for kind in ("cpu", "cuda", "mps")}
-    assert at_once == {"cpu": 1, "cuda": len(SHARES) - 1, "mps": len(SHARES) - 1}
+    assert at_once == {"cpu": 1, "cuda": 10, "mps": 10}

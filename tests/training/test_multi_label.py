@@ -1,6 +1,5 @@
 """Multi-label tasks: loss, codes, metrics and whole runs, against torch, scikit-learn and by hand."""
 
-import math
 from functools import partial
 
 import numpy as np
@@ -11,33 +10,21 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.multiclass import OneVsRestClassifier
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-import probes
 from probes.common.errors import UserError
-from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Frame, Sentence
-from probes.engines.inputs import find_models
 from probes.examples.breakdowns import by_label
 from probes.examples.control_task import control_labels
 from probes.examples.examples import NotServedError, collect_examples
 from probes.examples.scoring import Scorer, baselines, count_examples, references, require_metrics
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import open_or_encode
-from probes.extraction.loading import load_model
-from probes.extraction.store import StoreKey
-from probes.measurements.online_code import code_record, online_code
-from probes.measurements.probing import probe
-from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
-from probes.statistics.resampled import gold_of, resampled_scores
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
 from probes.training.batches import Batches, batch_bounds
-from probes.training.dataset import ProbingData
 from probes.training.features import Held
-from probes.training.fit import fit, predict
+from probes.training.fit import Draw, fit, predict
 from probes.training.linear import Linear
 from probes.training.losses import BinaryCrossEntropy
 from probes.training.mlp import MLP
@@ -79,7 +66,8 @@ def test_a_logit_of_0_predicts_no_label():
 
 def test_prior_biases_give_the_frequencies():
     labels, weights = torch.tensor([[1, 2, 2, 0]]), torch.tensor([[1.0, 1.0, 1.0, 2.0]])
-    bias = BinaryCrossEntropy(SETS).prior(labels, weights, 3)
+    loss = BinaryCrossEntropy(SETS)
+    bias = loss.prior(loss.shares(labels, weights, 3))
     # Label 0 is held by three of weight 5, label 1 by two, label 2 by none.
     assert bias.sigmoid()[0].tolist() == pytest.approx([3.5 / 6, 2.5 / 6, 0.5 / 6])
 
@@ -110,7 +98,7 @@ def one_vs_rest(strength, x, held):
 def test_a_linear_probe_is_a_logistic_regression_for_each_label():
     (held, train), (dev_held, dev) = planted(1500, 1), planted(400, 2)
     assert torch.equal(train.sets, dev.sets)
-    fitted = fit(train, dev, 3, PROBES["linear"], [0])
+    fitted = fit(train, dev, 3, PROBES["linear"], [Draw()])
     given = np.unpackbits(
         predict(fitted, dev.features, 3, PROBES["linear"], train.sets).numpy(), axis=-1, count=3
     )
@@ -284,115 +272,3 @@ def test_a_metric_that_does_not_score_sets_is_refused():
     with pytest.raises(UserError, match=r"'accuracy' does not score multi-label .* micro_f1"):
         require_metrics(task)
     require_metrics(tasks.get("roles"))
-
-
-def test_the_code_of_sets_is_that_of_each_label_alone(monkeypatch):
-    monkeypatch.setattr("probes.measurements.online_code.SHARES", (25.0, 100.0))
-    labels = torch.tensor([1, 2, 2, 0] * 20)
-    record = code_record(labels, (20, 80), 3, SETS)
-    assert record.uniform_bits == 80 * 3
-
-    def prior(held, n=20, m=60):  # a share `held` of both blocks has the label
-        yes = (held * n + 0.5) / (n + 1)
-        return n - m * (held * math.log2(yes) + (1 - held) * math.log2(1 - yes))
-
-    assert record.prior_bits == pytest.approx(prior(0.75) + prior(0.5) + prior(0))
-
-    def frequencies(prefixes, n_outputs, spec, strengths):
-        for prefix, given in zip(prefixes, strengths, strict=True):
-            share = SETS[prefix.labels[0]].mean(0)
-            n_layers, n_cells = given.shape
-            weight = torch.zeros(n_layers, n_cells, n_outputs, prefix.features.shape[2])
-            yield [weight, share.logit().clamp(-80, 80).expand(n_layers, n_cells, -1)]
-
-    monkeypatch.setattr("probes.measurements.online_code.fit_prefixes", frequencies)
-    sentences = torch.arange(80)
-    data = Batches(
-        Held(torch.randn(1, 80, 4)),
-        labels[None],
-        torch.ones(1, 80),
-        sentences,
-        batch_bounds(sentences),
-        SETS,
-    )
-    code = online_code(data, 3, PROBES["linear"])
-    assert code.ends == (20, 80)
-    assert code.bits.item() == pytest.approx(record.prior_bits, rel=1e-6)
-
-
-def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
-    corpus = find_corpus("sample", limit=300).load()
-    examples = collect_examples(tasks.get("roles"), corpus, "masked")
-    view = examples.view_of(corpus)
-    (source,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
-    model, tokenizer = load_model(source, "cpu", "float32", False)
-    encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
-    key = StoreKey("m", view.digest, "mean", "float32")
-    vectors = open_or_encode(tmp_path, key, view, encoder, 512)
-    spec, device = PROBES["linear"], torch.device("cpu")
-    outcome = probe(examples, view, vectors, spec, [0, 2], 1, device, quick=True)
-    data = ProbingData(examples, view, vectors, device, n_seeds=1, control=False, project=None)
-    features = data.features([0, 2])
-    train = data.batches("train", features["train"])
-    held = examples.members[:, : len(examples.classes)]
-    for row, layer in enumerate(outcome.layers):
-        model = one_vs_rest(
-            layer.cells[0].l2,
-            features["train"].block(slice(None))[row].numpy(),
-            held[train.labels[0]],
-        )
-        theirs = model.predict(features["test"].block(slice(None))[row].numpy())
-        wanted = examples.members[examples.targets("test")]
-        theirs = np.pad(theirs, ((0, 0), (0, wanted.shape[1] - theirs.shape[1])))
-        expected = f1_score(wanted, theirs, average="micro")
-        assert layer.cells[0].test["micro_f1"] == pytest.approx(expected, abs=0.004)
-        ours = np.unpackbits(outcome.arrays["predicted"][row, 0], axis=-1, count=held.shape[1])
-        assert (ours != theirs[:, : held.shape[1]]).mean() < 0.005
-
-
-def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path, monkeypatch):
-    from probes.__main__ import main
-
-    for family, spec in PROBES.items():
-        short = spec.model_copy(update={"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16})
-        monkeypatch.setitem(PROBES, family, short)
-    output = tmp_path / "results"
-    found = probes.run_probes(
-        str(tiny_bert), tasks=("roles",), limit=80, output=output, cache_dir=tmp_path, device="cpu"
-    )
-    result = next(r for r in found if r.probe.family == "linear" and r.model.random_seed is None)
-    (path,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-*.json")
-    arrays = read_arrays(path)
-    gold = gold_of(result, arrays)
-    held, said = gold.indicators(arrays["predicted"][1, 0])
-    layer = result.layers[1]
-    assert layer.cells[0].test["micro_f1"] == pytest.approx(
-        f1_score(held, said, average="micro", zero_division=0)
-    )
-    low, high = layer.intervals["micro_f1"]
-    assert low <= layer.cells[0].test["micro_f1"] <= high
-    assert np.quantile(resampled_scores(result, path)[1], [0.025, 0.975]) == pytest.approx(
-        [low, high]
-    )
-    assert (result.control.metric, layer.selectivity is None) == ("micro_f1", False)
-    assert result.code.uniform_bits == result.examples.n["train"] * len(gold.classes)
-    assert 0 < layer.codelength < result.code.uniform_bits
-    assert result.code.prior_bits < result.code.uniform_bits
-    assert len(result.localisation.mixes) == 3
-    assert arrays["predicted_cumulative"].shape == arrays["predicted"][:, 0].shape
-    f1 = f1_score(held, said, average=None, zero_division=0)
-    by_name = dict(zip((*gold.classes, *gold.unseen), f1, strict=True))
-    assert {name: score.f1 for name, score in layer.labels.items()} == pytest.approx(
-        {name: by_name[name] for name in layer.labels}
-    )
-    assert any(name.startswith("predicate ") for name in layer.cells[0].groups)
-    names = [r.model.name for r in found]
-    for command in (
-        ["show", str(path)],
-        ["leaderboard", str(output)],
-        ["compare", *dict.fromkeys(names), "--results", str(output)],
-        ["export", str(output), str(tmp_path / "b.zip")],
-        ["import", str(tmp_path / "b.zip"), "--output", str(tmp_path / "other")],
-        ["report", str(output)],
-    ):
-        assert main(command) == 0, command

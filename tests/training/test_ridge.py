@@ -8,13 +8,13 @@ from sklearn.linear_model import Ridge
 
 from probes.records.probe_spec import PROBES
 from probes.training.batches import bootstrap_weights
-from probes.training.fit import fit, predict
+from probes.training.fit import Draw, fit, predict
 
 
 def test_ridge_regression_is_that_of_scikit_learn():
     train, dev = planted(900, 1, regression=True), planted(300, 2, regression=True)
     spec = PROBES["linear"]
-    fitted = fit(train, dev, 0, spec, [0])
+    fitted = fit(train, dev, 0, spec, [Draw()])
     for layer in range(N_LAYERS):
         losses = {}
         for strength in spec.ridge_l2:
@@ -34,7 +34,9 @@ def test_ridge_regression_is_that_of_scikit_learn():
 def test_a_bootstrap_seed_is_a_weighted_fit():
     train, dev = planted(900, 1, regression=True), planted(300, 2, regression=True)
     weights = bootstrap_weights(train.sentences, 3)
-    fitted = fit(with_cells(train, 2), with_cells(dev, 2), 0, PROBES["linear"], [0, 3])
+    fitted = fit(
+        with_cells(train, 2), with_cells(dev, 2), 0, PROBES["linear"], [Draw(0, 0), Draw(3, 3)]
+    )
     strength = fitted.strength[1, 1].item()
     model = Ridge(alpha=strength * weights.sum().item())
     model.fit(train.features.values[1], train.labels[0], sample_weight=weights)
@@ -45,7 +47,7 @@ def test_a_bootstrap_seed_is_a_weighted_fit():
 
 def test_a_control_cell_is_ridge_regression_at_the_strength_of_the_real_cell():
     train, dev = (with_controls(planted(n, n, regression=True), n) for n in (900, 300))
-    fitted = fit(train, dev, 0, PROBES["linear"], [0, 3])
+    fitted = fit(train, dev, 0, PROBES["linear"], 2 * [Draw(0, 0), Draw(3, 3)])
     assert torch.equal(fitted.strength[:, :2], fitted.strength[:, 2:])
     counts = bootstrap_weights(train.sentences, 3)
     x = train.features.values[1]

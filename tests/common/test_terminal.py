@@ -1,0 +1,23 @@
+"""Progress bars."""
+
+import io
+import sys
+
+from probes.common.terminal import Progress
+
+
+def test_the_innermost_open_bar_advances(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    progress = Progress()
+    progress.advance()  # without a bar, nothing happens
+    with progress.bar("outer", total=10, unit="step") as outer:
+        progress.advance(2)
+        with progress.bar("inner", total=10, unit="step") as inner:
+            progress.advance()
+        progress.advance()
+    progress.advance()
+    assert (outer.n, inner.n) == (3, 1)

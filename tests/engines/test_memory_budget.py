@@ -1,0 +1,100 @@
+"""That a run stays within its memory, and refuses a budget that is too small."""
+
+import gc
+import re
+import weakref
+
+import pytest
+
+import probes
+from probes.cli.main import main
+from probes.common.errors import UserError
+from probes.training.dataset import ProbingData
+from probes.training.memory_plan import group_layers
+
+
+@pytest.fixture
+def run(tiny_bert, tmp_path):
+    def run(**settings):
+        return probes.run_probes(
+            str(tiny_bert),
+            limit=20,
+            probes=("linear",),
+            device="cpu",
+            cache_dir=tmp_path / "cache",
+            output=tmp_path / "results",
+            **{"tasks": ("pos",), **settings},
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("settings", [{"quick": True}, {"seeds": 2}, {"project": 5}, {"layers": 1}])
+def test_the_need_stated_before_encoding_is_that_of_the_plan_of_training(
+    run, monkeypatch, short_schedule, settings
+):
+    foretold, followed = [], []
+
+    def tell(work, n_mixed):
+        foretold.append((work, n_mixed))
+        return 0
+
+    def plan(memory, device, work):
+        followed.append(work)
+        return group_layers(memory, device, work)
+
+    monkeypatch.setattr("probes.engines.memory_check.least", tell)
+    monkeypatch.setattr("probes.training.dataset.group_layers", plan)
+    tasks = ("pos", "depth", "agreement", "srl", "deprel")
+    layers = (1,) if "layers" in settings else ()
+    run(**{**settings, "layers": layers, "tasks": tasks, "memory": "1GB", "twins": 0})
+    assert [work for work, _ in foretold] == list(dict.fromkeys(followed))
+    assert len(foretold) == len(tasks)
+    mixed = {0} if layers or "quick" in settings else {3}
+    assert {n for _, n in foretold} == mixed
+
+
+def test_a_budget_that_is_too_small_is_refused_before_anything_is_computed(
+    run, tmp_path, short_schedule
+):
+    with pytest.raises(UserError) as caught:
+        run(memory="1MB", tasks=("pos", "depth"), twins=0)
+    said = re.fullmatch(
+        r"--memory 1MB: fitting (pos|depth) with linear probes takes at least (\d+)MB, one layer "
+        r"at a time; give --memory \2MB, or reduce the need with --quick or --project\.",
+        str(caught.value),
+    )
+    assert not (tmp_path / "cache" / "vectors").exists()
+    assert not list((tmp_path / "results").rglob("*.json"))
+    less = int(said[2]) * 1_000_000 - 1_000_000
+    with pytest.raises(UserError, match=f"takes at least {said[2]}MB"):
+        run(memory=less, tasks=("pos", "depth"), twins=0)
+    assert run(memory=f"{said[2]}MB", tasks=("pos", "depth"), twins=0).frame.score.notna().all()
+    # Where nothing is left to be done, nothing is needed.
+    assert len(run(memory="1MB", tasks=("pos", "depth"), twins=0).results) == 2
+
+
+def test_a_budget_that_is_too_small_ends_in_one_line_with_status_2(tiny_bert, tmp_path, capsys):
+    line = f"--model {tiny_bert} --limit 20 --tasks pos --memory 1MB --device cpu"
+    line += f" --output {tmp_path / 'r'} --cache-dir {tmp_path / 'c'}"
+    assert main(line.split()) == 2
+    (error,) = [x for x in capsys.readouterr().err.splitlines() if "error" in x]
+    assert error.startswith("error: --memory 1MB: fitting pos with mlp probes takes ")
+
+
+def test_features_of_one_group_are_freed_before_the_next_are_read(run, monkeypatch, short_schedule):
+    """On a device that holds them, two groups at once would take twice what was planned."""
+    made, features = [], ProbingData.features
+
+    def held(data, layers, hold=False):
+        gc.collect()
+        assert all(each() is None for each in made)
+        found = features(data, layers, hold)
+        made.extend(weakref.ref(each) for each in found.values())
+        return found
+
+    monkeypatch.setattr(ProbingData, "features", held)
+    monkeypatch.setattr(ProbingData, "group_layers", lambda *budget: (1, True))
+    run(seeds=1, quick=False, twins=0)
+    # Three layers' fits, three layers' codes, and all layers to mix; of each three splits.
+    assert len(made) == 3 * (3 + 3 + 1)

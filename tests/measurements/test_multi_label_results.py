@@ -1,0 +1,107 @@
+"""Runs of multi-label tasks against scikit-learn and stored predictions."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.multiclass import OneVsRestClassifier
+
+import probes
+from probes.data.find import find_corpus
+from probes.engines.inputs import find_models
+from probes.examples.examples import collect_examples
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import open_or_encode
+from probes.extraction.loading import load_model
+from probes.extraction.store import StoreKey
+from probes.measurements.probing import probe
+from probes.records.files import read_arrays
+from probes.records.probe_spec import PROBES
+from probes.statistics.resampled import gold_of, resampled_scores
+from probes.tasks.builtin import tasks
+from probes.training.dataset import ProbingData
+
+
+def one_vs_rest(strength, x, held):
+    """scikit-learn's probe with the same objective."""
+    model = LogisticRegression(C=1 / (strength * len(x)), max_iter=2000, tol=1e-8)
+    return OneVsRestClassifier(model).fit(x, held)
+
+
+def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
+    corpus = find_corpus("sample", limit=300).load()
+    examples = collect_examples(tasks.get("roles"), corpus, "masked")
+    view = examples.view_of(corpus)
+    (source,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
+    model, tokenizer = load_model(source, "cpu", "float32", False)
+    encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
+    key = StoreKey("m", view.digest, "mean", "float32")
+    vectors = open_or_encode(tmp_path, key, view, encoder, 512)
+    spec, device = PROBES["linear"], torch.device("cpu")
+    outcome = probe(examples, view, vectors, spec, [0, 2], 1, device, quick=True)
+    data = ProbingData(examples, view, vectors, device, project=None)
+    features = data.features([0, 2])
+    train = data.batches("train", features["train"])
+    held = examples.members[:, : len(examples.classes)]
+    for row, layer in enumerate(outcome.layers):
+        model = one_vs_rest(
+            layer.cells[0].l2,
+            features["train"].block(slice(None))[row].numpy(),
+            held[train.labels[0]],
+        )
+        theirs = model.predict(features["test"].block(slice(None))[row].numpy())
+        wanted = examples.members[examples.targets("test")]
+        theirs = np.pad(theirs, ((0, 0), (0, wanted.shape[1] - theirs.shape[1])))
+        expected = f1_score(wanted, theirs, average="micro")
+        assert layer.cells[0].test["micro_f1"] == pytest.approx(expected, abs=0.004)
+        ours = np.unpackbits(outcome.arrays["predicted"][row, 0], axis=-1, count=held.shape[1])
+        assert (ours != theirs[:, : held.shape[1]]).mean() < 0.005
+
+
+def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path, monkeypatch):
+    from probes.__main__ import main
+
+    for family, spec in PROBES.items():
+        short = spec.model_copy(update={"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16})
+        monkeypatch.setitem(PROBES, family, short)
+    output = tmp_path / "results"
+    found = probes.run_probes(
+        str(tiny_bert), tasks=("roles",), limit=80, output=output, cache_dir=tmp_path, device="cpu"
+    )
+    result = next(r for r in found if r.probe.family == "linear" and r.model.random_seed is None)
+    (path,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-*.json")
+    arrays = read_arrays(path)
+    gold = gold_of(result, arrays)
+    held, said = gold.indicators(arrays["predicted"][1, 0])
+    layer = result.layers[1]
+    assert layer.cells[0].test["micro_f1"] == pytest.approx(
+        f1_score(held, said, average="micro", zero_division=0)
+    )
+    low, high = layer.intervals["micro_f1"]
+    assert low <= layer.cells[0].test["micro_f1"] <= high
+    assert np.quantile(resampled_scores(result, path)[1], [0.025, 0.975]) == pytest.approx(
+        [low, high]
+    )
+    assert (result.control.metric, layer.selectivity is None) == ("micro_f1", False)
+    assert result.code.uniform_bits == result.examples.n["train"] * len(gold.classes)
+    assert 0 < layer.codelength < result.code.uniform_bits
+    assert result.code.prior_bits < result.code.uniform_bits
+    assert len(result.localisation.mixes) == 3
+    assert arrays["predicted_cumulative"].shape == arrays["predicted"][:, 0].shape
+    f1 = f1_score(held, said, average=None, zero_division=0)
+    by_name = dict(zip((*gold.classes, *gold.unseen), f1, strict=True))
+    assert {name: score.f1 for name, score in layer.labels.items()} == pytest.approx(
+        {name: by_name[name] for name in layer.labels}
+    )
+    assert any(name.startswith("predicate ") for name in layer.cells[0].groups)
+    names = [r.model.name for r in found]
+    for command in (
+        ["show", str(path)],
+        ["leaderboard", str(output)],
+        ["compare", *dict.fromkeys(names), "--results", str(output)],
+        ["export", str(output), str(tmp_path / "b.zip")],
+        ["import", str(tmp_path / "b.zip"), "--output", str(tmp_path / "other")],
+        ["report", str(output)],
+    ):
+        assert main(command) == 0, command

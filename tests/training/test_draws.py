@@ -1,0 +1,137 @@
+"""What the cells of a fit share, and what they do not."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from planted_examples import N_CLASSES, planted, with_cells, with_controls
+
+from probes.records.probe_spec import PROBES
+from probes.training.batches import bootstrap_weights, resampled
+from probes.training.fit import Draw, fit
+from probes.training.fitted import mean_loss
+from probes.training.linear import Linear
+from probes.training.losses import SquaredError
+
+SPECS = {
+    name: spec.model_copy(update={"epochs": 2, "min_steps": 60, "hidden": 8 * bool(spec.hidden)})
+    for name, spec in PROBES.items()
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted(1500, 1), planted(300, 2)
+
+
+def require_equal(one, other):
+    torch.testing.assert_close(one.dev_loss, other.dev_loss, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(one.strength, other.strength)
+    for a, b in zip(one.parameters, other.parameters, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-2, atol=2e-3)
+
+
+def some_of(fitted, cells):
+    return replace(
+        fitted,
+        parameters=[p[:, cells] for p in fitted.parameters],
+        strength=fitted.strength[:, cells],
+        stopped=fitted.stopped[:, cells],
+        dev_loss=fitted.dev_loss[:, cells],
+    )
+
+
+@pytest.mark.parametrize("family", SPECS)
+def test_labels_given_once_are_those_of_every_cell(data, family):
+    draws = [Draw(0, 0), Draw(1, 0), Draw(1, 2)]
+    once = fit(*data, N_CLASSES, SPECS[family], draws)
+    each = fit(*(with_cells(part, 3) for part in data), N_CLASSES, SPECS[family], draws)
+    assert once.dev_loss.shape == (2, 3)
+    require_equal(once, each)
+
+
+@pytest.mark.parametrize("family", SPECS)
+@pytest.mark.parametrize("n_outputs", [N_CLASSES, 0])
+def test_cells_are_returned_in_the_order_given(data, family, n_outputs):
+    train, dev = data
+    if not n_outputs:
+        train, dev = (planted(len(b.sentences), i, True) for i, b in enumerate(data))
+    train, dev = (with_controls(part, i) for i, part in enumerate((train, dev)))
+    draws = [Draw(0, 0), Draw(1, 2), Draw(0, 0), Draw(1, 2)]
+    plain = fit(train, dev, n_outputs, SPECS[family], draws)
+    order = [1, 0, 3, 2]
+    turned = [part.of_cells(order) for part in (train, dev)]
+    found = fit(*turned, n_outputs, SPECS[family], [draws[i] for i in order])
+    require_equal(some_of(found, order), plain)
+    assert (plain.dev_loss[1, :2] - plain.dev_loss[1, 2:]).abs().min() > 0.1
+
+
+def test_the_seed_of_a_convex_fit_changes_nothing_and_that_of_an_mlp_its_end(data):
+    draws = [Draw(0), Draw(7)]
+    linear, mlp = (fit(*data, N_CLASSES, SPECS[name], draws) for name in ("linear", "mlp"))
+    torch.testing.assert_close(linear.parameters[0][:, 0], linear.parameters[0][:, 1])
+    assert not torch.allclose(mlp.parameters[0][:, 0], mlp.parameters[0][:, 1], atol=1e-2)
+
+
+@pytest.mark.parametrize("family", SPECS)
+def test_a_sample_is_a_fit_with_its_counts_as_weights(data, family):
+    train, dev = data
+    drawn = fit(train, dev, N_CLASSES, SPECS[family], [Draw(3, 5)])
+    counts = bootstrap_weights(train.sentences, 5)[None]
+    weighted = fit(replace(train, weights=counts), dev, N_CLASSES, SPECS[family], [Draw(3)])
+    require_equal(drawn, weighted)
+    assert not torch.allclose(
+        drawn.dev_loss, fit(*data, N_CLASSES, SPECS[family], [Draw(3)]).dev_loss
+    )
+
+
+def test_weights_of_equal_samples_take_one_row(data):
+    train = data[0]
+    assert resampled(train, [0, 0]) is train
+    assert resampled(train, [4, 4, 4]).weights.shape == (1, 1500)
+    both = resampled(train, [4, 0, 4]).weights
+    counts = bootstrap_weights(train.sentences, 4)
+    assert torch.equal(both, torch.stack([counts, torch.ones(1500), counts]))
+
+
+def test_ridge_regression_takes_the_strength_of_the_first_cell_of_each_sample():
+    train, dev = (planted(n, n, True) for n in (200, 100))
+    noise = torch.Generator().manual_seed(0)
+    train, dev = (
+        replace(b, labels=torch.cat([b.labels, torch.randn(b.labels.shape, generator=noise)]))
+        for b in (train, dev)
+    )
+    draws = [Draw(0, 0), Draw(0, 0), Draw(1, 6)]
+    cells = [0, 1, 1]
+    fitted = fit(*(b.of_cells(cells) for b in (train, dev)), 0, PROBES["linear"], draws)
+    assert torch.equal(fitted.strength[:, 0], fitted.strength[:, 1])
+    for cell, draw, labels in ((0, Draw(), 0), (2, Draw(5, 6), 1)):
+        alone = fit(*(b.of_cells([labels]) for b in (train, dev)), 0, PROBES["linear"], [draw])
+        require_equal(some_of(fitted, [cell]), alone)
+    # Noise is best predicted by its mean, the label of layer 1 is not.
+    assert fitted.strength[1, 2] > fitted.strength[1, 0]
+
+
+def test_dev_losses_in_float32_are_exact_without_another_evaluation(data, monkeypatch):
+    calls = []
+
+    def counted(*given, **settings):
+        calls.append(settings)
+        return mean_loss(*given, **settings)
+
+    monkeypatch.setattr("probes.training.trainer.mean_loss", counted)
+    fitted = fit(*data, N_CLASSES, SPECS["mlp"], [Draw()])
+    assert len(calls) == SPECS["mlp"].checks
+    monkeypatch.undo()
+    from probes.training.families import family_of
+    from probes.training.losses import CrossEntropy
+
+    exact = mean_loss(family_of(SPECS["mlp"]), CrossEntropy(), fitted.parameters, data[1])
+    torch.testing.assert_close(fitted.dev_loss, exact)
+
+
+def test_the_loss_of_a_ridge_regression_is_of_its_own_labels(data):
+    train, dev = (planted(n, n, True) for n in (300, 100))
+    fitted = fit(train, dev, 0, PROBES["linear"], [Draw(), Draw(1, 1)])
+    exact = mean_loss(Linear(), SquaredError(), fitted.parameters, dev)
+    torch.testing.assert_close(fitted.dev_loss, exact)

@@ -1,0 +1,252 @@
+"""The online code against hand computations, entropies and long fits."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from planted_examples import N_CLASSES, N_LAYERS, planted
+from sklearn.linear_model import LogisticRegression
+
+from probes.records.probe_spec import PROBES
+from probes.training import online_code as coding
+from probes.training.batches import Batches, batch_bounds
+from probes.training.codes import OnlineCode, block_ends, decisions, prior_bits, uniform_bits
+from probes.training.features import Held
+from probes.training.fitted import mean_loss
+from probes.training.linear import Linear
+from probes.training.losses import CrossEntropy
+from probes.training.online_code import fit_prefix, mean_squares, online_code
+from probes.training.replay_code import replay_code
+
+CODES = {"linear": online_code, "mlp": replay_code}
+
+SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
+
+
+def examples(x, y, per_sentence=1):
+    """Examples of weight 1 with features (L, N, H)."""
+    sentences = torch.arange(len(y)) // per_sentence
+    return Batches(Held(x), y[None], torch.ones(1, len(y)), sentences, batch_bounds(sentences))
+
+
+def says(monkeypatch, bias_of):
+    """Instead of fitting: probes that see nothing and have the biases `bias_of(prefix, k)`."""
+    seen = []
+
+    def fit_prefix(prefix, family, loss, start, strengths, squares):
+        seen.append((prefix, strengths))
+        n_layers, n_cells = strengths.shape
+        bias = torch.stack([bias_of(prefix, k) for k in range(n_cells)])
+        return [torch.zeros_like(start[0]), bias.expand(n_layers, -1, -1)]
+
+    monkeypatch.setattr(coding, "fit_prefix", fit_prefix)
+    return seen
+
+
+def test_codelength_is_a_hand_computation(monkeypatch):
+    monkeypatch.setattr("probes.training.codes.SHARES", (25.0, 50.0, 100.0))
+    y = torch.tensor([0, 1] * 40)
+    # Four probes that say 1/2, 3/4, 1/8 and 1/2 for class 0.
+    said = [torch.tensor([p, 1 - p]).log() for p in (0.5, 0.75, 0.125, 0.5)]
+    seen = says(monkeypatch, lambda prefix, k: said[k])
+    code = online_code(examples(torch.zeros(1, 80, 3), y, 4), 2, PROBES["linear"])
+    assert code.ends == (20, 40, 80)
+
+    def block(prefix, n):  # half of the labels are 0; a share 2 / (2n + 2) is uniform.
+        e = 1 / (prefix + 1)
+        pairs = [
+            ((1 - e) * a + e / 2) * ((1 - e) * (1 - a) + e / 2) for a in (0.5, 0.75, 0.125, 0.5)
+        ]
+        return -math.log2(sum(p ** (n / 2) for p in pairs) / 4)
+
+    expected = [20, block(20, 20), block(40, 40)]
+    assert expected == pytest.approx([20, 20.9454, 40.9969], abs=1e-4)
+    assert code.block_bits[0].tolist() == pytest.approx(expected, rel=1e-6)
+    assert code.bits.item() == pytest.approx(81.9422, abs=1e-3)
+    # The prior on the weights stays the same: its strength falls as 1 / n.
+    (first, a), (second, b) = seen
+    assert (first.features.shape[1], second.features.shape[1]) == (20, 40)
+    torch.testing.assert_close(a, 2 * b)
+    assert a[0].tolist() == pytest.approx([3 / v / 20 for v in Linear.logit_variances])
+
+
+def test_zero_logits_give_the_uniform_code(monkeypatch):
+    y = torch.from_numpy(np.random.default_rng(0).choice(3, 500, p=[0.8, 0.1, 0.1]))
+    says(monkeypatch, lambda prefix, k: torch.zeros(3))
+    code = online_code(examples(torch.randn(2, 500, 4), y, 5), 3, PROBES["linear"])
+    assert code.bits.tolist() == pytest.approx([uniform_bits(500, 3)] * 2, rel=1e-6)
+    assert code.deviation.tolist() == pytest.approx([0, 0], abs=1e-3)
+
+
+def test_too_few_examples_for_two_blocks_have_a_uniform_code():
+    y = torch.tensor([0, 1, 2] * 10)
+    code = online_code(examples(torch.randn(2, 30, 4), y), 3, PROBES["linear"])
+    assert code.ends == (30,)
+    assert code.bits.tolist() == pytest.approx([uniform_bits(30, 3)] * 2)
+
+
+def test_a_probe_that_knows_label_frequencies_gives_the_prior_code(monkeypatch):
+    y = torch.from_numpy(np.random.default_rng(0).choice(3, 500, p=[0.9, 0.08, 0.02]))
+
+    def frequencies(prefix, k):
+        return torch.bincount(prefix.labels[0], minlength=3).float().log()  # log 0 included
+
+    says(monkeypatch, frequencies)
+    data = examples(torch.randn(1, 500, 4), y)
+    code = online_code(data, 3, PROBES["linear"])
+    expected = prior_bits(y, code.ends, 3)
+    assert code.bits.item() == pytest.approx(expected, rel=1e-6)
+    assert uniform_bits(500, 3) == 500 * math.log2(3)
+
+
+def test_the_prior_code_is_a_hand_computation():
+    y = torch.tensor([0, 0, 1, 0, 1])
+    # Block 1: 3 labels of 1 bit. Block 2: one 0 and one 1 after two 0 and one 1.
+    expected = 3 - math.log2(2.5 / 4) - math.log2(1.5 / 4)
+    assert prior_bits(y, (3, 5), 2) == pytest.approx(expected)
+
+
+def test_class_weights_are_left_out(monkeypatch):
+    seen = says(monkeypatch, lambda prefix, k: torch.zeros(2))
+    y = torch.tensor([0, 0, 0, 1] * 20)
+    data = examples(torch.zeros(1, 80, 3), y)
+    data.weights[:] = torch.where(y == 0, 2 / 3, 2.0)
+    online_code(data, 2, PROBES["linear"])
+    assert all((prefix.weights == 1).all() for prefix, _ in seen)
+
+
+@pytest.mark.parametrize("family", CODES)
+def test_labels_independent_of_the_features_cost_little_more_than_their_entropy(family):
+    share = torch.tensor([0.6, 0.3, 0.1])
+    torch.manual_seed(0)
+    y = torch.multinomial(share, 3000, replacement=True)
+    code = CODES[family](examples(torch.randn(1, 3000, 64), y, 5), 3, PROBES[family])
+    entropy = -(share * share.log2()).sum().item()
+    deviation = (share * (-share.log2() - entropy) ** 2).sum().sqrt().item()
+    low = 3000 * entropy - 3 * deviation * 3000**0.5
+    assert low < code.bits.item() < 1.1 * prior_bits(y, code.ends, 3)
+
+
+@pytest.mark.parametrize("family", CODES)
+def test_informative_features_give_a_far_shorter_code(family):
+    torch.manual_seed(0)
+    y = torch.randint(4, (3000,))
+    x = torch.randn(2, 3000, 64)
+    x[1, :, :4] = 2 * torch.nn.functional.one_hot(y, 4).float()
+    code = CODES[family](examples(x, y, 5), 4, PROBES[family])
+    noise, planted = code.bits.tolist()
+    assert noise > 0.95 * 6000
+    assert planted < 0.15 * 6000
+
+
+@pytest.mark.parametrize("n", [1, 30, 45, 300, 3985, 204577])
+def test_blocks_consist_of_whole_sentences_and_are_not_tiny(n):
+    lengths = np.random.default_rng(n).integers(1, 30, n)
+    sentences = torch.from_numpy(np.repeat(np.arange(n), lengths)[:n])
+    ends = block_ends(sentences)
+    assert ends[-1] == n
+    assert all(sentences[end - 1] != sentences[end] for end in ends[:-1])
+    assert min(np.diff((0, *ends))) >= min(n, 20)
+    if n > 200_000:
+        assert len(ends) == 11
+        assert [100 * end / n for end in ends] == pytest.approx(
+            [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100], abs=0.02
+        )
+
+
+def test_the_standard_error_is_that_of_resampled_sentences(monkeypatch):
+    torch.manual_seed(0)
+    monkeypatch.setattr("probes.training.codes.SHARES", (10.0, 50.0, 100.0))
+    says(monkeypatch, lambda prefix, k: torch.tensor([0.9, 0.1]).log())
+    found = []
+    for _ in range(300):
+        kind = torch.rand(200).repeat_interleave(5)  # words of a sentence depend on each other
+        y = (torch.rand(1000) < 0.3 * kind).long()
+        found.append(online_code(examples(torch.zeros(1, 1000, 2), y, 5), 2, PROBES["linear"]))
+    spread = torch.stack([code.bits for code in found]).std().item()
+    assert found[0].deviation.item() == pytest.approx(spread, rel=0.25)
+
+
+def test_the_code_of_sets_is_that_of_each_label_alone(monkeypatch):
+    monkeypatch.setattr("probes.training.codes.SHARES", (25.0, 100.0))
+    labels = torch.tensor([1, 2, 2, 0] * 20)
+    sent, outcomes = decisions(labels, 3, SETS)
+    assert (len(sent), outcomes) == (3, 2)
+
+    def prior(held, n=20, m=60):  # a share `held` of both blocks has the label
+        yes = (held * n + 0.5) / (n + 1)
+        return n - m * (held * math.log2(yes) + (1 - held) * math.log2(1 - yes))
+
+    expected = prior(0.75) + prior(0.5) + prior(0)
+    assert sum(prior_bits(each, (20, 80), 2) for each in sent) == pytest.approx(expected)
+    says(monkeypatch, lambda prefix, k: SETS[prefix.labels[0]].mean(0).logit().clamp(-80, 80))
+    code = online_code(
+        replace(examples(torch.randn(1, 80, 4), labels), sets=SETS), 3, PROBES["linear"]
+    )
+    assert code.ends == (20, 80)
+    assert code.bits.item() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [20, 500])
+def test_a_prefix_fit_is_scikit_learns_at_the_given_strength(n):
+    train = planted(3000, 1)
+    strengths = torch.tensor([[0.01, 0.3], [0.1, 1.0]])
+    start = Linear().initial(N_LAYERS, [0, 0], 12, N_CLASSES)
+    prefix, block = (train.part(slice(*part)) for part in ((0, n), (n, 2 * n)))
+    squares = mean_squares(train.features)
+    found = fit_prefix(prefix, Linear(), CrossEntropy(), start, strengths, squares)
+    given = mean_loss(Linear(), CrossEntropy(), found, block)
+    for layer, x in enumerate(train.features.values):
+        for cell, strength in enumerate(strengths[layer].tolist()):
+            model = LogisticRegression(C=1 / (strength * n), tol=1e-8, max_iter=1000)
+            model.fit(x[:n], train.labels[0, :n])
+            p = model.predict_proba(x[n : 2 * n])[np.arange(n), train.labels[0, n : 2 * n]]
+            assert given[layer, cell].item() == pytest.approx(-np.log(p).mean(), rel=0.01)
+
+
+def hard():
+    """Features with the spectrum of a model's vectors, which nearly separate the classes."""
+    generator = torch.Generator().manual_seed(3)
+    truth = torch.randn(96, 6, generator=generator)
+    z = torch.randn(6000, 96, generator=generator)
+    y = (z[:, :40] @ truth[:40] + 0.5 * torch.randn(6000, 6, generator=generator)).argmax(1)
+    turn = torch.linalg.qr(torch.randn(96, 96, generator=generator))[0]
+    x = (z * (6 / torch.arange(1, 97)).clamp_max(2)) @ turn
+    return examples(x[None], y, 5)
+
+
+def test_the_code_is_that_of_prefixes_fitted_to_the_end(monkeypatch):
+    short = online_code(hard(), 6, PROBES["linear"])
+    monkeypatch.setattr(coding, "PREFIX_STEPS", 300)
+    long = online_code(hard(), 6, PROBES["linear"])
+    assert short.ends == long.ends
+    assert long.bits.item() < 0.7 * uniform_bits(6000, 6)
+    assert short.bits.item() == pytest.approx(long.bits.item(), rel=0.005)
+
+
+def test_where_a_prefix_starts_changes_nothing():
+    train = hard()
+    prefix, squares = train.part(slice(0, 2000)), mean_squares(train.features)
+    strengths = torch.tensor([[0.01]])
+    cold = Linear().initial(1, [0], 96, 6)
+    warm = fit_prefix(
+        train.part(slice(0, 1000)), Linear(), CrossEntropy(), cold, 2 * strengths, squares
+    )
+    losses = [
+        mean_loss(
+            Linear(),
+            CrossEntropy(),
+            fit_prefix(prefix, Linear(), CrossEntropy(), start, strengths, squares),
+            train.part(slice(2000, 6000)),
+        ).item()
+        for start in (cold, warm)
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=0.003)
+
+
+def test_a_code_has_the_bits_of_its_blocks_and_intervals_around_them():
+    code = OnlineCode((20, 40), torch.tensor([[20.0, 5.0], [20.0, 10.0]]), torch.tensor([1.0, 2.0]))
+    assert code.bits.tolist() == [25, 30]
+    assert [pytest.approx(pair) for pair in code.intervals] == [(23.04, 26.96), (26.08, 33.92)]

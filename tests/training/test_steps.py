@@ -1,0 +1,64 @@
+"""The steps that are foretold against those that are taken."""
+
+import pytest
+from planted_examples import N_CLASSES, planted, with_cells
+
+from probes.common.terminal import progress
+from probes.records.probe_spec import PROBES
+from probes.training.fit import Draw, fit
+from probes.training.online_code import online_code
+from probes.training.replay_code import replay_code
+from probes.training.scalar_mix import layer_overlap, learn_mixes
+from probes.training.steps import code_steps, fit_steps, mix_steps
+
+DRAWS = [Draw(), Draw(1, 1), Draw(), Draw(2, 1)]
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """The number of steps that have advanced the bar."""
+    advanced = []
+    monkeypatch.setattr(progress, "advance", lambda n=1: advanced.append(n))
+    return lambda: sum(advanced)
+
+
+@pytest.mark.parametrize("at_once", [1, 10])
+@pytest.mark.parametrize("l2", [(30.0,), (1.0, 30.0)])
+@pytest.mark.parametrize(("family", "n"), [("linear", 300), ("linear", 3000), ("mlp", 3000)])
+def test_of_fits(taken, family, n, l2, at_once, monkeypatch):
+    monkeypatch.setattr("probes.training.trainer.fits_at_once", lambda device: at_once)
+    spec = PROBES[family].model_copy(
+        update={"l2": l2, "epochs": 2, "min_steps": 7, "hidden": 4 * bool(PROBES[family].hidden)}
+    )
+    train, dev = planted(n, 1), planted(100, 2)
+    fit(train, dev, N_CLASSES, spec, DRAWS)
+    assert fit_steps(spec, train.sentences, N_CLASSES, DRAWS) == taken() > 0
+
+
+def test_of_ridge_regression(taken):
+    train, dev = planted(300, 1, regression=True), planted(100, 2, regression=True)
+    fit(train, dev, 0, PROBES["linear"], DRAWS)
+    assert fit_steps(PROBES["linear"], train.sentences, 0, DRAWS) == taken() == 2
+
+
+def test_of_mixes(taken):
+    train, dev = planted(3000, 1), planted(100, 2)
+    overlap = layer_overlap(train.features)
+    learn_mixes(train, dev, N_CLASSES, PROBES["linear"], overlap, [0, 1, 1], [0, 0, 1])
+    assert mix_steps(train.sentences) == taken() > 0
+
+
+@pytest.mark.parametrize("n", [15, 45, 2000])
+@pytest.mark.parametrize(("family", "code"), [("linear", online_code), ("mlp", replay_code)])
+def test_of_codes(taken, family, code, n):
+    train = planted(n, 1)
+    code(train, N_CLASSES, PROBES[family])
+    assert code_steps(PROBES[family], train.sentences) == taken()
+    assert (n > 40) == (taken() > 0)
+
+
+def test_steps_do_not_depend_on_the_layers_or_cells_of_a_convex_fit(taken):
+    train, dev = planted(300, 1), planted(100, 2)
+    spec = PROBES["linear"].model_copy(update={"epochs": 1})
+    fit(with_cells(train, 3), with_cells(dev, 3), N_CLASSES, spec, [Draw()] * 3)
+    assert fit_steps(spec, train.sentences, N_CLASSES, [Draw()]) == taken()
