@@ -144,14 +144,19 @@ def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
 
 
 def _with_evidence(rows: Iterable[Line], evidence: Iterable[RecordLines]) -> Iterator[Line]:
+    rows = list(rows)
     found = {record.measurement: record.evidence for record in evidence}
     names = " ".join(name for name in EVIDENCE if name in found)
+    columns = [column for each in found.values() for column in each]
+    others = {row["layer"] for row in rows if not row["best"]}
+    if {layer for layer, values in columns if "p_best" in values} != others:
+        # The best of other layers may have been another; see `probes.boards.separability`.
+        columns = [column for column in columns if "p_best" not in column[1]]
     for row in rows:
         joined = {**row, "evidence": names}
-        for columns in found.values():
-            for layer, values in columns:
-                if layer is None or layer == row["layer"]:
-                    joined |= values
+        for layer, values in columns:
+            if layer is None or layer == row["layer"]:
+                joined |= values
         yield {name: joined.get(name) for name in COLUMNS}
 
 
