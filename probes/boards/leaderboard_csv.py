@@ -123,8 +123,9 @@ def write_leaderboard(output: Path) -> Path:
         found = _without_duplicates(indexed(output).values())
         rows = sorted(_leaderboard(found), key=lambda row: tuple(row[name] for name in ORDER))
         _write(path, COLUMNS, rows)
-        if long := [line for lines in found for line in lines.long]:
-            _write(output / "measurements.csv", LONG_COLUMNS, long)
+        long, of_plug_ins = [x for lines in found for x in lines.long], output / "measurements.csv"
+        if long or of_plug_ins.exists():
+            _write(of_plug_ins, LONG_COLUMNS, long)
     return path
 
 
@@ -145,7 +146,8 @@ def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
 
 def _with_evidence(rows: Iterable[Line], evidence: Iterable[RecordLines]) -> Iterator[Line]:
     rows = list(rows)
-    found = {record.measurement: record.evidence for record in evidence}
+    latest = sorted(evidence, key=lambda record: (record.version, record.extent))
+    found = {record.measurement: record.evidence for record in latest}
     names = " ".join(name for name in EVIDENCE if name in found)
     columns = [column for each in found.values() for column in each]
     others = {row["layer"] for row in rows if not row["best"]}

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from probes.boards.comparable import probe_digest
 from probes.examples.scoring import control_metric
-from probes.measurements.measurement import EVIDENCE, as_payload, get_measurement, measurements
+from probes.measurements.measurement import EVIDENCE, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words
-from probes.measurements.results import as_result
+from probes.measurements.results import as_result, typed
 from probes.records.base import Frozen
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
@@ -30,6 +30,8 @@ class RecordLines(Frozen):
     """What one record contributes; plain values, which the index keeps as JSON."""
 
     measurement: str
+    version: int
+    """That of the measurement."""
     identity: tuple[str, ...]
     """Model, revision and key; equal for duplicates."""
     subject: tuple[str, ...]
@@ -49,12 +51,16 @@ def lines_of(record: AnyRecord, path: Path = Path()) -> RecordLines:
 
     Args:
         path: its file, for messages.
+
+    Raises:
+        UserError: its payload is not one of its measurement.
     """
-    record = as_payload(record)
+    record = typed(record, path)
     owner = record.model.name, record.model.revision
     name = record.measurement
     return RecordLines(
         measurement=name,
+        version=record.measurement_version,
         identity=(*owner, record.key),
         subject=(*owner, record.inputs),
         extent=sum(record.extent.values()),

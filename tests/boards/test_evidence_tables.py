@@ -124,9 +124,9 @@ def test_training_variance_by_layer_and_pooled():
         samples=Spread(sd=0.02, df=2),
         p_best={0: 0.01, 1: 0.02},
     )
-    (table,) = evidence_tables([with_found(bare(scores=(0.5, 0.6, 0.7)), "training_variance", found)])[
-        "training_variance"
-    ]
+    (table,) = evidence_tables(
+        [with_found(bare(scores=(0.5, 0.6, 0.7)), "training_variance", found)]
+    )["training_variance"]
     assert table.texts == [
         ("0", "2.0"),
         ("1", "–"),
@@ -163,7 +163,7 @@ def test_mixes_and_the_estimates_from_them():
 
 def numbers(measurement, payload):
     record = evidence_record(bare(scores=(0.5, 0.9)), measurement.name, payload)
-    return [tuple(x)[:5] + (x.split,) for x in measurement.numbers(record)]
+    return [(*tuple(x)[:5], x.split) for x in measurement.numbers(record)]
 
 
 def test_numbers_of_selectivity():
@@ -227,7 +227,9 @@ def test_curves_have_the_same_numbers_and_say_why_there_are_none():
     }
     selectivity = Selectivity().curves(results)
     assert [p.value for p in selectivity.models["full"]] == pytest.approx([0.2, 0.4])
-    assert selectivity.missing == dict.fromkeys(("scores", "mlp", "part"), "it was not measured")
+    assert selectivity.missing == dict.fromkeys(
+        ("scores", "mlp", "part"), "there is no record of it"
+    )
     compression = DescriptionLength().curves(results)
     assert [p.value for p in compression.models["full"]] == pytest.approx([1.5, 2.1])
     assert compression.models["full"][0].interval == pytest.approx((300 / 220, 300 / 180))
@@ -235,7 +237,7 @@ def test_curves_have_the_same_numbers_and_say_why_there_are_none():
     mix = Localisation().curves(results)
     assert [p[:2] for p in mix.models["full"]] == [(0, 0.5), (1, 0.7)]
     assert mix.missing == {
-        "scores": "it was not measured",
+        "scores": "there is no record of it",
         "mlp": "only convex probes are fitted on mixes",
         "part": "not all layers were probed",
     }

@@ -147,12 +147,12 @@ def test_numbers_are_in_tables_too(page):
 def test_reasons_for_missing_measurements_are_shown(page):
     page.one("#tab-curves").click()
     said = " ".join(page.texts("#curves .missing"))
-    assert "Not measured for beta: it was not measured." in said
+    assert "Not measured for beta: there is no record of it." in said
     assert "No random twin among the results on chunking." in said
     page.one("#tab-localisation").click()
     shown = page.one("#localisation").text
     assert "undefined: no gain" in shown
-    assert "not measured: it was not measured" in shown
+    assert "not measured: there is no record of it" in shown
 
 
 def test_the_page_can_be_used_by_keyboard(page):

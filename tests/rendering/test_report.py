@@ -108,7 +108,7 @@ def test_curves_of_the_models_of_a_chart_and_why_there_are_none(tmp_path):
     assert [p.value for p in score.models["a"]] == [0.5, 0.7, 0.6]
     assert score.levels == {"majority": 0.1, "type majority": 0.1}
     mix = Localisation().curves(results)
-    assert mix.missing == {"b": "it was not measured", "c": "not all layers were probed"}
+    assert mix.missing == {"b": "there is no record of it", "c": "not all layers were probed"}
 
 
 def test_the_page_is_one_file_with_everything_escaped(tmp_path):
@@ -165,7 +165,10 @@ def test_colours_span_the_models_that_are_shown_together():
 
 
 def test_a_figure_is_of_one_setting(folder, capsys):
-    store(folder, changed(make_full_result("pos", model="beta"), "corpus", name="d", fingerprint="d" * 64))
+    store(
+        folder,
+        changed(make_full_result("pos", model="beta"), "corpus", name="d", fingerprint="d" * 64),
+    )
     assert main(["figure", "curves", str(folder), "-o", str(folder / "x.pdf")]) == 2
     assert (
         "cannot be compared in one figure (c 1 · linear probe; d 1 · linear probe)"
@@ -177,7 +180,7 @@ def test_an_expected_layer_that_was_not_measured_is_no_figure(tmp_path, capsys):
     store(tmp_path, make_result("pos", (0.1, 0.2)))
     path = tmp_path / "x.pdf"
     assert main(["figure", "expected-layers", str(tmp_path), "-o", str(path)]) == 2
-    assert "it was not measured" in capsys.readouterr().err
+    assert "there is no record of it" in capsys.readouterr().err
     assert not path.exists()
 
 
