@@ -49,7 +49,6 @@ from probes.extraction.views import View
 from probes.measurements.probing import probe
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.tasks.builtin import tasks
-from probes.training.batches import BATCH
 
 Layer = NDArray[np.floating[Any]]
 
@@ -115,7 +114,7 @@ def least_work(
     spec: ProbeSpec, n_examples: int, vectors: Vectors, n_classes: int
 ) -> tuple[float, float]:
     """Bytes that the passes over the training set read, and operations of their products."""
-    passes = max(spec.epochs, spec.min_steps * BATCH / n_examples)
+    passes = max(spec.epochs, spec.min_steps * spec.batch / n_examples)
     layers = [vectors.layer(n) for n in range(vectors.n_layers)]
     read = sum(n_examples * layer[0].nbytes for layer in layers)
     n_features = layers[0].shape[1]

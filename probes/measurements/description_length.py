@@ -20,7 +20,7 @@ from probes.records.table import Cell, Row, Table
 from probes.records.titles import task_head
 from probes.records.values import Interval
 from probes.tasks.task import Task
-from probes.training.families import is_convex
+from probes.training.families import family_of, is_convex
 
 if TYPE_CHECKING:
     from probes.measurements.probe_context import ProbeContext
@@ -93,29 +93,33 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
         from probes.training.codes import decisions, prior_bits, uniform_bits
         from probes.training.online_code import online_code
         from probes.training.replay_code import replay_code
+        from probes.training.steps import code_steps
 
         convex = is_convex(context.spec)
         found: list[LayerCode] = []
-        for layers, hold in context.groups(context.layers, 1):
-            train = context.training_batches(layers, hold)
-            code = (online_code if convex else replay_code)(
-                train, context.data.n_outputs, context.spec
-            )
-            for layer, bits, interval, block_bits in zip(
-                layers, code.bits.tolist(), code.intervals, code.block_bits.tolist(), strict=True
-            ):
-                found.append(
+        n_priors = len(family_of(context.spec).logit_variances)
+        groups = list(context.groups(context.layers, n_priors))
+        code_of = online_code if convex else replay_code
+        n_outputs = context.data.n_outputs
+        steps = code_steps(context.spec, context.data.sentences("train"))
+        with context.bar(len(groups) * steps):
+            for layers, hold in groups:
+                train = context.training_batches(layers, hold)
+                code = code_of(train, n_outputs, context.spec)
+                parts = code.bits.tolist(), code.intervals, code.block_bits.tolist()
+                found += [
                     LayerCode(
                         layer=layer, bits=bits, interval=interval, block_bits=tuple(block_bits)
                     )
-                )
+                    for layer, bits, interval, block_bits in zip(layers, *parts, strict=True)
+                ]
         sets = None if train.sets is None else train.sets.cpu()
-        sent, outcomes = decisions(train.labels[0].cpu(), context.data.n_outputs, sets)
+        sent, outcomes = decisions(train.labels[0].cpu(), n_outputs, sets)
         return Found(
             Codelengths(
                 code="online code" if convex else "prequential replay",
                 ends=code.ends,
-                n_classes=context.data.n_outputs,
+                n_classes=n_outputs,
                 uniform_bits=sum(uniform_bits(len(each), outcomes) for each in sent),
                 prior_bits=sum(prior_bits(each, code.ends, outcomes) for each in sent),
                 layers=tuple(found),

@@ -207,6 +207,7 @@ def _fit_mixes(
     from probes.training.fit import Draw, fit, predict
     from probes.training.memory_plan import block_bytes
     from probes.training.scalar_mix import Mixed, layer_overlap, learn_mixes, mix_scales
+    from probes.training.steps import fit_steps, mix_steps
 
     data, spec = context.data, context.spec
     layers, n_layers = context.layers, len(context.layers)
@@ -218,28 +219,32 @@ def _fit_mixes(
     samples = [0] * n_layers + list(range(1, N_SAMPLES + 1))
     overlap = layer_overlap(train.features)
     groups = [slice(i, i + at_once) for i in range(0, len(reach), at_once)]
-    weights = torch.cat(
-        [
-            learn_mixes(train, dev, data.n_outputs, spec, overlap, reach[group], samples[group])
-            for group in groups
-        ]
-    )
+    sentences = data.sentences("train")
+    with context.bar(len(groups) * mix_steps(sentences)):
+        weights = torch.cat(
+            [
+                learn_mixes(train, dev, data.n_outputs, spec, overlap, reach[group], samples[group])
+                for group in groups
+            ]
+        )
     scales = mix_scales(weights[:n_layers], overlap)
     strengths: list[float] = []
     parts: dict[str, list[NDArray[Any]]] = {"dev": [], "test": []}
-    for group in groups[: -(-n_layers // at_once)]:
-        mixed = {split: Mixed(each, scales[group]) for split, each in features.items()}
-        fitted = fit(
-            replace(train, features=mixed["train"]),
-            replace(dev, features=mixed["dev"]),
-            data.n_outputs,
-            spec,
-            [Draw()],
-        )
-        strengths += fitted.strength[:, 0].tolist()
-        for split, predicted in parts.items():
-            outputs = predict(fitted, mixed[split], data.n_outputs, spec, data.sets)
-            predicted.append(data.in_labels_unit(outputs[:, 0].cpu().numpy()))
+    groups = groups[: -(-n_layers // at_once)]
+    with context.bar(len(groups) * fit_steps(spec, sentences, data.n_outputs, [Draw()])):
+        for group in groups:
+            mixed = {split: Mixed(each, scales[group]) for split, each in features.items()}
+            fitted = fit(
+                replace(train, features=data.computed_once(mixed["train"])),
+                replace(dev, features=mixed["dev"]),
+                data.n_outputs,
+                spec,
+                [Draw()],
+            )
+            strengths += fitted.strength[:, 0].tolist()
+            for split, predicted in parts.items():
+                outputs = predict(fitted, mixed[split], data.n_outputs, spec, data.sets)
+                predicted.append(data.in_labels_unit(outputs[:, 0].cpu().numpy()))
     joined = {split: np.concatenate(arrays) for split, arrays in parts.items()}
     return weights.cpu().double().numpy(), strengths, joined
 

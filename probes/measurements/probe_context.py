@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.common.terminal import progress
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
 from probes.measurements.measurement import Level
@@ -22,6 +24,7 @@ from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
 from probes.training.fit import Draw, fit, predict
 from probes.training.fitted import FittedProbes
+from probes.training.steps import fit_steps
 
 Array = NDArray[Any]
 
@@ -112,6 +115,10 @@ class ProbeContext:
         """Whether layers are measured one by one already, with no features held in memory."""
         return self.data.group_layers(self.memory, self.spec, 1) == (1, False)
 
+    def bar(self, n_steps: int) -> AbstractContextManager[Any]:
+        """A progress bar, which every step of training advances."""
+        return progress.bar(self.title, total=n_steps, unit="step")
+
     def groups(self, layers: Sequence[int], n_cells: int) -> Iterator[tuple[list[int], bool]]:
         """The layers in groups that fit in memory, and whether to hold their features there."""
         size, hold = self.data.group_layers(self.memory, self.spec, n_cells)
@@ -134,10 +141,11 @@ class ProbeContext:
         Raises:
             TaskError: a dev loss is not finite.
         """
-        parts = [
-            self._fits(group, hold, draws, labels)
-            for group, hold in self.groups(layers, len(draws))
-        ]
+        groups = list(self.groups(layers, len(draws)))
+        data = self.data
+        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, draws)
+        with self.bar(len(groups) * steps):
+            parts = [self._fits(group, hold, draws, labels) for group, hold in groups]
 
         def joined(arrays: Iterable[Array]) -> Array:
             return np.concatenate(list(arrays))

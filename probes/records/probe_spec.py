@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from probes.records.base import Frozen
 
 
@@ -19,6 +21,9 @@ class ProbeSpec(Frozen):
     learning_rate: float
     """Adam's initial learning rate; for a convex family that for 512 features (see
     `probes.training.trainer.initial_rate`)."""
+    batch: int = Field(default=512, ge=1, le=512)
+    """Examples per step; fewer in a convex fit to few examples (see
+    `probes.training.batches.small_batches`)."""
     epochs: int
     """Passes over the training examples."""
     min_steps: int = 0
@@ -51,9 +56,10 @@ PROBES: dict[str, ProbeSpec] = {
         family="mlp",
         hidden=256,
         learning_rate=0.005,
+        batch=256,
         epochs=3,
         min_steps=400,
-        checks=12,
+        checks=4,
     ),
 }
 """By name; `probes.training.families.probe_family` adds those of plug-ins."""

@@ -19,6 +19,7 @@ VERDICT_STYLES = {
     "not tested": "dim",
 }
 
+
 def print_table(table: Table, console: Console) -> None:
     """Print a table; one that may be split is printed in as many parts as it takes."""
     for part in _parts(table, console.width):

@@ -11,7 +11,7 @@ from torch import Tensor
 from probes.training.features import Chosen, Features, Part
 
 BATCH = 512
-"""Examples per step, up to a sentence more or less."""
+"""The most examples per step, up to a sentence more or less; `ProbeSpec.batch` may be smaller."""
 
 _FEWEST, _BATCHES = 16, 32
 
@@ -96,13 +96,17 @@ def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
     return bounds
 
 
-def small_batches(train: Batches) -> Batches:
-    """The same examples in 32 batches or more, of 16 to `BATCH` examples.
+def rebatched(train: Batches, size: int) -> Batches:
+    """The same examples in batches of about `size`."""
+    return replace(train, bounds=batch_bounds(train.sentences.cpu(), size))
+
+
+def convex_batch(n_examples: int, size: int) -> int:
+    """Examples per step of a convex fit: `size`, or fewer, so that there are 32 batches.
 
     A convex fit converges by its number of steps: few examples need smaller batches.
     """
-    size = min(BATCH, max(_FEWEST, len(train.sentences) // _BATCHES))
-    return replace(train, bounds=batch_bounds(train.sentences.cpu(), size))
+    return min(size, max(_FEWEST, n_examples // _BATCHES))
 
 
 def bootstrap_weights(sentences: Tensor, sample: int) -> Tensor:

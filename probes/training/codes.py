@@ -16,7 +16,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import Batches, blocks
+from probes.training.families import family_of
 from probes.training.family import Parameters, ProbeFamily
 from probes.training.losses import log_loss
 
@@ -51,6 +53,11 @@ class OnlineCode:
         """95 % interval of each layer's codelength."""
         bits, half = self.bits, 1.96 * self.deviation
         return list(zip((bits - half).tolist(), (bits + half).tolist(), strict=True))
+
+
+def n_cells(spec: ProbeSpec) -> int:
+    """Probes of a layer that are trained at once for a code: one for each prior."""
+    return len(family_of(spec).logit_variances)
 
 
 def sentence_ends(sentences: Tensor) -> list[int]:

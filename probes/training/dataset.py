@@ -118,6 +118,16 @@ class ProbingData:
             return found
         return projected(found, self._project, len(self._rows["train"]))
 
+    def computed_once(self, features: Features) -> Features:
+        """Features of this task's examples that are not computed anew each time they are read.
+
+        They are written to a scratch file; on other devices than the CPU, where computing is fast,
+        they are returned as they are.
+        """
+        if self.device.type != "cpu":
+            return features
+        return Scratch(features, self._vectors.folder.parent)
+
     def batches(self, split: str, features: Features, labels: Array | None = None) -> Batches:
         """Train or dev; an example whose label train lacks has weight 0.
 
@@ -198,8 +208,8 @@ def work_of(
     Args:
         hidden: size of the model's vectors.
         project: see `ProbingData`.
-        n_cells: cells of a layer that are fitted at once, those of all draws. A code has one for
-            each prior: `probes.training.codes.n_priors`.
+        n_cells: cells of a layer that are fitted at once, those of all draws; of a code one for
+            each prior (`probes.training.codes.n_cells`).
     """
     n_features, n_read = _widths(examples, hidden, project)
     return Work(

@@ -17,7 +17,7 @@ without the biases.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
@@ -42,25 +42,17 @@ class ProbeFamily(ABC):
     overrides `backward` trains faster.
 
     Attributes:
-        convex: whether the loss of a classification is convex in the parameters, and features are
-            read only by products with the first weight. A convex probe is fitted until it
-            converges, from any start, to features in other axes (`probes.training.features`).
-        closed_form: whether regressions are solved as ridge regression. The parameters are then one
-            weight and one bias, and the outputs W x + b.
-        logit_variances: Gaussian priors on the weights under which the online code fits each
-            prefix, as the variance that they give a sum over all features.
-        code_schedule: fields of the `ProbeSpec` that the fits of an online code replace. They are
-            shorter than the plain fit: there are many prefixes, and no dev loss to stop by.
+        convex: whether the outputs are W x + b, with one weight and one bias as parameters, so that
+            the loss is convex. A convex probe is fitted until it converges, from any start, to
+            features in other axes (`probes.training.features`).
+        closed_form: whether regressions of a convex family are solved as ridge regression.
+        logit_variances: Gaussian priors on the weights under which codes fit probes, as the
+            variance that they give a sum over all features.
     """
 
     convex: ClassVar[bool] = False
     closed_form: ClassVar[bool] = False
     logit_variances: ClassVar[tuple[float, ...]] = (0.4, 4.0, 40.0)
-    code_schedule: ClassVar[Mapping[str, float]] = {
-        "epochs": 3,
-        "min_steps": 150,
-        "learning_rate": 0.01,
-    }
 
     def __init__(self, spec: ProbeSpec | None = None) -> None:
         """Keep the specification, from which a family may take its settings."""

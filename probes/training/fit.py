@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import Batches, blocks, resampled, small_batches
+from probes.training.batches import Batches, blocks, convex_batch, rebatched, resampled
 from probes.training.families import family_of
 from probes.training.features import Features
 from probes.training.fitted import FittedProbes, in_order
@@ -58,8 +58,8 @@ def fit(
         grid = torch.tensor(sorted(spec.ridge_l2), dtype=torch.float64)
         groups = cells_by(draw.sample for draw in draws)
         return ridge(train, dev, grid.expand(n_layers, -1), groups)
-    if family.convex:
-        train = small_batches(train)
+    size = convex_batch(len(train.sentences), spec.batch) if family.convex else spec.batch
+    train = rebatched(train, size)
     trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
     strength = _strength(trainer, n_outputs, draws[0].seed)
     if family.convex:

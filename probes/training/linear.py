@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -23,7 +22,6 @@ class Linear(ProbeFamily):
     convex: ClassVar[bool] = True
     closed_form: ClassVar[bool] = True
     logit_variances: ClassVar[tuple[float, ...]] = (0.04, 0.4, 4.0, 40.0)
-    code_schedule: ClassVar[Mapping[str, float]] = {"epochs": 4, "min_steps": 300}
 
     def initial(
         self, n_layers: int, seeds: list[int], n_features: int, n_outputs: int

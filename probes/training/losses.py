@@ -28,8 +28,11 @@ class LogLoss(Loss, Protocol):
     def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Of each decision that makes a label, natural logarithm. Shape (L, K, decisions, N)."""
 
-    def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """Output biases that predict each label's frequency, 1/2 added to counts. Shape (K, C)."""
+    def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+        """The share of examples that have each label, 1/2 added to counts. Shape (K, C)."""
+
+    def prior(self, shares: Tensor) -> Tensor:
+        """Output biases that predict these shares. Shape (K, C)."""
 
 
 class CrossEntropy:
@@ -49,11 +52,15 @@ class CrossEntropy:
         """See `LogLoss`: one decision."""
         return outputs.log_softmax(2).gather(2, _index(labels, outputs))
 
-    def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+    def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
         """See `LogLoss`."""
         count = torch.zeros(len(labels), n_outputs, device=weights.device)
-        count.scatter_add_(1, labels, weights)
-        return (count + 0.5).log().log_softmax(1)
+        count.scatter_add_(1, labels, weights).add_(0.5)
+        return count / count.sum(1, keepdim=True)
+
+    def prior(self, shares: Tensor) -> Tensor:
+        """See `LogLoss`."""
+        return shares.log()
 
     def decide(self, outputs: Tensor) -> Tensor:
         """The most probable class."""
@@ -109,10 +116,14 @@ class BinaryCrossEntropy:
         held = self._held(labels)
         return (held * outputs).sub_(softplus(outputs))
 
-    def prior(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+    def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
         """See `LogLoss`."""
         held = (self._held(labels) * weights.unsqueeze(-2)).sum(-1)
-        return ((held + 0.5) / (weights.sum(-1, keepdim=True) - held + 0.5)).log()
+        return (held + 0.5) / (weights.sum(-1, keepdim=True) + 1)
+
+    def prior(self, shares: Tensor) -> Tensor:
+        """See `LogLoss`."""
+        return shares.logit()
 
     def decide(self, outputs: Tensor) -> Tensor:
         """The labels with a probability above 1/2 (logit above 0), as `numpy.packbits` packs them.

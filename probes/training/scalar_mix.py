@@ -27,13 +27,16 @@ from torch import Tensor
 from probes.common.terminal import progress
 from probes.records.probe_spec import ProbeSpec
 from probes.training.adam import Adam
-from probes.training.batches import Batches, blocks, resampled, shuffled_batches
+from probes.training.batches import Batches, blocks, rebatched, resampled, shuffled_batches
 from probes.training.families import family_of
 from probes.training.family import LossGradient, Parameters, ProbeFamily
 from probes.training.features import Features, InAxes
 from probes.training.fitted import mean_loss
 from probes.training.losses import loss_for
 from probes.training.trainer import initial_rate
+
+MIX_BATCH = 256
+"""Examples per step."""
 
 _PASSES = 2
 
@@ -138,6 +141,7 @@ def learn_mixes(
     if not family.convex:
         raise ValueError(f"{spec.family}: mixes are learnt with convex families only")
     n_layers, n_examples, n_features = train.features.shape
+    train = rebatched(train, MIX_BATCH)
     read = train.features.in_common_axes
     logits = even_logits(reach, n_layers).to(device)
     # Cells take the place of layers in a plain fit: each reads features of its own.

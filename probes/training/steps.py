@@ -1,0 +1,58 @@
+"""How many steps training takes: what a progress bar needs to know before it begins.
+
+Whoever trains groups of layers in turn (`probes.training.memory_plan.group_layers`) takes as many
+for each group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from probes.records.probe_spec import ProbeSpec
+from probes.training.batches import batch_bounds, convex_batch
+from probes.training.codes import block_ends
+from probes.training.families import family_of
+from probes.training.fit import Draw
+from probes.training.online_code import PREFIX_STEPS
+from probes.training.replay_code import STEPS, batch_ends
+from probes.training.scalar_mix import MIX_BATCH
+from probes.training.scalar_mix import mix_steps as steps_of_batches
+from probes.training.trainer import scheduled_steps
+
+
+def fit_steps(spec: ProbeSpec, sentences: Tensor, n_outputs: int, draws: Sequence[Draw]) -> int:
+    """Steps of `probes.training.fit.fit`.
+
+    Args:
+        sentences: the sentence of each training example, equal ones adjacent. Shape (N,).
+        n_outputs: number of classes; 0 for a regression.
+    """
+    family = family_of(spec)
+    if family.closed_form and n_outputs == 0:
+        return len({draw.sample for draw in draws})
+    size = convex_batch(len(sentences), spec.batch) if family.convex else spec.batch
+    bounds = batch_bounds(sentences, size)
+    n_fits = (1 if family.convex else len(set(draws))) + (len(spec.l2) > 1)
+    return n_fits * scheduled_steps(spec, len(bounds) - 1)
+
+
+def mix_steps(sentences: Tensor) -> int:
+    """Steps of `probes.training.scalar_mix.learn_mixes`.
+
+    Args:
+        sentences: see `fit_steps`.
+    """
+    return steps_of_batches(len(batch_bounds(sentences, MIX_BATCH)) - 1)
+
+
+def code_steps(spec: ProbeSpec, sentences: Tensor) -> int:
+    """Steps of the code of a family: an online code if it is convex, else one with replay.
+
+    Args:
+        sentences: see `fit_steps`.
+    """
+    if family_of(spec).convex:
+        return PREFIX_STEPS * (len(block_ends(sentences)) - 1)
+    return STEPS * (len(batch_ends(sentences)) - 1)
