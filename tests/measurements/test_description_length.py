@@ -1,9 +1,8 @@
 """Description length against hand computations, entropies and planted features."""
 
 import math
-import sys
+from contextlib import nullcontext
 from dataclasses import replace
-from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -184,9 +183,8 @@ class PlantedCodes:
 
     def __init__(self, monkeypatch):
         self.asked = []
-        for module, function in (("online_code", "online_code"), ("replay_code", "replay_code")):
-            planted = SimpleNamespace(**{function: self._of(module)})
-            monkeypatch.setitem(sys.modules, f"probes.training.{module}", planted)
+        for name in ("online_code", "replay_code"):
+            monkeypatch.setattr(f"probes.training.{name}.{name}", self._of(name))
 
     def _of(self, name):
         def code(train, n_outputs, spec):
@@ -201,7 +199,8 @@ class PlantedCodes:
         context = SimpleNamespace(
             spec=PROBES[family],
             layers=(2, 3, 7),
-            data=SimpleNamespace(n_outputs=n_outputs),
+            data=SimpleNamespace(n_outputs=n_outputs, sentences=lambda split: torch.arange(12)),
+            bar=lambda n_steps: nullcontext(),
             groups=lambda layers, n_cells: [([2, 3], True), ([7], True)],
             training_batches=lambda layers, hold: SimpleNamespace(
                 features=layers, labels=labels[None], sets=sets
@@ -211,16 +210,16 @@ class PlantedCodes:
 
 
 @pytest.mark.parametrize(
-    ("family", "name", "module"),
+    ("family", "name", "function"),
     [("linear", "online code", "online_code"), ("mlp", "prequential replay", "replay_code")],
 )
 def test_layers_are_coded_in_groups_and_compared_with_codes_without_vectors(
-    monkeypatch, family, name, module
+    monkeypatch, family, name, function
 ):
     codes = PlantedCodes(monkeypatch)
     labels = torch.tensor([0, 0, 1, 0, 1, 2, 0, 0, 1, 0, 2, 0])
     found = codes.found(family, labels, 3)
-    assert codes.asked == [(module, 3, family)] * 2
+    assert codes.asked == [(function, 3, family)] * 2
     assert (found.code, found.ends, found.n_classes) == (name, (5, 12), 3)
     assert [(x.layer, x.bits, x.block_bits) for x in found.layers] == [
         (2, 14, (5, 9)),
@@ -249,15 +248,33 @@ def test_sets_of_labels_are_sent_label_by_label(monkeypatch):
     assert found.prior_bits == pytest.approx(2 * often + never)
 
 
+def test_full_evidence_has_the_code_with_replay_of_mlps(tiny_bert, tmp_path, short_schedule):
+    settings = {"quick": False, "twins": 0, "tasks": ("pos",), "limit": 40}
+    found = {
+        r.probe.family: r.found("description_length")
+        for r in run(tiny_bert, tmp_path, evidence=("full",), **settings)
+    }
+    assert {family: x.code for family, x in found.items()} == {
+        "linear": "online code",
+        "mlp": "prequential replay",
+    }
+    # They send the same labels in the same blocks.
+    linear, mlp = found.values()
+    assert (mlp.ends, mlp.uniform_bits, mlp.prior_bits) == (
+        linear.ends,
+        linear.uniform_bits,
+        linear.prior_bits,
+    )
+    for layer in mlp.layers:
+        assert len(layer.block_bits) == len(mlp.ends)
+        assert layer.bits == pytest.approx(sum(layer.block_bits))
+        assert 0.5 < mlp.compression(layer) < 2
+
+
 @pytest.mark.real_data
 def test_ewt_dev_changes_nothing_and_compression_is_sensible(
     real_data, tiny_bert, tmp_path, monkeypatch
 ):
-    if find_spec("probes.training.replay_code") is None:
-        # Linear probes do without it.
-        never = SimpleNamespace(replay_code=None)
-        monkeypatch.setitem(sys.modules, "probes.training.replay_code", never)
-
     def measured(name):
         (result,) = run(
             tiny_bert,
