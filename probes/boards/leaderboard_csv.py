@@ -146,7 +146,7 @@ def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
 
 def _with_evidence(rows: Iterable[Line], evidence: Iterable[RecordLines]) -> Iterator[Line]:
     rows = list(rows)
-    latest = sorted(evidence, key=lambda record: (record.version, record.extent))
+    latest = sorted(evidence, key=lambda record: (record.version, record.fullness))
     found = {record.measurement: record.evidence for record in latest}
     names = " ".join(name for name in EVIDENCE if name in found)
     columns = [column for each in found.values() for column in each]
@@ -170,7 +170,7 @@ def _without_duplicates(records: Iterable[RecordLines]) -> list[RecordLines]:
         other = kept.setdefault(record.identity, record)
         if other is not record:
             differing += _numbers(other) != _numbers(record)
-            if record.extent > other.extent:
+            if record.fullness > other.fullness:
                 kept[record.identity] = record
     if differing:
         progress.say(f"left out {counted(differing, 'duplicate result')} of the leaderboard")

@@ -13,7 +13,7 @@ from probes.measurements.measurement import EVIDENCE, get_measurement, measureme
 from probes.measurements.plugin_keys import in_words
 from probes.measurements.results import as_result, typed
 from probes.records.base import Frozen
-from probes.records.record import AnyRecord
+from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
 
 BOUNDED = ("selectivity", "compression", "expected_layer")
@@ -36,8 +36,8 @@ class RecordLines(Frozen):
     """Model, revision and key; equal for duplicates."""
     subject: tuple[str, ...]
     """Model, revision and inputs; equal for scores and the evidence behind them."""
-    extent: int
-    """The number of layers and repetitions; of duplicates the largest counts."""
+    fullness: tuple[int, int]
+    """Layers, and fits or draws; of duplicates the largest counts."""
     scores: list[Line] = Field(default_factory=list)
     """Of scores: one row per layer, without evidence."""
     evidence: list[tuple[int | None, Line]] = Field(default_factory=list)
@@ -63,7 +63,7 @@ def lines_of(record: AnyRecord, path: Path = Path()) -> RecordLines:
         version=record.measurement_version,
         identity=(*owner, record.key),
         subject=(*owner, record.inputs),
-        extent=sum(record.extent.values()),
+        fullness=fullness(record.extent),
         scores=_score_lines(as_result(record, path)) if name == SCORES else [],
         evidence=_evidence_columns(record) if name in EVIDENCE else [],
         long=_long_lines(record),

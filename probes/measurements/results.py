@@ -12,7 +12,7 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.measurements.measurement import as_payload
 from probes.records.files import find_records, read_record, unreadable
-from probes.records.record import AnyRecord
+from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
 from probes.records.unique import unique_records
 
@@ -56,8 +56,8 @@ def _subject(record: AnyRecord) -> tuple[str, str, str]:
     return record.model.name, record.model.revision, record.inputs
 
 
-def _rank(record: AnyRecord) -> tuple[int, int]:
-    return record.measurement_version, sum(record.extent.values())
+def _rank(record: AnyRecord) -> tuple[int, tuple[int, int]]:
+    return record.measurement_version, fullness(record.extent)
 
 
 def typed(record: AnyRecord, path: Path) -> AnyRecord:

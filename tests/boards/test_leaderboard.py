@@ -134,6 +134,21 @@ def test_of_duplicates_the_most_complete_counts(tmp_path, capsys):
     assert "left out 1 duplicate result" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("order", ["abc", "cba", "bac"])
+def test_of_several_duplicates_the_one_with_most_layers_counts(tmp_path, order):
+    """Most layers, then most fits: here 1 layer with 9 fits, 2 with 1 each, 2 with 2 each."""
+    results = {name: read_result(put(tmp_path / name, "m", "pos", 9)) for name in order}
+    path = next(iter(tmp_path.rglob("*-scores-*.json")))
+    for name, (layers, seeds) in zip(order, ((1, 9), (2, 1), (2, 2)), strict=True):
+        more = with_layers(results[name], fits=lambda layer, n=seeds: layer.fits * n)
+        payload = more.payload.model_copy(update={"layers": more.layers[:layers]})
+        more = more.model_copy(
+            update={"payload": payload, "extent": dict.fromkeys(range(layers), seeds)}
+        )
+        write_record(tmp_path / name / "m" / "c" / path.name, more, {})
+    assert read(tmp_path).seeds.tolist() == [2, 2]
+
+
 def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=[0.03, None])
     put(tmp_path, "other", "pos", 9, p_best=False)

@@ -125,7 +125,7 @@ def entries(folder):
         lambda text: "[]",
         lambda text: json.dumps({**json.loads(text), "version": "0"}),
         lambda text: text.replace('"size"', '"sise"'),
-        lambda text: text.replace('"extent": 2', '"extent": "x"'),
+        lambda text: text.replace('"fullness": [2, 2]', '"fullness": "x"'),
     ],
 )
 def test_an_index_of_another_version_or_damaged_is_made_anew(folder, reads, damage):
