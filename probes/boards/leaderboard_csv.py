@@ -123,8 +123,9 @@ def write_leaderboard(output: Path) -> Path:
         found = _without_duplicates(indexed(output).values())
         rows = sorted(_leaderboard(found), key=lambda row: tuple(row[name] for name in ORDER))
         _write(path, COLUMNS, rows)
-        if long := [line for lines in found for line in lines.long]:
-            _write(output / "measurements.csv", LONG_COLUMNS, long)
+        long, of_plug_ins = [x for lines in found for x in lines.long], output / "measurements.csv"
+        if long or of_plug_ins.exists():
+            _write(of_plug_ins, LONG_COLUMNS, long)
     return path
 
 
@@ -144,14 +145,20 @@ def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
 
 
 def _with_evidence(rows: Iterable[Line], evidence: Iterable[RecordLines]) -> Iterator[Line]:
-    found = {record.measurement: record.evidence for record in evidence}
+    rows = list(rows)
+    latest = sorted(evidence, key=lambda record: (record.version, record.fullness))
+    found = {record.measurement: record.evidence for record in latest}
     names = " ".join(name for name in EVIDENCE if name in found)
+    columns = [column for each in found.values() for column in each]
+    others = {row["layer"] for row in rows if not row["best"]}
+    if {layer for layer, values in columns if "p_best" in values} != others:
+        # The best of other layers may have been another; see `probes.boards.separability`.
+        columns = [column for column in columns if "p_best" not in column[1]]
     for row in rows:
         joined = {**row, "evidence": names}
-        for columns in found.values():
-            for layer, values in columns:
-                if layer is None or layer == row["layer"]:
-                    joined |= values
+        for layer, values in columns:
+            if layer is None or layer == row["layer"]:
+                joined |= values
         yield {name: joined.get(name) for name in COLUMNS}
 
 
@@ -163,7 +170,7 @@ def _without_duplicates(records: Iterable[RecordLines]) -> list[RecordLines]:
         other = kept.setdefault(record.identity, record)
         if other is not record:
             differing += _numbers(other) != _numbers(record)
-            if record.extent > other.extent:
+            if record.fullness > other.fullness:
                 kept[record.identity] = record
     if differing:
         progress.say(f"left out {counted(differing, 'duplicate result')} of the leaderboard")

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from probes import __version__
 from probes.boards.record_lines import RecordLines, lines_of
+from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.terminal import progress
+from probes.measurements.measurement import measurements
 from probes.records.base import Frozen
-from probes.records.files import read_records, record_paths, unreadable
+from probes.records.files import read_records, record_paths
 from probes.records.record import SCHEMA_VERSION
 
 INDEX = ".leaderboard-index.json"
@@ -56,14 +58,20 @@ def indexed(output: Path) -> dict[Path, RecordLines]:
         for path, record in read_records(new).items():
             try:
                 lines = lines_of(record, path)
-            except ValidationError as error:
-                progress.say(f"left out {unreadable(path, error)}")
+            except UserError as error:
+                progress.say(f"left out {error}")
                 continue
             changed, size = new[path]
             entry = _Entry(changed=changed, size=size, lines=lines)
             entries[str(path.relative_to(output))] = entry
-    if entries != known:
-        content = {"version": _VERSION, "entries": _ENTRIES.dump_python(entries, mode="json")}
+    # What a measurement that is not loaded found is known only in a run that loads it.
+    kept = {
+        name: entry
+        for name, entry in entries.items()
+        if entry is known.get(name) or entry.lines.measurement in measurements
+    }
+    if kept != known:
+        content = {"version": _VERSION, "entries": _ENTRIES.dump_python(kept, mode="json")}
         with published(output / INDEX) as temporary:
             temporary.write_text(json.dumps(content), encoding="utf-8")
     return {output / name: entries[name].lines for name in sorted(entries)}

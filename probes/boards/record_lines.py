@@ -9,11 +9,11 @@ from pydantic import Field
 
 from probes.boards.comparable import probe_digest
 from probes.examples.scoring import control_metric
-from probes.measurements.measurement import EVIDENCE, as_payload, get_measurement, measurements
+from probes.measurements.measurement import EVIDENCE, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words
-from probes.measurements.results import as_result
+from probes.measurements.results import as_result, typed
 from probes.records.base import Frozen
-from probes.records.record import AnyRecord
+from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
 
 BOUNDED = ("selectivity", "compression", "expected_layer")
@@ -30,12 +30,14 @@ class RecordLines(Frozen):
     """What one record contributes; plain values, which the index keeps as JSON."""
 
     measurement: str
+    version: int
+    """That of the measurement."""
     identity: tuple[str, ...]
     """Model, revision and key; equal for duplicates."""
     subject: tuple[str, ...]
     """Model, revision and inputs; equal for scores and the evidence behind them."""
-    extent: int
-    """The number of layers and repetitions; of duplicates the largest counts."""
+    fullness: tuple[int, int]
+    """Layers, and fits or draws; of duplicates the largest counts."""
     scores: list[Line] = Field(default_factory=list)
     """Of scores: one row per layer, without evidence."""
     evidence: list[tuple[int | None, Line]] = Field(default_factory=list)
@@ -49,15 +51,19 @@ def lines_of(record: AnyRecord, path: Path = Path()) -> RecordLines:
 
     Args:
         path: its file, for messages.
+
+    Raises:
+        UserError: its payload is not one of its measurement.
     """
-    record = as_payload(record)
+    record = typed(record, path)
     owner = record.model.name, record.model.revision
     name = record.measurement
     return RecordLines(
         measurement=name,
+        version=record.measurement_version,
         identity=(*owner, record.key),
         subject=(*owner, record.inputs),
-        extent=sum(record.extent.values()),
+        fullness=fullness(record.extent),
         scores=_score_lines(as_result(record, path)) if name == SCORES else [],
         evidence=_evidence_columns(record) if name in EVIDENCE else [],
         long=_long_lines(record),

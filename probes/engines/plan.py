@@ -17,6 +17,7 @@ from probes.extraction.model_files import ModelSource
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.measurement import Measurement, Request, get_measurement
 from probes.measurements.plugin_keys import digests, measurement_plug_in, plug_ins_of, source_of
+from probes.measurements.results import typed
 from probes.records.base import Frozen
 from probes.records.files import is_complete, read_record
 from probes.records.keys import Inputs, record_key, record_name
@@ -157,7 +158,7 @@ def stored(unit: Unit) -> AnyRecord | None:
     """
     if not unit.path.exists():
         return None
-    record = read_record(unit.path)
+    record = typed(read_record(unit.path), unit.path)
     return record if is_complete(unit.path, record) else None
 
 

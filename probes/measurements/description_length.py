@@ -178,7 +178,7 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
             if payload is None:
                 regression = result.task.kind == "regression"
                 found.missing[model] = (
-                    "it is not defined for regression" if regression else "it was not measured"
+                    "it is not defined for regression" if regression else "there is no record of it"
                 )
                 continue
             found.levels["labels alone"] = payload.uniform_bits / payload.prior_bits

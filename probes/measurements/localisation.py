@@ -183,7 +183,7 @@ def no_localisation(result: Result) -> str:
         return "not all layers were probed"
     if not is_convex(result.probe):
         return "only convex probes are fitted on mixes"
-    return "it was not measured"
+    return "there is no record of it"
 
 
 def _mix(mixes: Mixes, k: int, metric: str) -> Cell:

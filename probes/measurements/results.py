@@ -12,7 +12,7 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.measurements.measurement import as_payload
 from probes.records.files import find_records, read_record, unreadable
-from probes.records.record import AnyRecord
+from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
 from probes.records.unique import unique_records
 
@@ -33,7 +33,8 @@ def as_result(record: AnyRecord, path: Path) -> Result:
 def joined(records: Mapping[Path, AnyRecord]) -> dict[Path, Result]:
     """The results among records by their paths, each with the evidence that belongs to it.
 
-    What cannot be read is named in a message and left out.
+    Of several records of one measurement the one of the highest version counts, of equal ones the
+    most complete. What cannot be read is named in a message and left out.
     """
     evidence: dict[tuple[str, str, str], list[AnyRecord]] = defaultdict(list)
     results: dict[Path, Result] = {}
@@ -42,11 +43,11 @@ def joined(records: Mapping[Path, AnyRecord]) -> dict[Path, Result]:
             if record.measurement == SCORES:
                 results[path] = as_result(record, path)
             elif record.probe is not None:
-                evidence[_subject(record)].append(_typed(record, path))
+                evidence[_subject(record)].append(typed(record, path))
         except UserError as error:
             progress.say(f"left out {error}")
     return {
-        path: result.with_evidence(*evidence.get(_subject(result), ()))
+        path: result.with_evidence(*sorted(evidence.get(_subject(result), ()), key=_rank))
         for path, result in results.items()
     }
 
@@ -55,7 +56,16 @@ def _subject(record: AnyRecord) -> tuple[str, str, str]:
     return record.model.name, record.model.revision, record.inputs
 
 
-def _typed(record: AnyRecord, path: Path) -> AnyRecord:
+def _rank(record: AnyRecord) -> tuple[int, tuple[int, int]]:
+    return record.measurement_version, fullness(record.extent)
+
+
+def typed(record: AnyRecord, path: Path) -> AnyRecord:
+    """A record with its payload in the measurement's own type, if that is known.
+
+    Raises:
+        UserError: the payload is not one of this measurement.
+    """
     try:
         return as_payload(record)
     except ValidationError as error:
@@ -82,4 +92,4 @@ def read_result(path: Path) -> Result:
     if record.measurement != SCORES:
         raise UserError(f"{path}: a record of {record.measurement}; name that of the scores.")
     as_result(record, path)
-    return find_results(path.parent)[path]
+    return joined({**find_records(path.parent), path: record})[path]

@@ -193,7 +193,7 @@ class Selectivity(ProbeMeasurement[ControlScores]):
             elif not results[model].examples.typed:
                 found.missing[model] = "its examples have no types"
             else:
-                found.missing[model] = "it was not measured"
+                found.missing[model] = "there is no record of it"
         return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import variance
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -188,8 +189,8 @@ def pooled(groups: Sequence[Sequence[float | None]]) -> Spread | None:
     for group in groups:
         known = [value for value in group if value is not None]
         if len(known) > 1:
-            mean = sum(known) / len(known)
-            squares += sum((value - mean) ** 2 for value in known)
+            # Exact: equal scores have no variance, which would break ties between layers.
+            squares += variance(known) * (len(known) - 1)
             df += len(known) - 1
     return Spread(sd=(squares / df) ** 0.5, df=df) if df else None
 

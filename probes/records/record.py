@@ -98,3 +98,8 @@ def united(extent: Extent, other: Extent) -> Extent:
     return {
         layer: max(extent.get(layer, 0), other.get(layer, 0)) for layer in sorted({*extent, *other})
     }
+
+
+def fullness(extent: Extent) -> tuple[int, int]:
+    """Of duplicates the one with most layers counts, then the one with most fits or draws."""
+    return len(extent), sum(extent.values())

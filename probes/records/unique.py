@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.records.files import find_records, is_complete, is_published
-from probes.records.record import AnyRecord
+from probes.records.record import AnyRecord, fullness
 
 Identity = tuple[str, str, str]
 
@@ -76,5 +76,4 @@ def _all(folders: tuple[Path, ...]) -> Iterator[_Found]:
 
 def _fullness(found: _Found) -> tuple[int, int, bool]:
     # Scores can be compared with others only if their predictions are there.
-    extent = found.record.extent
-    return len(extent), sum(extent.values()), is_complete(found.path, found.record)
+    return *fullness(found.record.extent), is_complete(found.path, found.record)

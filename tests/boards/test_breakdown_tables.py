@@ -2,11 +2,11 @@
 
 import io
 
-from results_by_hand import make_result
+from results_by_hand import make_result, with_layers
 from rich.console import Console
 
 from probes.boards.breakdown_tables import group_table, label_table
-from probes.records.payload import LabelScore
+from probes.records.values import LabelScore
 from probes.rendering.terminal import print_table
 
 
@@ -17,9 +17,8 @@ def with_breakdowns(n_labels=2, n_layers=3):
     result = make_result(
         scores=[0.1 * i for i in range(n_layers)], groups={"few": 3, "many": 1200, "none": 0}
     )
-    cell = result.layers[0].cells[0].model_copy(update={"groups": {"few": 0.5, "many": 0.875}})
-    layers = [x.model_copy(update={"labels": labels, "cells": (cell,)}) for x in result.layers]
-    return result.model_copy(update={"layers": tuple(layers)})
+    fit = result.layers[0].fits[0].model_copy(update={"groups": {"few": 0.5, "many": 0.875}})
+    return with_layers(result, labels=labels, fits=(fit,))
 
 
 def test_groups_are_columns_and_layers_rows():

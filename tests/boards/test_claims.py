@@ -1,11 +1,10 @@
 """Each claim in each of its outcomes, on results made for it."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from results_by_hand import make_result
+from results_by_hand import evidence_record, make_result, with_layers
 
 from probes.boards.claims.literature import CAVEAT, CLAIMS
 from probes.boards.claims.model_scores import (
@@ -18,6 +17,9 @@ from probes.boards.claims.model_scores import (
     peaks,
     within,
 )
+from probes.boards.separability import confidence_set
+from probes.measurements.localisation import Mixes, MixResult
+from probes.records.values import Estimate
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 UP = (0.1, 0.3, 0.5, 0.7, 0.6, 0.4, 0.2)
@@ -74,27 +76,24 @@ def test_peaks(claim, task, supported, contradicted, undecided):
 
 def test_the_reason_gives_the_numbers():
     result = at("depth", 3, (2, 4))
-    layers = tuple(
-        x.model_copy(update={"intervals": {"accuracy": (0.95, 1.0)}}) for x in result.layers
-    )
-    outcome = BY_NAME["syntax-middle"].on(
-        model_scores(result.model_copy(update={"layers": layers}))
-    )
+    result = with_layers(result, intervals={"accuracy": (0.95, 1.0)})
+    outcome = BY_NAME["syntax-middle"].on(model_scores(result))
     assert outcome.why == (
         "best layer 3 of 6 (0.50), 1.000 [0.950, 1.000], 2, 4 may be the best too; middle: 2, 3, 4"
     )
     (numbers,) = outcome.numbers
-    assert numbers["p_best"] == {0: 0.001, 1: 0.001, 2: 0.5, 3: None, 4: 0.5, 5: 0.001, 6: 0.001}
+    assert numbers["p_best"] == {0: 0.001, 1: 0.001, 2: 0.5, 4: 0.5, 5: 0.001, 6: 0.001}
     assert (numbers["relative_depth"], numbers["peak_layers"]) == (0.5, [2, 3, 4])
 
 
 def test_a_layer_that_beats_the_best_one_on_test_may_be_the_peak():
-    result = at("depth", 3)
-    layers = list(result.layers)
-    cell = layers[6].cells[0].model_copy(update={"test": {"accuracy": 1.5}})
-    layers[6] = layers[6].model_copy(update={"cells": (cell,)})
-    result = result.model_copy(update={"layers": tuple(layers)})
-    assert result.confidence_set == (3,)
+    def better_on_test(layer):
+        if layer.layer != 6:
+            return layer.fits
+        return (layer.fits[0].model_copy(update={"test": {"accuracy": 1.5}}),)
+
+    result = with_layers(at("depth", 3), fits=better_on_test)
+    assert confidence_set(result) == {3}
     assert peaks(result) == {3, 6}
     assert verdict("syntax-middle", result) == "undecided"
 
@@ -105,6 +104,10 @@ def test_a_layer_that_beats_the_best_one_on_test_may_be_the_peak():
         (at("pos", 3), "depth was not run"),
         (make_result("depth", UP[:3], n_layers=6), "depth was not run at layer 3, 4, 5, 6"),
         (make_result("depth", UP, [None] * 7), "depth has too few test sentences"),
+        (
+            make_result("depth", UP, False),
+            "depth has no training variance, which tests of layers need",
+        ),
         (
             make_result("depth", (0.1, 0.2)),
             "a model of 1 layers has none that counts as middle",
@@ -163,21 +166,21 @@ def test_pipeline_by_expected_layers(ranges, expected):
         assert outcome.why.startswith("expected layer: pos 1–")
 
 
-class Located:
-    """A result with a localisation."""
-
-    def __init__(self, result, localisation):
-        self._result, self.localisation = result, localisation
-
-    def __getattr__(self, name):
-        return getattr(self._result, name)
-
-
 def located(result, expected_layer, kl=None):
-    """The result with these intervals; a gain that is not there has neither."""
+    """The result with a localisation of these intervals; a gain that is not there has neither."""
     known = expected_layer or kl
-    first = SimpleNamespace(value=known and sum(known) / 2, interval=expected_layer)
-    return Located(result, SimpleNamespace(expected_layer=first, kl=SimpleNamespace(interval=kl)))
+    none = Estimate(value=None, interval=None, missing="no gain")
+    first = Estimate(value=known and sum(known) / 2, interval=expected_layer)
+    mix = MixResult(k=0, weights=(1.0,), l2=0.1, dev={}, test={}, intervals={})
+    mixes = Mixes(
+        mixes=(mix,),
+        total_gain=none,
+        expected_layer=first,
+        centre_of_gravity=none,
+        kl=Estimate(value=kl and sum(kl) / 2, interval=kl),
+        sample_weights=(),
+    )
+    return result.with_evidence(evidence_record(result, "localisation", mixes))
 
 
 def three(scores):

@@ -1,60 +1,138 @@
-"""Selectivity, compression and localisation as tables, from results written by hand."""
+"""Evidence behind scores as tables and curves, from results written by hand."""
 
-from results_by_hand import make_result
+import pytest
+from results_by_hand import evidence_record, make_full_result, make_result
 
-from probes.boards.evidence_tables import evidence_tables
-from probes.records.payload import (
-    CodeRecord,
-    ControlRecord,
-    Estimate,
-    Localisation,
-    MixResult,
-    Selectivity,
+from probes.boards.evidence import evidence_tables
+from probes.boards.layer_tables import score_table
+from probes.measurements.description_length import Codelengths, DescriptionLength, LayerCode
+from probes.measurements.localisation import Localisation, Mixes, MixResult
+from probes.measurements.selectivity import ControlScores, LayerSelectivity, Selectivity
+from probes.measurements.training_variance import (
+    LayerVariance,
+    Spread,
+    TrainingVariance,
+    Variances,
+)
+from probes.records.probe_spec import PROBES
+from probes.records.values import Estimate
+
+
+def with_found(result, measurement, payload):
+    return result.with_evidence(evidence_record(result, measurement, payload))
+
+
+def bare(*names, **more):
+    """A result without evidence."""
+    return make_result(*names, p_best=False, **more)
+
+
+CONTROLS = ControlScores(
+    metric="accuracy",
+    types=10,
+    seen=0.876,
+    draws=Spread(sd=0.0125, df=18),
+    layers=(
+        LayerSelectivity(layer=0, task=0.5, controls=(0.25, 0.3), interval=(0.23, 0.27)),
+        LayerSelectivity(layer=1, task=0.9, controls=(0.25,), interval=None),
+    ),
 )
 
 
-def test_a_quick_result_has_no_evidence():
-    assert evidence_tables([make_result(quick=True)]) == {}
+def codelengths(**more):
+    fields = {
+        "code": "online code",
+        "ends": (9,),
+        "n_classes": 4,
+        "uniform_bits": 8000.0,
+        "prior_bits": 6000.0,
+        "layers": tuple(
+            LayerCode(layer=x, bits=bits, interval=interval, block_bits=(bits,))
+            for x, bits, interval in (
+                (0, 4000.0, (3800.0, 4200.0)),
+                (1, 2000 / 0.9, (1900 / 0.9, 2100 / 0.9)),
+            )
+        ),
+    }
+    return Codelengths(**{**fields, **more})
 
 
-def test_selectivity_and_compression_with_half_intervals():
-    plain = make_result(scores=(0.5, 0.9))
-    layers = tuple(
-        layer.model_copy(
-            update={
-                "cells": (
-                    layer.cells[0].model_copy(
-                        update={"selectivity": Selectivity(task=score, control=0.25)}
-                    ),
-                ),
-                "selectivity": (score - 0.27, score - 0.23),
-                "codelength": 2000.0 / score,
-                "codelength_interval": (1900.0 / score, 2100.0 / score),
-            }
-        )
-        for layer, score in zip(plain.layers, (0.5, 0.9), strict=True)
-    )
-    result = plain.model_copy(
-        update={
-            "layers": layers,
-            "control": ControlRecord(metric="accuracy", types=10, seen=0.876),
-            "code": CodeRecord(ends=(9,), n_classes=4, uniform_bits=8000, prior_bits=6000),
-        }
-    )
-    # A regression has neither, and so no column.
-    other = make_result("depth", (0.1, 0.2), metric="nspr")
-    selectivity, compression = evidence_tables([result, other]).values()
-    assert selectivity.heads == ("layer", "pos (accuracy)")
-    assert selectivity.texts == [
-        ("0", "25.0 ± 2.0"),
-        ("1", "65.0 ± 2.0"),
-        ("test types seen in train", "88 %"),
+def test_scores_alone_have_no_evidence():
+    assert evidence_tables([bare(), bare("depth")]) == {}
+
+
+def test_a_table_has_the_tasks_that_have_its_measurement():
+    result = with_found(bare(scores=(0.5, 0.9)), "selectivity", CONTROLS)
+    found = evidence_tables([result, bare("depth", (0.1, 0.2), metric="nspr")])
+    assert list(found) == ["selectivity"]
+    assert found["selectivity"][0].heads == ("layer", "pos (accuracy)")
+
+
+def test_tables_are_in_the_order_of_the_measurements():
+    assert list(evidence_tables([make_full_result()])) == [
+        "training_variance",
+        "selectivity",
+        "description_length",
+        "localisation",
     ]
+
+
+def test_selectivity_with_half_intervals_and_the_spread_over_draws():
+    result = with_found(bare(scores=(0.5, 0.7, 0.9)), "selectivity", CONTROLS)
+    (table,) = evidence_tables([result])["selectivity"]
+    assert table.texts == [
+        ("0", "25.0 ± 2.0"),
+        ("1", "65.0"),
+        ("2", "–"),
+        ("test types seen in train", "88 %"),
+        ("SD over draws", "1.2"),
+    ]
+    once = with_found(result, "selectivity", CONTROLS.model_copy(update={"draws": None}))
+    (table,) = evidence_tables([once])["selectivity"]
+    assert table.texts[-1] == ("SD over draws", "–")
+
+
+def test_compression_is_that_of_the_uniform_code():
+    result = with_found(bare(scores=(0.5, 0.9)), "description_length", codelengths())
+    (table,) = evidence_tables([result])["description_length"]
+    assert table.title == "compression: length of the uniform code over that of the online code"
     # 8000 / 4000, between 8000 / 4200 and 8000 / 3800.
-    assert compression.texts == [
+    assert table.texts == [
         ("0", "2.00 ± 0.10"),
         ("1", "3.60 ± 0.18"),
         ("labels alone", "1.33"),
+    ]
+
+
+def test_the_two_codes_are_named():
+    found = [
+        with_found(bare(), "description_length", codelengths()),
+        with_found(bare(), "description_length", codelengths(code="prequential replay")),
+    ]
+    (table,) = evidence_tables(found)["description_length"]
+    assert table.title.endswith("over that of the online code, prequential replay")
+
+
+def test_training_variance_by_layer_and_pooled():
+    found = Variances(
+        layers=(
+            # Deviations −.02, 0 and .02 from .5: √(.0008 / 2) = .02.
+            LayerVariance(layer=0, reseeded=(), resampled=(0.48, 0.5, 0.52)),
+            LayerVariance(layer=2, reseeded=(), resampled=(0.5, None)),
+        ),
+        seeds=None,
+        samples=Spread(sd=0.02, df=2),
+        p_best={0: 0.01, 1: 0.02},
+    )
+    (table,) = evidence_tables(
+        [with_found(bare(scores=(0.5, 0.6, 0.7)), "training_variance", found)]
+    )["training_variance"]
+    assert table.texts == [
+        ("0", "2.0"),
+        ("1", "–"),
+        ("2", "–"),
+        ("samples, pooled", "2.0 (df 2)"),
+        ("seeds, pooled", "–"),
     ]
 
 
@@ -65,15 +143,15 @@ def test_mixes_and_the_estimates_from_them():
             k=k, weights=(1.0,), l2=1, dev=given, test=given, intervals={"accuracy": interval}
         )
 
-    found = Localisation(
+    found = Mixes(
         mixes=(mix(0, 0.5, (0.48, 0.52)), mix(1, 0.51, None)),
         total_gain=Estimate(value=0.01, interval=(-0.01, 0.03)),
         expected_layer=Estimate(value=None, interval=None, missing="no gain"),
         centre_of_gravity=Estimate(value=0.5, interval=(0.25, 0.75)),
-        kl=Estimate(value=0.125, interval=None, missing="one seed"),
-        seed_weights=((0.5, 0.5),),
+        kl=Estimate(value=0.125, interval=None, missing="one sample"),
+        sample_weights=((0.5, 0.5),),
     )
-    table = evidence_tables([make_result(localisation=found)])["mix"]
+    (table,) = evidence_tables([with_found(bare(), "localisation", found)])["localisation"]
     assert table.texts == [
         ("layer 0", "50.0 ± 2.0"),
         ("layers 0 to 1", "51.0"),
@@ -81,3 +159,95 @@ def test_mixes_and_the_estimates_from_them():
         ("centre of gravity", "0.50 [0.25, 0.75]"),
         ("KL from uniform, bits", "0.12"),
     ]
+
+
+def numbers(measurement, payload):
+    record = evidence_record(bare(scores=(0.5, 0.9)), measurement.name, payload)
+    return [(*tuple(x)[:5], x.split) for x in measurement.numbers(record)]
+
+
+def test_numbers_of_selectivity():
+    assert numbers(Selectivity(), CONTROLS) == [
+        ("selectivity", 0.25, 0, 0.23, 0.27, "test"),
+        ("selectivity", pytest.approx(0.65), 1, None, None, "test"),
+    ]
+    undefined = LayerSelectivity(layer=3, task=None, controls=(0.5,), interval=None)
+    payload = CONTROLS.model_copy(update={"layers": (undefined,)})
+    assert numbers(Selectivity(), payload) == [("selectivity", None, 3, None, None, "test")]
+
+
+def test_numbers_of_description_length():
+    layers = (
+        LayerCode(layer=0, bits=4000.0, interval=(3200.0, 5000.0), block_bits=(4000.0,)),
+        LayerCode(layer=1, bits=100.0, interval=(-20.0, 220.0), block_bits=(100.0,)),
+        LayerCode(layer=2, bits=0.0, interval=(0.0, 0.0), block_bits=(0.0,)),
+    )
+    assert numbers(DescriptionLength(), codelengths(layers=layers)) == [
+        ("codelength", 4000.0, 0, None, None, "train"),
+        ("compression", 2.0, 0, 1.6, 2.5, "train"),
+        ("codelength", 100.0, 1, None, None, "train"),
+        # A code that may be shorter than nothing has no upper bound of its compression.
+        ("compression", 80.0, 1, None, None, "train"),
+        ("codelength", 0.0, 2, None, None, "train"),
+        ("compression", None, 2, None, None, "train"),
+    ]
+
+
+def test_numbers_of_training_variance():
+    found = Variances(
+        layers=(), seeds=None, samples=Spread(sd=0.02, df=2), p_best={1: 0.25, 2: None}
+    )
+    assert numbers(TrainingVariance(), found) == [
+        ("retraining_sd", None, None, None, None, "test"),
+        ("sampling_sd", 0.02, None, None, None, "test"),
+        ("p_best", 0.25, 1, None, None, "test"),
+        ("p_best", None, 2, None, None, "test"),
+    ]
+
+
+def test_numbers_of_localisation():
+    payload = make_full_result(scores=(0.5, 0.7)).found("localisation")
+    assert numbers(Localisation(), payload) == [
+        ("mix_score", 0.5, 0, 0.48, 0.52, "test"),
+        ("mix_score", 0.7, 1, pytest.approx(0.68), pytest.approx(0.72), "test"),
+        ("total_gain", 0.1, None, 0.05, 0.15, "test"),
+        ("expected_layer", 1.25, None, 1.0, 1.5, "test"),
+        ("centre_of_gravity", 1.5, None, 1.25, 1.75, "test"),
+        ("kl", 0.25, None, 0.0, 0.5, "test"),
+    ]
+
+
+def test_curves_have_the_same_numbers_and_say_why_there_are_none():
+    full = make_full_result(scores=(0.5, 0.7))
+    results = {
+        "full": full,
+        "scores": bare(scores=(0.5, 0.7)),
+        "mlp": bare(scores=(0.5, 0.7), probe=PROBES["mlp"]),
+        "part": bare(scores=(0.5, 0.7), n_layers=9),
+    }
+    selectivity = Selectivity().curves(results)
+    assert [p.value for p in selectivity.models["full"]] == pytest.approx([0.2, 0.4])
+    assert selectivity.missing == dict.fromkeys(
+        ("scores", "mlp", "part"), "there is no record of it"
+    )
+    compression = DescriptionLength().curves(results)
+    assert [p.value for p in compression.models["full"]] == pytest.approx([1.5, 2.1])
+    assert compression.models["full"][0].interval == pytest.approx((300 / 220, 300 / 180))
+    assert compression.levels == {"labels alone": pytest.approx(300 / 280)}
+    mix = Localisation().curves(results)
+    assert [p[:2] for p in mix.models["full"]] == [(0, 0.5), (1, 0.7)]
+    assert mix.missing == {
+        "scores": "there is no record of it",
+        "mlp": "only convex probes are fitted on mixes",
+        "part": "not all layers were probed",
+    }
+
+
+def test_layers_are_marked_as_alike_only_where_training_variance_was_measured():
+    scores = (0.5, 0.7, 0.69, 0.68)
+    marked = make_result(scores=scores, p_best=[0.001, None, 0.049, 0.05])
+    tied = [row.cells[1].tied for row in score_table([marked]).rows[:4]]
+    assert tied == [False, False, False, True]
+    plain = [row.cells[1] for row in score_table([bare(scores=scores)]).rows[:4]]
+    assert [cell.tied for cell in plain] == [False] * 4
+    assert [cell.best for cell in plain] == [False, True, False, False]

@@ -8,15 +8,21 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from board_by_hand import put
+from board_by_hand import put, put_evidence
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from results_by_hand import with_layers
 
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
+from probes.measurements.description_length import Codelengths, LayerCode
+from probes.measurements.localisation import Mixes, MixResult
+from probes.measurements.results import read_result
+from probes.measurements.selectivity import ControlScores, LayerSelectivity
+from probes.measurements.training_variance import Spread, Variances
 from probes.records.csv_text import csv_line, escaped, unescaped
-from probes.records.files import read_result
-from probes.records.payload import CodeRecord, Estimate, Localisation, MixResult
+from probes.records.files import write_record
+from probes.records.values import Estimate
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (text|integer|number|boolean) \|", re.MULTILINE)
@@ -105,10 +111,10 @@ def test_a_measurement_stored_twice_has_one_row_per_layer(tmp_path, capsys):
     assert len(read(tmp_path)) == 2
     assert capsys.readouterr().err == ""
     content = json.loads(path.read_text())
-    content["layers"][0]["cells"][0]["test"]["accuracy"] = 0.5
+    content["payload"]["layers"][0]["fits"][0]["test"]["accuracy"] = 0.5
     (tmp_path / "theirs" / "m" / "c" / path.name).write_text(json.dumps(content))
     assert read(tmp_path).score[0] == pytest.approx(0.25)
-    assert capsys.readouterr().err == "left out 1 duplicate result; -v says which\n"
+    assert capsys.readouterr().err == "left out 1 duplicate result of the leaderboard\n"
 
 
 def test_published_results_are_only_in_their_own_leaderboard(tmp_path):
@@ -118,35 +124,129 @@ def test_published_results_are_only_in_their_own_leaderboard(tmp_path):
     assert set(read(tmp_path / "published").model) == {"shipped"}
 
 
-def test_compression_expected_layer_and_time(tmp_path):
-    result = read_result(put(tmp_path, "m", "pos", 9))
+def test_of_duplicates_the_most_complete_counts(tmp_path, capsys):
+    put(tmp_path / "a", "m", "pos", 9, predictions=False)
+    path = put(tmp_path / "b", "m", "pos", 9)
+    result = read_result(path)
+    more = with_layers(result, fits=lambda layer: layer.fits * 2)
+    write_record(path, more.model_copy(update={"extent": {0: 2, 1: 2}}), {})
+    assert read(tmp_path).seeds.tolist() == [2, 2]
+    assert "left out 1 duplicate result" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("order", ["abc", "cba", "bac"])
+def test_of_several_duplicates_the_one_with_most_layers_counts(tmp_path, order):
+    """Most layers, then most fits: here 1 layer with 9 fits, 2 with 1 each, 2 with 2 each."""
+    results = {name: read_result(put(tmp_path / name, "m", "pos", 9)) for name in order}
+    path = next(iter(tmp_path.rglob("*-scores-*.json")))
+    for name, (layers, seeds) in zip(order, ((1, 9), (2, 1), (2, 2)), strict=True):
+        more = with_layers(results[name], fits=lambda layer, n=seeds: layer.fits * n)
+        payload = more.payload.model_copy(update={"layers": more.layers[:layers]})
+        more = more.model_copy(
+            update={"payload": payload, "extent": dict.fromkeys(range(layers), seeds)}
+        )
+        write_record(tmp_path / name / "m" / "c" / path.name, more, {})
+    assert read(tmp_path).seeds.tolist() == [2, 2]
+
+
+def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
+    path = put(tmp_path, "m", "pos", 9, p_best=[0.03, None])
+    put(tmp_path, "other", "pos", 9, p_best=False)
     none = Estimate(value=None, interval=None, missing="no gain")
-    layers = (
-        result.layers[0].model_copy(update={"codelength": 50.0, "codelength_interval": (40, 80)}),
-        result.layers[1],
+    codes = Codelengths(
+        code="online code",
+        ends=(9,),
+        n_classes=2,
+        uniform_bits=200.0,
+        prior_bits=100.0,
+        layers=(LayerCode(layer=0, bits=50.0, interval=(40.0, 80.0), block_bits=(50.0,)),),
     )
-    result = result.model_copy(
-        update={
-            "seconds": {"fit": 1.5, "score": 0.25},
-            "layers": layers,
-            "code": CodeRecord(ends=(9,), n_classes=2, uniform_bits=200.0, prior_bits=100.0),
-            "localisation": Localisation(
-                mixes=(MixResult(k=0, weights=(1.0,), l2=0.1, dev={}, test={}, intervals={}),),
-                total_gain=none,
-                expected_layer=Estimate(value=0.75, interval=(0.5, 1.0)),
-                centre_of_gravity=none,
-                kl=none,
-                seed_weights=(),
+    mixes = Mixes(
+        mixes=(
+            MixResult(
+                k=0,
+                weights=(1.0,),
+                l2=0.1,
+                dev={"accuracy": 0.5},
+                test={"accuracy": 0.5},
+                intervals={},
             ),
-        }
+        ),
+        total_gain=none,
+        expected_layer=Estimate(value=0.75, interval=(0.5, 1.0)),
+        centre_of_gravity=none,
+        kl=none,
+        sample_weights=(),
     )
-    first, second = tidy([result]).to_dict("records")
-    assert (first["compression"], first["compression_low"], first["compression_high"]) == (
-        4,
-        2.5,
-        5,
+    controls = ControlScores(
+        metric="accuracy",
+        types=9,
+        seen=0.5,
+        draws=None,
+        layers=(
+            LayerSelectivity(layer=1, task=0.75, controls=(0.5, 0.125), interval=(0.125, 0.375)),
+        ),
     )
-    assert pd.isna(second["compression"])
-    assert (second["expected_layer"], second["expected_layer_high"]) == (0.75, 1.0)
-    assert pd.isna(second["centre_of_gravity"])
-    assert second["seconds"] == 1.75
+    put_evidence(path, "description_length", codes)
+    put_evidence(path, "localisation", mixes)
+    put_evidence(path, "selectivity", controls)
+    frame = read(tmp_path)
+    first, second, *others = frame.to_dict("records")
+    assert (
+        first["evidence"]
+        == second["evidence"]
+        == ("training_variance selectivity description_length localisation")
+    )
+    expected = {
+        # 200 / 50, between 200 / 80 and 200 / 40.
+        "codelength": (50.0, None),
+        "compression": (4.0, None),
+        "compression_low": (2.5, None),
+        "compression_high": (5.0, None),
+        "expected_layer": (0.75, 0.75),
+        "expected_layer_low": (0.5, 0.5),
+        "expected_layer_high": (1.0, 1.0),
+        "centre_of_gravity": (None, None),
+        "selectivity": (None, 0.25),
+        "selectivity_low": (None, 0.125),
+        "selectivity_high": (None, 0.375),
+        "p_best": (0.03, None),
+        "retraining_sd": (None, None),
+        "sampling_sd": (0.01, 0.01),
+    }
+    found = {name: tuple(map(known, (first[name], second[name]))) for name in expected}
+    assert found == expected
+    assert all(known(row[name]) is None for row in others for name in [*expected, "evidence"])
+    # In memory it is the same table.
+    same = tidy([read_result(path)])
+    assert {name: tuple(map(known, same[name])) for name in expected} == expected
+
+
+def known(value):
+    return None if pd.isna(value) else value
+
+
+def test_seconds_are_those_of_the_scores(tmp_path):
+    put(tmp_path, "m", "pos", 9, seconds={"measure": 1.5, "wait": 0.25})
+    assert read(tmp_path).seconds.tolist() == [1.75, 1.75]
+
+
+def test_tests_of_other_layers_than_those_with_scores_are_left_out(tmp_path):
+    path = put(tmp_path, "m", "pos", 9, wrongs=(30, 20, 9))
+    few = Variances(layers=(), seeds=None, samples=None, p_best={0: 0.5})
+    put_evidence(path, "training_variance", few)
+    assert read(tmp_path).p_best.isna().all()
+    put_evidence(path, "training_variance", few.model_copy(update={"p_best": {0: 0.5, 1: 0.25}}))
+    assert read(tmp_path).p_best.tolist()[:2] == [0.5, 0.25]
+
+
+@pytest.mark.parametrize("versions", [(2, 1), (1, 2), (9, 10)])
+def test_of_several_versions_of_evidence_the_highest_counts(tmp_path, versions):
+    path = put(tmp_path, "m", "pos", 9, p_best=False)
+    for version in versions:
+        spread = Spread(sd=version / 100, df=1)
+        found = Variances(layers=(), seeds=None, samples=spread, p_best={})
+        put_evidence(path, "training_variance", found, version=version)
+    latest = max(versions) / 100
+    assert read(tmp_path).sampling_sd.tolist() == [latest, latest]
+    assert read_result(path).found("training_variance").samples.sd == latest

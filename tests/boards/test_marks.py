@@ -2,17 +2,17 @@
 
 import pytest
 from board_by_hand import put
+from results_by_hand import make_result, with_layers
 
 from probes.__main__ import main
-from probes.records.files import read_results
-from probes.records.header import ExampleCounts
+from probes.measurements.results import find_results
 from probes.rendering.layers_md import layers_md
 
 
 @pytest.fixture
 def folder(tmp_path):
     """Two models on silver labels and a part of a corpus."""
-    marks = {"corpus__silver": ("upos",), "task__needs": ("upos",), "quick": True}
+    marks = {"corpus__silver": ("upos",), "task__needs": ("upos",)}
     part = {"corpus__limited": True, "corpus__limit": 30}
     for model, wrong in (("one", 20), ("two", 40)):
         put(tmp_path, model, "pos", wrong, **marks, **part)
@@ -20,16 +20,23 @@ def folder(tmp_path):
 
 
 def test_layers_md_marks_silver_labels_and_limits(folder):
-    text = layers_md(list(read_results(folder))[:1])
+    text = layers_md(list(find_results(folder).values())[:1])
     assert text.startswith("# one on c 1, limit 30\n")
     assert "| pos (accuracy, silver) |" in text
-    assert "- pos (silver), linear, layer 1: accuracy 95.0; one seed; quick run; " in text
+    assert "- pos (silver), linear, layer 1: accuracy 95.0; 1 parameters" in text
 
 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["show", "{}", "--by", "mix"], ["one · c, limit 30 · linear probe: no mix"]),
+        (
+            ["show", "{}", "--by", "localisation"],
+            ["one · c, limit 30 · linear probe: no localisation"],
+        ),
+        (
+            ["show", "{}", "--by", "training_variance"],
+            ["one · c, limit 30 · linear probe · training variance", "pos (accuracy, silver)"],
+        ),
         (["compare", "one", "two", "--results", "{}"], ["c 1, limit 30", "pos (accuracy, silver)"]),
         (["leaderboard", "{}"], ["c 1, limit 30"]),
     ],
@@ -40,17 +47,21 @@ def test_commands_mark_them_too(folder, capsys, command, said):
     assert all(part in text for part in said)
 
 
-def test_groups_have_their_metric(folder):
-    result = next(iter(read_results(folder)))
-    (first, best) = result.layers
-    cell = best.cells[0].model_copy(update={"groups": {"near": 0.5}})
-    counts = result.examples.model_copy(update={"groups": {"near": 7}})
-    assert isinstance(counts, ExampleCounts)
-    changed = result.model_copy(
-        update={
-            "layers": (first, best.model_copy(update={"cells": (cell,)})),
-            "examples": counts,
-            "group_metric": "mae",
-        }
+def test_groups_have_their_metric():
+    result = make_result(groups={"near": 7}, group_metric="mae")
+    result = with_layers(
+        result,
+        fits=lambda layer: (layer.fits[0].model_copy(update={"groups": {"near": 0.5}}),),
     )
-    assert "mae, lower is better, by group: near (n = 7) .500" in layers_md([changed])
+    assert "mae, lower is better, by group: near (n = 7) .500" in layers_md([result])
+
+
+def test_layers_md_explains_stars_only_where_layers_were_tested():
+    tested = make_result(scores=(0.7, 0.69, 0.2), p_best=[None, 0.5, 0.001])
+    text = layers_md([tested])
+    assert "| 1 | 69.0* |" in text
+    assert "| 2 | 20.0 |" in text
+    assert "Starred: the data cannot separate the layer from it" in text
+    text = layers_md([make_result(scores=(0.7, 0.69, 0.2), p_best=False)])
+    assert "| 1 | 69.0 |" in text
+    assert "Layers are not tested against each other, which takes training variance" in text

@@ -8,7 +8,7 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.breakdowns import ONE_PIECE, SEVERAL_PIECES, by_label, marked_by_pieces
 from probes.examples.examples import collect_examples
 from probes.extraction.alignment import Pieces
-from probes.records.payload import LabelScore
+from probes.records.values import LabelScore
 from probes.statistics.gold import Gold
 from probes.tasks.task import Example, Task
 

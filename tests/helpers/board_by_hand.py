@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import numpy as np
-from results_by_hand import make_result, with_layers
+from results_by_hand import evidence_record, make_result, with_layers
 
 from probes.extraction.windows import WINDOW_RULE
-from probes.records.files import write_record
+from probes.measurements.results import as_result
+from probes.records.files import read_record, write_record
 from probes.records.keys import Inputs, record_key, record_name
 
 N = 400
@@ -14,6 +17,8 @@ N = 400
 
 def put(folder, model, task, wrong, *, family="linear", predictions=True, current=True, **fields):
     """Write a result whose best layer, the last, errs on the first `wrong` words; return its path.
+
+    Beside it is its training variance.
 
     Args:
         fields: of the result; of records `model__…`, `corpus__…` and `task__…`; or `wrongs` by layer.
@@ -53,7 +58,6 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         project=result.project,
         windows=WINDOW_RULE if current else "older",
     ).digest
-    key = record_key(inputs, "scores", 1, {})
     predicted = np.zeros((n, 1, N), dtype=np.int16)
     for row, w in zip(predicted, wrongs, strict=True):
         row[0, :w] = 1
@@ -66,17 +70,37 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         "unseen": np.array([], dtype=str),
     }
     slug = "".join(c if c.isalnum() else "-" for c in model) + f"-{result.model.revision}"
-    result = result.model_copy(
-        update={"key": key, "inputs": inputs, "arrays": tuple(sorted(arrays))}
-    )
     place = folder / slug.strip("-") / result.corpus.name
-    path = place / record_name(task, family, "scores", key)
-    write_record(path, result, arrays)
-    for record in result.evidence.values():
-        key = record_key(inputs, record.measurement, 1, {})
-        update = {"key": key, "inputs": inputs, "model": result.model, "corpus": result.corpus}
-        beside = place / record_name(task, family, record.measurement, key)
-        write_record(beside, record.model_copy(update=update), {})
+    path = store(place, result, arrays, inputs)
     if not predictions:
         path.with_suffix(".npz").unlink()
     return path
+
+
+def store(folder, result, arrays=None, inputs=None):
+    """Write a result and its evidence, with keys that follow from `inputs`; return the result's path.
+
+    Args:
+        inputs: a digest; of model, corpus, task and probe if not given.
+    """
+    subject = result.model, result.corpus, result.task, result.probe
+    inputs = inputs or sha256(repr(subject).encode()).hexdigest()
+    key = record_key(inputs, "scores", result.measurement_version, {})
+    update = {"key": key, "inputs": inputs, "arrays": tuple(sorted(arrays or ()))}
+    path = folder / record_name(result.task.name, result.probe.family, "scores", key)
+    write_record(path, result.model_copy(update=update), arrays or {})
+    for record in result.evidence.values():
+        put_evidence(path, record.measurement, record.payload)
+    return path
+
+
+def put_evidence(path, measurement, payload, *, version=1, settings=(), **fields):
+    """Write a record of evidence beside the scores at `path`; return its path."""
+    scores = as_result(read_record(path), path)
+    settings = dict(settings)
+    key = record_key(scores.inputs, measurement, version, settings)
+    record = evidence_record(scores, measurement, payload, key=key, settings=settings)
+    record = record.model_copy(update={"measurement_version": version, **fields})
+    name = record_name(scores.task.name, scores.probe.family, measurement, key)
+    write_record(path.with_name(name), record, {})
+    return path.with_name(name)

@@ -1,30 +1,32 @@
 """Measures of localisation against published numbers, hand computations and planted features."""
 
 import csv
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from probes.measurements.localisation import (
+from probes.measurements.expected_layer import (
     FEW_SENTENCES,
     NO_GAIN,
     NO_SCORE,
-    ONE_SEED,
     centre_of_gravity,
     expected_layer,
     gain_and_expected_layer,
     kl_from_uniform,
-    localise,
-    over_seeds,
+    over_samples,
 )
+from probes.measurements.localisation import Localisation, mixes_record
+from probes.measurements.measurement import Request, Scored
+from probes.measurements.probe_context import ProbeContext
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.training.batches import Batches, batch_bounds
 from probes.training.features import Held
-from probes.training.fit import fit, predict
+from probes.training.fit import Draw, fit, predict
 
 PUBLISHED = {
     "pos": (1.76, 3.39),
@@ -117,13 +119,15 @@ def test_a_loss_or_too_few_sentences_have_no_expected_layer():
     assert (gain.value, gain.missing, layer.missing) == (None, NO_SCORE, NO_SCORE)
 
 
-def test_the_seeds_t_interval_by_hand():
-    found = over_seeds(np.array([2.0, 2.3, 1.6]), most=3.0)
+def test_the_t_interval_over_samples_by_hand():
+    # Two samples deviate by .3 and −.4 from the value of the split that they are drawn from.
+    found = over_samples(np.array([2.0, 2.3, 1.6]), most=3.0)
     half = 4.302653 * np.sqrt((0.3**2 + 0.4**2) / 2)
     assert found.value == 2.0
     assert found.interval == (pytest.approx(2 - half), 3.0)
-    alone = over_seeds(np.array([2.0]), most=3.0)
-    assert (alone.value, alone.interval, alone.missing) == (2.0, None, ONE_SEED)
+    assert over_samples(np.array([0.1, 0.4]), most=3.0).interval[0] == 0
+    same = over_samples(np.array([2.0, 2.0, 2.0]), most=3.0)
+    assert (same.value, same.interval, same.missing) == (2.0, (2.0, 2.0), None)
 
 
 class PlainScorer:
@@ -154,44 +158,84 @@ def planted(n, seed, regression, strength=1.5):
     return Batches(Held(x), y[None], torch.ones(1, n), sentences, batch_bounds(sentences))
 
 
-def run(regression, family, n_seeds=3, at_once=9, strength=1.5):
-    parts = [planted(n, i, regression, strength) for i, n in enumerate((3000, 800, 800))]
-    train, dev, test = parts
-    spec = PROBES[family].model_copy(update={"hidden": 16 if family == "mlp" else 0})
-    n_classes = 0 if regression else 3
-    scorers = {
-        split: PlainScorer(b.labels[0], b.sentences, n_classes)
-        for split, b in (("dev", dev), ("test", test))
-    }
-    plain = fit(train, dev, n_classes, spec, [0])
-    found, predicted = localise(
-        train,
-        dev,
-        test.features,
-        n_classes,
-        spec,
-        n_seeds,
-        scorers,
-        lambda said: said,
-        at_once,
+class PlantedData:
+    """Stands for `ProbingData`: planted features in place of stored vectors."""
+
+    def __init__(self, regression, at_once, strength):
+        sizes = {"train": 3000, "dev": 800, "test": 800}
+        self._parts = {
+            split: planted(n, i, regression, strength) for i, (split, n) in enumerate(sizes.items())
+        }
+        self.n_outputs, self.sets, self.width_read = 0 if regression else 3, None, 8
+        self.scorers = {
+            split: PlainScorer(
+                self._parts[split].labels[0], self._parts[split].sentences, self.n_outputs
+            )
+            for split in ("dev", "test")
+        }
+        kind = "regression" if regression else "classification"
+        self.examples = SimpleNamespace(task=SimpleNamespace(kind=kind))
+        self._at_once = at_once
+
+    def group_layers(self, memory, spec, n_cells):
+        return self._at_once, True
+
+    def features(self, layers, hold=False):
+        assert list(layers) == [0, 1, 2, 3]
+        return {split: part.features for split, part in self._parts.items()}
+
+    def batches(self, split, features):
+        assert features is self._parts[split].features
+        return self._parts[split]
+
+    def sentences(self, split):
+        return self._parts[split].sentences
+
+    def computed_once(self, features):
+        return features
+
+    def in_labels_unit(self, predicted):
+        return predicted
+
+
+def run(regression, at_once=9, strength=1.5):
+    """What localisation finds, its predictions, those of plain probes, and the test scorer."""
+    data = PlantedData(regression, at_once, strength)
+    context = ProbeContext(
+        data=data,
+        spec=PROBES["linear"],
+        extent=dict.fromkeys(range(4), 1),
+        level="standard",
+        memory=2**30,
+        title="planted",
+        options=None,
     )
-    isolated = predict(plain, test.features, n_classes, spec)[:, 0].numpy()
-    return found, predicted, isolated, scorers["test"]
+    found = Localisation().compute(context)
+    train, dev, test = data._parts.values()
+    plain = fit(train, dev, data.n_outputs, PROBES["linear"], [Draw()])
+    isolated = predict(plain, test.features, data.n_outputs, PROBES["linear"])[:, 0].numpy()
+    return found.payload, found.arrays["predicted"], isolated, data.scorers["test"]
 
 
-@pytest.mark.parametrize("family", ["linear", "mlp"])
 @pytest.mark.parametrize("regression", [False, True], ids=["classes", "numbers"])
-def test_a_planted_feature_is_found_at_its_layer_by_every_measure(regression, family):
-    found, predicted, isolated, scorer = run(regression, family)
+def test_a_planted_feature_is_found_at_its_layer_by_every_measure(regression):
+    found, predicted, isolated, scorer = run(regression)
     name = scorer.names[0]
     alone = [row[name] for row in scorer.scores(isolated)]
     assert int(np.argmax(alone)) == PLANTED
     assert found.expected_layer.value == pytest.approx(PLANTED, abs=0.15)
     assert found.expected_layer.interval == pytest.approx((PLANTED, PLANTED), abs=0.25)
     assert found.centre_of_gravity.value == pytest.approx(PLANTED, abs=0.1)
+    low, high = found.centre_of_gravity.interval
+    assert low <= found.centre_of_gravity.value <= high
     # Of 2 bits: the last traces of a useless layer cost so little that they fade slowly.
     assert found.kl.value > 1
     assert found.mixes[3].weights[PLANTED] > 0.8
+    # Learnt on the whole split, and on two samples of it.
+    assert len(found.sample_weights) == 3
+    assert found.sample_weights[0] == pytest.approx(found.mixes[3].weights)
+    assert found.sample_weights[1] != found.sample_weights[2]
+    assert all(row[PLANTED] > 0.8 for row in found.sample_weights)
     # The mix of layer 0 alone is the probe of layer 0, fitted as that is.
     if regression:
         np.testing.assert_allclose(predicted[0], isolated[0], atol=1e-4)
@@ -201,19 +245,64 @@ def test_a_planted_feature_is_found_at_its_layer_by_every_measure(regression, fa
     assert found.mixes[PLANTED].test[name] == pytest.approx(alone[PLANTED], abs=0.02)
     low, high = found.mixes[PLANTED].intervals[name]
     assert low < found.mixes[PLANTED].test[name] < high
+    # The stored predictions give the recorded scores.
+    stored = [row[name] for row in scorer.scores(predicted)]
+    assert stored == pytest.approx([mix.test[name] for mix in found.mixes])
 
 
 def test_features_of_pure_noise_have_no_expected_layer():
-    found, _, _, _ = run(False, "linear", n_seeds=1, strength=0.0)
+    found, _, _, _ = run(False, strength=0.0)
     assert found.total_gain.interval[0] < 0 < found.total_gain.interval[1]
     assert (found.expected_layer.value, found.expected_layer.missing) == (None, NO_GAIN)
-    assert found.centre_of_gravity.missing == ONE_SEED
 
 
 def test_the_number_of_mixes_trained_at_once_does_not_matter():
-    together, all_rows, _, _ = run(False, "linear", n_seeds=2)
-    apart, rows, _, _ = run(False, "linear", n_seeds=2, at_once=2)
+    together, all_rows, _, _ = run(False)
+    apart, rows, _, _ = run(False, at_once=2)
     assert (all_rows != rows).sum() <= 4
     for a, b in zip(together.mixes, apart.mixes, strict=True):
         assert a.weights == pytest.approx(b.weights, abs=2e-3)
     assert together.kl.value == pytest.approx(apart.kl.value, abs=0.01)
+
+
+def test_what_follows_from_weights_and_predictions_by_hand():
+    """Three layers; of 400 one-word sentences the mixes get 200, 300 and 300 right."""
+    n = 400
+    labels, sentences = torch.ones(n, dtype=torch.int64), torch.arange(n)
+    scorer = PlainScorer(labels, sentences, 2)
+    rows = np.stack([np.arange(n) < right for right in (200, 300, 300)]).astype(np.int64)
+    weights = np.array(
+        [[1, 0, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5], [0.25, 0.5, 0.25], [0.5, 0, 0.5]]
+    )
+    found = mixes_record(
+        weights, [0.1, 0.2, 0.3], {"dev": rows, "test": rows}, {"dev": scorer, "test": scorer}
+    )
+    assert [mix.weights for mix in found.mixes] == [(1,), (0.5, 0.5), (0.25, 0.25, 0.5)]
+    assert [(mix.k, mix.l2) for mix in found.mixes] == [(0, 0.1), (1, 0.2), (2, 0.3)]
+    assert [mix.test["accuracy"] for mix in found.mixes] == [0.5, 0.75, 0.75]
+    half = 1.96 * np.sqrt(0.25 * 0.75 / n)
+    assert found.mixes[2].intervals["accuracy"] == pytest.approx(
+        (0.75 - half, 0.75 + half), abs=0.006
+    )
+    # 100 words more, all of them gained by layer 1.
+    assert found.total_gain.value == 0.25
+    assert found.total_gain.interval == pytest.approx((0.25 - half, 0.25 + half), abs=0.006)
+    assert found.expected_layer.value == 1
+    assert found.expected_layer.interval == (1, 1)
+    # Centre 1.25, of the samples 1 and 1: an error of .25; the largest centre is 2.
+    assert found.centre_of_gravity.value == 1.25
+    assert found.centre_of_gravity.interval == pytest.approx((1.25 - 4.302653 * 0.25, 2))
+    # log₂ 3 less an entropy of 1.5 bits; of the samples 1.5 and 1: an error of √(.5² / 2), whose
+    # interval reaches beyond 0 and log₂ 3, the least and the most that there can be.
+    assert found.kl.value == pytest.approx(np.log2(3) - 1.5)
+    assert found.kl.interval == pytest.approx((0, np.log2(3)))
+    assert found.sample_weights == tuple(map(tuple, weights[2:].tolist()))
+
+
+def test_only_all_layers_of_convex_probes_are_localised():
+    its = Localisation()
+    assert its.missing(None, PROBES["linear"], "full") == ""
+    assert its.missing(None, PROBES["mlp"], "full") == "only convex probes are fitted on mixes"
+    scored = Scored(PROBES["linear"], (0, 1, 2), 1, True)
+    assert its.extent(Request((0, 1, 2), 2, scored=scored)) == {0: 1, 1: 1, 2: 1}
+    assert its.extent(Request((0, 1, 2), 3, scored=scored)) == {}

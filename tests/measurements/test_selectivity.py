@@ -1,44 +1,21 @@
-"""Control tasks: who gets which random label, and what a probe makes of it."""
+"""Control tasks: who gets which random label, and what is made of probes fitted to them."""
 
 import numpy as np
 import pytest
 import torch
+from planted_context import WORDS, PlantedContext, corpus, draw
+from results_by_hand import make_result
 
-from probes.data.sentence import Corpus, Sentence
 from probes.examples.control_task import control_labels, has_types
 from probes.examples.examples import collect_examples
-from probes.measurements.selectivity import ControlScorer, control_record
-from probes.records.payload import Cell, LayerResult
+from probes.measurements.measurement import Request, Scored
+from probes.measurements.selectivity import Selectivity
 from probes.records.probe_spec import PROBES
-from probes.statistics.gold import Gold
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
 from probes.training.batches import Batches, batch_bounds
 from probes.training.features import Held
-from probes.training.fit import fit, predict
-
-WORDS = [f"w{i}" for i in range(60)]
-
-
-def corpus(splits, tag=lambda word: "N" if int(word[1:]) % 4 else "V"):
-    """Sentences of words, whose tags are decided by the word."""
-    return Corpus(
-        name="toy",
-        version="1",
-        licence="",
-        splits={
-            name: tuple(
-                Sentence(f"{name}{i}", "en", tuple(words), tuple(map(tag, words)))
-                for i, words in enumerate(sentences)
-            )
-            for name, sentences in splits.items()
-        },
-    )
-
-
-def draw(seed, n_sentences, words=WORDS):
-    rng = np.random.default_rng(seed)
-    return [list(rng.choice(words, 10)) for _ in range(n_sentences)]
+from probes.training.fit import Draw, fit, predict
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +72,6 @@ def test_control_values_of_a_regression_are_values_of_the_task():
     assert set(drawn[0]) == {0.0, 1.0, 2.0}
 
 
-def test_the_record_counts_types_and_the_share_known_from_train(examples):
-    record = control_record(examples)
-    assert (record.metric, record.types) == ("accuracy", 60)
-    assert record.seen == pytest.approx(400 / 401)
-
-
 def test_without_types_there_is_no_control():
     def rule(sentence):
         for i, tag in enumerate(sentence.upos):
@@ -109,6 +80,18 @@ def test_without_types_there_is_no_control():
     bare = Task("bare", 1, ("upos",), "word", "classification", "accuracy", (), rule, "")
     made = corpus({name: draw(k, 20) for k, name in enumerate(("train", "dev", "test"))})
     assert not has_types(collect_examples(bare, made, "masked"))
+    scored = Scored(PROBES["linear"], (0, 1), 1, False)
+    assert Selectivity().extent(Request((0, 1), 1, scored=scored)) == {}
+    assert Selectivity().curves({"m": without_types()}).missing == {
+        "m": "its examples have no types"
+    }
+
+
+def without_types():
+    result = make_result(p_best=False)
+    counts = result.examples.model_copy(update={"typed": False})
+    payload = result.payload.model_copy(update={"examples": counts})
+    return result.model_copy(update={"payload": payload})
 
 
 @pytest.mark.parametrize("family", ["linear", "mlp"])
@@ -133,29 +116,94 @@ def test_on_one_hot_types_a_probe_learns_the_control_task_perfectly(examples, fa
             batch_bounds(numbers),
         )
         gold[split] = labels
-    fitted = fit(batches["train"], batches["dev"], len(examples.classes), spec, [0])
+    fitted = fit(batches["train"], batches["dev"], len(examples.classes), spec, [Draw(), Draw()])
     given = predict(fitted, batches["test"].features, 2, spec).numpy()
     seen = np.array([e.type != "w999" for e in examples.splits["test"].examples])
     assert (given[0, 1] == gold["test"][1])[seen].all()
 
 
+@pytest.mark.parametrize(
+    ("family", "level", "expected"),
+    [
+        ("linear", "standard", {0: 10, 1: 1, 2: 10, 3: 10}),
+        ("linear", "full", {0: 10, 1: 10, 2: 10, 3: 10}),
+        ("mlp", "standard", {0: 1, 2: 1, 3: 1}),
+        ("mlp", "full", {0: 3, 1: 3, 2: 3, 3: 3}),
+    ],
+)
+def test_the_number_of_draws(family, level, expected):
+    scored = Scored(PROBES[family], (0, 1, 2, 3), 2, True)
+    assert Selectivity().extent(Request((0, 1, 2, 3), 3, level=level, scored=scored)) == expected
+
+
+def with_errors(labels, n):
+    """The labels, of which the first `n` are wrong."""
+    given = labels.copy()
+    given[:n] = 1 - given[:n]
+    return given
+
+
+def measured(examples, errors, extent, control_errors):
+    """Selectivity of probes with these errors on the task, and on each draw of control labels.
+
+    Every fit is checked to be given the labels of its draw.
+    """
+    drawn = {split: control_labels(examples, split, range(10)) for split in ("train", "dev")}
+    test = control_labels(examples, "test", range(10))
+
+    def control(layer, draw, labels):
+        assert draw == Draw()
+        (number,) = (k for k in range(10) if (drawn["train"][k] == labels["train"]).all())
+        assert (drawn["dev"][number] == labels["dev"]).all()
+        return with_errors(test[number], control_errors(layer, number))
+
+    gold = examples.targets("test")
+    scores = {layer: with_errors(gold, n) for layer, n in errors.items()}
+    dev = dict.fromkeys(errors, 0.5)
+    context = PlantedContext(examples, scores, dev, extent, control)
+    return Selectivity().compute(context).payload, context
+
+
 def test_selectivity_is_the_score_of_the_task_minus_that_of_the_control(examples):
-    part = examples.splits["test"]
-    n = len(part.examples)
-    gold = Gold(examples.targets("test"), part.sentence, examples.classes, np.zeros(n, dtype=bool))
-    control = control_labels(examples, "test", [0])
-    task = gold.labels.copy()
-    task[:100] = 1 - task[:100]
-    memory = control[0].copy()
-    memory[:300] = 1 - memory[:300]
-    cell = Cell(seed=0, l2=1, stopped=1, dev_loss=0, dev={}, test={}, groups={})
-    (layer,) = ControlScorer(examples, gold, [0]).with_selectivity(
-        [LayerResult(layer=4, cells=(cell,))], task[None, None], memory[None, None]
-    )
-    found = layer.cells[0].selectivity
-    assert (found.task, found.control) == (pytest.approx(301 / 401), pytest.approx(101 / 401))
-    assert found.value == pytest.approx(200 / 401)
-    low, high = layer.selectivity
+    found, _ = measured(examples, {4: 100}, {4: 1}, lambda layer, number: 300)
+    (layer,) = found.layers
+    assert layer.layer == 4
+    assert layer.task == pytest.approx(301 / 401)
+    assert layer.controls == (pytest.approx(101 / 401),)
+    assert layer.value == pytest.approx(200 / 401)
+    low, high = layer.interval
     # Sentences are all right or all wrong in both: 10 both wrong, 20 right in the task alone.
     half = 1.96 * np.sqrt(0.5 * 0.5 / 41)
     assert (low, high) == (pytest.approx(0.5 - half, abs=0.03), pytest.approx(0.5 + half, abs=0.03))
+    assert found.draws is None
+
+
+def test_the_payload_counts_types_and_the_share_known_from_train(examples):
+    found, _ = measured(examples, {4: 100}, {4: 1}, lambda layer, number: 300)
+    assert (found.metric, found.types) == ("accuracy", 60)
+    assert found.seen == pytest.approx(400 / 401)
+
+
+def test_layers_with_several_draws_are_fitted_to_them_besides(examples):
+    errors = {0: 100, 1: 90, 3: 50}
+    found, context = measured(
+        examples, errors, {0: 3, 1: 1, 3: 3}, lambda layer, number: 200 + 10 * number + layer
+    )
+    asked = [(layers, len(draws)) for layers, draws, _ in context.asked]
+    assert asked == [((0, 1, 3), 1), ((0, 3), 2)]
+    controls = {x.layer: x.controls for x in found.layers}
+    assert controls[0] == pytest.approx([201 / 401, 191 / 401, 181 / 401])
+    assert controls[1] == pytest.approx([200 / 401])
+    assert controls[3] == pytest.approx([198 / 401, 188 / 401, 178 / 401])
+    # The first draw counts.
+    assert [x.value for x in found.layers] == pytest.approx([100 / 401, 111 / 401, 153 / 401])
+    # Within a layer, steps of 10 words: a deviation of 10 / 401, with 2 + 2 degrees of freedom.
+    assert (found.draws.sd, found.draws.df) == (pytest.approx(10 / 401), 4)
+
+
+def test_with_very_few_sentences_there_are_no_intervals():
+    splits = {"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 19)}
+    few = collect_examples(tasks.get("pos"), corpus(splits), "masked")
+    found, _ = measured(few, {0: 19, 1: 0}, {0: 1, 1: 1}, lambda layer, number: 95)
+    assert [x.interval for x in found.layers] == [None, None]
+    assert [x.value for x in found.layers] == pytest.approx([0.4, 0.5])

@@ -8,10 +8,13 @@ import zipfile
 import numpy as np
 import pytest
 from board_by_hand import put
+from results_by_hand import with_layers
 
 from probes.__main__ import main
+from probes.boards.record_index import INDEX
+from probes.measurements.results import find_results, read_result
 from probes.records import bundles
-from probes.records.files import find_results, read_result, write_result
+from probes.records.files import find_records, write_record
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def files(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and path.name != "leaderboard.csv"
+        if path.is_file() and path.name not in ("leaderboard.csv", INDEX)
     }
 
 
@@ -58,12 +61,17 @@ def test_import_restores_what_was_exported(results, bundle, tmp_path):
     assert files(tmp_path / "there") == files(results)
     with zipfile.ZipFile(bundle) as opened:
         manifest = json.loads(opened.read("manifest.json"))
-    (described,) = [r for r in manifest["results"] if r["model"]["name"] == "other"]
-    assert described["provenance"]["processor"] == "Z80"
-    assert (described["layers"], described["seeds"]) == ([0, 1], [0])
-    assert described["corpus"]["fingerprint"] == "f" * 64
+    scores, variance = [r for r in manifest["results"] if r["model"]["name"] == "other"]
+    assert (scores["measurement"], variance["measurement"]) == ("scores", "training_variance")
+    assert scores["provenance"]["processor"] == "Z80"
+    assert scores["extent"] == {"0": 1, "1": 1}
+    assert scores["corpus"]["fingerprint"] == "f" * 64
+    for path, result in find_results(tmp_path / "there").items():
+        theirs = read_result(results / path.relative_to(tmp_path / "there"))
+        assert result.found("training_variance") == theirs.found("training_variance") is not None
     assert (tmp_path / "there" / "leaderboard.csv").read_text().count("\n") == 7
     assert sorted(p.name for p in (tmp_path / "there").iterdir()) == [
+        INDEX,
         "leaderboard.csv",
         "m",
         "other",
@@ -84,18 +92,18 @@ def test_what_is_there_already_is_skipped(bundle, tmp_path, capsys):
     result = read_result(path)
     arrays = path.with_suffix(".npz")
     arrays.unlink()
-    path.write_text(result.model_copy(update={"seconds": {"fit": 9.0}}).model_dump_json())
+    path.write_text(result.model_copy(update={"seconds": {"measure": 9.0}}).model_dump_json())
     before = files(there)
     capsys.readouterr()
     assert imported(bundle, there) == 0
-    assert "added   0 results; 3 existed already" in capsys.readouterr().err
+    assert "added   0 results; 6 existed already" in capsys.readouterr().err
     after = files(there)
     # Predictions that were missing came; the record that was there stays.
     assert after.keys() - before.keys() == {str(arrays.relative_to(there))}
     assert all(after[name] == content for name, content in before.items())
 
 
-@pytest.mark.parametrize("change", ["scores", "layers", "torn"])
+@pytest.mark.parametrize("change", ["scores", "layers", "fits", "torn"])
 def test_conflicts_are_reported_and_nothing_is_overwritten(bundle, tmp_path, capsys, change):
     there = tmp_path / "there"
     imported(bundle, there)
@@ -104,7 +112,11 @@ def test_conflicts_are_reported_and_nothing_is_overwritten(bundle, tmp_path, cap
     if change == "scores":
         text = path.read_text().replace("0.9775", "0.9")
     elif change == "layers":
-        text = result.model_copy(update={"layers": result.layers[1:]}).model_dump_json()
+        payload = result.payload.model_copy(update={"layers": result.layers[1:]})
+        text = result.model_copy(update={"payload": payload, "extent": {1: 1}}).model_dump_json()
+    elif change == "fits":
+        more = with_layers(result, fits=lambda layer: layer.fits * 2)
+        text = more.model_copy(update={"extent": {0: 2, 1: 2}}).model_dump_json()
     else:
         text = path.read_text()[:100]
     path.write_text(text)
@@ -114,10 +126,15 @@ def test_conflicts_are_reported_and_nothing_is_overwritten(bundle, tmp_path, cap
     assert imported(bundle, there) == 2
     after = files(there)
     assert {name: after[name] for name in before} == before
-    assert len(after) == len(before) + 2
+    assert len(after) == len(before) + 3
     error = capsys.readouterr().err
     assert "not imported: m/c/srl-linear-" in error
-    said = {"scores": "other scores", "layers": "other layers", "torn": "cannot be read"}[change]
+    said = {
+        "scores": "other numbers",
+        "layers": "other layers",
+        "fits": "another number of fits or draws",
+        "torn": "cannot be read",
+    }[change]
     assert said in error
 
 
@@ -128,7 +145,7 @@ def test_one_measurement_under_another_path_is_recognised(bundle, tmp_path, caps
     (there / "m").rename(there / "theirs" / "m")
     capsys.readouterr()
     assert imported(bundle, there) == 0
-    assert "added   0 results; 3 existed" in capsys.readouterr().err
+    assert "added   0 results; 6 existed" in capsys.readouterr().err
 
 
 def test_published_results_are_neither_packed_nor_touched(results, bundle, tmp_path, capsys):
@@ -139,7 +156,7 @@ def test_published_results_are_neither_packed_nor_touched(results, bundle, tmp_p
     before = files(there / "published")
     capsys.readouterr()
     assert imported(bundle, there) == 0
-    assert "added   3 results; 0 existed" in capsys.readouterr().err
+    assert "added   6 results; 0 existed" in capsys.readouterr().err
     assert files(there / "published") == before
     assert main(["export", str(there), str(tmp_path / "c.zip")]) == 0
     assert (tmp_path / "c.zip").read_bytes() == bundle.read_bytes()
@@ -235,6 +252,39 @@ def test_a_result_under_another_name_is_refused(results, tmp_path, capsys):
 def test_two_results_of_one_name_are_not_packed(results, tmp_path, capsys):
     path, result = next(iter(find_results(results).items()))
     twin = result.model_copy(update={"model": result.model.model_copy(update={"name": "x"})})
-    write_result(results / "again" / "/".join(path.parts[-3:]), twin, {})
+    write_record(results / "again" / "/".join(path.parts[-3:]), twin, {})
     assert main(["export", str(results), str(tmp_path / "b.zip")]) == 2
     assert "a second result named" in capsys.readouterr().err
+
+
+def test_other_numbers_of_evidence_are_a_conflict(bundle, tmp_path, capsys):
+    there = tmp_path / "there"
+    imported(bundle, there)
+    path, record = next(
+        (path, record)
+        for path, record in find_records(there).items()
+        if record.measurement == "training_variance" and record.model.name == "other"
+    )
+    payload = {**record.payload, "samples": {"sd": 0.5, "df": 4}}
+    write_record(path, record.model_copy(update={"payload": payload}), {})
+    before = files(there)
+    capsys.readouterr()
+    assert imported(bundle, there) == 2
+    assert files(there) == before
+    error = capsys.readouterr().err
+    assert f"not imported: other/c/{path.name}" in error
+    assert "has other numbers" in error
+    assert "added   0 results; 5 existed already" in error
+
+
+def test_evidence_can_be_shared_without_its_scores_and_joins_them(results, tmp_path):
+    (scores,) = [path for path, r in find_results(results).items() if r.model.name == "other"]
+    moved = tmp_path / "scores" / "other" / "c"
+    moved.mkdir(parents=True)
+    shutil.copy(scores, moved)
+    for path in (scores, scores.with_suffix(".npz")):
+        path.unlink()
+    assert main(["export", str(results / "other"), str(tmp_path / "e.zip")]) == 0
+    assert read_result(moved / scores.name).evidence == {}
+    assert imported(tmp_path / "e.zip", tmp_path / "scores") == 0
+    assert read_result(moved / scores.name).found("training_variance").samples.df == 4

@@ -8,8 +8,9 @@ from board_by_hand import put
 
 from probes.__main__ import main
 from probes.common.errors import UserError
-from probes.records.files import read_arrays, read_result, read_results
-from probes.statistics.resampled import resampled_scores
+from probes.measurements.resampled import resampled_scores
+from probes.measurements.results import find_results, read_result
+from probes.records.files import read_arrays
 
 
 def changed(path, change):
@@ -19,19 +20,28 @@ def changed(path, change):
     return path
 
 
+def layers(content):
+    return content["payload"]["layers"]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda r: r["layers"].clear(), "layers"),
-        (lambda r: r["layers"][0]["cells"].clear(), "cells"),
-        (lambda r: r["layers"][1]["cells"][0]["dev"].clear(), "layer 1 has no accuracy"),
-        (lambda r: r["layers"][0]["cells"][0]["test"].clear(), "layer 0 has no accuracy"),
-        (lambda r: r["layers"].reverse(), r"layers \[1, 0\] of a model of 1"),
-        (lambda r: r["layers"][1].update(layer=2), r"layers \[0, 2\] of a model of 1"),
-        (lambda r: r["layers"][0]["cells"][0]["test"].update(accuracy=float("nan")), "finite"),
+        (lambda r: layers(r).clear(), "layers"),
+        (lambda r: layers(r)[0]["fits"].clear(), "fits"),
+        (lambda r: layers(r)[1]["fits"][0]["dev"].clear(), "layer 1 has no accuracy"),
+        (lambda r: layers(r)[0]["fits"][0]["test"].clear(), "layer 0 has no accuracy"),
+        (lambda r: layers(r).reverse(), r"layers \[1, 0\]"),
+        (lambda r: layers(r)[1].update(layer=2), "not those of the extent"),
+        (lambda r: r["extent"].update({"2": 1}), "of a model of 1 layers"),
+        (lambda r: r["extent"].update({"1": 0}), "of a model of 1 layers"),
+        (lambda r: r["extent"].clear(), "extent"),
+        (lambda r: layers(r)[0]["fits"][0]["test"].update(accuracy=float("nan")), "finite"),
         (lambda r: r["model"].update(n_layers=10**7), "n_layers"),
         (lambda r: r["model"].update(parameters=10**400), "parameters"),
-        (lambda r: r["examples"]["labels"].update(x=[]), "labels"),
+        (lambda r: r.update(quick=False), "quick: Extra inputs"),
+        (lambda r: r.update(task=None), "a task without a probe, or a probe without a task"),
+        (lambda r: r["payload"]["examples"]["labels"].update(x=[]), "labels"),
     ],
 )
 def test_an_inconsistent_result_is_left_out_and_named(tmp_path, capsys, change, said):
@@ -39,7 +49,7 @@ def test_an_inconsistent_result_is_left_out_and_named(tmp_path, capsys, change, 
     path = changed(put(tmp_path, "odd", "pos", 9), change)
     with pytest.raises(UserError, match=f"not a readable result .*{said}"):
         read_result(path)
-    assert [result.model.name for result in read_results(tmp_path)] == ["sound"]
+    assert [r.model.name for r in find_results(tmp_path).values()] == ["sound"]
     capsys.readouterr()
     for command in ("leaderboard", "claims", "report", "show"):
         assert main([command, str(tmp_path)]) == 0

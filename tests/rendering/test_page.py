@@ -27,7 +27,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def some(tmp_path_factory):
-    """Three models, one random, one of an evil name; a quick result and one without a score."""
+    """Three models, one random, one of an evil name; one result without evidence and without a score."""
     folder = tmp_path_factory.mktemp("some")
     found = [
         make_full_result("pos", (0.5, 0.7, 0.6), model="beta"),
@@ -36,7 +36,7 @@ def some(tmp_path_factory):
         ),
         make_full_result("pos", (0.5, 0.9, 0.8), model=EVIL),
         make_full_result(TASK, (0.2, 0.25, 0.3), model="beta"),
-        make_result("chunking", (0.3, 0.4, None), model="beta", quick=True, metric="span_f1"),
+        make_result("chunking", (0.3, 0.4, None), model="beta", p_best=False, metric="span_f1"),
         make_full_result("chunking", (0.3, 0.5, 0.2), model=EVIL, metric="span_f1"),
     ]
     found = [named(r, r.model.name) for r in found]
@@ -147,12 +147,12 @@ def test_numbers_are_in_tables_too(page):
 def test_reasons_for_missing_measurements_are_shown(page):
     page.one("#tab-curves").click()
     said = " ".join(page.texts("#curves .missing"))
-    assert "Not measured for beta: a quick run leaves it out." in said
+    assert "Not measured for beta: there is no record of it." in said
     assert "No random twin among the results on chunking." in said
     page.one("#tab-localisation").click()
     shown = page.one("#localisation").text
     assert "undefined: no gain" in shown
-    assert "not measured: a quick run leaves it out" in shown
+    assert "not measured: there is no record of it" in shown
 
 
 def test_the_page_can_be_used_by_keyboard(page):

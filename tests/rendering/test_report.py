@@ -4,14 +4,16 @@ import json
 import re
 
 import pytest
+from board_by_hand import store
 from PIL import Image
 from results_by_hand import make_full_result, make_result
 
 from probes.__main__ import main
-from probes.boards.curves import all_curves
 from probes.boards.groups import group, model_labels
 from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_files import pretrained_name
+from probes.measurements.localisation import Localisation
+from probes.measurements.scores import ScoreMeasurement
 from probes.rendering.page.page import page
 from probes.statistics.formatting import shown
 
@@ -39,9 +41,8 @@ def folder(tmp_path):
         make_full_result("depth", model="beta", located=False, metric="nspr"),
         changed(make_full_result("pos", model="random:beta", random_seed=0), "model", digest="r"),
     ]
-    for i, result in enumerate(results):
-        path = tmp_path / f"{result.task.name}-linear-0000000{i}.json"
-        path.write_text(result.model_copy(update={"key": f"{i:064}"}).model_dump_json())
+    for result in results:
+        store(tmp_path, result)
     return tmp_path
 
 
@@ -97,18 +98,17 @@ def test_random_twins_follow_their_model(tmp_path):
     assert [pretrained_name(n) for n in names] == ["B", "B", "c", "B", "x:y"]
 
 
-def test_curves_and_why_there_are_none(tmp_path):
+def test_curves_of_the_models_of_a_chart_and_why_there_are_none(tmp_path):
     full = make_full_result("pos", model="a")
-    quick = changed(make_result("pos", (0.1, 0.2, 0.3), model="b", quick=True), "model", digest="b")
+    bare = changed(make_result("pos", (0.1, 0.2, 0.3), model="b"), "model", digest="b")
     part = changed(make_result("pos", (0.1, 0.2), model="c", n_layers=9), "model", digest="c")
-    groups, _ = group(paths(tmp_path, [full, quick, part]))
-    score, selectivity, compression, mix = all_curves(groups[0].units[0])
+    groups, _ = group(paths(tmp_path, [full, bare, part]))
+    results = groups[0].units[0].results
+    score = ScoreMeasurement().curves(results)
     assert [p.value for p in score.models["a"]] == [0.5, 0.7, 0.6]
     assert score.levels == {"majority": 0.1, "type majority": 0.1}
-    assert selectivity.models["a"][1].value == pytest.approx(0.4)
-    assert compression.models["a"][1].value == pytest.approx(300 / (100 / 0.7))
-    assert selectivity.missing["b"] == compression.missing["b"] == "a quick run leaves it out"
-    assert mix.missing == {"b": "a quick run leaves it out", "c": "not all layers were probed"}
+    mix = Localisation().curves(results)
+    assert mix.missing == {"b": "there is no record of it", "c": "not all layers were probed"}
 
 
 def test_the_page_is_one_file_with_everything_escaped(tmp_path):
@@ -165,9 +165,10 @@ def test_colours_span_the_models_that_are_shown_together():
 
 
 def test_a_figure_is_of_one_setting(folder, capsys):
-    other = make_full_result("pos", model="beta", key="d" * 64)
-    other = changed(other, "corpus", name="d", fingerprint="d" * 64)
-    (folder / "pos-linear-00000009.json").write_text(other.model_dump_json())
+    store(
+        folder,
+        changed(make_full_result("pos", model="beta"), "corpus", name="d", fingerprint="d" * 64),
+    )
     assert main(["figure", "curves", str(folder), "-o", str(folder / "x.pdf")]) == 2
     assert (
         "cannot be compared in one figure (c 1 · linear probe; d 1 · linear probe)"
@@ -176,11 +177,10 @@ def test_a_figure_is_of_one_setting(folder, capsys):
 
 
 def test_an_expected_layer_that_was_not_measured_is_no_figure(tmp_path, capsys):
-    result = make_result("pos", (0.1, 0.2), quick=True)
-    (tmp_path / "pos-linear-00000000.json").write_text(result.model_dump_json())
+    store(tmp_path, make_result("pos", (0.1, 0.2)))
     path = tmp_path / "x.pdf"
     assert main(["figure", "expected-layers", str(tmp_path), "-o", str(path)]) == 2
-    assert "a quick run leaves it out" in capsys.readouterr().err
+    assert "there is no record of it" in capsys.readouterr().err
     assert not path.exists()
 
 

@@ -1,0 +1,288 @@
+"""The index behind `leaderboard.csv`: what is read again, and that it changes no row."""
+
+import json
+import os
+import shutil
+
+import pytest
+from board_by_hand import put, put_evidence
+
+import probes.boards.record_index as record_index
+from probes.boards.leaderboard_csv import LONG_COLUMNS, write_leaderboard
+from probes.boards.record_index import INDEX, indexed
+from probes.common.origin import Origin, loading
+from probes.measurements.measurement import (
+    Found,
+    Number,
+    ProbeMeasurement,
+    measurement,
+    measurements,
+)
+from probes.measurements.training_variance import Spread, Variances
+from probes.records.base import Frozen
+from probes.records.csv_text import csv_line
+
+
+@pytest.fixture
+def folder(tmp_path):
+    put(tmp_path, "m", "pos", 9)
+    put(tmp_path, "m", "srl", 19)
+    put(tmp_path, "other", "pos", 99, p_best=False)
+    return tmp_path
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The paths that are read, in order."""
+    seen = []
+    read_records = record_index.read_records
+
+    def recorded(paths):
+        paths = list(paths)
+        seen.extend(paths)
+        return read_records(paths)
+
+    monkeypatch.setattr(record_index, "read_records", recorded)
+    return seen
+
+
+def leaderboard(folder):
+    return write_leaderboard(folder).read_bytes()
+
+
+def afresh(folder):
+    """The leaderboard without an index."""
+    (folder / INDEX).unlink(missing_ok=True)
+    return leaderboard(folder)
+
+
+def records(folder):
+    return sorted(folder.rglob("*-????????.json"))
+
+
+def test_unchanged_files_are_read_once(folder, reads):
+    first = leaderboard(folder)
+    assert sorted(reads) == records(folder)
+    reads.clear()
+    assert leaderboard(folder) == first
+    assert reads == []
+    assert afresh(folder) == first
+
+
+def test_only_what_is_new_is_read(folder, reads):
+    leaderboard(folder)
+    reads.clear()
+    path = put(folder, "new", "pos", 4, p_best=False)
+    found = leaderboard(folder)
+    assert reads == [path]
+    assert found == afresh(folder)
+
+
+def test_a_changed_file_is_read_again(folder, reads):
+    path = put(folder, "new", "pos", 4, p_best=False)
+    before = leaderboard(folder)
+    reads.clear()
+    path.write_text(path.read_text().replace("0.99", "0.985"))
+    found = leaderboard(folder)
+    assert reads == [path]
+    assert found != before
+    assert b",0.985," in found
+    assert found == afresh(folder)
+
+
+def test_a_file_of_the_same_size_and_another_time_is_read_again(folder, reads):
+    path = put(folder, "new", "pos", 4, p_best=False)
+    leaderboard(folder)
+    reads.clear()
+    path.write_text(path.read_text().replace("0.99", "0.98"))
+    time = path.stat().st_mtime_ns + 1_000_000
+    os.utime(path, ns=(time, time))
+    assert b",0.98," in leaderboard(folder)
+    assert reads == [path]
+
+
+def test_a_deleted_file_has_no_rows(folder, reads):
+    before = leaderboard(folder)
+    path = put(folder, "new", "pos", 4)
+    assert leaderboard(folder) != before
+    shutil.rmtree(path.parents[1])
+    reads.clear()
+    assert leaderboard(folder) == before
+    assert reads == []
+    assert not any(name.startswith("new") for name in entries(folder))
+
+
+def entries(folder):
+    return json.loads((folder / INDEX).read_text())["entries"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:50],
+        lambda text: "[" * 100_000,
+        lambda text: "{}",
+        lambda text: "[]",
+        lambda text: json.dumps({**json.loads(text), "version": "0"}),
+        lambda text: text.replace('"size"', '"sise"'),
+        lambda text: text.replace('"fullness": [2, 2]', '"fullness": "x"'),
+    ],
+)
+def test_an_index_of_another_version_or_damaged_is_made_anew(folder, reads, damage):
+    before = leaderboard(folder)
+    index = folder / INDEX
+    text = index.read_text()
+    assert damage(text) != text
+    index.write_text(damage(text))
+    reads.clear()
+    assert leaderboard(folder) == before
+    assert sorted(reads) == records(folder)
+    assert index.read_text() == text
+
+
+def test_an_index_that_cannot_be_read_as_text_is_made_anew(folder):
+    before = leaderboard(folder)
+    (folder / INDEX).write_bytes(b"\xff\xfe\x00")
+    assert leaderboard(folder) == before
+
+
+def test_a_damaged_record_is_named_every_time_and_read_again_when_it_is_whole(folder, capsys):
+    path = put(folder, "new", "pos", 4, p_best=False)
+    text = path.read_text()
+    path.write_text(text[:100])
+    for _ in range(2):
+        assert b'"new"' not in leaderboard(folder)
+        assert f"left out {path}: not a readable result" in capsys.readouterr().err
+    path.write_text(text)
+    assert b'"new"' in leaderboard(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda r: r["payload"]["layers"][0]["fits"][0]["test"].clear(), "layer 0 has no accuracy"),
+        (lambda r: r["payload"]["layers"].clear(), "layers"),
+        (lambda r: r["extent"].update({"1": 1, "0": 1}) or r["extent"].pop("0"), "not those of"),
+    ],
+)
+def test_a_record_with_a_payload_that_is_not_sound_is_left_out(folder, capsys, change, said):
+    before = leaderboard(folder)
+    path = put(folder, "new", "pos", 4, p_best=False)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    assert leaderboard(folder) == before
+    error = capsys.readouterr().err
+    assert f"left out {path}: not a readable result" in error
+    assert said in error
+
+
+def test_evidence_that_is_not_sound_leaves_its_scores_alone(folder, capsys):
+    path = put(folder, "new", "pos", 4, p_best=False)
+    before = leaderboard(folder)
+    found = Variances(layers=(), seeds=None, samples=Spread(sd=0.5, df=1), p_best={})
+    beside = put_evidence(path, "training_variance", found)
+    beside.write_text(beside.read_text().replace('"df"', '"ef"'))
+    assert leaderboard(folder) == before
+    assert f"left out {beside}: not a readable result" in capsys.readouterr().err
+
+
+def test_records_of_an_older_schema_are_counted_once_for_each_folder(folder, capsys):
+    for path in records(folder):
+        content = json.loads(path.read_text())
+        path.write_text(json.dumps({**content, "schema_version": 5, "quick": False}))
+    assert leaderboard(folder).count(b"\n") == 1
+    error = capsys.readouterr().err
+    m, other = folder / "m" / "c", folder / "other" / "c"
+    # Of m: two results and two records of their training variance.
+    assert f"left out 4 results of schema 5 in {m}; this version reads schema 6" in error
+    assert f"left out 1 result of schema 5 in {other}; " in error
+    assert error.count("left out") == 2
+
+
+class _Payload(Frozen):
+    value: float
+
+
+class Wug(ProbeMeasurement[_Payload]):
+    """A plug-in's measurement."""
+
+    name = "wug"
+    summary = "wugs"
+    payload = _Payload
+
+    def compute(self, context):
+        return Found(_Payload(value=0))
+
+    def numbers(self, record):
+        yield Number("wugs", record.payload.value, 1, 0.25, 0.75, "dev", {"head": 3, "kind": "a"})
+        yield Number("all", None)
+
+
+@pytest.fixture
+def wug():
+    """Registers the measurement as that of a plug-in, and takes it back."""
+    found = []
+
+    def register():
+        with loading(Origin("wug.py", (), "a" * 64)) as loaded:
+            measurement(Wug)
+        found.append(loaded)
+
+    yield register
+    for loaded in found:
+        if "wug" in measurements:
+            loaded.unregister()
+
+
+def test_numbers_of_plug_ins_are_rows_of_their_own_file(folder, wug):
+    before = leaderboard(folder)
+    wug()
+    path = put(folder, "x", "pos", 9, p_best=False)
+    leaderboard(folder)
+    assert not (folder / "measurements.csv").exists()
+    beside = put_evidence(path, "wug", _Payload(value=0.5))
+    assert before == leaderboard(folder).replace(*_rows_of(folder, '"x"'))
+    header, first, second = (folder / "measurements.csv").read_text().splitlines(keepends=True)
+    key = f"sha256:{beside.stem[-8:]}"
+    assert header == csv_line(LONG_COLUMNS)
+    shared = ["x", None, "c", "pos", "linear", "wug"]
+    wugs = [*shared, 1, "head=3 kind=a", "wugs", "dev", 0.5, 0.25, 0.75, key]
+    assert first == csv_line(wugs)
+    assert second == csv_line([*shared, None, "", "all", "test", None, None, None, key])
+    # The rows go with their record.
+    beside.unlink()
+    leaderboard(folder)
+    assert (folder / "measurements.csv").read_text() == header
+
+
+def _rows_of(folder, name):
+    """Rows of the leaderboard that begin with `name`, to be replaced by nothing."""
+    lines = (folder / "leaderboard.csv").read_bytes().splitlines(keepends=True)
+    return b"".join(line for line in lines if line.startswith(name.encode())), b""
+
+
+def test_numbers_of_a_plug_in_come_when_it_is_loaded_and_stay_when_it_is_not(folder, wug):
+    path = put(folder, "x", "pos", 9, p_best=False)
+    put_evidence(path, "wug", _Payload(value=0.5))
+    leaderboard(folder)
+    assert not (folder / "measurements.csv").exists()
+    wug()
+    leaderboard(folder)
+    rows = (folder / "measurements.csv").read_text()
+    assert '"wugs"' in rows
+    measurements._entries.pop("wug"), measurements._origins.pop("wug")
+    put(folder, "y", "pos", 9)
+    leaderboard(folder)
+    assert (folder / "measurements.csv").read_text() == rows
+
+
+def test_files_are_named_in_order(folder):
+    assert list(indexed(folder)) == records(folder)
+    assert [lines.measurement for lines in indexed(folder).values()] == [
+        "scores",
+        "training_variance",
+        "scores",
+        "training_variance",
+        "scores",
+    ]

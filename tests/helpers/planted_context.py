@@ -1,0 +1,85 @@
+"""Contexts of measurements in which a test says what probes predict, and toy corpora for them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+from results_by_hand import make_result
+
+from probes.data.sentence import Corpus, Sentence
+from probes.examples.scoring import Scorer
+from probes.records.probe_spec import PROBES
+
+WORDS = [f"w{i}" for i in range(60)]
+
+
+def corpus(splits, tag=lambda word: "N" if int(word[1:]) % 4 else "V"):
+    """Sentences of words, whose tags are decided by the word."""
+    return Corpus(
+        name="toy",
+        version="1",
+        licence="",
+        splits={
+            name: tuple(
+                Sentence(f"{name}{i}", "en", tuple(words), tuple(map(tag, words)))
+                for i, words in enumerate(sentences)
+            )
+            for name, sentences in splits.items()
+        },
+    )
+
+
+def draw(seed, n_sentences, words=WORDS, length=10):
+    """Sentences of words drawn at random."""
+    rng = np.random.default_rng(seed)
+    return [list(rng.choice(words, length)) for _ in range(n_sentences)]
+
+
+class PlantedContext:
+    """Stands for a `ProbeContext`.
+
+    Args:
+        scores: test predictions of the scores at issue, by layer.
+        dev: their dev scores, which choose the best layer.
+        fits: gives the test predictions of a fit, from layer, draw and its labels (None for the
+            task's own).
+    """
+
+    def __init__(self, examples, scores, dev, extent, fits, family="linear"):
+        self.examples, self.task, self.spec = examples, examples.task, PROBES[family]
+        self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
+        self.extent, self.layers = extent, tuple(extent)
+        self._scores, self._fits = scores, fits
+        metric = self.task.metric
+        given = make_result(
+            self.task.name,
+            list(dev.values()),
+            p_best=False,
+            layers=tuple(dev),
+            metric=metric,
+            probe=self.spec,
+        )
+        layers = []
+        for layer in given.layers:
+            (test,) = self.scorers["test"].scores(scores[layer.layer][None])
+            fit = layer.fits[0].model_copy(update={"test": test})
+            layers.append(layer.model_copy(update={"fits": (fit,)}))
+        payload = given.payload.model_copy(update={"layers": tuple(layers)})
+        self.result = given.model_copy(update={"payload": payload})
+        self.asked = []
+
+    def predicted(self, layers):
+        """As `ProbeContext.predicted`."""
+        return np.stack([self._scores[layer] for layer in layers])
+
+    def fits(self, layers, draws, labels=None):
+        """As `ProbeContext.fits`, with test predictions alone."""
+        self.asked.append((tuple(layers), list(draws), labels))
+
+        def one(layer, k):
+            own = None if labels is None else {split: each[k] for split, each in labels.items()}
+            return self._fits(layer, draws[k], own)
+
+        found = [[one(layer, k) for k in range(len(draws))] for layer in layers]
+        return SimpleNamespace(predicted={"test": np.array(found)})

@@ -1,0 +1,173 @@
+"""Evidence of whole runs, against the scores and predictions that it stands behind."""
+
+import json
+
+import numpy as np
+import pytest
+from tiny_runs import run
+
+from probes.common.errors import UserError
+from probes.measurements.resampled import gold_of, resampled_scores
+from probes.measurements.results import find_results, read_result
+from probes.measurements.scores import read_predictions
+from probes.measurements.training_variance import TrainingVariance, pooled
+from probes.records.files import find_records
+from probes.statistics.bootstrap import interval
+from probes.statistics.metrics import metrics
+from probes.statistics.significance import holm, paired_p
+from probes.statistics.training_noise import with_training_noise
+
+EVIDENCE = ("training_variance", "selectivity", "localisation")
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_bert, tmp_path_factory):
+    from probes.records.probe_spec import PROBES
+
+    folder = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        for family, spec in PROBES.items():
+            update = {"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16}
+            patch.setitem(PROBES, family, spec.model_copy(update=update))
+        patch.setattr("probes.training.scalar_mix._MIN_STEPS", 60)
+        run(tiny_bert, folder, quick=False, evidence=EVIDENCE, twins=0, tasks=("pos", "depth"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    """Paths and results by task and probe family."""
+    results = find_results(folder / "results")
+    return {(r.task.name, r.probe.family): (path, r) for path, r in results.items()}
+
+
+UNITS = [(task, family) for task in ("pos", "depth") for family in ("linear", "mlp")]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids="-".join)
+def test_what_there_is_of_each_probe(found, unit):
+    _, result = found[unit]
+    named = {"training_variance", "selectivity"} | ({"localisation"} if "linear" in unit else set())
+    assert result.evidence.keys() == named
+    for record in result.evidence.values():
+        assert record.inputs == result.inputs
+        assert record.key != result.key
+    best = result.best_layer.layer
+    dear = sorted({0, best, 2})
+    every = [0, 1, 2] if "linear" in unit else dear
+    n = 5 if "linear" in unit else 4
+    assert result.evidence["training_variance"].extent == dict.fromkeys(every, n)
+    draws = (
+        {x: 10 if x in dear else 1 for x in every} if "linear" in unit else dict.fromkeys(dear, 1)
+    )
+    assert result.evidence["selectivity"].extent == draws
+
+
+@pytest.mark.parametrize("unit", UNITS, ids="-".join)
+def test_stored_predictions_give_the_scores_and_their_intervals(found, unit):
+    path, result = found[unit]
+    arrays = read_predictions(path)
+    metric = result.task.metric
+    scores = metrics.get(metric)(gold_of(result, arrays), arrays["predicted"][:, 0])
+    assert scores == pytest.approx([result.score(x) for x in result.layers], abs=1e-9)
+    bounds = interval(resampled_scores(result, path))
+    for layer, expected in zip(result.layers, bounds, strict=True):
+        assert layer.intervals[metric] == pytest.approx(tuple(expected))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids="-".join)
+def test_p_values_follow_from_predictions_and_spreads(found, unit):
+    path, result = found[unit]
+    variances = result.found("training_variance")
+    first = {x.layer: result.score(x) for x in result.layers}
+    assert variances.samples == pooled([x.resampled for x in variances.layers])
+    seeds = pooled([[first[x.layer], *x.reseeded] for x in variances.layers])
+    assert variances.seeds == (seeds if "mlp" in unit else None)
+    spreads = [x for x in (variances.seeds, variances.samples) if x]
+    values = with_training_noise(resampled_scores(result, path), [(x.sd, x.df) for x in spreads])
+    best = result.best_layer.layer
+    others = [layer for layer in range(3) if layer != best]
+    expected = holm(paired_p(values[others], values[best]))
+    assert variances.p_best == {k: pytest.approx(p) for k, p in zip(others, expected, strict=True)}
+
+
+def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(found):
+    _, result = found["pos", "linear"]
+    for layer in result.found("training_variance").layers:
+        assert len(set(layer.resampled)) > 1
+
+
+@pytest.mark.parametrize("unit", UNITS, ids="-".join)
+def test_selectivity_is_that_of_the_scores(found, unit):
+    _, result = found[unit]
+    controls = result.found("selectivity")
+    metric = "accuracy" if "pos" in unit else "nspr"
+    assert controls.metric == metric == result.task.metric
+    tested = {x.layer: result.score(x) for x in result.layers}
+    for layer in controls.layers:
+        assert layer.task == pytest.approx(tested[layer.layer])
+        low, high = layer.interval
+        assert low < layer.value < high
+        assert layer.value == layer.task - layer.controls[0]
+    several = [x.controls for x in controls.layers if len(x.controls) > 1]
+    assert controls.draws == pooled(several)
+
+
+def test_the_mix_of_layer_0_is_layer_0(found):
+    path, result = found["pos", "linear"]
+    mixes = result.found("localisation").mixes
+    assert [mix.k for mix in mixes] == [0, 1, 2]
+    # The short schedule of these tests stops before a fit converges.
+    assert mixes[0].test["accuracy"] == pytest.approx(result.score(result.layers[0]), abs=0.02)
+    record = result.evidence["localisation"]
+    (beside,) = [p for p, r in find_records(path.parent).items() if r.key == record.key]
+    with np.load(beside.with_suffix(".npz")) as stored:
+        predicted = stored["predicted"]
+    scores = metrics.get("accuracy")(gold_of(result, read_predictions(path)), predicted)
+    assert scores == pytest.approx([mix.test["accuracy"] for mix in mixes])
+
+
+def test_adding_evidence_leaves_scores_alone_and_adding_layers_completes_it(
+    tiny_bert, tmp_path, short_schedule
+):
+    few = {"tasks": ("pos",), "probes": ("linear",), "twins": 0}
+    (result,) = run(tiny_bert, tmp_path, layers=(0, 1), **few)
+    assert result.evidence == {}
+    (path,) = find_results(tmp_path / "results")
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    evidence = {"quick": False, "evidence": ("training_variance",)}
+    (result,) = run(tiny_bert, tmp_path, layers=(0, 1), **few, **evidence)
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    first = result.found("training_variance")
+    assert [x.layer for x in first.layers] == [0, 1]
+    assert len(first.p_best) == 1
+    # More layers: scores and evidence are measured again, with the ones that were there.
+    (result,) = run(tiny_bert, tmp_path, **few)
+    assert sorted(result.extent) == [0, 1, 2]
+    (result,) = run(tiny_bert, tmp_path, **few, **evidence)
+    second = result.found("training_variance")
+    assert [x.layer for x in second.layers] == [0, 1, 2]
+    assert len(second.p_best) == 2
+    assert second.layers[:2] == first.layers
+    # Fewer layers: nothing is lost, and nothing is measured.
+    stamps = {p: p.stat().st_mtime_ns for p in find_records(tmp_path / "results")}
+    (result,) = run(tiny_bert, tmp_path, layers=(1,), **few, **evidence)
+    assert {p: p.stat().st_mtime_ns for p in find_records(tmp_path / "results")} == stamps
+    assert result.found("training_variance") == second
+    assert read_result(path).found(TrainingVariance.name) == second
+
+
+@pytest.mark.parametrize("measurement", ["scores", "training_variance"])
+def test_a_damaged_payload_ends_the_run_and_is_named(
+    tiny_bert, tmp_path, short_schedule, measurement
+):
+    settings = {"tasks": ("pos",), "probes": ("linear",), "twins": 0, "quick": False}
+    settings["evidence"] = ("training_variance",)
+    run(tiny_bert, tmp_path, **settings)
+    records = find_records(tmp_path / "results")
+    (path,) = (path for path, record in records.items() if record.measurement == measurement)
+    content = json.loads(path.read_text())
+    content["payload"].pop("layers")
+    path.write_text(json.dumps(content))
+    with pytest.raises(UserError, match=f"{path.name}: not a readable result .*layers"):
+        run(tiny_bert, tmp_path, **settings)

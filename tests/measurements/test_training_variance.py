@@ -1,0 +1,229 @@
+"""Training variance: spreads in closed form, and tests that know of them."""
+
+import numpy as np
+import pytest
+from planted_context import PlantedContext, corpus, draw
+from results_by_hand import evidence_record, make_result
+
+from probes.examples.examples import collect_examples
+from probes.measurements.measurement import Request, Scored
+from probes.measurements.training_variance import (
+    Spread,
+    TrainingVariance,
+    Variances,
+    pooled,
+)
+from probes.records.probe_spec import PROBES
+from probes.tasks.builtin import tasks
+from probes.training.fit import Draw
+
+N = 400
+
+
+def test_the_pooled_deviation_in_closed_form():
+    # Means 2 and 12: squares 1 + 0 + 1, and 4 + 4.
+    found = pooled([[1.0, 2.0, 3.0], [10.0, 14.0]])
+    assert found.sd == pytest.approx(np.sqrt((2 + 8) / (2 + 1)))
+    assert found.df == 3
+    (alone,) = [pooled([[0.5, 0.7, 0.9, 0.8]])]
+    assert alone.sd == pytest.approx(np.std([0.5, 0.7, 0.9, 0.8], ddof=1))
+    assert alone.df == 3
+
+
+def test_undefined_scores_are_left_out_of_the_pooled_deviation():
+    assert pooled([[1.0, None, 3.0], [None, 5.0], [], [None]]) == Spread(sd=2**0.5, df=1)
+    assert pooled([[1.0], [None, 2.0]]) is None
+    assert pooled([]) is None
+    assert pooled([[0.5, 0.5]]) == Spread(sd=0.0, df=1)
+
+
+def tuple_of(spread):
+    return spread.sd, spread.df
+
+
+def scored(family, layers=(0, 1, 2, 3), best=2):
+    return Scored(PROBES[family], layers, best, True)
+
+
+@pytest.mark.parametrize(
+    ("family", "level", "expected"),
+    [
+        ("linear", "standard", {0: 5, 1: 5, 2: 5, 3: 5}),
+        ("linear", "full", {0: 5, 1: 5, 2: 5, 3: 5}),
+        ("mlp", "standard", {0: 4, 2: 4, 3: 4}),
+        ("mlp", "full", {0: 4, 1: 4, 2: 4, 3: 4}),
+    ],
+)
+def test_the_number_of_further_fits(family, level, expected):
+    request = Request((0, 1, 2, 3), 3, level=level, scored=scored(family))
+    assert TrainingVariance().extent(request) == expected
+
+
+def test_a_record_is_complete_if_every_layer_with_scores_is_tested():
+    request = Request((0, 1, 2, 3), 3, scored=scored("mlp"))
+
+    def complete(extent, tested):
+        found = Variances(layers=(), seeds=None, samples=None, p_best=dict.fromkeys(tested, 0.5))
+        record = evidence_record(
+            make_result(scores=(0.1, 0.1, 0.2, 0.1)), "training_variance", found
+        )
+        plain = record.model_copy(update={"extent": extent, "payload": found.model_dump()})
+        return TrainingVariance().is_complete(plain, request)
+
+    assert complete({0: 4, 2: 4, 3: 4}, {0, 1, 3})
+    assert not complete({0: 4, 2: 4, 3: 4}, {0, 3})
+    assert not complete({0: 4, 2: 4, 3: 4}, {0, 1, 2})
+    assert not complete({0: 4, 2: 2, 3: 4}, {0, 1, 3})
+    assert not complete({0: 4, 2: 4}, {0, 1, 3})
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """Words alone in their sentences."""
+    splits = {"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, N, length=1)}
+    return collect_examples(tasks.get("pos"), corpus(splits), "masked")
+
+
+def wrong(examples, first, n):
+    """Predictions on test of which `n` are wrong, counted from `first`."""
+    given = examples.targets("test").copy()
+    given[first : first + n] = 1 - given[first : first + n]
+    return given
+
+
+DEV = {2: 0.8, 3: 0.9, 5: 0.5}
+
+
+def measured(examples, errors, fits, dev=None, family="linear"):
+    """Training variance of layers that err on these words of test, counted from the first.
+
+    Args:
+        fits: number of errors of a fit, from layer and draw.
+    """
+    scores = {layer: wrong(examples, 0, n) for layer, n in errors.items()}
+    extent = dict.fromkeys(errors, 5)
+    context = PlantedContext(
+        examples,
+        scores,
+        dev or DEV,
+        extent,
+        lambda layer, draw, labels: wrong(examples, 0, fits(layer, draw)),
+        family,
+    )
+    return TrainingVariance().compute(context).payload, context
+
+
+def test_convex_probes_are_fitted_to_five_samples(examples):
+    errors = {2: 40, 3: 40, 5: 120}
+    offset = {1: -8, 2: 0, 3: 8, 4: 0, 5: 0}
+    found, context = measured(
+        examples, errors, lambda layer, draw: errors[layer] + offset[draw.sample]
+    )
+    ((layers, draws, labels),) = context.asked
+    assert layers == (2, 3, 5)
+    assert draws == [Draw(0, i) for i in (1, 2, 3, 4, 5)]
+    assert labels is None
+    assert [x.layer for x in found.layers] == [2, 3, 5]
+    assert found.layers[2].resampled == pytest.approx([0.72, 0.7, 0.68, 0.7, 0.7])
+    assert [x.reseeded for x in found.layers] == [()] * 3
+    assert found.seeds is None
+    # Deviations ±8 / 400 at each layer: √(2 · .02² / 4).
+    assert found.samples.sd == pytest.approx(np.sqrt(2 * 0.02**2 / 4))
+    assert found.samples.df == 12
+
+
+def test_other_probes_are_fitted_from_other_seeds_too(examples):
+    errors = {2: 40, 3: 40, 5: 120}
+    found, context = measured(
+        examples,
+        errors,
+        lambda layer, draw: errors[layer] + 4 * draw.seed + 40 * draw.sample,
+        family="mlp",
+    )
+    ((_, draws, _),) = context.asked
+    assert draws == [Draw(1, 0), Draw(2, 0), Draw(0, 1), Draw(0, 2)]
+    assert found.layers[0].reseeded == pytest.approx([0.89, 0.88])
+    assert found.layers[0].resampled == pytest.approx([0.8, 0.7])
+    # Seed 0 is that of the scores: .9, .89, .88 around .89.
+    assert tuple_of(found.seeds) == (pytest.approx(0.01), 6)
+    assert tuple_of(found.samples) == (pytest.approx(np.sqrt(2 * 0.05**2)), 3)
+
+
+def test_without_variance_tests_are_those_over_sentences(examples):
+    errors = {2: 42, 3: 40, 5: 120}
+    found, _ = measured(examples, errors, lambda layer, draw: errors[layer])
+    assert found.samples == Spread(sd=0.0, df=12)
+    assert found.p_best.keys() == {2, 5}
+    # Two words, which no resample has with a probability of e⁻²: 2 · e⁻².
+    assert found.p_best[2] == pytest.approx(2 * np.exp(-2), abs=0.03)
+    # No resample of 2,000 has the other sign: 2 · 1 / 2,001, times two comparisons.
+    assert found.p_best[5] == pytest.approx(2 * 2 / 2001)
+
+
+@pytest.mark.parametrize("step", [2, 6, 10, 20])
+def test_tests_know_of_the_variance_of_training(examples, step):
+    """Against a simulation of its own: sentences resampled, and t times SD added to both."""
+    errors = {3: 40, 5: 64}
+    offset = {1: -step, 2: -step, 3: 0, 4: step, 5: step}
+    found, _ = measured(
+        examples, errors, lambda layer, draw: errors[layer] + offset[draw.sample], {3: 0.9, 5: 0.5}
+    )
+    sd, df = np.sqrt(4 * (step / N) ** 2 / 4), 8
+    assert tuple_of(found.samples) == (pytest.approx(sd), df)
+    rng = np.random.default_rng(77)
+    n = 40_000
+    # The layers differ in words 40 to 63.
+    differing = rng.multinomial(N, [1 - 24 / N, 24 / N], n)[:, 1] / N
+    noise = sd * (rng.standard_t(df, n) - rng.standard_t(df, n))
+    tail = (differing + noise <= 0).mean()
+    error = 2 * np.sqrt(tail * (1 - tail) / 2000)
+    assert found.p_best[5] == pytest.approx(2 * tail, abs=3 * error + 0.001)
+
+
+def test_a_single_layer_has_no_test(examples):
+    found, _ = measured(examples, {3: 40}, lambda layer, draw: 40, {3: 0.9})
+    assert found.p_best == {}
+
+
+def test_layers_are_tested_that_were_not_fitted_again(examples):
+    scores = {layer: wrong(examples, 0, n) for layer, n in {2: 40, 3: 40, 5: 120}.items()}
+    context = PlantedContext(
+        examples, scores, DEV, {3: 4}, lambda layer, draw, labels: scores[3], "mlp"
+    )
+    found = TrainingVariance().compute(context).payload
+    assert [x.layer for x in found.layers] == [3]
+    assert found.p_best == {2: 1.0, 5: pytest.approx(2 * 2 / 2001)}
+
+
+def test_very_few_sentences_are_not_tested():
+    splits = {"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 19)}
+    few = collect_examples(tasks.get("pos"), corpus(splits), "masked")
+    found, _ = measured(few, {2: 0, 3: 10, 5: 90}, lambda layer, draw: 10 * draw.sample)
+    assert found.p_best == {2: None, 5: None}
+    assert found.samples.df == 12
+
+
+def test_an_undefined_metric_separates_no_layers_and_has_no_spread():
+    # NSpr covers sentences of 5 to 50 words; these have one.
+    from probes.data.sentence import Corpus, Sentence
+
+    def of(n):
+        return tuple(
+            Sentence(f"s{i}", "en", ("a",), ("N",), heads=(-1,), deprels=("root",))
+            for i in range(n)
+        )
+
+    made = Corpus("toy", "1", "", {"train": of(40), "dev": of(40), "test": of(40)})
+    examples = collect_examples(tasks.get("depth"), made, "masked")
+    flat, other = np.zeros(40), np.ones(40)
+    context = PlantedContext(
+        examples,
+        {0: flat, 1: other},
+        {0: None, 1: None},
+        {0: 5, 1: 5},
+        lambda layer, draw, labels: flat,
+    )
+    found = TrainingVariance().compute(context).payload
+    assert found.samples is None
+    assert found.layers[0].resampled == (None,) * 5
+    assert found.p_best == {1: None}

@@ -1,0 +1,255 @@
+"""Extents, keys and names of records, and the index of which are duplicates."""
+
+import json
+
+import pytest
+from board_by_hand import put, put_evidence
+from hypothesis import given
+from hypothesis import strategies as st
+from results_by_hand import make_result, with_layers
+
+from probes.common.errors import UserError
+from probes.measurements.measurement import Request, Scored
+from probes.measurements.results import find_results, joined, read_result, unique_results
+from probes.measurements.scores import ScoreMeasurement
+from probes.measurements.training_variance import Spread, Variances
+from probes.records.files import find_records, read_record, write_record
+from probes.records.keys import Inputs, record_key, record_name
+from probes.records.probe_spec import PROBES, tuned
+from probes.records.record import covers, united
+from probes.records.unique import unique_records
+
+EXTENTS = st.dictionaries(st.integers(0, 5), st.integers(1, 4), max_size=6)
+
+
+def test_an_extent_covers_another_if_no_layer_lacks_a_repetition():
+    assert covers({0: 1, 1: 3}, {1: 3})
+    assert covers({0: 1}, {})
+    assert not covers({0: 1, 1: 2}, {1: 3})
+    assert not covers({0: 5}, {0: 1, 1: 1})
+
+
+def test_united_extents_by_hand():
+    assert united({3: 1, 0: 2}, {0: 1, 1: 4}) == {0: 2, 1: 4, 3: 1}
+    assert list(united({3: 1}, {0: 1})) == [0, 3]
+
+
+@given(EXTENTS, EXTENTS)
+def test_the_united_extent_is_the_least_that_covers_both(one, other):
+    both = united(one, other)
+    assert covers(both, one)
+    assert covers(both, other)
+    for layer in both:
+        fewer = {**both, layer: both[layer] - 1}
+        assert not (covers(fewer, one) and covers(fewer, other))
+
+
+@pytest.mark.parametrize(
+    ("layers", "seeds", "complete"),
+    [((0, 1), 1, True), ((1,), 2, True), ((0, 1), 2, False), ((0, 1, 2), 1, False)],
+)
+def test_a_record_is_complete_if_it_has_the_layers_and_seeds_asked_for(layers, seeds, complete):
+    record = make_result(n_layers=4).model_copy(update={"extent": {0: 1, 1: 2}})
+    assert ScoreMeasurement().is_complete(record, Request(layers, 4, seeds)) == complete
+
+
+def test_scores_are_silver_if_the_task_needs_what_a_machine_made():
+    result = make_result()
+
+    def silver(needs, made):
+        task = result.task.model_copy(update={"needs": needs})
+        corpus = result.corpus.model_copy(update={"silver": made})
+        return result.model_copy(update={"task": task, "corpus": corpus}).silver
+
+    assert silver(("upos", "heads"), ("heads",))
+    assert not silver(("upos",), ("heads",))
+
+
+INPUTS = {
+    "model": "m",
+    "corpus": "c",
+    "pooling": "mean",
+    "dtype": "float32",
+    "windows": "w",
+    "task": "pos",
+    "task_version": 1,
+    "kind": "classification",
+    "probe": PROBES["linear"],
+    "fit_dtype": "float32",
+    "project": None,
+    "plug_ins": {},
+}
+
+
+def key(measurement="selectivity", version=1, settings=(), source="", **changes):
+    inputs = Inputs(**{**INPUTS, **changes}).digest
+    return record_key(inputs, measurement, version, dict(settings), source)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "n"},
+        {"corpus": "d"},
+        {"pooling": "last"},
+        {"dtype": "bfloat16"},
+        {"windows": "v"},
+        {"task": "depth"},
+        {"task_version": 2},
+        {"probe": PROBES["mlp"]},
+        {"probe": tuned(PROBES["linear"])},
+        {"fit_dtype": "bfloat16"},
+        {"project": 8},
+        {"plug_ins": {"task pos": "a"}},
+        {"measurement": "scores"},
+        {"version": 2},
+        {"settings": {"n": 1}},
+        {"source": "a"},
+    ],
+    ids=str,
+)
+def test_whatever_determines_a_record_is_in_its_key(change):
+    assert key(**change) != key()
+    assert len(key(**change)) == 64
+
+
+def test_settings_have_no_order_and_their_values_count():
+    assert key(settings={"a": 1, "b": 2}) == key(settings={"b": 2, "a": 1})
+    assert key(settings={"a": 1}) != key(settings={"a": 2})
+
+
+def test_the_kind_of_a_task_matters_through_the_version_of_the_numerics_alone():
+    linear = {"probe": PROBES["linear"]}
+    assert key(kind="regression", **linear) == key(kind="classification", **linear)
+    mlp = {"probe": PROBES["mlp"]}
+    assert key(kind="regression", **mlp) != key(kind="classification", **mlp)
+
+
+def test_scores_and_their_evidence_have_the_same_inputs_and_other_keys(tmp_path):
+    put(tmp_path, "m", "pos", 9)
+    scores, variance = find_records(tmp_path).values()
+    assert (scores.measurement, variance.measurement) == ("scores", "training_variance")
+    assert scores.inputs == variance.inputs
+    assert scores.key != variance.key
+
+
+def test_names_of_files():
+    digest = "0123456789abcdef" * 4
+    assert record_name("pos", "linear", "scores", digest) == "pos-linear-scores-01234567.json"
+    assert record_name("", "", "geometry", digest) == "geometry-01234567.json"
+    assert "/" not in record_name("a/b", "mlp", "scores", digest)
+
+
+def test_evidence_joins_the_scores_of_its_model_and_inputs(tmp_path):
+    found = Variances(layers=(), seeds=None, samples=Spread(sd=0.25, df=1), p_best={0: 0.5})
+    pos = put(tmp_path, "m", "pos", 9, p_best=False)
+    put(tmp_path, "m", "srl", 9, p_best=False)
+    put(tmp_path, "other", "pos", 9, p_best=False)
+    beside = put_evidence(pos, "training_variance", found)
+    # Where it lies does not matter.
+    elsewhere = tmp_path / "theirs" / "m" / "c"
+    elsewhere.mkdir(parents=True)
+    beside.rename(elsewhere / beside.name)
+    by_name = {
+        (r.model.name, r.task.name): r.found("training_variance")
+        for r in find_results(tmp_path).values()
+    }
+    assert by_name == {("m", "pos"): found, ("m", "srl"): None, ("other", "pos"): None}
+
+
+def test_of_several_records_of_evidence_the_latest_and_most_complete_counts(tmp_path):
+    path = put(tmp_path, "m", "pos", 9, p_best=False)
+
+    def variances(sd):
+        return Variances(layers=(), seeds=None, samples=Spread(sd=sd, df=1), p_best={})
+
+    for version, sd in ((2, 0.2), (1, 0.1)):
+        put_evidence(path, "training_variance", variances(sd), version=version)
+    assert read_result(path).found("training_variance").samples.sd == 0.2
+    fuller = {"settings": {"x": 1}, "version": 2, "extent": {0: 5, 1: 5}}
+    put_evidence(path, "training_variance", variances(0.3), **fuller)
+    records = find_records(tmp_path)
+    for order in (records, dict(reversed(records.items()))):
+        assert joined(order)[path].found("training_variance").samples.sd == 0.3
+
+
+def test_evidence_that_cannot_be_read_is_left_out_and_named(tmp_path, capsys):
+    path = put(tmp_path, "m", "pos", 9)
+    (beside,) = [p for p in find_records(tmp_path) if p != path]
+    beside.write_text(beside.read_text().replace('"df"', '"ef"'))
+    (result,) = find_results(tmp_path).values()
+    assert result.evidence == {}
+    assert f"left out {beside}: not a readable result (" in capsys.readouterr().err
+
+
+def test_evidence_of_a_measurement_that_is_not_known_stays_plain(tmp_path):
+    path = put(tmp_path, "m", "pos", 9, p_best=False)
+    record = find_records(tmp_path)[path]
+    other = record.model_copy(update={"measurement": "wug", "key": "e" * 64, "payload": {"a": 1}})
+    write_record(path.with_name(record_name("pos", "linear", "wug", "e" * 64)), other, {})
+    assert read_result(path).found("wug") == {"a": 1}
+
+
+def test_evidence_is_not_part_of_the_scores_file(tmp_path):
+    result = make_result()
+    assert result.evidence
+    write_record(tmp_path / "x.json", result, {})
+    assert "evidence" not in json.loads((tmp_path / "x.json").read_text())
+
+
+def test_a_file_is_read_by_its_path_whatever_its_name(tmp_path):
+    path = put(tmp_path, "m", "pos", 9)
+    renamed = path.rename(path.with_name("mine.json"))
+    assert read_result(renamed).found("training_variance").samples.df == 4
+    assert read_result(renamed).model.name == "m"
+
+
+def test_evidence_alone_is_no_result(tmp_path):
+    path = put(tmp_path, "m", "pos", 9)
+    (beside,) = [p for p in find_records(tmp_path) if p != path]
+    with pytest.raises(UserError, match=r"a record of training_variance; name that of the scores"):
+        read_result(beside)
+
+
+def test_duplicates_within_a_folder_and_between_folders(tmp_path, capsys):
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    path = put(mine, "m", "pos", 9)
+    fuller = put(theirs, "m", "pos", 9)
+    result = read_result(fuller)
+    more = with_layers(result, fits=lambda layer: layer.fits * 2)
+    write_record(fuller, more.model_copy(update={"extent": {0: 2, 1: 2}}), {})
+    # The folder named first; within one folder the most complete.
+    assert list(unique_results(mine, theirs)) == [path]
+    assert list(unique_results(theirs, mine)) == [fuller]
+    assert list(unique_results(tmp_path)) == [fuller]
+    assert capsys.readouterr().err.count("left out 1 duplicate result") == 3
+    # Evidence is as unique as scores.
+    assert len(unique_records(mine, theirs)) == 2
+    assert all(r.found("training_variance") for r in unique_results(mine, theirs).values())
+
+
+def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, capsys):
+    for model in ("m", "n"):
+        for task in ("pos", "srl"):
+            put(tmp_path, model, task, 9, p_best=False)
+    for path in find_records(tmp_path / "m"):
+        content = json.loads(path.read_text())
+        # As schema 5 was: nothing of it has to be what it is now.
+        path.write_text(json.dumps({"schema_version": 5, "layers": content["payload"]["layers"]}))
+    assert {r.model.name for r in find_results(tmp_path).values()} == {"n"}
+    error = capsys.readouterr().err
+    assert error.count("left out") == 1
+    assert f"left out 2 results of schema 5 in {tmp_path / 'm' / 'c'}" in error
+    (path, *_) = (tmp_path / "m" / "c").glob("*.json")
+    with pytest.raises(UserError, match="result schema 5, this version reads 6"):
+        read_record(path)
+
+
+def scored(probe="linear", layers=(0, 1, 2, 3), best=2, typed=True):
+    return Scored(PROBES[probe], layers, best, typed)
+
+
+def test_dear_evidence_is_gathered_at_the_lowest_the_best_and_the_highest_layer():
+    assert scored().three_layers == (0, 2, 3)
+    assert scored(best=3).three_layers == (0, 3)
+    assert scored(layers=(5,), best=5).three_layers == (5,)
