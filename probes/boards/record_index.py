@@ -16,6 +16,8 @@ from probes.boards.record_lines import RecordLines, lines_of
 from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.terminal import progress
+from probes.measurements.measurement import measurements
+from probes.measurements.plugin_keys import plugin_failure
 from probes.records.base import Frozen
 from probes.records.files import read_records, record_paths, unreadable
 from probes.records.record import SCHEMA_VERSION
@@ -45,6 +47,7 @@ def indexed(output: Path) -> dict[Path, RecordLines]:
     known = _read(output / INDEX)
     entries: dict[str, _Entry] = {}
     new: dict[Path, tuple[int, int]] = {}
+    unknown: set[str] = set()  # of plug-ins that are not loaded: they contribute when they are
     for path in record_paths(output):
         name, stat = str(path.relative_to(output)), path.stat()
         entry = known.get(name)
@@ -59,11 +62,21 @@ def indexed(output: Path) -> dict[Path, RecordLines]:
             except ValidationError as error:
                 progress.say(f"left out {unreadable(path, error)}")
                 continue
+            except Exception as error:
+                # A plug-in that has changed since may not understand what it wrote then.
+                why = plugin_failure(error, record.measurement, None, "")
+                if not why:
+                    raise
+                progress.say(f"left out {path}: {why}")
+                continue
             changed, size = new[path]
             entry = _Entry(changed=changed, size=size, lines=lines)
             entries[str(path.relative_to(output))] = entry
-    if entries != known:
-        content = {"version": _VERSION, "entries": _ENTRIES.dump_python(entries, mode="json")}
+            if record.measurement not in measurements:
+                unknown.add(str(path.relative_to(output)))
+    lasting = {name: entry for name, entry in entries.items() if name not in unknown}
+    if lasting != known:
+        content = {"version": _VERSION, "entries": _ENTRIES.dump_python(lasting, mode="json")}
         with published(output / INDEX) as temporary:
             temporary.write_text(json.dumps(content), encoding="utf-8")
     return {output / name: entries[name].lines for name in sorted(entries)}

@@ -162,6 +162,9 @@ class RunConfig(Frozen):
     def _in_order(cls, layers: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(sorted(set(layers)))
 
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
     @property
     def level(self) -> Level:
         """How much evidence each of `evidence_names` gathers."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.measurement import as_payload
+from probes.measurements.current import is_current
+from probes.measurements.measurement import as_payload, get_measurement, measurements
 from probes.records.files import find_records, read_record, unreadable
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
@@ -46,9 +47,25 @@ def joined(records: Mapping[Path, AnyRecord]) -> dict[Path, Result]:
         except UserError as error:
             progress.say(f"left out {error}")
     return {
-        path: result.with_evidence(*evidence.get(_subject(result), ()))
+        path: result.with_evidence(*_ranked(evidence.get(_subject(result), ())))
         for path, result in results.items()
     }
+
+
+def _ranked(records: Sequence[AnyRecord]) -> list[AnyRecord]:
+    """Of several records of a measurement, that which counts comes last.
+
+    It is one of this version and of the plug-in that is loaded; of these, one with default options.
+    """
+    counts = Counter(record.measurement for record in records)
+
+    def rank(record: AnyRecord) -> tuple[bool, bool]:
+        if counts[record.measurement] == 1 or record.measurement not in measurements:
+            return True, True
+        options = get_measurement(record.measurement).options()
+        return is_current(record), record.settings == options.model_dump(mode="json")
+
+    return sorted(records, key=rank)
 
 
 def _subject(record: AnyRecord) -> tuple[str, str, str]:
