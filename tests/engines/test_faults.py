@@ -16,7 +16,9 @@ from killing import Driver, command, logged, small_corpus, written
 import probes
 from probes.common.errors import UserError
 from probes.extraction.store import StoreKey, Vectors
-from probes.records.files import find_results, read_arrays, read_result
+from probes.measurements import probe_context
+from probes.measurements.results import find_results, read_result
+from probes.records.files import read_arrays
 
 FLIPS = 400
 
@@ -262,10 +264,8 @@ def test_too_little_memory_for_the_input_of_a_pass_gives_the_number_of_tokens(
 
 
 def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_path, monkeypatch):
-    from probes.measurements import layer_scores
-
     usual = run(tiny_bert, tmp_path / "ample", memory="1GB")
-    fit, sizes = layer_scores.fit, []
+    fit, sizes = probe_context.fit, []
 
     def short_of_memory(train, *rest):
         sizes.append(train.features.shape[0])
@@ -274,7 +274,7 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
         return fit(train, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(layer_scores, "fit", short_of_memory)
+        patch.setattr(probe_context, "fit", short_of_memory)
         tight = run(tiny_bert, tmp_path / "tight", memory="1GB")
     assert (sizes[0], sizes[-3:]) == (3, [1, 1, 1])
     # How many layers share a product may change its rounding, and so an example or two.
@@ -283,8 +283,8 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
     def none(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr(layer_scores, "fit", none)
-    with pytest.raises(UserError, match=r"Out of memory while fitting depth with linear probes; "):
+    monkeypatch.setattr(probe_context, "fit", none)
+    with pytest.raises(UserError, match=r"Out of memory while measuring depth · linear; "):
         run(tiny_bert, tmp_path / "tight", memory="1GB", tasks=("depth",))
 
 
