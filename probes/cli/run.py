@@ -102,6 +102,8 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
                 _measure_model(run, stage, several=len(runs) > 1)
             progress.detail(f"stage   {stage} · {time.perf_counter() - clock:.1f} s")
     finally:
+        for run in runs:
+            run.close()
         # Whatever stops a run, the tables show what it finished.
         _close(runs)
     found = [result for run in runs for result in run.results.values()]

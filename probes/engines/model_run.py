@@ -188,6 +188,11 @@ class ModelRun:
 
         return LocalEngine(self)
 
+    def close(self) -> None:
+        """Let go of the engine, with the stores that it has open; it is made again if needed."""
+        # It refers to this run: together they would stay until garbage is collected.
+        self.__dict__.pop("engine", None)
+
     def announce_stored(self) -> None:
         """Say how many results there are already."""
         if self.results:

@@ -115,9 +115,12 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
     assert set(draws) == {samples, further}
     assert scores(found) == scores(quick)
     assert all("training_variance" in result.evidence for result in found)
-    # A full run serves a quick one.
+    # A full run serves a quick one, whose tables lose nothing.
+    tables = {path: path.read_text() for path in tmp_path.rglob("layers.md")}
+    assert "training variance: standard deviation" in "".join(tables.values())
     monkeypatch.setattr(TrainingVariance, "compute", never)
     assert scores(run(tiny_bert, tmp_path, **settings)) == scores(quick)
+    assert {path: path.read_text() for path in tmp_path.rglob("layers.md")} == tables
 
 
 @pytest.mark.parametrize("measurement", ["scores", *KINDS])

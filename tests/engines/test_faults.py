@@ -18,6 +18,7 @@ from probes.common.errors import UserError
 from probes.extraction.store import StoreKey, Vectors
 from probes.measurements import probe_context
 from probes.measurements.results import find_results, read_result
+from probes.measurements.scores import read_predictions
 from probes.records.files import read_arrays
 
 FLIPS = 400
@@ -103,11 +104,11 @@ def test_a_half_written_or_foreign_result_is_reported_and_ignored(done, tally):
 
 def test_damaged_predictions_are_named(done, tally):
     (path,) = (done / "results").rglob("pos-*.npz")
-    sound, whole = read_arrays(path.with_suffix(".json")), path.read_bytes()
+    sound, whole = read_predictions(path.with_suffix(".json")), path.read_bytes()
     for content in damaged_copies(whole, 200):
         path.write_bytes(content)
         try:
-            found = read_arrays(path.with_suffix(".json"))
+            found = read_predictions(path.with_suffix(".json"))
         except UserError as error:
             assert f"{path}: not readable" in str(error)  # noqa: PT017
             tally["corruptions of results detected"] += 1

@@ -87,9 +87,10 @@ def by_hand(model, order=2.0):
 
 
 def test_a_measurement_of_a_corpus_finds_what_is_computed_by_hand(
-    write, command, short, tiny_bert, tmp_path, capsys
+    write, command, short, tiny_bert, tmp_path, capsys, monkeypatch
 ):
     path = write(NORMS, "word_norms.py")
+    monkeypatch.setenv("COLUMNS", "100")
     assert command("--include", path, "--measurements", "word_norms", "--corpus", short) == 0
     said = capsys.readouterr()
     (record_path,) = (tmp_path / "results").rglob("word_norms-*.json")
@@ -107,14 +108,14 @@ def test_a_measurement_of_a_corpus_finds_what_is_computed_by_hand(
     ]
     assert [float(row["value"]) for row in rows] == pytest.approx(expected, rel=2e-3)
     assert {row["key"] for row in rows} == {f"sha256:{record.key[:8]}"}
-    assert "tiny-bert · word_norms" in said.out
+    assert "tiny-bert · word_norms" in " ".join(said.out.split())
     assert f"{expected[2]:.1f}" in said.out
     assert f"next    see {tmp_path}/results/measurements.csv" in said.err
     assert not list((tmp_path / "results").rglob("*-scores-*"))
 
 
 def test_an_option_is_a_flag_and_part_of_the_key(
-    write, command, short, tiny_bert, tmp_path, capsys
+    write, command, short, tiny_bert, tmp_path, capsys, monkeypatch
 ):
     line = [
         "--include",
