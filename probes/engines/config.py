@@ -45,7 +45,7 @@ class RunConfig(Frozen):
     """Names of tasks and groups; if empty: the standard tasks, those of `include` and the columns
     of `task_from`."""
     include: tuple[Path, ...] = ()
-    """Python files with tasks, corpora, probe families or metrics."""
+    """Python files with tasks, corpora, probe families, metrics or measurements."""
     probes: tuple[str, ...] = Field(default=("linear", "mlp"), min_length=1)
     layers: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """Layer numbers; empty for all."""
