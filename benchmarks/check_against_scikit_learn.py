@@ -28,7 +28,7 @@ from probes.examples.scoring import Scorer
 from probes.extraction.store import StoreKey, Vectors
 from probes.extraction.views import ViewName
 from probes.extraction.windows import Pooling
-from probes.records.files import read_results
+from probes.measurements.results import find_results
 from probes.statistics.gold import Predictions
 from probes.tasks.builtin import tasks
 
@@ -45,7 +45,7 @@ def main() -> None:
         "| dev loss, ours | scikit-learn | ratio |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for result in read_results(options.results):
+    for result in find_results(options.results).values():
         wanted = result.corpus.name == options.corpus and result.probe.family == "linear"
         if not wanted or result.model.name != options.model:
             continue
@@ -60,17 +60,17 @@ def main() -> None:
         for number in options.layers:
             features = spans(vectors.layer(number), rows)
             (layer,) = (layer for layer in result.layers if layer.layer == number)
-            cell = layer.cells[0]
-            dev_loss, predicted = optimum(examples, features, cell.l2)
+            fit = layer.fits[0]
+            dev_loss, predicted = optimum(examples, features, fit.l2)
             (scores,) = Scorer(examples, "test").scores(predicted[None])
-            ours, theirs = cell.test[result.task.metric], scores[result.task.metric]
+            ours, theirs = fit.test[result.task.metric], scores[result.task.metric]
             assert ours is not None  # an undefined score cannot be compared
             assert theirs is not None
             n = result.examples.n["test"]
             print(
                 f"| {result.task.name} | {number} | {100 * ours:.2f} | {100 * theirs:.2f} | "
                 f"{100 * (ours - theirs):+.2f} | {n * (ours - theirs):+.0f} of {n} | "
-                f"{cell.dev_loss:.4f} | {dev_loss:.4f} | {cell.dev_loss / dev_loss:.4f} |",
+                f"{fit.dev_loss:.4f} | {dev_loss:.4f} | {fit.dev_loss / dev_loss:.4f} |",
                 flush=True,
             )
 

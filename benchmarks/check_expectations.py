@@ -17,7 +17,9 @@ from scipy.stats import spearmanr
 
 from probes.boards.comparison import compare
 from probes.boards.paired import layer_scores
-from probes.records.files import find_results
+from probes.measurements.description_length import Codelengths
+from probes.measurements.results import find_results
+from probes.measurements.selectivity import ControlScores
 from probes.records.result import Result
 
 
@@ -25,19 +27,27 @@ def selectivities(linear: Result, mlp: Result) -> str:
     """At how many layers the MLP is less selective, and both where it is best."""
     pairs = []
     for one, other in zip(linear.layers, mlp.layers, strict=True):
-        values = [x.cells[0].selectivity for x in (one, other)]
-        pairs.append([v.value if v and v.value is not None else float("nan") for v in values])
+        values = [selectivity(linear, one.layer), selectivity(mlp, other.layer)]
+        pairs.append([float("nan") if value is None else value for value in values])
     below = sum(b < a for a, b in pairs)
     shown = ", ".join(f"{a:.3f}/{b:.3f}" for a, b in pairs)
     return f"{below} of {len(pairs)} layers; linear/MLP {shown}"
 
 
+def selectivity(result: Result, layer: int) -> float | None:
+    """Of one layer; None where it was not measured."""
+    found: ControlScores = result.found("selectivity")
+    at = found.at(layer)
+    return None if at is None else at.value
+
+
 def correlation(result: Result) -> str:
     """Spearman over layers, of accuracy and compression."""
-    if result.code is None:
+    found: Codelengths | None = result.found("description_length")
+    if found is None:
         return ""
-    accuracy = [x.cells[0].test.get("accuracy") or result.score(x) for x in result.layers]
-    return f"{spearmanr(accuracy, [result.compression(x) for x in result.layers]).statistic:.2f}"
+    accuracy = [x.fits[0].test.get("accuracy") or result.score(x) for x in result.layers]
+    return f"{spearmanr(accuracy, [found.compression(x) for x in found.layers]).statistic:.2f}"
 
 
 def main() -> None:
@@ -60,7 +70,9 @@ def main() -> None:
     print("| --- | --- | --- | --- |")
     for (model, task), group in groupby(sorted(found.values(), key=unit), key=unit):
         by_family = {result.probe.family: result for result in group}
-        if by_family.keys() != {"linear", "mlp"} or any(r.quick for r in by_family.values()):
+        if by_family.keys() != {"linear", "mlp"} or any(
+            r.found("selectivity") is None for r in by_family.values()
+        ):
             continue
         linear, mlp = by_family["linear"], by_family["mlp"]
         rho = " / ".join(filter(None, (correlation(linear), correlation(mlp)))) or "–"

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from probes.boards.leaderboard_csv import write_leaderboard
-from probes.records.files import read_result
+from probes.measurements.results import read_result
 
 MODELS, RESULTS = 50, 10
 
@@ -26,8 +26,11 @@ def copies(path: Path, folder: Path) -> None:
             key = f"{model * RESULTS + task:064x}"
             named = result.model.model_copy(update={"name": f"model-{model}"})
             asked = result.task.model_copy(update={"name": f"task{task}"})
-            copy = result.model_copy(update={"key": key, "model": named, "task": asked})
-            place = folder / f"model-{model}" / "corpus" / f"task{task}-linear-{key[-8:]}.json"
+            update = {"key": key, "inputs": key, "model": named, "task": asked}
+            copy = result.model_copy(update=update)
+            place = (
+                folder / f"model-{model}" / "corpus" / f"task{task}-linear-scores-{key[-8:]}.json"
+            )
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(copy.model_dump_json(indent=1), encoding="utf-8")
 

@@ -24,13 +24,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from probe_speed import stored_vectors
+from probe_speed import scores_of, stored_vectors
 
 from probes.common.default_folders import default_cache, default_data_dir
 from probes.data.find import find_corpus
 from probes.examples.examples import Examples, collect_examples
 from probes.extraction.store import Vectors
-from probes.measurements.probing import probe
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
 
@@ -103,7 +102,7 @@ def measure(
     watcher.start()
     clock = time.perf_counter()
     layers = range(n_layers)
-    probe(part, view, deeper, PROBES[family], layers, 1, torch.device("cpu"), quick=True)
+    scores_of(part, view, deeper, PROBES[family], layers)
     seconds = time.perf_counter() - clock
     done.set()
     watcher.join()

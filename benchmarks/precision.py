@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from probes import run_probes
 from probes.common.default_folders import default_cache, default_data_dir
-from probes.records.files import find_results, read_arrays
-from probes.records.payload import LayerResult
+from probes.measurements.resampled import gold_of
+from probes.measurements.results import find_results
+from probes.measurements.scores import read_predictions
+from probes.records.probe_scores import LayerScores
 from probes.records.result import Result
-from probes.statistics.resampled import gold_of
 
 POINTS, EXAMPLES = 0.1, 2
 
@@ -47,14 +48,14 @@ def found(options: argparse.Namespace, dtype: str, output: Path) -> Found:
     )
     results: Found = {}
     for path, result in find_results(output).items():
-        arrays = read_arrays(path)
+        arrays = read_predictions(path)
         gold = gold_of(result, arrays)
         right = np.stack([gold.right(layer[0]) for layer in arrays["predicted"]])
         results[result.task.name] = result, right
     return results
 
 
-def headline(result: Result, layer: LayerResult) -> float:
+def headline(result: Result, layer: LayerScores) -> float:
     """A score; not a number where it is undefined."""
     score = result.score(layer)
     return float("nan") if score is None else score

@@ -28,7 +28,7 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,18 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from probes.common.arrays import Ints
 from probes.common.default_folders import default_cache, default_data_dir
+from probes.compute.memory import default_budget
 from probes.data.find import find_corpus
-from probes.examples.examples import collect_examples
+from probes.examples.examples import Examples, collect_examples
 from probes.extraction.store import StoreKey, Vectors
 from probes.extraction.views import View
-from probes.measurements.probing import probe
+from probes.measurements.measurement import NoOptions
+from probes.measurements.probe_context import ProbeContext
+from probes.measurements.scores import ScoreMeasurement
+from probes.records.probe_scores import ProbeScores
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.tasks.builtin import tasks
+from probes.training.dataset import ProbingData
 
 Layer = NDArray[np.floating[Any]]
 
@@ -80,9 +85,7 @@ def main() -> None:
             layers = list(range(vectors.n_layers))
             machine.measure()
             clock = time.perf_counter()
-            outcome = probe(
-                examples, view, vectors, spec, layers, 1, torch.device("cpu"), quick=True
-            )
+            outcome = scores_of(examples, view, vectors, spec, layers)
             ours.append(time.perf_counter() - clock)
             clock = time.perf_counter()
             scores = {n: peer(vectors.layer(n), rows, labels, spec) for n in options.layers}
@@ -103,11 +106,29 @@ def main() -> None:
         )
         print("| layer | test, ours | peer | difference |\n| ---: | ---: | ---: | ---: |")
         for n, theirs_at in scores.items():
-            ours_at = 100 * outcome.layers[n].cells[0].test["accuracy"]
+            ours_at = 100 * outcome.layers[n].fits[0].test["accuracy"]
             print(
                 f"| {n} | {ours_at:.2f} | {theirs_at:.2f} | {ours_at - theirs_at:+.2f} |",
                 flush=True,
             )
+
+
+def scores_of(
+    examples: Examples, view: View, vectors: Vectors, spec: ProbeSpec, layers: Iterable[int]
+) -> ProbeScores:
+    """Scores of one fit per layer, as a run measures them."""
+    cpu = torch.device("cpu")
+    data = ProbingData(examples, view, vectors, cpu, project=None, fit_dtype=torch.float32)
+    context = ProbeContext(
+        data=data,
+        spec=spec,
+        extent=dict.fromkeys(layers, 1),
+        level="standard",
+        memory=default_budget(cpu),
+        title="scores",
+        options=NoOptions(),
+    )
+    return ScoreMeasurement().compute(context).payload
 
 
 def least_work(

@@ -25,12 +25,13 @@ from probes.compute.devices import pick_device
 from probes.compute.precision import exact_products
 from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples
-from probes.measurements.online_code import online_code
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
 from probes.training import trainer
 from probes.training.dataset import ProbingData
-from probes.training.fit import fit
+from probes.training.families import is_convex
+from probes.training.fit import Draw, fit
+from probes.training.online_code import online_code
 
 
 @exact_products()
@@ -42,10 +43,8 @@ def main() -> None:
     examples = collect_examples(tasks.get("pos"), corpus, "masked")
     view = examples.view_of(corpus)
     vectors = stored_vectors(options.cache_dir, options.model, view.digest)
-    seeds = list(range(options.seeds + 1))
-    data = ProbingData(
-        examples, view, vectors, device, n_seeds=len(seeds), control=False, project=None
-    )
+    draws = [Draw(seed) for seed in range(options.seeds + 1)]
+    data = ProbingData(examples, view, vectors, device, project=None, fit_dtype=torch.float32)
     features = data.features(range(vectors.n_layers), hold=device.type != "cpu")
     train, dev = (data.batches(split, features[split]) for split in ("train", "dev"))
     print(f"{device}, {torch.get_num_threads()} threads, {vectors.n_layers} layers")
@@ -53,13 +52,14 @@ def main() -> None:
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for words in options.words:
         some = train.part(slice(0, words))
-        first, n_words = some.of_cells(slice(0, 1)), some.features.shape[1]
+        n_words = some.features.shape[1]
         work: dict[str, Callable[[], object]] = {
-            f"{name} | code": partial(online_code, first, data.n_outputs, spec)
+            f"{name} | code": partial(online_code, some, data.n_outputs, spec)
             for name, spec in PROBES.items()
+            if is_convex(spec)
         }
-        work[f"mlp | {len(seeds)} seeds"] = partial(
-            fit, some, dev, data.n_outputs, PROBES["mlp"], seeds
+        work[f"mlp | {len(draws)} seeds"] = partial(
+            fit, some, dev, data.n_outputs, PROBES["mlp"], draws
         )
         for name, function in work.items():
             alone, together = timed(function, options.rounds)

@@ -28,7 +28,7 @@ from probes.training import trainer
 from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
 from probes.training.features import Held
-from probes.training.fit import fit
+from probes.training.fit import Draw, fit
 
 LAYERS = ([3], [2, 3], [1, 2, 4, 5], [0, 1, 2, 3, 4, 5, 6])
 """What is put side by side."""
@@ -47,7 +47,7 @@ def main() -> None:
         view = examples.view_of(corpus)
         vectors = stored_vectors(options.cache_dir, options.model, view.digest)
         cpu = torch.device("cpu")
-        data = ProbingData(examples, view, vectors, cpu, n_seeds=1, control=False, project=None)
+        data = ProbingData(examples, view, vectors, cpu, project=None, fit_dtype=torch.float32)
         of_layers = data.features(range(vectors.n_layers))
         narrow = [data.batches(split, of_layers[split]) for split in ("train", "dev")]
         for layers in LAYERS:
@@ -59,8 +59,8 @@ def main() -> None:
                 # What `initial_rate` makes of it is the rate itself.
                 given = {"learning_rate": rate * max(ratio, ratio**0.5)}
                 fixed = spec.model_copy(update=given)
-                losses[rate] = fit(train, dev, data.n_outputs, fixed, [0]).dev_loss.item()
-            ours = fit(train, dev, data.n_outputs, spec, [0]).dev_loss.item()
+                losses[rate] = fit(train, dev, data.n_outputs, fixed, [Draw()]).dev_loss.item()
+            ours = fit(train, dev, data.n_outputs, spec, [Draw()]).dev_loss.item()
             least = min(*losses.values(), ours)
             said = ", ".join(f"{rate}: {above(x, least)}" for rate, x in losses.items())
             rate = spec.learning_rate / max(ratio, ratio**0.5)

@@ -46,7 +46,7 @@ class Loading:
     entries: list[tuple[str, str, Callable[[], object]]] = field(default_factory=list)
 
     def names(self, noun: str) -> tuple[str, ...]:
-        """Names of the entries of a kind ("task", "corpus", "probe family", "metric"), in order."""
+        """Names of the entries of a kind, such as "task" or "probe family", in order."""
         return tuple(name for its, name, _ in self.entries if its == noun)
 
     def unregister(self) -> None:

@@ -12,8 +12,26 @@ from probes.data.sentence import SPLITS as SPLITS
 from probes.data.sentence import Corpus as Corpus
 from probes.data.sentence import Frame as Frame
 from probes.data.sentence import Sentence as Sentence
+from probes.measurements.corpus_context import CorpusContext as CorpusContext
+from probes.measurements.measurement import CorpusMeasurement as CorpusMeasurement
+from probes.measurements.measurement import Found as Found
+from probes.measurements.measurement import NoOptions as NoOptions
+from probes.measurements.measurement import Number as Number
+from probes.measurements.measurement import ProbeMeasurement as ProbeMeasurement
+from probes.measurements.measurement import Request as Request
+from probes.measurements.measurement import get_measurement as get_measurement
+from probes.measurements.measurement import measurement as measurement
 from probes.measurements.plugins import load_file as load_file
+from probes.measurements.probe_context import ProbeContext as ProbeContext
+from probes.records.base import Frozen as Frozen
+from probes.records.curves import Curves as Curves
+from probes.records.curves import Point as Point
 from probes.records.probe_spec import ProbeSpec as ProbeSpec
+from probes.records.record import Record as Record
+from probes.records.result import Result as Result
+from probes.records.table import Cell as Cell
+from probes.records.table import Row as Row
+from probes.records.table import Table as Table
 from probes.statistics.gold import Gold as Gold
 from probes.statistics.metrics import Metric as Metric
 from probes.statistics.metrics import class_parts as class_parts
@@ -29,5 +47,6 @@ from probes.training.families import probe_family as probe_family
 from probes.training.family import ProbeFamily as ProbeFamily
 from probes.training.family import shared_input as shared_input
 from probes.training.family import shared_input_gradient as shared_input_gradient
+from probes.training.fit import Draw as Draw
 
 __version__: str

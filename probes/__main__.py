@@ -28,6 +28,7 @@ COMMANDS = (
     "export",
     "import",
     "new-task",
+    "new-measurement",
     "check",
 )
 """Each is a module in probes/cli/commands with `SUMMARY`, `add_arguments` and `run`."""
@@ -42,7 +43,7 @@ def _main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: python -m probes COMMAND [arguments]; COMMAND --help lists the arguments\n")
         for name in COMMANDS:
-            print(f"  {name:<12} {_module(name).SUMMARY}")
+            print(f"  {name:<16} {_module(name).SUMMARY}")
         print("\nTo probe a model: python run_probes.py --model MODEL")
         return 0
     if arguments[0] == "--version":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -144,3 +145,48 @@ def plug_ins():
     forget()
     yield
     forget()
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file of plug-ins."""
+
+    def write(text, name="mine.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def run_with(tiny_bert, tmp_path):
+    """Runs the tiny model with files of plug-ins; see `plugged_in.run_included`."""
+    from functools import partial
+
+    from plugged_in import run_included
+
+    return partial(run_included, tiny_bert, tmp_path)
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch, plug_ins):
+    """Installs a package of one module, by hand."""
+    site = tmp_path / "site"
+    monkeypatch.syspath_prepend(site)
+    modules = []
+
+    def install(module, text, points, group="probes.tasks"):
+        info = site / f"{module}-2.1.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Name: dist-{module}\nVersion: 2.1\n")
+        lines = "\n".join(f"{name} = {value}" for name, value in points.items())
+        (info / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
+        (site / f"{module}.py").write_text(text)
+        modules.append(module)
+        return site / f"{module}.py"
+
+    yield install
+    for module in modules:
+        sys.modules.pop(module, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,11 +42,16 @@ def layer_frames(results: Sequence[Result]) -> dict[str, pd.DataFrame]:
 def with_stored(folder: Path, results: Sequence[Result]) -> list[Result]:
     """The results of this run, and those in `folder` that may stand in one table with them.
 
-    For a task and probe of this run, its own result is taken.
+    For a task and probe of this run, its own result is taken, with evidence of earlier runs.
     """
     known = list(tasks)
-    table = stored_like(folder, results[0], results[0].model.digest)
-    table |= {(r.task.name, r.probe.family): r for r in results}
+    stored = find_results(folder)
+    evidence = {result.key: result.evidence.values() for result in stored.values()}
+    table = _alike(stored, results[0], results[0].model.digest)
+    for result in results:
+        earlier = (x for x in evidence.get(result.key, ()) if x.measurement not in result.evidence)
+        whole = result.with_evidence(*filter(is_current, earlier))
+        table[result.task.name, result.probe.family] = whole
     order = [*known, *sorted({name for name, _ in table} - set(known))]
     return sorted(table.values(), key=lambda r: (r.probe.family, order.index(r.task.name)))
 
@@ -60,8 +65,14 @@ def stored_like(folder: Path, like: Result, model: str) -> dict[tuple[str, str],
     Args:
         model: digest of the model that they are of.
     """
+    return _alike(find_results(folder), like, model)
+
+
+def _alike(
+    stored: Mapping[Path, Result], like: Result, model: str
+) -> dict[tuple[str, str], Result]:
     found: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    for other in find_results(folder).values():
+    for other in stored.values():
         alike = other.model.digest == model and not differences(other, like, SAME_LAYER_TABLE)
         if alike and is_current(other):
             found[other.task.name, other.probe.family].append(other)

@@ -18,6 +18,7 @@ from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.terminal import progress
 from probes.measurements.measurement import measurements
+from probes.measurements.plugin_keys import plugin_failure
 from probes.records.base import Frozen
 from probes.records.files import read_records, record_paths
 from probes.records.record import SCHEMA_VERSION
@@ -60,6 +61,13 @@ def indexed(output: Path) -> dict[Path, RecordLines]:
                 lines = lines_of(record, path)
             except UserError as error:
                 progress.say(f"left out {error}")
+                continue
+            except Exception as error:
+                # A plug-in that has changed since may not understand what it wrote then.
+                why = plugin_failure(error, record.measurement, None, "")
+                if not why:
+                    raise
+                progress.say(f"left out {path}: {why}")
                 continue
             changed, size = new[path]
             entry = _Entry(changed=changed, size=size, lines=lines)

@@ -154,7 +154,7 @@ def add_include(parser: argparse.ArgumentParser) -> None:
         action=_Extend,
         metavar="FILE,…",
         default=parser.argument_default or (),
-        help="Python files with your own tasks, corpora, probe families or metrics",
+        help="Python files with your own tasks, corpora, probes, metrics or measurements",
     )
 
 

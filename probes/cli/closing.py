@@ -64,8 +64,11 @@ def next_step(runs: Sequence[ModelRun]) -> str:
     """The command that a user will most likely want next."""
     config = runs[0].config
     output = config.output
-    if "probes" in config.measurements and not any(run.evidence for run in runs):
-        return "the same command without --quick adds the evidence behind these scores"
+    if not any(run.results for run in runs):
+        return f"see {output}/measurements.csv for the numbers"
+    if not any(run.evidence for run in runs):
+        without = "--quick" if config.quick else "--evidence none"
+        return f"the same command without {without} adds the evidence behind these scores"
     if len(runs) > 1 and sum(not run.model.is_twin for run in runs) > 1:
         return f"python -m probes leaderboard {output}"
     return f"python -m probes report {output}"

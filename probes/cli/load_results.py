@@ -19,7 +19,11 @@ def load_results(folders: Iterable[Path]) -> dict[Path, Result]:
     Raises:
         UserError: a folder does not exist, or there are no results in any of them.
     """
-    return joined(load_records(folders))
+    folders = tuple(folders)
+    found = joined(load_records(folders))
+    if not found:
+        raise _none(folders)
+    return found
 
 
 def load_records(folders: Iterable[Path]) -> dict[Path, AnyRecord]:
@@ -34,9 +38,13 @@ def load_records(folders: Iterable[Path]) -> dict[Path, AnyRecord]:
             raise UserError(f"{folder}: there is no such folder; name a folder of results.")
     found = unique_records(*folders)
     if not found:
-        where = ", ".join(map(str, folders))
-        raise UserError(
-            f"{where}: no results; probe a model first: python run_probes.py --model M"
-            f"{or_published(*folders)}."
-        )
+        raise _none(folders)
     return found
+
+
+def _none(folders: tuple[Path, ...]) -> UserError:
+    where = ", ".join(map(str, folders))
+    return UserError(
+        f"{where}: no results; probe a model first: python run_probes.py --model M"
+        f"{or_published(*folders)}."
+    )

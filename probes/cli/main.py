@@ -10,6 +10,7 @@ from typing import Any
 
 from probes import __version__
 from probes.cli.arguments import Parser, add_include, exit_status
+from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
@@ -133,11 +134,18 @@ def build_parser() -> argparse.ArgumentParser:
     add("--list-measurements", action="store_true", help="list the measurements and exit")
     for name in measurements:
         for option, about in get_measurement(name).options.model_fields.items():
+            flag = _flag(name, option)
+            if flag in parser._option_string_actions:
+                raise UserError(
+                    f"Measurement {name!r}: its option {option!r} would be the flag {flag}, which "
+                    "exists already; rename the option."
+                )
+            described = f"{about.description or option} (default: {about.get_default()})"
             add(
-                _flag(name, option),
+                flag,
                 dest=f"{name}.{option}",
                 metavar="VALUE",
-                help=f"{about.description or option} (default: {about.default})",
+                help=described.replace("%", "%%"),
             )
     add("--version", action="version", version=f"probing-suite {__version__}")
     add("-v", "--verbose", action="store_true", help="print details and tracebacks")

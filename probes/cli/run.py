@@ -23,7 +23,7 @@ from probes.engines.inputs import LazyCorpus, LazyModel
 from probes.engines.model_run import ModelRun
 from probes.engines.omissions import Omissions
 from probes.engines.plan import refuse_existing
-from probes.engines.task_choice import choose_tasks
+from probes.engines.task_choice import choose_tasks, require_measurable
 from probes.measurements.measurement import CorpusMeasurement, get_measurement
 from probes.records.result import SCORES
 from probes.rendering.terminal import print_table
@@ -70,6 +70,7 @@ def _runs(
 ) -> list[ModelRun]:
     probing = "probes" in config.measurements
     tasks = choose_tasks(config, corpus, omissions) if probing else []
+    require_measurable(config, corpus)
     runs = [ModelRun(config, model, corpus, tasks, omissions, command) for model in models]
     if config.overwrite == "never":
         refuse_existing([unit for run in runs for name in _stages(run) for unit in run.units(name)])
@@ -101,6 +102,8 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
                 _measure_model(run, stage, several=len(runs) > 1)
             progress.detail(f"stage   {stage} · {time.perf_counter() - clock:.1f} s")
     finally:
+        for run in runs:
+            run.close()
         # Whatever stops a run, the tables show what it finished.
         _close(runs)
     found = [result for run in runs for result in run.results.values()]
@@ -140,7 +143,7 @@ def _prepare_torch(config: RunConfig) -> None:
 
 def _write(runs: Sequence[ModelRun]) -> None:
     write_model_tables(runs)
-    if any(run.results for run in runs):
+    if any(run.results or run.others for run in runs):
         write_leaderboard(runs[0].config.output)
 
 

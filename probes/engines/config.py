@@ -45,7 +45,7 @@ class RunConfig(Frozen):
     """Names of tasks and groups; if empty: the standard tasks, those of `include` and the columns
     of `task_from`."""
     include: tuple[Path, ...] = ()
-    """Python files with tasks, corpora, probe families or metrics."""
+    """Python files with tasks, corpora, probe families, metrics or measurements."""
     probes: tuple[str, ...] = Field(default=("linear", "mlp"), min_length=1)
     layers: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """Layer numbers; empty for all."""
@@ -161,6 +161,9 @@ class RunConfig(Frozen):
     @classmethod
     def _in_order(cls, layers: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(sorted(set(layers)))
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
 
     @property
     def level(self) -> Level:

@@ -30,7 +30,14 @@ from probes.extraction.encoding import open_or_encode
 from probes.extraction.store import StoreKey, Vectors
 from probes.extraction.views import View, ViewName, plain_view
 from probes.measurements.corpus_context import CorpusContext
-from probes.measurements.measurement import Found, get_measurement
+from probes.measurements.measurement import (
+    CorpusMeasurement,
+    Found,
+    Number,
+    ProbeMeasurement,
+    get_measurement,
+    measurements,
+)
 from probes.measurements.plugin_keys import measurement_plug_in, plug_ins_of, plugin_failure
 from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import read_predictions
@@ -164,9 +171,25 @@ class LocalEngine:
             found = self._measure_probes(unit, extent, data)
         seconds = {"measure": time.perf_counter() - clock}
         record = self._record(unit, extent, found, view_name, vectors, seconds)
+        self._require_describable(unit, record)
         write_record(unit.path, record, found.arrays)
         announce_record(record, unit.title, unit.path)
         return record
+
+    def _require_describable(self, unit: Unit, record: AnyRecord) -> None:
+        """Describe what a plug-in has found, so that it fails, if it does, before it is written."""
+        its = get_measurement(unit.measurement)
+        if measurements.origin(unit.measurement) is None:
+            return
+        for number in its.numbers(record):
+            Number(*number)
+        if isinstance(its, CorpusMeasurement):
+            _ = its.table(record).texts
+        elif isinstance(its, ProbeMeasurement) and unit.task and unit.probe:
+            result = self.run.results[unit.task.name, unit.probe.family].with_evidence(record)
+            for table in its.tables([result]):
+                _ = table.texts
+            its.curves({result.model.name: result})
 
     def _measure_corpus(
         self, unit: Unit, extent: Extent, view: View, vectors: Vectors

@@ -31,6 +31,7 @@ from probes.measurements.measurement import (
     as_payload,
     get_measurement,
 )
+from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.results import as_result
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
@@ -110,14 +111,26 @@ class ModelRun:
                 if unit.measurement == SCORES or unit.task is None:
                     yield unit, State(None, {})
                 continue
-            request = self.request(unit, record)
-            if request is None:
-                continue
-            state = state_of(unit, request, recompute=self.config.overwrite == "always")
+            state = self._state(unit, record)
             if state.missing:
                 yield unit, state
             elif state.record is not None:
                 self.keep(unit, state.record)
+
+    def _state(self, unit: Unit, record: AnyRecord | None) -> State:
+        """What is stored and missing of a unit; nothing if a plug-in fails to say what it needs."""
+        try:
+            request = self.request(unit, record)
+            if request is None:
+                return State(None, {})
+            return state_of(unit, request, recompute=self.config.overwrite == "always")
+        except Exception as error:
+            family = unit.probe.family if unit.probe else ""
+            why = plugin_failure(error, unit.measurement, unit.task, family)
+            if not why:
+                raise
+            self.omissions.fail(self.model.source.name, unit.title, why)
+            return State(None, {})
 
     @property
     def n_layers(self) -> int | None:
@@ -174,6 +187,11 @@ class ModelRun:
         from probes.engines.local import LocalEngine
 
         return LocalEngine(self)
+
+    def close(self) -> None:
+        """Let go of the engine, with the stores that it has open; it is made again if needed."""
+        # It refers to this run: together they would stay until garbage is collected.
+        self.__dict__.pop("engine", None)
 
     def announce_stored(self) -> None:
         """Say how many results there are already."""

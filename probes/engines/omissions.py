@@ -33,5 +33,7 @@ class Omissions:
 
     def fail(self, model: str, what: str, why: str) -> None:
         """Report a failure that costs `what` alone; the run goes on."""
+        if self.failed.get(f"{model} · {what}") == why:
+            return
         self.failed[f"{model} · {what}"] = why
         progress.warn(f"failed  {what}: {why}")

@@ -22,7 +22,7 @@ from probes.records.base import Frozen
 from probes.records.files import is_complete, read_record
 from probes.records.keys import Inputs, record_key, record_name
 from probes.records.probe_spec import PROBES, ProbeSpec, tuned
-from probes.records.record import AnyRecord, Extent, united
+from probes.records.record import AnyRecord, Extent
 from probes.records.result import SCORES
 from probes.tasks.task import Task
 
@@ -147,7 +147,7 @@ def state_of(unit: Unit, request: Request, *, recompute: bool) -> State:
     if its.is_complete(record, request) and not recompute:
         return State(record, {})
     # With what is stored, so that nothing is lost.
-    return State(record, united(wanted, record.extent))
+    return State(record, its.united(record.extent, wanted))
 
 
 def stored(unit: Unit) -> AnyRecord | None:

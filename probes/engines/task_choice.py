@@ -1,4 +1,4 @@
-"""Which tasks a run probes on its corpus."""
+"""Which tasks a run probes on its corpus, and whether its other measurements can be made of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus
 from probes.engines.omissions import Omissions
 from probes.examples.scoring import require_metrics
+from probes.measurements.measurement import CorpusMeasurement, get_measurement
+from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.plugins import included_tasks
 from probes.tasks.builtin import STANDARD, expanded, tasks
 from probes.tasks.columns import task_of
@@ -50,3 +52,26 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         why = "; ".join(f"{name}: {reason}" for name, reason in whys.items())
         raise UserError(f"--corpus {corpus.source.name} serves no task ({why}).")
     return chosen
+
+
+def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
+    """Check that the corpus serves the measurements of it that are asked for.
+
+    Raises:
+        UserError: one cannot be made, or fails to say whether it can.
+    """
+    for name in config.measurements:
+        its = get_measurement(name) if name != "probes" else None
+        if not isinstance(its, CorpusMeasurement):
+            continue
+        try:
+            why = its.missing(corpus.layers)
+        except Exception as error:
+            if failure := plugin_failure(error, name, None, ""):
+                raise UserError(failure) from error
+            raise
+        if why:
+            raise UserError(
+                f"--measurements {name}: not of the corpus {corpus.source.name}, since {why}; "
+                "leave it out, or choose another --corpus."
+            )

@@ -13,6 +13,7 @@ from probes.common.wording import first_fault, quoted
 from probes.data.find import require_known
 from probes.engines.config import RunConfig, as_several
 from probes.measurements.measurement import (
+    LEVELS,
     CorpusMeasurement,
     get_measurement,
     measurements,
@@ -22,9 +23,6 @@ from probes.measurements.plugins import discover, require_loaded
 from probes.records.base import Frozen
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import TASK_GROUPS, tasks
-
-LEVELS = ("none", "standard", "full")
-"""Values of `--evidence` that are not names of measurements."""
 
 
 def validate(settings: Mapping[str, object]) -> RunConfig:
@@ -71,7 +69,9 @@ def _require_measurements(config: RunConfig) -> None:
     Raises:
         UserError: one does not exist, or is not of the kind that its flag names.
     """
-    require_loaded((*config.measurements, *config.evidence))
+    require_loaded((*config.measurements, *config.evidence, *config.options))
+    for name in config.options:
+        measurements.get(name)
     about_corpus = [
         name for name in measurements if isinstance(get_measurement(name), CorpusMeasurement)
     ]

@@ -20,7 +20,7 @@ from probes.common.registry import Registry
 from probes.records.base import Frozen
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import AnyRecord, Extent, Record, covers
+from probes.records.record import AnyRecord, Extent, Record, covers, united
 from probes.records.result import Result
 from probes.records.table import Table
 from probes.tasks.task import Task
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from probes.measurements.probe_context import ProbeContext
 
 P = TypeVar("P", bound=Frozen)
+M = TypeVar("M", bound="Measurement[Any]")
 
 Level = Literal["standard", "full"]
 """How much evidence is asked for."""
@@ -144,6 +145,10 @@ class Measurement(ABC, Generic[P]):
         """Whether a stored record has all that is asked for."""
         return covers(record.extent, self.extent(request))
 
+    def united(self, stored: Extent, wanted: Extent) -> Extent:
+        """What is measured where a record has less than is wanted: nothing of it is lost."""
+        return united(stored, wanted)
+
     def numbers(self, record: Record[P]) -> Iterator[Number]:
         """What a record says in numbers, for CSV files."""
         return iter(())
@@ -211,6 +216,12 @@ EVIDENCE = {
 }
 """The evidence behind scores, most valuable first."""
 
+LEVELS = ("none", "standard", "full")
+"""Values of `--evidence` that are not names of measurements."""
+
+RESERVED = ("probes", *LEVELS)
+"""Words that no measurement may be called."""
+
 measurements: Registry[str | type[Measurement[Any]]] = Registry("measurement")
 """Classes of plug-ins, and the suite's own as ``module:Class``."""
 
@@ -219,25 +230,46 @@ for _name, _place in EVIDENCE.items():
     measurements.add(_name, _place)
 
 
-def measurement(cls: type[Measurement[Any]]) -> type[Measurement[Any]]:
+def measurement(cls: type[M]) -> type[M]:
     """Register the decorated class.
 
     Raises:
-        UserError: it is no `ProbeMeasurement` or `CorpusMeasurement`, or its name is taken or
-            cannot be part of a file name.
+        UserError: it is no `ProbeMeasurement` or `CorpusMeasurement`, lacks an attribute, a method
+            or a default, or its name is taken or cannot be used.
     """
-    if not issubclass(cls, (ProbeMeasurement, CorpusMeasurement)):
+    if not (isinstance(cls, type) and issubclass(cls, (ProbeMeasurement, CorpusMeasurement))):
         raise UserError(
-            f"{cls.__name__}: a measurement has to be a subclass of ProbeMeasurement or "
-            "CorpusMeasurement."
+            f"{getattr(cls, '__name__', cls)}: a measurement has to be a subclass of "
+            "ProbeMeasurement or CorpusMeasurement."
         )
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", cls.name):
-        raise UserError(
-            f"Measurement {cls.name!r}: the name becomes part of file names; use up to 40 of a-z, "
-            "0-9 and _."
-        )
+    attributes = [x for x in ("name", "summary", "payload") if not hasattr(cls, x)]
+    if lacking := [*attributes, *sorted(cls.__abstractmethods__)]:
+        raise UserError(f"Measurement {cls.__name__}: it has no {' and no '.join(lacking)}.")
+    require_usable(cls.name)
+    for which in ("payload", "options"):
+        given = getattr(cls, which)
+        if not (isinstance(given, type) and issubclass(given, Frozen)):
+            raise UserError(f"Measurement {cls.name!r}: {which} has to be a subclass of Frozen.")
+    for option, about in cls.options.model_fields.items():
+        if about.is_required():
+            raise UserError(f"Measurement {cls.name!r}: the option {option!r} has no default.")
     measurements.add(cls.name, cls)
     return cls
+
+
+def require_usable(name: object) -> None:
+    """Check the name of a measurement.
+
+    Raises:
+        UserError: it cannot be part of file names and flags.
+    """
+    if not (isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name)):
+        raise UserError(
+            f"Measurement {name!r}: the name becomes part of file names; use up to 40 of a-z, 0-9 "
+            "and _, and begin with a letter."
+        )
+    if name in RESERVED:
+        raise UserError(f"Measurement {name!r}: --measurements or --evidence uses this word.")
 
 
 def get_measurement(name: str) -> Measurement[Any]:

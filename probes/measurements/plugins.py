@@ -89,7 +89,8 @@ def load_file(file: str | Path) -> Loading:
     if not found.entries:
         raise UserError(
             f"--include {file}: registers no task, corpus, probe family, metric or measurement; a "
-            "task is a function under @task(…), see docs/adding-a-task.md."
+            "task is a function under @task(…), see docs/adding-a-task.md, a measurement a class "
+            "under @measurement, see docs/adding-a-measurement.md."
         )
     return found
 

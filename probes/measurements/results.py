@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.measurement import as_payload
+from probes.measurements.current import is_current
+from probes.measurements.measurement import as_payload, get_measurement, measurements
 from probes.records.files import find_records, read_record, unreadable
 from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
@@ -33,8 +34,7 @@ def as_result(record: AnyRecord, path: Path) -> Result:
 def joined(records: Mapping[Path, AnyRecord]) -> dict[Path, Result]:
     """The results among records by their paths, each with the evidence that belongs to it.
 
-    Of several records of one measurement the one of the highest version counts, of equal ones the
-    most complete. What cannot be read is named in a message and left out.
+    What cannot be read is named in a message and left out.
     """
     evidence: dict[tuple[str, str, str], list[AnyRecord]] = defaultdict(list)
     results: dict[Path, Result] = {}
@@ -47,17 +47,33 @@ def joined(records: Mapping[Path, AnyRecord]) -> dict[Path, Result]:
         except UserError as error:
             progress.say(f"left out {error}")
     return {
-        path: result.with_evidence(*sorted(evidence.get(_subject(result), ()), key=_rank))
+        path: result.with_evidence(*_ranked(evidence.get(_subject(result), ())))
         for path, result in results.items()
     }
 
 
+def _ranked(records: Sequence[AnyRecord]) -> list[AnyRecord]:
+    """Of several records of a measurement, that which counts comes last.
+
+    It is one that this version, with the plug-ins it has, would compute; then one with default
+    options, of the highest version, and the most complete.
+    """
+    counts = Counter(record.measurement for record in records)
+
+    def rank(record: AnyRecord) -> tuple[object, ...]:
+        if counts[record.measurement] == 1:
+            return ()
+        default = record.measurement not in measurements or record.settings == get_measurement(
+            record.measurement
+        ).options().model_dump(mode="json")
+        version = record.measurement_version
+        return is_current(record), default, version, fullness(record.extent)
+
+    return sorted(records, key=rank)
+
+
 def _subject(record: AnyRecord) -> tuple[str, str, str]:
     return record.model.name, record.model.revision, record.inputs
-
-
-def _rank(record: AnyRecord) -> tuple[int, tuple[int, int]]:
-    return record.measurement_version, fullness(record.extent)
 
 
 def typed(record: AnyRecord, path: Path) -> AnyRecord:

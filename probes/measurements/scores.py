@@ -15,7 +15,7 @@ from probes.measurements.uncertainty import intervals
 from probes.records.curves import Curves, Point
 from probes.records.files import Arrays, read_arrays, unreadable_arrays
 from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
-from probes.records.record import Extent, Record
+from probes.records.record import Extent, Record, united
 from probes.records.result import SCORES, Result
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
     def extent(self, request: Request) -> Extent:
         """Every layer, once for each seed."""
         return dict.fromkeys(request.layers, request.seeds)
+
+    def united(self, stored: Extent, wanted: Extent) -> Extent:
+        """All layers of both, each as often: their predictions make up one array."""
+        both = united(stored, wanted)
+        return dict.fromkeys(both, max(both.values()))
 
     def compute(self, context: ProbeContext) -> Found[ProbeScores]:
         """Fit, score and resample; the arrays are predictions and gold labels of test.

@@ -8,12 +8,13 @@ import pytest
 import probes
 from probes.__main__ import main
 from probes.common.errors import UserError
-from probes.records.files import find_results
+from probes.measurements.resampled import resampled_scores
+from probes.measurements.results import find_results
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import interval
-from probes.statistics.resampled import resampled_scores
 
 TASKS = ("pos", "chunking", "depth", "agreement", "srl")
+EVIDENCE = ("training_variance", "selectivity", "localisation")
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,7 @@ def folder(tiny_bert, tmp_path_factory):
             output=folder / "results",
             device="cpu",
             twins=0,
+            evidence=EVIDENCE,
         )
     return folder / "results"
 
@@ -77,7 +79,7 @@ def test_breakdowns_are_in_the_results(folder):
         counts = {name: test for name, (_, _, test) in pos.examples.labels.items() if test}
         assert {name: s.n for name, s in layer.labels.items() if s.n} == counts
         macro = np.mean([s.f1 for s in layer.labels.values() if s.n])
-        assert layer.cells[0].test["macro_f1"] == pytest.approx(macro)
+        assert layer.fits[0].test["macro_f1"] == pytest.approx(macro)
     assert set(by_task["chunking"].layers[0].labels) >= {"NP", "PP", "SBAR", "VP"}
     assert by_task["depth"].layers[0].labels == {}
 

@@ -15,6 +15,14 @@ RUN = [
     ("--model m --corpus ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'? Give a file or folder by its path; a dataset on the hub needs --task-from."),
     ("--model m --corpus ./nothing", "--corpus ./nothing: there is no such file or folder."),
     ("--model m --probes liner", "--probes liner: no such probe family. Did you mean 'linear'?"),
+    ("--model m --measurements probs", "--measurements probs: no such measurement. Did you mean 'probes'?"),
+    ("--model m --measurements scores", "--measurements scores: it stands behind scores; use --evidence."),
+    ("--model m --measurements EMPTY", "--measurements '': names nothing; give names separated by commas, such as a,b."),
+    ("--model m --evidence selectivty", "--evidence selectivty: no such evidence. Did you mean 'selectivity'?"),
+    ("--model m --evidence scores", "--evidence scores: no such evidence. Known: none, standard, full, training_variance, selectivity, description_length, localisation."),
+    ("--model m --evidence none,selectivity", "--evidence none,selectivity: none goes alone."),
+    ("--model m --evidence ,", "--evidence ,: names nothing; give names separated by commas, such as a,b."),
+    ("--model m --seeds 1001", "--seeds 1001: give a number of at most 1000."),
     ("--model m --layer 1", "unknown argument '--layer'. Did you mean '--layers'?"),
     ("--model m --layers al", "--layers al: give all, or numbers such as 0,3,6; layers count from 0, the embedding output."),
     ("--model m --layers -1", "--layers -1: give all, or numbers such as 0,3,6; layers count from 0, the embedding output."),
@@ -57,6 +65,7 @@ OTHERS = [
     ("cache --prune all", "--prune all would delete all vectors; select some with --older-than DAYS (0 for any age) or --model M."),
     ("cache --prun all", "unknown argument '--prun'. Did you mean '--prune'?"),
     ("import FILE", "FILE: not a readable bundle (File is not a zip file)."),
+    ("show OUT --by selectivty", "--by selectivty: nothing of that name. Did you mean 'selectivity'?"),
     ("fetch ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
 ]  # fmt: skip
 

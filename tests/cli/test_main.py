@@ -6,10 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tiny_runs import KINDS
 
 import probes
 from probes.__main__ import main as python_m_probes
 from probes.cli.main import main
+
+CODED = "description_length" in KINDS
+"""Whether description length is measured, which regressions do not have."""
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,7 +57,9 @@ def test_the_version_is_printed(command, capsys):
     assert capsys.readouterr().out == f"probing-suite {probes.__version__}\n"
 
 
-@pytest.mark.parametrize("flag", ["--help", "--list-tasks", "--list-corpora"])
+@pytest.mark.parametrize(
+    "flag", ["--help", "--list-tasks", "--list-corpora", "--list-measurements"]
+)
 def test_questions_are_answered_without_torch(flag):
     code = (
         "import sys; from probes.cli.main import main\n"
@@ -66,6 +72,9 @@ def test_questions_are_answered_without_torch(flag):
     )
     assert done.returncode == 0, done.stderr
     expected = {"--help": "--tasks", "--list-tasks": "span_f1", "--list-corpora": "English-EWT"}
+    expected["--list-measurements"] = (
+        "* selectivity         v1  --evidence      score less score on"
+    )
     assert expected[flag] in done.stdout
 
 
@@ -77,6 +86,7 @@ def test_a_second_run_imports_nothing_slow_and_redraws_nothing(tiny_bert, tmp_pa
     flags = ["--model", str(tiny_bert), "--tasks", "depth", "--probes", "linear", "--limit", "30"]
     flags += ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c"), "-q"]
     flags += ["--twins", "0"]  # two models are compared anew
+    flags += ["--evidence", ",".join(KINDS)]
     drawn = []
     for imported in ({"torch", "matplotlib", "scipy"}, set()):
         done = subprocess.run(
@@ -85,5 +95,6 @@ def test_a_second_run_imports_nothing_slow_and_redraws_nothing(tiny_bert, tmp_pa
         assert set(done.stdout.split()) == imported
         pictures = sorted((tmp_path / "r").rglob("layers.png"))
         assert len(pictures) == 1
+        assert len(list((tmp_path / "r").rglob("depth-linear-*.json"))) == len(KINDS) + 1 - CODED
         drawn.append([picture.stat().st_mtime_ns for picture in pictures])
     assert drawn[0] == drawn[1]

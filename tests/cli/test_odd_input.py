@@ -9,7 +9,7 @@ import probes
 from probes.__main__ import main
 from probes.boards.leaderboard_csv import COLUMNS
 from probes.common.errors import UserError
-from probes.records.files import read_results
+from probes.measurements.results import find_results
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -58,7 +58,7 @@ def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path, tally):
     page = tmp_path / "page.html"
     assert main(["report", str(tmp_path / "results"), "-o", str(page)]) == 0
     assert "<b>bold</b>" not in page.read_text("utf-8")
-    assert read_results(tmp_path / "results") == [result]
+    assert list(find_results(tmp_path / "results").values()) == [result]
     tally["odd inputs with a clear outcome"] += len(ODD)
 
 
@@ -114,7 +114,13 @@ def test_a_label_unseen_in_train_is_counted_and_never_predicted(tiny_bert, tmp_p
 def test_one_sentence_per_split_is_enough(tiny_bert, tmp_path, tally):
     one = [(["the", "dog", "sees", "a", "cat"], ["D", "N", "V", "D", "N"])]
     corpus = rows(tmp_path / "c", **dict.fromkeys(("train", "dev", "test"), one))
-    (result,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",), quick=False, twins=0)
+    (result,) = run(
+        tiny_bert,
+        tmp_path,
+        corpus=corpus,
+        task_from=("y",),
+        evidence=("training_variance", "selectivity", "localisation"),
+    )
     assert result.examples.n["test"] == 5
     assert result.layers[0].intervals.get("accuracy") is None
     tally["odd inputs with a clear outcome"] += 1

@@ -16,7 +16,7 @@ from probes.engines.config import RunConfig
 from probes.engines.validation import validate
 from probes.extraction.model_files import find_model
 from probes.extraction.store import FORMAT, StoreKey, Vectors, store_folder
-from probes.records.files import read_result
+from probes.measurements.results import read_result
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 

@@ -7,7 +7,7 @@ import pytest
 from tiny_runs import run
 
 from probes.common.errors import UserError
-from probes.records.result import SCHEMA_VERSION
+from probes.records.record import SCHEMA_VERSION
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 

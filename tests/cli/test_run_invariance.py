@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tiny_runs import assert_close, run, scores
+from tiny_runs import HAS_CODES, KINDS, assert_close, payloads, run, scores
 
 import probes
 from probes.common.errors import UserError
@@ -36,6 +36,7 @@ def test_a_model_in_memory_and_its_folder_give_the_same_scores(tiny_bert, tmp_pa
     from transformers import AutoModel, AutoTokenizer
 
     settings = {"tasks": ("pos", "agreement"), "probes": ("linear",), "limit": 60, "device": "cpu"}
+    settings["quick"] = True
     loaded = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
     memory = probes.run_probes(
         loaded, name="mine", cache_dir=tmp_path / "c", output=tmp_path / "r", **settings
@@ -53,7 +54,7 @@ def test_device_map_gives_the_scores_of_one_device(tiny_bert, tmp_path):
 
 
 def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos", "depth"), "seeds": 2, "quick": False, "twins": 0}
+    settings = {"tasks": ("pos", "depth"), "seeds": 2, "evidence": KINDS}
     ample = run(tiny_bert, tmp_path, memory="2GB", **settings)
     with pytest.raises(UserError, match=r"takes at least .*MB") as caught:
         run(tiny_bert, tmp_path, memory="1KB", overwrite="always", **settings)
@@ -65,15 +66,42 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
         # some 1e-7 of a sum; the fit of an MLP magnifies it, and so moves its mixes.
         convex = one.probe.family == "linear"
         for a, b in zip(one.layers, other.layers, strict=True):
-            for ours, theirs in zip(a.cells, b.cells, strict=True):
+            for ours, theirs in zip(a.fits, b.fits, strict=True):
                 assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-4 if convex else 1e-2)
-        a, b = one.localisation, other.localisation
+        for ours, theirs in zip(
+            one.found("selectivity").layers, other.found("selectivity").layers, strict=True
+        ):
+            assert ours.controls == pytest.approx(theirs.controls, abs=0.021)
+        for ours, theirs in zip(
+            one.found("training_variance").layers,
+            other.found("training_variance").layers,
+            strict=True,
+        ):
+            assert ours.resampled == pytest.approx(theirs.resampled, abs=0.021)
+            assert ours.reseeded == pytest.approx(theirs.reseeded, abs=0.021)
+        if not convex:
+            continue
+        a, b = one.found("localisation"), other.found("localisation")
         for ours, theirs in zip(a.mixes, b.mixes, strict=True):
             score = theirs.test[one.task.metric]
             assert ours.test[one.task.metric] == pytest.approx(score, abs=0.021)
-            if convex:
-                assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
-        assert not convex or a.kl.value == pytest.approx(b.kl.value, abs=0.02)
+            assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
+        assert a.kl.value == pytest.approx(b.kl.value, abs=0.02)
+
+
+def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_path):
+    """To the last bit: neither on other tasks, families and evidence, nor on the order of runs."""
+    everything = payloads(run(tiny_bert, tmp_path / "all", tasks=("pos", "depth"), evidence=KINDS))
+    assert len(everything) == 2 * (2 * 3 + 1) + 2 * HAS_CODES
+    for family in ("linear", "mlp"):
+        settings = {"tasks": ("depth",), "probes": (family,)}
+        for name in reversed(KINDS):
+            alone = payloads(run(tiny_bert, tmp_path / "some", evidence=name, **settings))
+            assert alone == {key: everything[key] for key in alone}
+            assert ("depth", family, name) in alone or name in (
+                "localisation",
+                "description_length",
+            )
 
 
 def test_layer_0_of_the_masked_view_encodes_only_position(tiny_bert, tmp_path):
@@ -88,6 +116,7 @@ def test_a_projection_gives_a_separate_result_with_fewer_parameters(tiny_bert, t
     (full,) = run(tiny_bert, tmp_path, **settings)
     (narrow,) = run(tiny_bert, tmp_path, project=4, **settings)
     # 16 or 4 features and a bias for each of 15 tags.
-    assert (full.probe_parameters, narrow.probe_parameters) == (15 * 17, 15 * 5)
+    parameters = [result.payload.probe_parameters for result in (full, narrow)]
+    assert parameters == [15 * 17, 15 * 5]
     assert (narrow.project, narrow.key != full.key) == (4, True)
     assert full.score(full.layers[2]) > narrow.score(narrow.layers[2])

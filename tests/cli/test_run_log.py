@@ -18,7 +18,7 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.data.labelled import _json_lines
 from probes.extraction.store import StoreKey, Vectors
-from probes.records.files import find_results
+from probes.measurements.results import find_results
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,13 +61,13 @@ def test_the_log_of_a_quiet_run_has_every_event(tiny_bert, tmp_path, capsys):
     found = events(tmp_path)
     names = [event["event"] for event in found]
     assert (names[0], names[-1], found[-1]["status"]) == ("start", "end", "done")
-    for name in ("model", "corpus", "task", "encode", "vectors", "fitted", "wrote"):
+    for name in ("model", "corpus", "task", "encode", "vectors", "done", "wrote", "next"):
         assert name in names
     assert [event["time"] for event in found] == sorted(event["time"] for event in found)
     assert {event["level"] for event in found} == {"info", "debug"}
-    (fitted,) = (event for event in found if event["event"] == "fitted")
-    assert (fitted["task"], fitted["probe"]) == ("pos", "linear")
-    assert find_results(tmp_path / "r").keys() == {Path(fitted["result"])}
+    (done,) = (event for event in found if event["event"] == "done")
+    assert (done["task"], done["probe"], done["measurement"]) == ("pos", "linear", "scores")
+    assert find_results(tmp_path / "r").keys() == {Path(done["result"])}
 
 
 def test_the_log_says_why_a_run_ended(tiny_bert, tmp_path):
@@ -86,7 +86,7 @@ def test_verbose_prints_more_on_standard_error_and_results_on_standard_output(
     more = capsys.readouterr()
     assert "encode  " not in plain.err
     assert "encode  " in more.err
-    assert "fitted  " not in plain.out
+    assert "done    " not in plain.out
     assert "★" in plain.out
     assert len(more.err.splitlines()) > len(plain.err.splitlines())
 

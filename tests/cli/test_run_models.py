@@ -16,7 +16,7 @@ from probes.engines.inputs import LazyModel, find_models
 from probes.engines.validation import validate
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.records.files import read_result
+from probes.measurements.results import read_result
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,11 +35,10 @@ def test_one_model_is_in_memory_at_a_time(tiny_bert, tmp_path, monkeypatch):
 
     monkeypatch.setattr("probes.extraction.loading.load_encoder", loading)
     names = [f"{seed}{tiny_bert}" for seed in ("", "random:", "random-1:")]
-    sources = find_models(names, validate({"corpus": "sample"}))
     settings = {"corpus": "sample", "limit": 30, "quick": True, "tasks": ("pos",)}
     settings |= {"cache_dir": tmp_path / "cache", "output": tmp_path / "results"}
     config = validate({**settings, "probes": ("linear",), "device": "cpu"})
-    models = [LazyModel(source, config) for source in sources]
+    models = find_models(names, config)
     corpus = find_corpus(*config.corpus, **config.corpus_request)
     assert len(run_models(config, corpus, models).results) == 3
     assert most == [1, 1, 1]
@@ -70,6 +69,7 @@ def test_values_beyond_fp16_are_stored_in_fp32(tiny_bert, tmp_path, capsys):
         name="loud",
         tasks=("pos",),
         probes=("linear",),
+        quick=True,
         limit=40,
         cache_dir=tmp_path / "c",
         output=tmp_path / "r",
@@ -105,6 +105,7 @@ def test_the_command_works_offline_from_a_hub_cache(hub_cache, tmp_path):
         "depth",
         "--probes",
         "linear",
+        "--quick",
         "--limit",
         30,
         "--output",

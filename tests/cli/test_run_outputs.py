@@ -1,5 +1,7 @@
 """What a run writes and prints: records, tables, heat map, leaderboard."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,8 +12,8 @@ import probes
 from probes.__main__ import main as sub_command
 from probes.boards.leaderboard_csv import COLUMNS
 from probes.common.errors import UserError
-from probes.measurements.layer_scores import stored_types
-from probes.records.files import read_result
+from probes.measurements.results import read_result
+from probes.measurements.scores import _stored_types
 from probes.records.probe_spec import PROBES
 
 TASKS = ("pos", "chunking", "depth", "agreement", "srl")
@@ -47,52 +49,62 @@ def test_a_run_writes_json_tables_heat_map_and_leaderboard(tiny_bert, tmp_path):
 
 
 def test_stored_predictions_give_the_stored_scores(tiny_bert, tmp_path):
-    (result,) = run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",), seeds=2)
-    (path,) = (tmp_path / "results").rglob("pos-linear-*.json")
+    (result,) = run(tiny_bert, tmp_path, tasks=("pos",), probes=("mlp",), seeds=2)
+    (path,) = (tmp_path / "results").rglob("pos-mlp-scores-*.json")
     arrays = np.load(path.with_suffix(".npz"), allow_pickle=False)
     assert arrays["predicted"].shape == (3, 2, result.examples.n["test"])
     for i, layer in enumerate(result.layers):
-        for j, cell in enumerate(layer.cells):
+        for j, fit in enumerate(layer.fits):
             right = (arrays["predicted"][i, j] == arrays["gold"]).mean()
-            assert cell.test["accuracy"] == pytest.approx(right)
-    # Seed 1 is a bootstrap sample: another probe.
+            assert fit.test["accuracy"] == pytest.approx(right)
+    # Another seed gives another probe, of the same training sentences.
     assert (arrays["predicted"][:, 0] != arrays["predicted"][:, 1]).any()
 
 
 def test_the_integer_type_of_predictions_holds_every_class():
+    def stored_types(kind, n_classes):
+        task, data = SimpleNamespace(kind=kind), SimpleNamespace(n_outputs=n_classes)
+        return _stored_types(SimpleNamespace(task=task, data=data))
+
     for n_classes, integer in ((2, np.int16), (2**15, np.int16), (2**15 + 1, np.int32)):
         assert stored_types("classification", n_classes) == (integer, integer)
         assert np.iinfo(integer).max >= n_classes - 1
     assert stored_types("multi-label", 2**16) == (np.int32, np.uint8)
+    assert stored_types("regression", 1) == (np.float64, np.float64)
 
 
 def test_localisation_is_recorded_if_all_layers_are_fitted(tiny_bert, tmp_path, monkeypatch):
     # Long enough for the probe on layer 0 to end where that of the first mix does.
     long = PROBES["linear"].model_copy(update={"min_steps": 1200})
     monkeypatch.setitem(PROBES, "linear", long)
-    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "seeds": 2}
-    settings |= {"quick": False, "twins": 0}
+    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "evidence": "localisation"}
     whole = run(tiny_bert, tmp_path, **settings)
     some = run(tiny_bert, tmp_path, layers=(0, 2), output=tmp_path / "some", **settings)
     for result in whole:
-        found = result.localisation
+        found = result.found("localisation")
         assert [len(mix.weights) for mix in found.mixes] == [1, 2, 3]
         assert all(sum(mix.weights) == pytest.approx(1) for mix in found.mixes)
         first = found.mixes[0].test[result.task.metric]
         assert first == pytest.approx(result.score(result.layers[0]), abs=0.021)
-        assert len(found.seed_weights) == 2
+        # Of the whole training split, and of two bootstrap samples of it.
+        assert len(found.sample_weights) == 3
+        assert found.sample_weights[0] == found.mixes[-1].weights
         assert found.kl.interval is not None
-        assert result.seconds["mix"] > 0
-    assert [result.localisation for result in some] == [None, None]
-    paths = sorted((tmp_path / "results").rglob("*-linear-*.json"))
-    assert all(read_result(path) in whole for path in paths)
-    with np.load(paths[0].with_suffix(".npz")) as arrays:
-        assert arrays["predicted_cumulative"].shape == arrays["predicted"][:, 0].shape
+        assert result.evidence["localisation"].seconds["measure"] > 0
+    assert [result.evidence for result in some] == [{}, {}]
+    paths = sorted((tmp_path / "results").rglob("*-linear-scores-*.json"))
+    assert [read_result(path) for path in paths] == sorted(whole, key=lambda r: r.task.name)
+    (mixed,) = (tmp_path / "results").rglob("pos-linear-localisation-*.npz")
+    (single,) = (tmp_path / "results").rglob("pos-linear-scores-*.npz")
+    with np.load(mixed) as ours, np.load(single) as scores:
+        right = (ours["predicted"] == scores["gold"]).mean(1)
+    pos = whole.results[0].found("localisation")
+    assert [mix.test["accuracy"] for mix in pos.mixes] == pytest.approx(right.tolist())
 
 
 def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, capsys):
-    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "quick": False}
-    found = run(tiny_bert, tmp_path, **settings)
+    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "evidence": "selectivity"}
+    found = run(tiny_bert, tmp_path, twins=1, **settings)
     names = [(r.model.name, r.task.name, r.model.random_seed) for r in found]
     assert names == [
         ("tiny-bert", "pos", None),
@@ -100,20 +112,25 @@ def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, ca
         ("random:tiny-bert", "pos", 0),
         ("random:tiny-bert", "depth", 0),
     ]
-    for result in found:
-        assert result.control.metric == ("accuracy" if result.task.name == "pos" else "nspr")
-        by_seed = zip(*(layer.cells for layer in result.layers), strict=True)
-        controls = {tuple(cell.selectivity.control for cell in cells) for cells in by_seed}
-        assert len(controls) == 3  # of one layer two may agree by chance
-        for layer in result.layers:
-            low, high = layer.selectivity
-            assert low < layer.cells[0].selectivity.value < high
-    twin = found.results[2].best_layer.cells[0].test["accuracy"]
+    for result in found.results[:2]:
+        control = result.found("selectivity")
+        assert control.metric == ("accuracy" if result.task.name == "pos" else "nspr")
+        draws = {0: 10, result.best_layer.layer: 10, 2: 10}
+        assert {x.layer: len(x.controls) for x in control.layers} == {1: 1, **draws}
+        drawn = [x.controls for x in control.layers if len(x.controls) == 10]
+        assert len(set(zip(*drawn, strict=True))) == 10
+        for layer, measured in zip(result.layers, control.layers, strict=True):
+            assert measured.task == pytest.approx(layer.fits[0].test[control.metric])
+            low, high = measured.interval
+            assert low < measured.value < high
+    assert [result.evidence for result in found.results[2:]] == [{}, {}]
+    twin = found.results[2].best_layer.fits[0].test["accuracy"]
     (text,) = [p.read_text() for p in (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")]
     assert f"| random twin | {100 * twin:.1f} |" in text
     printed = capsys.readouterr().out
     assert "models at their best layers · linear probe" in printed
-    assert printed.count("tiny-bert · sample, limit 60 · linear probe") == 1
+    # Once before the evidence, and once at the end; the twin has no table of its own.
+    assert printed.count("tiny-bert · sample, limit 60 · linear probe") == 2
 
 
 def test_a_column_of_an_older_task_version_is_not_shown(tiny_bert, tmp_path, monkeypatch):
@@ -164,6 +181,7 @@ def test_markup_and_formulas_in_a_name_are_plain_text(tiny_bert, tmp_path):
         tasks=("depth",),
         probes=("linear",),
         limit=30,
+        quick=True,
         cache_dir=tmp_path / "c",
         output=tmp_path / "r",
         device="cpu",
@@ -174,16 +192,16 @@ def test_markup_and_formulas_in_a_name_are_plain_text(tiny_bert, tmp_path):
 def test_finished_results_are_in_the_leaderboard_when_a_later_task_fails(
     tiny_bert, tmp_path, monkeypatch
 ):
-    from probes.engines.local import LocalRun
+    from probes.engines.local import LocalEngine
 
-    fit_once = LocalRun._fit_once
+    compute_once = LocalEngine._compute_once
 
     def stops_at_depth(self, unit, *rest):
         if unit.task.name == "depth":
             raise UserError("stopped")
-        return fit_once(self, unit, *rest)
+        return compute_once(self, unit, *rest)
 
-    monkeypatch.setattr(LocalRun, "_fit_once", stops_at_depth)
+    monkeypatch.setattr(LocalEngine, "_compute_once", stops_at_depth)
     with pytest.raises(UserError, match="stopped"):
         run(tiny_bert, tmp_path, tasks=("pos", "depth"), probes=("linear",))
     assert set(pd.read_csv(tmp_path / "results" / "leaderboard.csv").task) == {"pos"}

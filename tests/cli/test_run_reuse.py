@@ -2,12 +2,17 @@
 
 import pandas as pd
 import pytest
-from tiny_runs import assert_close, run, scores
+from tiny_runs import KINDS, assert_close, files_of, payloads, run, scores
 
 import probes
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
 from probes.common.errors import UserError
+from probes.engines.config import RunConfig
+from probes.measurements import probe_context
 from probes.measurements.current import is_current
+from probes.measurements.scores import ScoreMeasurement
+from probes.measurements.training_variance import TrainingVariance
+from probes.training.fit import Draw
 from probes.training.streamed import standard_scale
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
@@ -54,29 +59,99 @@ def test_features_are_standardised_once_for_all_tasks_of_the_same_words(
 
 
 def test_more_layers_and_seeds_extend_a_result(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    settings = {"tasks": ("pos",), "probes": ("mlp",)}
     (one,) = run(tiny_bert, tmp_path, layers=(1,), **settings)
+    assert one.extent == {1: 1}
     (two,) = run(tiny_bert, tmp_path, layers=(2,), seeds=2, **settings)
     assert [layer.layer for layer in two.layers] == [1, 2]
-    assert [cell.seed for cell in two.layers[0].cells] == [0, 1]
+    # Predictions of all layers make one array.
+    assert two.extent == {1: 2, 2: 2}
+    assert [[fit.seed for fit in layer.fits] for layer in two.layers] == [[0, 1], [0, 1]]
     known = {key: value for key, value in scores([two]).items() if key[-1] == 1}
     assert_close(scores([one]), known)
-    assert len(list((tmp_path / "results").rglob("pos-linear-*.json"))) == 1
+    (three,) = run(tiny_bert, tmp_path, **settings)
+    assert three.extent == {0: 2, 1: 2, 2: 2}
+    assert three.key == one.key
+    assert len(list((tmp_path / "results").rglob("pos-mlp-*.json"))) == 1
+    (whole,) = run(tiny_bert, tmp_path / "whole", seeds=2, **settings)
+    assert_close(scores([three]), scores([whole]))
 
 
-def test_a_quick_result_is_completed_by_a_full_run_and_a_full_one_serves_a_quick_run(
-    tiny_bert, tmp_path
-):
-    settings = {"tasks": ("pos",), "probes": ("linear",), "twins": 0}
-    (quick,) = run(tiny_bert, tmp_path, **settings)
-    assert (quick.quick, len(quick.layers[0].cells)) == (True, 1)
-    assert (quick.localisation, quick.control) == (None, None)
-    (whole,) = run(tiny_bert, tmp_path, quick=False, **settings)
-    assert (whole.quick, len(whole.layers[0].cells)) == (False, 3)
-    # What is trained beside a probe changes no more than how its products are rounded.
-    assert_close(scores([whole]), scores([quick]))
+def test_a_second_seed_leaves_the_first_ones_scores(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("mlp",)}
+    (one,) = run(tiny_bert, tmp_path, **settings)
+    (two,) = run(tiny_bert, tmp_path, seeds=2, **settings)
+    assert_close(scores([one]), scores([two]))
+    assert all(a.test != b.test for a, b in (layer.fits for layer in two.layers))
+    before = files_of(tmp_path)
     (again,) = run(tiny_bert, tmp_path, **settings)
-    assert again == whole
+    assert again == two
+    assert files_of(tmp_path) == before
+
+
+def never(*arguments, **named):
+    raise AssertionError("computed again")
+
+
+def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
+    tiny_bert, tmp_path, monkeypatch
+):
+    settings = {"tasks": ("pos", "depth")}
+    quick = run(tiny_bert, tmp_path, **settings)
+    before = files_of(tmp_path, "*-scores-*")
+    assert len(before) == 8  # four records with their predictions
+    fits, draws = probe_context.fit, []
+
+    def noted(train, dev, n_outputs, spec, drawn):
+        draws.append(tuple(drawn))
+        return fits(train, dev, n_outputs, spec, drawn)
+
+    monkeypatch.setattr(ScoreMeasurement, "compute", never)
+    monkeypatch.setattr(probe_context, "fit", noted)
+    found = run(tiny_bert, tmp_path, evidence="training_variance", **settings)
+    assert files_of(tmp_path, "*-scores-*") == before
+    samples = tuple(Draw(sample=n) for n in (1, 2, 3, 4, 5))
+    further = (Draw(seed=1), Draw(seed=2), Draw(sample=1), Draw(sample=2))
+    assert set(draws) == {samples, further}
+    assert scores(found) == scores(quick)
+    assert all("training_variance" in result.evidence for result in found)
+    # A full run serves a quick one, whose tables lose nothing.
+    tables = {path: path.read_text() for path in tmp_path.rglob("layers.md")}
+    assert "training variance: standard deviation" in "".join(tables.values())
+    monkeypatch.setattr(TrainingVariance, "compute", never)
+    assert scores(run(tiny_bert, tmp_path, **settings)) == scores(quick)
+    assert {path: path.read_text() for path in tmp_path.rglob("layers.md")} == tables
+
+
+@pytest.mark.parametrize("measurement", ["scores", *KINDS])
+def test_every_unit_resumes_alone(tiny_bert, tmp_path, measurement):
+    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "evidence": KINDS}
+    first = run(tiny_bert, tmp_path, **settings)
+    before = files_of(tmp_path)
+    assert len(before) == 2 * (1 + len(KINDS)) - ("description_length" in KINDS)
+    (lost,) = (path for path in before if path.name.startswith(f"pos-linear-{measurement}-"))
+    lost.unlink()
+    again = run(tiny_bert, tmp_path, **settings)
+    after = files_of(tmp_path)
+    assert after.keys() == before.keys()
+    assert {path for path in after if after[path] != before[path]} == {lost}
+    assert payloads(again) == payloads(first)
+
+
+def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path, monkeypatch):
+    settings = {"tasks": ("pos",), "probes": ("mlp",), "layers": (0, 1, 2)}
+    (some,) = run(tiny_bert, tmp_path, evidence="selectivity", **settings)
+    standard = some.evidence["selectivity"]
+    assert standard.extent == dict.fromkeys({0, some.best_layer.layer, 2}, 1)
+    monkeypatch.setattr(RunConfig, "evidence_names", ("selectivity",))
+    (whole,) = run(tiny_bert, tmp_path, evidence="full", **settings)
+    full = whole.evidence["selectivity"]
+    assert full.extent == {0: 3, 1: 3, 2: 3}
+    assert full.key == standard.key
+    for measured in standard.payload.layers:
+        assert full.payload.at(measured.layer).controls[0] == pytest.approx(
+            measured.controls[0], abs=0.021
+        )
 
 
 def test_overwrite_never_refuses_to_replace_a_result(tiny_bert, tmp_path):
@@ -84,6 +159,9 @@ def test_overwrite_never_refuses_to_replace_a_result(tiny_bert, tmp_path):
     run(tiny_bert, tmp_path, **settings)
     with pytest.raises(UserError, match=r"exists already, and --overwrite is 'never'"):
         run(tiny_bert, tmp_path, overwrite="never", **settings)
+    before = files_of(tmp_path)
+    run(tiny_bert, tmp_path, overwrite="never", tasks=("depth",), probes=("linear",))
+    assert before.items() < files_of(tmp_path).items()
 
 
 def test_overwrite_always_recomputes_stored_layers_too(tiny_bert, tmp_path):
@@ -91,6 +169,13 @@ def test_overwrite_always_recomputes_stored_layers_too(tiny_bert, tmp_path):
     run(tiny_bert, tmp_path, **settings)
     (again,) = run(tiny_bert, tmp_path, layers=(1,), overwrite="always", **settings)
     assert [layer.layer for layer in again.layers] == [0, 1, 2]
+    before = files_of(tmp_path)
+    run(tiny_bert, tmp_path, overwrite="always", evidence="selectivity", **settings)
+    (path,) = before
+    assert files_of(tmp_path)[path] != before[path]
+    both = files_of(tmp_path)
+    run(tiny_bert, tmp_path, overwrite="always", evidence="selectivity", **settings)
+    assert all(files_of(tmp_path)[path] != both[path] for path in both)
 
 
 def test_models_that_share_a_cache_do_not_share_vectors(tiny_bert, tmp_path):
@@ -152,7 +237,7 @@ def test_another_specification_or_precision_has_results_and_tables_of_its_own(
         (apart.results[0], apart.results[0].probe.l2),
     ):
         n = result.examples.n["train"]
-        used = {round(n * layer.cells[0].l2, 2) for layer in result.layers}
+        used = {round(n * layer.fits[0].l2, 2) for layer in result.layers}
         assert used <= set(tried)
     assert differences(plain.results[0], apart.results[0], SAME_LAYER_TABLE)
     assert all(map(is_current, apart))

@@ -1,37 +1,21 @@
 """The guide: its files are written, its commands run, and what it shows is what they print."""
 
-import os
-import re
-import shlex
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from guides import Guide
+from tiny_runs import needs_codes
 
-from probes.__main__ import main as probes_main
-from probes.cli.main import main as run_main
-from probes.records.probe_spec import PROBES
+GUIDE = Guide("adding-a-task.md")
+COMMANDS = GUIDE.commands
 
-GUIDE = Path(__file__).parents[2] / "docs" / "adding-a-task.md"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
-
-pytestmark = pytest.mark.usefixtures("plug_ins")
-
-
-def blocks(*languages):
-    return [body for language, body in BLOCK.findall(GUIDE.read_text()) if language in languages]
-
-
-COMMANDS = [block.removeprefix("$ ").partition("\n") for block in blocks("console")]
+pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The files of the guide, as its reader would have them."""
-    for block in blocks("python", "text"):
-        name, _, content = block.removeprefix("# ").partition("\n")
-        (tmp_path / name).write_text(content)
+    GUIDE.write(tmp_path)
     for split in ("dev", "test"):
         (tmp_path / f"{split}.tagged").write_text((tmp_path / "train.tagged").read_text())
     monkeypatch.chdir(tmp_path)
@@ -40,40 +24,28 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(folder, tiny_bert, monkeypatch):
+def run(folder, tiny_bert):
     """Runs a command of the guide, with a tiny model in the place of the real one."""
-    for name in ("linear", "mlp"):
-        short = PROBES[name].model_copy(update={"epochs": 1, "min_steps": 24})
-        monkeypatch.setitem(PROBES, name, short)
-
-    def run(command):
-        words = shlex.split(command.replace("all-MiniLM-L6-v2", str(tiny_bert)))
-        if words[:2] == ["python", "run_probes.py"]:
-            small = ["--limit", "60", "--cache-dir", "cache", "--device", "cpu"]
-            return run_main([*words[2:], *small])
-        if words[:3] == ["python", "-m", "probes"]:
-            return probes_main(words[3:])
-        path = os.pathsep.join(sys.path)
-        return subprocess.run(
-            [sys.executable, *words[1:]], check=False, env={**os.environ, "PYTHONPATH": path}
-        ).returncode
-
-    return run
+    return lambda command: GUIDE.run(command, tiny_bert)
 
 
-@pytest.mark.parametrize("command", [command for command, _, _ in COMMANDS])
-def test_every_command_runs_and_prints_what_the_guide_shows(command, run, capsys):
+def _parameters():
+    for command, shown in COMMANDS:
+        whole = "run_probes" in command and "--quick" not in command
+        yield pytest.param(command, shown, id=command, marks=[needs_codes] * whole)
+
+
+@pytest.mark.parametrize(("command", "shown"), list(_parameters()))
+def test_every_command_runs_and_prints_what_the_guide_shows(command, shown, run, capsys):
     assert run(command) == 0, capsys.readouterr().err
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    shown = {command: output for command, _, output in COMMANDS}[command]
-    for line in shown.splitlines():
-        if line != "…":
-            assert " ".join(line.split()) in printed
+    for line in shown:
+        assert line in printed
 
 
 def test_there_are_commands_and_files():
     assert len(COMMANDS) == 8
-    assert len(blocks("python")) == 10
+    assert len(GUIDE.blocks("python")) == 10
 
 
 def test_every_file_can_be_included_with_the_others(folder, run, capsys):
@@ -91,7 +63,7 @@ def test_the_token_task_is_as_short_as_promised(folder):
 def test_the_package_is_found_when_it_is_installed(folder, run, capsys, monkeypatch):
     import tomllib
 
-    (toml,) = blocks("toml")
+    (toml,) = GUIDE.blocks("toml")
     project = tomllib.loads(toml)["project"]
     site = folder / "site"
     info = site / "tense_probe-1.0.dist-info"

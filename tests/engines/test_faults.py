@@ -16,7 +16,10 @@ from killing import Driver, command, logged, small_corpus, written
 import probes
 from probes.common.errors import UserError
 from probes.extraction.store import StoreKey, Vectors
-from probes.records.files import find_results, read_arrays, read_result
+from probes.measurements import probe_context
+from probes.measurements.results import find_results, read_result
+from probes.measurements.scores import read_predictions
+from probes.records.files import read_arrays
 
 FLIPS = 400
 
@@ -101,11 +104,11 @@ def test_a_half_written_or_foreign_result_is_reported_and_ignored(done, tally):
 
 def test_damaged_predictions_are_named(done, tally):
     (path,) = (done / "results").rglob("pos-*.npz")
-    sound, whole = read_arrays(path.with_suffix(".json")), path.read_bytes()
+    sound, whole = read_predictions(path.with_suffix(".json")), path.read_bytes()
     for content in damaged_copies(whole, 200):
         path.write_bytes(content)
         try:
-            found = read_arrays(path.with_suffix(".json"))
+            found = read_predictions(path.with_suffix(".json"))
         except UserError as error:
             assert f"{path}: not readable" in str(error)  # noqa: PT017
             tally["corruptions of results detected"] += 1
@@ -262,10 +265,8 @@ def test_too_little_memory_for_the_input_of_a_pass_gives_the_number_of_tokens(
 
 
 def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_path, monkeypatch):
-    from probes.measurements import layer_scores
-
     usual = run(tiny_bert, tmp_path / "ample", memory="1GB")
-    fit, sizes = layer_scores.fit, []
+    fit, sizes = probe_context.fit, []
 
     def short_of_memory(train, *rest):
         sizes.append(train.features.shape[0])
@@ -274,7 +275,7 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
         return fit(train, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(layer_scores, "fit", short_of_memory)
+        patch.setattr(probe_context, "fit", short_of_memory)
         tight = run(tiny_bert, tmp_path / "tight", memory="1GB")
     assert (sizes[0], sizes[-3:]) == (3, [1, 1, 1])
     # How many layers share a product may change its rounding, and so an example or two.
@@ -283,8 +284,8 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
     def none(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr(layer_scores, "fit", none)
-    with pytest.raises(UserError, match=r"Out of memory while fitting depth with linear probes; "):
+    monkeypatch.setattr(probe_context, "fit", none)
+    with pytest.raises(UserError, match=r"Out of memory while measuring depth · linear; "):
         run(tiny_bert, tmp_path / "tight", memory="1GB", tasks=("depth",))
 
 

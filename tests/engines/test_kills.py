@@ -30,8 +30,10 @@ def undisturbed(drivers, tiny_bert, corpus, tmp_path_factory):
     (folder / "log").unlink()
     found = written(folder)
     assert sum(name.endswith(".npz") for name in found) == 2
+    kinds = sorted(name.split("-")[-2] for name in found if "linear" in name and ".json" in name)
+    assert kinds == ["scores", "scores", "selectivity", "selectivity"]
     assert sum(name.endswith("manifest.json") for name in found) == 2
-    return found, event_kinds(done["events"], folder), len(done["events"]), done["seconds"]
+    return found, done["events"], folder, done["seconds"]
 
 
 def survives(drivers, model, corpus, folder, undisturbed, trials):
@@ -67,7 +69,8 @@ def survives(drivers, model, corpus, folder, undisturbed, trials):
 def test_killed_at_each_kind_of_write_and_rename(
     drivers, tiny_bert, corpus, undisturbed, tmp_path, tally
 ):
-    reference, kinds, _, _ = undisturbed
+    reference, events, folder, _ = undisturbed
+    kinds = event_kinds(events, folder)
     trials = [{"kill_at": number} for number in kinds]
     killed = survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
     assert killed == len(trials) > 30
@@ -78,7 +81,8 @@ def test_killed_at_each_kind_of_write_and_rename(
 def test_killed_at_every_single_write_and_rename(
     drivers, tiny_bert, corpus, undisturbed, tmp_path, tally
 ):
-    reference, _, n_events, _ = undisturbed
+    reference, events, _, _ = undisturbed
+    n_events = len(events)
     trials = [{"kill_at": number} for number in range(1, n_events + 1)]
     killed = survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
     tally["kills survived, at every single write"] += killed
@@ -107,7 +111,8 @@ def test_killed_at_fifty_random_moments(drivers, tiny_bert, corpus, undisturbed,
 
 
 def test_killed_again_and_again(drivers, tiny_bert, corpus, undisturbed, tmp_path, tally):
-    reference, _, n_events, _ = undisturbed
+    reference, events, _, _ = undisturbed
+    n_events = len(events)
     killed = 0
     for number in range(n_events // 8, n_events, n_events // 8):
         status = drivers[0].ask(command(tiny_bert, corpus, tmp_path), kill_at=number)["status"]
@@ -132,4 +137,38 @@ def test_stopped_by_ctrl_c(drivers, tiny_bert, corpus, undisturbed, tmp_path):
     (run_log,) = (tmp_path / "results" / "runs").iterdir()
     assert '"status": "stopped"' in run_log.read_text().splitlines()[-1]
     assert drivers[0].ask(line, watch=False)["status"] == 0
+    assert written(tmp_path) == reference
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_between_two_pieces_of_evidence(
+    number, drivers, tiny_bert, corpus, undisturbed, tmp_path
+):
+    reference, events, _, _ = undisturbed
+    written_at = [i for i, (what, path) in enumerate(events, start=1) if "-selectivity-" in path]
+    log = tmp_path.parent / f"{tmp_path.name}.log"
+    line = [word for word in command(tiny_bert, corpus, tmp_path) if word != "-q"]
+    # The record of the first task's evidence is there when that of the second is begun.
+    first = events[written_at[0] - 1][1].split("-linear-")[0]
+    (*_, at) = (i for i in written_at if not events[i - 1][1].startswith(first))
+    answer = drivers[0].ask(line, kill_at=at, signal=number, log=str(log))
+    found = sorted(
+        p.name.rpartition("-")[0] for p in (tmp_path / "results").rglob("*-linear-*.json")
+    )
+    scores = ["agreement-linear-scores", "pos-linear-scores"]
+    assert [name for name in found if name.endswith("scores")] == scores
+    said = log.read_text()
+    assert said.count("★ best layer on dev") >= 1
+    if number == signal.SIGINT:
+        assert answer["status"] == 130
+        assert "stopped; finished results are kept" in said
+        assert (tmp_path / "results" / "leaderboard.csv").is_file()
+        # Before the evidence, and at the end.
+        assert said.count("★ best layer on dev") == 2
+    else:
+        assert answer["status"] == -signal.SIGKILL
+        age(tmp_path)
+    kept = {p: p.stat().st_mtime_ns for p in (tmp_path / "results").rglob("*-linear-scores-*")}
+    assert drivers[0].ask(line, watch=False)["status"] == 0
+    assert {p: p.stat().st_mtime_ns for p in kept} == kept
     assert written(tmp_path) == reference

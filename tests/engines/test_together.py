@@ -1,5 +1,7 @@
 """Several processes that share a cache and a folder of results."""
 
+from pathlib import Path
+
 import pytest
 from killing import Driver, age, command, logged, small_corpus, written
 
@@ -38,8 +40,12 @@ def test_processes_with_the_same_model_encode_and_fit_everything_once(
     assert written(shared) == written(alone)
     assert len(logged(shared, "end")) == PROCESSES
     assert len(logged(shared, "encode")) == 2
-    fitted = [(line["task"], line["probe"]) for line in logged(shared, "fitted")]
-    assert sorted(fitted) == [("agreement", "linear"), ("pos", "linear")]
+    done = [Path(line["result"]).name.rpartition("-")[0] for line in logged(shared, "done")]
+    assert sorted(done) == [
+        f"{task}-linear-{name}"
+        for task in ("agreement", "pos")
+        for name in ("scores", "selectivity")
+    ]
     tally["processes that shared a cache"] += PROCESSES
 
 
@@ -52,7 +58,9 @@ def test_processes_with_different_models_neither_mix_nor_repeat_work(
         assert driver.ask(command(model, corpus, alone), watch=False)["status"] == 0
     together(driver, [command(model, corpus, shared) for model in models], tmp_path)
     assert written(shared) == written(alone)
-    assert len(logged(shared, "encode")) == len(logged(shared, "fitted")) == 2 * PROCESSES
+    assert len(logged(shared, "encode")) == 2 * PROCESSES
+    # Random models have scores and evidence as others have, if they are named.
+    assert len(logged(shared, "done")) == 4 * PROCESSES
     tally["processes that shared a cache"] += PROCESSES
 
 

@@ -6,7 +6,7 @@ each with one line. A task is a command line of `run_probes.py` and where it is 
 - ``{"run": [...]}``: not at all; the answer also counts what it wrote ("events"),
 - ``{"run": [...], "kill_at": 17}``: by SIGKILL at its 17th event,
 - ``{"run": [...], "kill_after": 0.8}``: by SIGKILL after so many seconds,
-- ``{"run": [...], "signal": 2, "kill_after": 0.8}``: by another signal,
+- ``{"run": [...], "signal": 2, "kill_after": 0.8}``: by another signal, also with "kill_at",
 - ``{"run": [...], "more_memory": 5000}``: with so many bytes that it may still allocate,
 - ``{"together": [{"run": [...]}, ...]}``: several at once, which gives a list of answers.
 
@@ -34,9 +34,10 @@ WATCHED = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir", "fsync")
 class Events:
     """Counts what changes a disk, and dies at one of them."""
 
-    def __init__(self, kill_at=None):
+    def __init__(self, kill_at=None, number=signal.SIGKILL):
         self.seen = []
         self.kill_at = kill_at
+        self.number = number
         self.lock = threading.Lock()
 
     def note(self, what, path, half=lambda: None):
@@ -44,9 +45,11 @@ class Events:
         with self.lock:
             self.seen.append([what, str(path)])
             if len(self.seen) == self.kill_at:
-                half()
-                os.kill(os.getpid(), signal.SIGKILL)
-                time.sleep(60)
+                if self.number == signal.SIGKILL:
+                    half()
+                os.kill(os.getpid(), self.number)
+                if self.number == signal.SIGKILL:
+                    time.sleep(60)
 
     def watch(self):
         """Wrap what Python writes with."""
@@ -128,7 +131,7 @@ def child(task, answer):
     tqdm.set_lock(threading.RLock())
     # A shell without job control starts what it puts in the background with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    events = Events(task.get("kill_at"))
+    events = Events(task.get("kill_at"), task.get("signal", signal.SIGKILL))
     if task.get("watch", True):
         events.watch()
     status = main(task["run"])

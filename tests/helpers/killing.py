@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from probes.boards.record_index import INDEX
+
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data" / "sample"
 
@@ -27,8 +29,9 @@ def small_corpus(folder, n=12):
 
 
 def command(model, corpus, folder, *more):
-    """A command line of a few seconds: two tasks, two views, tables, leaderboard."""
-    flags = "--tasks pos,agreement --probes linear --quick --device cpu --batch-tokens 1024 -q"
+    """A command line of a few seconds: two tasks, two views, evidence, tables, leaderboard."""
+    flags = "--tasks pos,agreement --probes linear --evidence selectivity --twins 0"
+    flags += " --device cpu --batch-tokens 1024 -q"
     places = ["--output", str(folder / "results"), "--cache-dir", str(folder / "cache")]
     return ["--model", str(model), "--corpus", str(corpus), *flags.split(), *places, *more]
 
@@ -106,12 +109,12 @@ def age(folder):
 def written(folder):
     """What a run has written, by its place, apart from what no two runs share.
 
-    These are times, the command, and the log.
+    These are times, the command, the log, and the index of the leaderboard, which knows times.
     """
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.is_dir() or path.suffix == ".jsonl":
+        if path.is_dir() or path.suffix == ".jsonl" or path.name == INDEX:
             continue
         if path.suffix == ".npz":
             with np.load(path) as arrays:

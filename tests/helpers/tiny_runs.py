@@ -1,8 +1,18 @@
 """Short runs of a tiny model, and comparisons of their scores."""
 
+from importlib.util import find_spec
+
 import pytest
 
 import probes
+from probes.measurements.measurement import EVIDENCE
+
+HAS_CODES = find_spec("probes.training.replay_code") is not None
+needs_codes = pytest.mark.skipif(
+    not HAS_CODES, reason="description length needs probes.training.replay_code"
+)
+KINDS = tuple(name for name in EVIDENCE if HAS_CODES or name != "description_length")
+"""The evidence that can be gathered."""
 
 
 def run(model, folder, **settings):
@@ -24,6 +34,24 @@ def scores(results):
         (r.task.name, r.probe.family, layer.layer): (r.score(layer), r.score(layer, "dev"))
         for r in results
         for layer in r.layers
+    }
+
+
+def payloads(results):
+    """What was found, by task, probe family and measurement."""
+    return {
+        (r.task.name, r.probe.family, record.measurement): record.payload
+        for r in results
+        for record in (r, *r.evidence.values())
+    }
+
+
+def files_of(folder, pattern="*.json"):
+    """Content and time of change of the records, by their file."""
+    return {
+        path: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in sorted((folder / "results").rglob(pattern))
+        if not path.name.startswith(".")
     }
 
 

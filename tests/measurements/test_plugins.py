@@ -32,17 +32,6 @@ def rule(sentence):
 SPEC = "from probes import ProbeSpec\nProbeSpec(family='f', {})\n"
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="mine.py"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    return write
-
-
 def test_an_included_task_is_known_with_its_source(write):
     path = write(TASK.format(name="mine"))
     config = validate({"include": (path,), "tasks": ("mine",)})
@@ -92,7 +81,7 @@ SYNTAX = "x = 1\ndef f(:\n    pass\n"
         ("\n\nimport nowhere\n", "mine.py, line 3: ModuleNotFoundError: No module named 'nowhere'"),
         ("def f():\n    return 1 / 0\n\nf()\n", "mine.py, line 2: ZeroDivisionError"),
         ("import sys\nsys.exit(3)\n", "mine.py, line 2: SystemExit: 3"),
-        ("x = 1\n", "registers no task, corpus, probe family or metric"),
+        ("x = 1\n", "registers no task, corpus, probe family, metric or measurement"),
         (
             TASK.format(name="pos"),
             "line 3: The task 'pos' is defined twice, in the suite",
@@ -240,28 +229,6 @@ def test_a_family_that_cannot_be_fitted_is_refused(write, update, message):
     with pytest.raises(UserError, match=message):
         load_file(write(FAMILY.format(update=update)))
     assert list(PROBES) == ["linear", "mlp"]
-
-
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Installs a package of one module, by hand."""
-    site = tmp_path / "site"
-    monkeypatch.syspath_prepend(site)
-    modules = []
-
-    def install(module, text, points, group="probes.tasks"):
-        info = site / f"{module}-2.1.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Name: dist-{module}\nVersion: 2.1\n")
-        lines = "\n".join(f"{name} = {value}" for name, value in points.items())
-        (info / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
-        (site / f"{module}.py").write_text(text)
-        modules.append(module)
-        return site / f"{module}.py"
-
-    yield install
-    for module in modules:
-        sys.modules.pop(module, None)
 
 
 def test_an_installed_task_is_found_and_knows_its_distribution(install):

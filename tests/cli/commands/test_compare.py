@@ -4,10 +4,13 @@ import re
 
 import pytest
 from board_by_hand import put
+from results_by_hand import evidence_record
 
 from probes.__main__ import main
-from probes.records.files import read_arrays, read_result, write_result
-from probes.records.payload import Estimate, Localisation, MixResult
+from probes.measurements.localisation import Mixes, MixResult
+from probes.measurements.results import read_result
+from probes.records.files import write_record
+from probes.records.values import Estimate
 
 
 @pytest.fixture
@@ -70,16 +73,16 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
     for model, wrongs, value in (("early", (40, 200, 200, 200, 200), 0.5), ("mid", (200, 200, 40, 200, 200), 2.0)):  # fmt: skip
         path = put(tmp_path, model, "pos", 0, wrongs=wrongs)
         none = Estimate(value=None, interval=None, missing="no gain")
-        found = Localisation(
+        found = Mixes(
             mixes=(MixResult(k=0, weights=(1.0,), l2=0.1, dev={}, test={}, intervals={}),),
             total_gain=none,
             expected_layer=Estimate(value=value, interval=(value - 0.25, value + 0.25)),
             centre_of_gravity=none,
             kl=none,
-            seed_weights=(),
+            sample_weights=(),
         )
-        result = read_result(path).model_copy(update={"localisation": found})
-        write_result(path, result, read_arrays(path))
+        record = evidence_record(read_result(path), "localisation", found)
+        write_record(path.with_name("pos-linear-localisation-22222222.json"), record, {})
     lines = printed(capsys, tmp_path, "early", "mid")
     assert r"| pos | 0.50 [0.25, 0.75] | 2.00 [1.75, 2.25] |" in lines
     assert lines[lines.index("| claim | early | mid |") :][2:] == [

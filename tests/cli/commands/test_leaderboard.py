@@ -116,9 +116,9 @@ def test_without_predictions_only_intervals_that_do_not_overlap_separate(tmp_pat
     assert "Where predictions are missing" in text
 
 
-def test_silver_and_quick_are_flagged(tmp_path, capsys):
-    put(tmp_path, "m", "pos", 9, quick=True, corpus__silver=("upos",), task__needs=("upos",))
-    assert "| 1 | m | 1/1 | 97.8 ± 3.0 | 1 | silver, quick |" in printed(
+def test_silver_labels_are_flagged(tmp_path, capsys):
+    put(tmp_path, "m", "pos", 9, corpus__silver=("upos",), task__needs=("upos",))
+    assert "| 1 | m | 1/1 | 97.8 ± 3.0 | 1 | silver |" in printed(
         capsys, tmp_path, "--format", "md"
     )
 

@@ -8,9 +8,8 @@ import pytest
 from board_by_hand import put
 
 from probes.__main__ import main
-from probes.records.files import find_results
-from probes.records.result import SCHEMA_VERSION
-from probes.records.unique import unique_results
+from probes.measurements.results import find_results, unique_results
+from probes.records.record import SCHEMA_VERSION
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def models(found):
 
 
 def scores(found):
-    return {r.model.name: r.layers[-1].cells[0].test["accuracy"] for r in found.values()}
+    return {r.model.name: r.layers[-1].fits[0].test["accuracy"] for r in found.values()}
 
 
 def test_a_search_leaves_published_results_alone(folder, monkeypatch):
@@ -53,7 +52,7 @@ def test_a_model_or_corpus_may_be_called_like_their_folder(tmp_path):
 
 
 @pytest.mark.parametrize("own_first", [True, False])
-@pytest.mark.parametrize("fields", [{}, {"quick": True}])
+@pytest.mark.parametrize("fields", [{}, {"p_best": False}])
 def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, own_first, fields):
     put(folder, "both", "pos", 40, predictions=False, **fields)
     named = [folder, folder / "published"]

@@ -1,0 +1,52 @@
+"""`python -m probes new-measurement`: writes a measurement to start from, and its test."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from probes.cli.arguments import place
+from probes.cli.measurement_templates import OF, files
+from probes.cli.starting_files import require_usable_name, write_new
+from probes.common.errors import UserError
+from probes.measurements.measurement import measurements, require_usable
+
+SUMMARY = "Write a commented measurement to start from, and its test."
+
+IMPORTED = ("measurement", "np")
+"""Lower-case names that the written file imports."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add = parser.add_argument
+    add("name", metavar="NAME", help="of the measurement: a-z, 0-9 and _")
+    add(
+        "--of",
+        choices=OF,
+        default="corpus",
+        help="what is measured: a corpus's vectors (the default), or probes, as evidence",
+    )
+    add("--folder", type=place, default=Path(), metavar="DIR", help="default: the current folder")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write both files and print what to do with them.
+
+    Raises:
+        UserError: the name cannot be used, the folder cannot be created, or a file exists already.
+    """
+    name, folder = options.name, options.folder
+    require_usable_name("new-measurement", name, folder, IMPORTED)
+    require_usable(name)
+    if name in measurements:
+        raise UserError(
+            f"new-measurement {name}: there is a measurement of this name already; choose another."
+        )
+    file, test = write_new("new-measurement", name, folder, files(name, options.of))
+    if not options.quiet:
+        flag = "--measurements" if options.of == "corpus" else "--evidence"
+        print(f"wrote {file} and {test}; next:")
+        print(f"  python -m pytest {test}")
+        print(f"  python run_probes.py --model MODEL --include {file} {flag} {name}")
+    return 0

@@ -1,0 +1,190 @@
+"""Evidence of a run: of which models it is gathered, what stops it, and what another run does."""
+
+import json
+import re
+import threading
+
+import pytest
+from tiny_runs import files_of, payloads, run
+
+from probes.cli.main import main
+from probes.common.errors import UserError
+from probes.common.locks import SUFFIX, locked
+from probes.engines.config import RunConfig
+from probes.engines.validation import validate
+from probes.measurements.measurement import EVIDENCE
+from probes.measurements.selectivity import Selectivity
+from probes.measurements.training_variance import TrainingVariance
+from probes.records.files import write_record
+
+pytestmark = pytest.mark.usefixtures("short_schedule")
+
+
+def names(results):
+    return [(r.model.random_seed, r.task.name, r.probe.family, *r.evidence) for r in results]
+
+
+def test_twins_have_scores_of_linear_probes_alone_unless_evidence_is_full(
+    tiny_bert, tmp_path, monkeypatch
+):
+    settings = {"tasks": ("pos",), "twins": 1}
+    found = run(tiny_bert, tmp_path, evidence="selectivity", **settings)
+    assert names(found) == [
+        (None, "pos", "linear", "selectivity"),
+        (None, "pos", "mlp", "selectivity"),
+        (0, "pos", "linear"),
+    ]
+    # A twin is probed as its model is if there are no linear probes.
+    found = run(tiny_bert, tmp_path, probes=("mlp",), evidence="selectivity", **settings)
+    assert names(found) == [(None, "pos", "mlp", "selectivity"), (0, "pos", "mlp")]
+    # A random model that is named is a model as others.
+    found = run(f"random:{tiny_bert}", tmp_path, evidence="selectivity", **settings)
+    assert names(found) == [
+        (0, "pos", "linear", "selectivity"),
+        (0, "pos", "mlp", "selectivity"),
+    ]
+    monkeypatch.setattr(RunConfig, "evidence_names", ("selectivity",))
+    found = run(tiny_bert, tmp_path, evidence="full", **settings)
+    assert names(found) == [
+        (seed, "pos", family, "selectivity") for seed in (None, 0) for family in ("linear", "mlp")
+    ]
+
+
+def test_quick_means_neither_evidence_nor_twins_unless_they_are_asked_for():
+    quick = validate({"quick": True})
+    assert (quick.evidence_names, quick.twins) == ((), 0)
+    assert validate({"quick": True, "twins": 2}).twins == 2
+    assert validate({"quick": True, "evidence": "selectivity"}).evidence_names == ("selectivity",)
+    usual = validate({})
+    assert (usual.evidence_names, usual.level, usual.twins) == (tuple(EVIDENCE), "standard", 1)
+    assert usual.seeds == 1
+    assert usual.measurements == ("probes",)
+
+
+@pytest.fixture
+def command(tiny_bert, tmp_path):
+    def command(*more):
+        line = "--tasks pos,depth --probes linear --limit 40 --twins 0 --device cpu"
+        places = ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
+        return main(["--model", str(tiny_bert), *line.split(), *places, *more])
+
+    return command
+
+
+def test_ctrl_c_in_a_stage_of_evidence_keeps_what_is_done_and_prints_the_tables(
+    command, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "100")
+    compute, calls = Selectivity.compute, []
+
+    def second_stops(self, context):
+        calls.append(context.title)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return compute(self, context)
+
+    line = ("--evidence", "training_variance,selectivity")
+    with monkeypatch.context() as patch:
+        patch.setattr(Selectivity, "compute", second_stops)
+        assert command(*line) == 130
+    assert calls == ["pos · linear · selectivity", "depth · linear · selectivity"]
+    said = capsys.readouterr()
+    # Before the evidence, and at the end.
+    title = "tiny-bert · sample, limit 40 · linear probe · test"
+    _, first, second = " ".join(said.out.split()).split(title)
+    assert "★" in first
+    assert "☆ not separable" not in first  # which takes training variance
+    assert "★" in second
+    last = said.err.splitlines()
+    assert last[-1].startswith("stopped; finished results are kept")
+    assert [x for x in last if x.startswith("results ")]
+    (log,) = (tmp_path / "results" / "runs").iterdir()
+    assert json.loads(log.read_text().splitlines()[-1])["status"] == "stopped"
+    kept = files_of(tmp_path)
+    done = sorted(path.name.rpartition("-")[0] for path in kept)
+    scores = ["depth-linear-scores", "pos-linear-scores"]
+    assert done == sorted(
+        [
+            *scores,
+            *(x.replace("scores", "training_variance") for x in scores),
+            "pos-linear-selectivity",
+        ]
+    )
+    monkeypatch.setattr(TrainingVariance, "compute", None)
+    assert command(*line) == 0
+    assert kept.items() < files_of(tmp_path).items()
+    assert len(files_of(tmp_path)) == 6
+
+
+def test_stages_are_announced_with_their_units_in_the_order_that_is_asked_for(command, capsys):
+    assert command("--evidence", "selectivity,training_variance") == 0
+    said = capsys.readouterr().err.splitlines()
+    steps = [line for line in said if line.startswith(("stage ", "done "))]
+    titles = [re.sub(r" · (best layer|about|[\d.]+ s).*", "", line[8:]) for line in steps]
+    assert titles == [
+        "pos · linear",
+        "depth · linear",
+        "selectivity · 2 units",
+        "pos · linear · selectivity",
+        "depth · linear · selectivity",
+        "training_variance · 2 units",
+        "pos · linear · training_variance",
+        "depth · linear · training_variance",
+    ]
+    assert said[-2].startswith("results ")
+    assert said[-1].startswith("next    python -m probes report ")
+    assert command("--evidence", "none") == 0
+    (*_, last) = capsys.readouterr().err.splitlines()
+    assert last == (
+        "next    the same command without --evidence none adds the evidence behind these scores"
+    )
+
+
+def test_a_unit_that_another_run_computes_is_waited_for_and_read(
+    tiny_bert, tmp_path, capsys, monkeypatch
+):
+    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "evidence": "selectivity"}
+    first = run(tiny_bert, tmp_path, **settings)
+    (path,) = (p for p in files_of(tmp_path) if p.name.startswith("pos-linear-selectivity"))
+    record = first.results[0].evidence["selectivity"]
+    before = path.read_bytes()
+    path.unlink()
+    (other,) = (p for p in files_of(tmp_path) if p.name.startswith("depth-linear-selectivity"))
+    other.unlink()
+    measured = []
+    compute = Selectivity.compute
+
+    def noted(self, context):
+        measured.append(context.title)
+        return compute(self, context)
+
+    monkeypatch.setattr(Selectivity, "compute", noted)
+    taken, done = threading.Event(), threading.Event()
+
+    def another_run():
+        with locked(path.with_suffix(SUFFIX)):
+            taken.set()
+            # Until the other unit is done, which this run does meanwhile.
+            while not other.exists():
+                done.wait(0.05)
+            write_record(path, record, {})
+
+    thread = threading.Thread(target=another_run)
+    thread.start()
+    assert taken.wait(60)
+    capsys.readouterr()
+    again = run(tiny_bert, tmp_path, **settings)
+    thread.join()
+    assert measured == ["depth · linear · selectivity"]
+    assert path.read_bytes() == before
+    assert payloads(again) == payloads(first)
+    said = capsys.readouterr().err
+    assert "read    pos · linear · selectivity · another run has computed it" in said
+
+
+def test_evidence_is_behind_scores_and_other_questions_are_not():
+    with pytest.raises(UserError) as caught:
+        validate({"measurements": "selectivity"})
+    assert str(caught.value) == (
+        "--measurements selectivity: it stands behind scores; use --evidence."
+    )

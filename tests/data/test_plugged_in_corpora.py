@@ -1,0 +1,85 @@
+"""Corpora of plug-ins: what cannot be used is named, and the reader identifies them."""
+
+import pytest
+
+from probes.__main__ import main
+from probes.data.find import find_corpus
+from probes.measurements.plugins import discover
+
+pytestmark = pytest.mark.usefixtures("plug_ins")
+
+CORPUS = """
+from pathlib import Path
+from probes.data.registered import Registered, corpora
+from probes.data.sentence import SPLITS, Corpus, Sentence
+
+HERE = Path(__file__).parent
+
+def read(source):
+    make = lambda split, n: Sentence({sentence})
+    splits = {{split: tuple(make(split, n) for n in range(3)) for split in SPLITS}}
+    return {corpus}
+
+corpora.add("own", Registered("own", "1", "CC0-1.0", "Mine.", {{"all": HERE / "all.txt"}}, read,
+    layers=frozenset({layers})))
+"""
+
+
+SENTENCE = 'f"{split}{n}", "en", ("a", "b"), upos=("X", "Y")'
+
+
+CORPUS_OF = 'Corpus("own", "1", "CC0-1.0", splits)'
+
+
+@pytest.mark.parametrize(
+    ("sentence", "corpus", "layers", "message"),
+    [
+        (SENTENCE, CORPUS_OF, {"uposs"}, "unknown annotation layer 'uposs'. Did you mean 'upos'?"),
+        (
+            SENTENCE,
+            "1 / 0",
+            {"upos"},
+            "raised ZeroDivisionError: division by zero. Fix {path}, line 11",
+        ),
+        (SENTENCE, "splits", {"upos"}, "which is not a Corpus. Fix {path}"),
+        (
+            SENTENCE.replace('"Y"', ""),
+            CORPUS_OF,
+            {"upos"},
+            "a layer upos that is not a tuple with one entry for each of 2 words as sentence 1 of train",
+        ),
+        (
+            SENTENCE.replace("{n}", ""),
+            CORPUS_OF,
+            {"upos"},
+            "the id 'train' again as sentence 2 of train",
+        ),
+        (SENTENCE + ", heads=(1, 2)", CORPUS_OF, {"upos"}, "the head 2, which is neither"),
+        (
+            SENTENCE.replace('"b")', '"")'),
+            CORPUS_OF,
+            {"upos"},
+            "a word that is empty or not a string",
+        ),
+        (SENTENCE, CORPUS_OF.replace("splits", "{'train': ()}"), {"upos"}, "the splits ['train']"),
+    ],
+)
+def test_a_corpus_that_cannot_be_used_is_named(sentence, corpus, layers, message, write, capsys):
+    write("text", "all.txt")
+    path = write(CORPUS.format(sentence=sentence, corpus=corpus, layers=layers), "own.py")
+    assert main(["check", "pos", "--corpus", "own", "--include", str(path)]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("error: Corpus 'own': ")
+    assert message.format(path=path) in line
+
+
+def test_the_reader_is_part_of_a_corpus_digest(write):
+    write("text", "all.txt")
+    text = CORPUS.format(sentence=SENTENCE, corpus=CORPUS_OF, layers={"upos"})
+    digests = set()
+    for change in ("", "# changed\n"):
+        discover([write(text + change, "own.py")])
+        source = find_corpus("own")
+        digests.add(source.digest)
+    assert len(digests) == 2
+    assert [s.words for s in source.load().splits["dev"]] == [("a", "b")] * 3

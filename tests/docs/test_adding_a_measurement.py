@@ -1,0 +1,98 @@
+"""The guide to measurements: its files are written, its commands run and print what it shows."""
+
+import csv
+import tomllib
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from guides import Guide
+from plugged_in import guide_file
+
+from probes import ROOT, Sentence
+from probes.measurements.measurement import (
+    Request,
+    Scored,
+    get_measurement,
+    measurements,
+)
+from probes.measurements.plugins import load_file
+from probes.records.probe_spec import PROBES
+
+GUIDE = Guide("adding-a-measurement.md")
+
+pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The files of the guide, as its reader would have them."""
+    GUIDE.write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+def test_every_command_runs_and_prints_what_the_guide_shows(folder, tiny_bert, capsys):
+    """One after the other, as a reader would: some need what others have written."""
+    for command, shown in GUIDE.commands:
+        assert GUIDE.run(command, tiny_bert) == 0, capsys.readouterr().err
+        printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+        printed = [line.replace("│", " ").strip() for line in printed]
+        printed = [" ".join(line.replace("┃", " ").split()) for line in printed]
+        for line in shown:
+            assert line in printed, command
+    found = {path.name.rpartition("-")[0] for path in (folder / "results").rglob("*-????????.json")}
+    assert {"word_norms", "pos-linear-seed_agreement", "pos-mlp-seed_agreement"} <= found
+    with (folder / "results" / "measurements.csv").open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert ",".join(rows[0]) == (folder / "columns.txt").read_text().strip()
+    # Two norms and that of roots of two models, the agreement of two families, and flips of one;
+    # twins have no evidence.
+    flips = [row for row in rows if row[5] == "flips"]
+    assert {"0", "2"} <= {row[6] for row in flips}
+    assert len(rows) - 1 == (2 + 1) * 2 * 3 + 2 * 3 + len(flips)
+    (text,) = (p.read_text() for p in (folder / "results").glob("tiny-bert-*/sample/layers.md"))
+    assert "## linear probe, agreement of two seeds, %" in text
+    report = "python -m probes report results --include seed_agreement.py"
+    assert GUIDE.run(report, tiny_bert) == 0
+    assert "Agreement of two seeds" in (folder / "results" / "report.html").read_text()
+
+
+def test_there_are_commands_and_files():
+    assert len(GUIDE.commands) == 7
+    assert len(GUIDE.blocks("python")) == 5
+
+
+def test_files_can_be_included_together_and_ask_for_what_the_guide_says(folder):
+    for name in ("word_norms.py", "seed_agreement.py", "flips.py", "root_norms.py"):
+        load_file(name)
+    scored = Scored(PROBES["linear"], layers=(0, 1, 2, 3, 4), best=3, typed=True)
+    request = Request((0, 1, 2, 3, 4), 4, scored=scored)
+    assert get_measurement("flips").extent(request) == {0: 1, 3: 1, 4: 1}
+    full = request._replace(level="full")
+    assert get_measurement("flips").extent(full) == dict.fromkeys(range(5), 1)
+    roots = get_measurement("root_norms")
+    assert (roots.missing({"heads"}), roots.missing({"upos"})) == ("", "it has no heads")
+
+
+def test_norms_of_roots_are_those_of_the_words_whose_head_is_root(folder):
+    load_file("root_norms.py")
+    sentences = (
+        Sentence("1", "en", ("dogs", "bark"), heads=(1, ROOT)),
+        Sentence("2", "en", ("go",), heads=(ROOT,)),
+    )
+    vectors = np.array([[9.0, 9.0], [3.0, 4.0], [0.0, 1.0]])
+    corpus = SimpleNamespace(splits={"test": sentences})
+    context = SimpleNamespace(layers=(1,), corpus=corpus, words=lambda split, layer: vectors)
+    assert get_measurement("root_norms").compute(context).payload.means == {1: 3.0}
+
+
+def test_the_package_is_found_when_it_is_installed(install, tiny_bert, capsys):
+    (toml,) = GUIDE.blocks("toml")
+    groups = tomllib.loads(toml)["project"]["entry-points"]
+    ((group, points),) = groups.items()
+    install("word_norms", guide_file("word_norms.py", "adding-a-measurement.md"), points, group)
+    assert GUIDE.run("python run_probes.py --list-measurements", tiny_bert) == 0
+    assert "[word_norms of dist-word_norms 2.1]" in capsys.readouterr().out
+    assert "word_norms" in measurements

@@ -1,0 +1,60 @@
+"""The metric and the probe family of the guide do what it says of them."""
+
+import numpy as np
+import pytest
+import torch
+from plugged_in import TASK, guide_file
+from sklearn.metrics import cohen_kappa_score
+from tiny_runs import KINDS
+
+from probes.measurements.plugins import load_file
+from probes.records.probe_spec import PROBES
+from probes.statistics.gold import Gold
+from probes.statistics.metrics import metrics
+from probes.training.batches import Batches, batch_bounds
+from probes.training.features import Held
+from probes.training.fit import Draw, fit, predict
+
+pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
+
+
+def test_a_plugged_in_metric_is_scikit_learns(write):
+    load_file(write(guide_file("kappa.py"), "kappa.py"))
+    rng = np.random.default_rng(0)
+    labels, given = rng.integers(4, size=(2, 300))
+    given = np.where(rng.random(300) < 0.5, labels, given)
+    gold = Gold(
+        labels, np.sort(rng.integers(40, size=300)), ("a", "b", "c", "d"), np.zeros(300, bool)
+    )
+    ours = metrics.get("kappa")(gold, np.stack([given, labels]))
+    assert ours == pytest.approx([cohen_kappa_score(labels, given), 1.0])
+    constant = Gold(labels * 0, gold.sentence, ("a",), gold.punctuation)
+    assert np.isnan(metrics.get("kappa")(constant, labels[None] * 0)).all()
+
+
+def test_a_low_rank_probe_cannot_do_what_a_full_one_can(write):
+    load_file(write(guide_file("low_rank.py"), "low_rank.py"))
+    torch.manual_seed(0)
+    x = torch.randn(1, 600, 16)
+    y = x[0, :, :8].argmax(1)[None]
+    numbers = torch.arange(600)
+    data = Batches(Held(x), y, torch.ones(1, 600), numbers, batch_bounds(numbers))
+    shares = {}
+    for rank in (1, 8):
+        spec = PROBES["low_rank"].model_copy(update={"hidden": rank})
+        fitted = fit(data, data, 8, spec, [Draw()])
+        shares[rank] = (predict(fitted, Held(x), 8, spec)[0, 0] == y[0]).float().mean().item()
+    # One dimension separates few of eight directions; eight separate all.
+    assert shares[1] < 0.5
+    assert shares[8] > 0.85
+
+
+def test_a_full_run_has_everything_for_a_plugged_in_task_and_probe(write, run_with):
+    family = write(
+        guide_file("low_rank.py").replace("min_steps=600", "min_steps=24"), "low_rank.py"
+    )
+    found = run_with(write(TASK), family, tasks=("mine",), probes=("low_rank",), evidence=KINDS)
+    (result,) = found
+    assert result.evidence.keys() == set(KINDS) - {"localisation", "description_length"}
+    assert result.found("selectivity").types > 1
+    assert result.found("training_variance").seeds.df > 0

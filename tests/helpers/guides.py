@@ -1,0 +1,55 @@
+"""The guides of docs/: their files, and their commands with what these print."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from probes.__main__ import main as probes_main
+from probes.cli.main import main as run_main
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
+
+
+class Guide:
+    """A guide, whose code blocks are files and commands."""
+
+    def __init__(self, name):
+        self.path = DOCS / name
+
+    def blocks(self, *languages):
+        """The contents of its blocks in some languages."""
+        found = BLOCK.findall(self.path.read_text(encoding="utf-8"))
+        return [body for language, body in found if language in languages]
+
+    @property
+    def commands(self):
+        """Each command with the lines that it prints, without repeated spaces."""
+        found = []
+        for block in self.blocks("console"):
+            command, _, output = block.removeprefix("$ ").partition("\n")
+            lines = (" ".join(line.split()) for line in output.splitlines() if line != "…")
+            found.append((command, list(lines)))
+        return found
+
+    def write(self, folder):
+        """Write its files; the first line of each is its name."""
+        for block in self.blocks("python", "text"):
+            name, _, content = block.removeprefix("# ").partition("\n")
+            (folder / name).write_text(content)
+
+    def run(self, command, model):
+        """Run one of its commands, with a tiny model in the place of the real one."""
+        words = shlex.split(command.replace("all-MiniLM-L6-v2", str(model)))
+        if words[:2] == ["python", "run_probes.py"]:
+            small = ["--limit", "60", "--cache-dir", "cache", "--device", "cpu"]
+            return run_main([*words[2:], *small])
+        if words[:3] == ["python", "-m", "probes"]:
+            return probes_main(words[3:])
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.run([sys.executable, *words[1:]], check=False, env=environment).returncode

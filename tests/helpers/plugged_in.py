@@ -1,0 +1,39 @@
+"""Plug-ins for tests, and runs of a tiny model with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import probes
+from probes.cli.measurement_templates import files
+
+TASK = '''\
+from probes import Example, task
+
+@task("mine", version=1, needs=["upos"], metric="accuracy")
+def mine(sentence):
+    """Nouns."""
+    for i, tag in enumerate(sentence.upos):
+        yield Example("noun" if tag == "NOUN" else "other", (i, i + 1), type=sentence.words[i])
+'''
+
+GUIDES = Path(__file__).parents[2] / "docs"
+
+
+def guide_file(name, guide="adding-a-task.md"):
+    """A file of a guide."""
+    _, _, rest = (GUIDES / guide).read_text().partition(f"```python\n# {name}\n")
+    return rest.partition("\n```")[0] + "\n"
+
+
+def measurement_file(name, of):
+    """A measurement as `new-measurement` writes it."""
+    return files(name, of)[f"{name}.py"]
+
+
+def run_included(model, folder, *files, tasks, **settings):
+    """A quick run on 60 sentences with files of plug-ins, in `folder`."""
+    folders = {"cache_dir": folder / "cache", "output": folder / "results"}
+    fixed = {"limit": 60, "quick": True, "device": "cpu", "probes": ("linear",)}
+    settings = {**fixed, **folders, **settings}
+    return probes.run_probes(str(model), include=files, tasks=tasks, **settings)

@@ -1,0 +1,150 @@
+"""What identifies the records of plug-ins, and what stands in one table with what."""
+
+import hashlib
+import json
+
+import pandas as pd
+import pytest
+from board_by_hand import put
+from plugged_in import TASK, guide_file
+
+from probes.boards.board import make_boards, named
+from probes.boards.groups import group
+from probes.measurements.current import is_current
+from probes.measurements.plugins import load_file
+from probes.measurements.resampled import resampled_scores
+from probes.measurements.results import find_results
+from probes.records.header import PlugIn
+from probes.records.keys import Inputs, numerics_version, record_key
+from probes.records.probe_spec import PROBES
+
+pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
+
+
+def test_a_result_is_reused_until_the_file_changes(write, run_with, capsys):
+    path = write(TASK)
+    (first,) = run_with(path, tasks=("mine",))
+    assert first.plug_ins == (
+        PlugIn(
+            kind="task",
+            name="mine",
+            source=str(path),
+            distribution="",
+            sha256=first.plug_ins[0].sha256,
+        ),
+    )
+    assert is_current(first)
+    (again,) = run_with(path, tasks=("mine",))
+    assert again == first
+    (other,) = run_with(write(TASK.replace("NOUN", "VERB")), tasks=("mine",))
+    assert other.key != first.key
+    assert other.examples.labels["noun"] != first.examples.labels["noun"]
+    assert is_current(other)
+    assert not is_current(first)
+    assert len(find_results(path.parent / "results")) == 2
+
+
+def test_results_of_two_sources_never_share_a_column(write, run_with):
+    path = write(TASK)
+    run_with(path, tasks=("mine", "pos"))
+    (newer,) = run_with(write(TASK + "# changed\n"), tasks=("mine",))
+    found = find_results(path.parent / "results")
+    assert len(found) == 3
+    (table,) = (path.parent / "results").rglob("layers.csv")
+    assert sorted(pd.read_csv(table).columns) == ["layer", "mine (linear)", "pos (linear)"]
+    (board,) = make_boards(named(found))
+    (ranked,) = board.tasks["mine"]
+    assert ranked.result.key == newer.key
+    ((apart, why),) = board.apart
+    assert apart.result.task.name == "mine"
+    assert why.startswith("plug-in source task mine ")
+    ((units,), _) = group(found)
+    assert sorted(unit.name for unit in units.units) == ["mine", "mine", "pos"]
+    assert len({unit.title for unit in units.units}) == 3
+    csv = pd.read_csv(path.parent / "results" / "leaderboard.csv", keep_default_na=False)
+    by_task = csv.groupby("task").plug_ins.unique().map(sorted).to_dict()
+    assert by_task["pos"] == [""]
+    assert len(by_task["mine"]) == 2
+    assert all(text.startswith("task mine ") for text in by_task["mine"])
+
+
+def test_a_result_whose_plug_in_is_not_loaded_counts_as_current(write, run_with, plug_ins):
+    path = write(TASK)
+    (result,) = run_with(path, tasks=("mine",))
+    load_file(write("from probes import task\n" + TASK.replace('"mine"', '"other"')))
+    assert is_current(result)
+
+
+def test_no_column_is_shown_for_two_sources_of_which_none_is_loaded(write, run_with):
+    path = write(TASK)
+    (run_with(path, tasks=("mine",)), run_with(write(TASK + "# changed\n"), tasks=("mine",)))
+    load_file(write(TASK.replace('"mine"', '"other"')))
+    run_with(tasks=("pos",))
+    (table,) = (path.parent / "results").rglob("layers.csv")
+    assert list(pd.read_csv(table).columns) == ["layer", "pos (linear)"]
+
+
+def test_keys_of_the_suites_own_tasks_have_not_changed():
+    plain = {
+        "model": "m",
+        "corpus": "c",
+        "task": "pos",
+        "task_version": 1,
+        "probe": PROBES["linear"],
+        "pooling": "mean",
+        "dtype": "float32",
+        "fit_dtype": "float32",
+        "project": None,
+        "windows": "w",
+        "plug_ins": {},
+    }
+    content = {
+        **plain,
+        "probe": PROBES["linear"].model_dump(mode="json"),
+        "numerics": numerics_version("classification", "linear"),
+    }
+    expected = _sha256(content)
+    inputs = {**plain, "kind": "classification"}
+    assert Inputs(**inputs).digest == expected
+    assert Inputs(**{**inputs, "plug_ins": {"task pos": "0"}}).digest != expected
+    assert Inputs(**{**inputs, "fit_dtype": "bfloat16"}).digest != expected
+    mlp = {**inputs, "probe": PROBES["mlp"]}
+    assert Inputs(**{**mlp, "kind": "regression"}).digest != Inputs(**mlp).digest
+    key = {"inputs": expected, "measurement": "m", "version": 1, "settings": {}, "source": ""}
+    assert record_key(expected, "m", 1, {}) == _sha256(key)
+    assert record_key(expected, "m", 1, {"n": 2}) == _sha256({**key, "settings": {"n": 2}})
+    assert record_key(expected, "m", 2, {}) == _sha256({**key, "version": 2})
+    assert record_key(expected, "m", 1, {}, "f") == _sha256({**key, "source": "f"})
+
+
+def _sha256(content):
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def test_a_metric_and_a_probe_family_are_part_of_the_key_too(write, run_with):
+    metric = write(guide_file("kappa.py"), "kappa.py")
+    family = write(
+        guide_file("low_rank.py").replace("min_steps=600", "min_steps=24"), "low_rank.py"
+    )
+    task = write(TASK.replace('"accuracy"', '"kappa", also=["accuracy"]'))
+    before = {
+        r.probe.family: r
+        for r in run_with(task, metric, family, tasks=("mine",), probes=("linear", "low_rank"))
+    }
+    kinds = [(each.kind, each.name) for each in before["low_rank"].plug_ins]
+    assert kinds == [("task", "mine"), ("metric", "kappa"), ("probe family", "low_rank")]
+    assert [each.kind for each in before["linear"].plug_ins] == ["task", "metric"]
+    write(metric.read_text() + "# changed\n", "kappa.py")
+    after = {
+        r.probe.family: r
+        for r in run_with(task, metric, family, tasks=("mine",), probes=("linear", "low_rank"))
+    }
+    assert all(after[name].key != before[name].key for name in before)
+
+
+def test_stored_results_of_a_metric_that_is_not_loaded_have_no_intervals(tmp_path):
+    path = put(tmp_path, "m", "pos", 5)
+    (result,) = find_results(tmp_path).values()
+    assert resampled_scores(result, path) is not None
+    task = result.task.model_copy(update={"metric": "unknown"})
+    assert resampled_scores(result.model_copy(update={"task": task}), path) is None

@@ -1,0 +1,446 @@
+"""Measurements of plug-ins: a corpus's vectors, and evidence behind scores; keys, flags, failures."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from plugged_in import measurement_file
+from tiny_runs import files_of
+from transformers import AutoModel, AutoTokenizer
+
+import probes
+from probes.cli.main import build_parser, main
+from probes.common.errors import UserError
+from probes.engines.validation import validate
+from probes.measurements.current import is_current
+from probes.measurements.measurement import measurements
+from probes.measurements.plugins import discover, load_file
+from probes.measurements.results import find_results
+from probes.records.files import find_records, read_record
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
+
+NORMS = measurement_file("word_norms", "corpus")
+AGREEMENT = measurement_file("seed_agreement", "probes")
+
+
+@pytest.fixture
+def command(tiny_bert, tmp_path):
+    """Runs a command line of a few sentences; its exit status."""
+
+    def command(*more):
+        line = "--tasks pos --probes linear --limit 20 --evidence none --twins 0 --device cpu"
+        places = ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
+        return main(["--model", str(tiny_bert), *line.split(), *places, *map(str, more)])
+
+    return command
+
+
+def numbers(folder):
+    with (folder / "results" / "measurements.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def short(tmp_path):
+    """A corpus of three sentences, each of which fits in the model's window."""
+    (tmp_path / "short").mkdir()
+    for split in ("train", "dev", "test"):
+        rows = [
+            "".join(
+                f"{i}\t{word}\t_\tX\t_\t_\t{i - 1}\tdep\t_\t_\n"
+                for i, word in enumerate(words, start=1)
+            )
+            for words in SENTENCES
+        ]
+        (tmp_path / "short" / f"{split}.conllu").write_text("\n".join(rows) + "\n")
+    return tmp_path / "short"
+
+
+SENTENCES = [
+    ["the", "old", "dog", "sees", "a", "cat", "near", "the", "house"],
+    ["she", "gave", "him", "some", "books", "and", "he", "read", "them"],
+    ["birds", "sing", "when", "the", "sun", "was", "upon", "them"],
+]
+
+
+def by_hand(model, order=2.0):
+    """The mean norm of a word's vector by layer: a word is the mean of its pieces."""
+    network = AutoModel.from_pretrained(model).eval()
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    norms = []
+    for sentence in SENTENCES:
+        pieces = tokenizer(sentence, is_split_into_words=True, return_tensors="pt")
+        with torch.no_grad():
+            states = network(**pieces, output_hidden_states=True).hidden_states
+        of_word = np.array([-1 if x is None else x for x in pieces.word_ids()])
+        for i in range(len(sentence)):
+            words = [state[0, of_word == i].mean(0).numpy() for state in states]
+            norms.append([np.linalg.norm(word, ord=order) for word in words])
+    return np.mean(norms, axis=0)
+
+
+def test_a_measurement_of_a_corpus_finds_what_is_computed_by_hand(
+    write, command, short, tiny_bert, tmp_path, capsys, monkeypatch
+):
+    path = write(NORMS, "word_norms.py")
+    monkeypatch.setenv("COLUMNS", "100")
+    assert command("--include", path, "--measurements", "word_norms", "--corpus", short) == 0
+    said = capsys.readouterr()
+    (record_path,) = (tmp_path / "results").rglob("word_norms-*.json")
+    record = read_record(record_path)
+    expected = by_hand(tiny_bert)
+    assert [record.payload["means"][str(n)] for n in range(3)] == pytest.approx(expected, rel=2e-3)
+    assert record.extent == {0: 1, 1: 1, 2: 1}
+    assert (record.task, record.probe, record.view) == (None, None, "plain")
+    assert record.settings == {"order": 2.0}
+    (plug_in,) = record.plug_ins
+    assert (plug_in.kind, plug_in.name, plug_in.source) == ("measurement", "word_norms", str(path))
+    rows = numbers(tmp_path)
+    assert [(row["metric"], row["layer"]) for row in rows] == [
+        ("mean_norm", str(n)) for n in range(3)
+    ]
+    assert [float(row["value"]) for row in rows] == pytest.approx(expected, rel=2e-3)
+    assert {row["key"] for row in rows} == {f"sha256:{record.key[:8]}"}
+    assert "tiny-bert · word_norms" in " ".join(said.out.split())
+    assert f"{expected[2]:.1f}" in said.out
+    assert f"next    see {tmp_path}/results/measurements.csv" in said.err
+    assert not list((tmp_path / "results").rglob("*-scores-*"))
+
+
+def test_an_option_is_a_flag_and_part_of_the_key(
+    write, command, short, tiny_bert, tmp_path, capsys, monkeypatch
+):
+    line = [
+        "--include",
+        write(NORMS, "word_norms.py"),
+        "--measurements",
+        "word_norms",
+        "--corpus",
+        short,
+    ]
+    assert command(*line) == 0
+    assert command(*line, "--word-norms-order", "1") == 0
+    found = {r.settings["order"]: r for r in find_records(tmp_path / "results").values()}
+    assert found.keys() == {2.0, 1.0}
+    assert found[1.0].inputs == found[2.0].inputs
+    assert found[1.0].key != found[2.0].key
+    means = [found[1.0].payload["means"][str(n)] for n in range(3)]
+    assert means == pytest.approx(by_hand(tiny_bert, order=1), rel=2e-3)
+    capsys.readouterr()
+    assert command(*line, "--word-norms-order", "none") == 2
+    assert capsys.readouterr().err == "error: --word-norms-order none: not a number.\n"
+    assert command(*line, "--word-norms-ordr", "1") == 2
+    assert "Did you mean '--word-norms-order'?" in capsys.readouterr().err
+    config = {"include": line[1], "measurements": "word_norms", "options": {"wordnorms": {}}}
+    with pytest.raises(
+        UserError, match=r"Unknown measurement 'wordnorms'\. Did you mean 'word_norms'"
+    ):
+        validate(config)
+    assert "--word-norms-order VALUE" in " ".join(build_parser().format_help().split())
+
+
+def test_layers_are_added_to_a_record_and_nothing_is_measured_twice(write, command, tmp_path):
+    line = ["--include", write(NORMS, "word_norms.py"), "--measurements", "word_norms"]
+    assert command(*line, "--layers", "1") == 0
+    (path,) = files_of(tmp_path)
+    assert read_record(path).payload["means"].keys() == {"1"}
+    assert command(*line) == 0
+    whole = files_of(tmp_path)
+    assert whole.keys() == {path}
+    assert read_record(path).extent == {0: 1, 1: 1, 2: 1}
+    assert command(*line, "--layers", "0,2") == 0
+    assert files_of(tmp_path) == whole
+    assert command(*line, "--overwrite", "never") == 2
+    assert command(*line, "--overwrite", "always") == 0
+    assert files_of(tmp_path) != whole
+
+
+def test_probes_and_a_corpus_are_measured_in_one_run(write, command, tmp_path):
+    files = f"{write(NORMS, 'word_norms.py')},{write(AGREEMENT, 'seed_agreement.py')}"
+    line = [
+        "--include",
+        files,
+        "--measurements",
+        "probes,word_norms",
+        "--evidence",
+        "seed_agreement",
+    ]
+    assert command(*line) == 0
+    names = sorted(path.name.rpartition("-")[0] for path in files_of(tmp_path))
+    assert names == ["pos-linear-scores", "pos-linear-seed_agreement", "word_norms"]
+    assert {row["measurement"] for row in numbers(tmp_path)} == {"seed_agreement", "word_norms"}
+    header = (tmp_path / "results" / "leaderboard.csv").read_text().splitlines()[0]
+    assert "agreement" not in header
+    assert "norm" not in header
+
+
+def test_evidence_of_a_plug_in_is_what_predictions_of_both_seeds_say(
+    write, run_with, tmp_path, monkeypatch, capsys
+):
+    path = write(AGREEMENT, "seed_agreement.py")
+    settings = {"tasks": ("pos",), "probes": ("linear", "mlp")}
+    found = run_with(path, evidence="seed_agreement", **settings)
+    linear, mlp = (result.found("seed_agreement").shares for result in found)
+    # A convex probe does not depend on its seed.
+    assert linear == {0: 1.0, 1: 1.0, 2: 1.0}
+    run_with(path, seeds=2, output=tmp_path / "both", **settings)
+    (stored,) = (tmp_path / "both").rglob("pos-mlp-scores-*.npz")
+    with np.load(stored) as arrays:
+        first, second = arrays["predicted"].swapaxes(0, 1)
+    expected = (first == second).mean(1)
+    assert [mlp[layer] for layer in range(3)] == pytest.approx(expected, abs=0.01)
+    assert expected.max() < 1
+    rows = [row for row in numbers(tmp_path) if row["probe"] == "mlp"]
+    assert [float(row["value"]) for row in rows] == pytest.approx([mlp[n] for n in range(3)])
+    (text,) = [p.read_text() for p in (tmp_path / "results").rglob("layers.md")]
+    assert "## linear probe, seed\\_agreement, %" in text
+    from probes.__main__ import main as sub_command
+
+    capsys.readouterr()
+    show = ["show", str(tmp_path / "results"), "--by", "seed_agreement"]
+    assert sub_command(show) == 0
+    assert f"{100 * mlp[2]:.1f}" in capsys.readouterr().out
+
+
+def test_evidence_that_is_not_made_of_a_task_is_no_unit(write, run_with, tmp_path):
+    path = write(AGREEMENT, "seed_agreement.py")
+    (result,) = run_with(path, tasks=("depth",), evidence="seed_agreement")
+    assert result.evidence == {}
+    assert len(files_of(tmp_path)) == 1
+
+
+def test_the_source_is_part_of_the_key_and_tables_show_what_is_loaded(write, run_with, tmp_path):
+    settings = {"tasks": ("pos",), "evidence": "seed_agreement"}
+    (first,) = run_with(write(AGREEMENT, "seed_agreement.py"), **settings)
+    scores = files_of(tmp_path, "*-scores-*")
+    changed = AGREEMENT.replace("(a == b).mean()", "(a != b).mean()")
+    (other,) = run_with(write(changed, "seed_agreement.py"), **settings)
+    assert other.found("seed_agreement").shares == {0: 0.0, 1: 0.0, 2: 0.0}
+    assert files_of(tmp_path, "*-scores-*") == scores
+    assert len(files_of(tmp_path)) == 3
+    old, new = (result.evidence["seed_agreement"] for result in (first, other))
+    assert (old.inputs, old.key != new.key) == (new.inputs, True)
+    assert (is_current(old), is_current(new)) == (False, True)
+    for text, shares in ((changed, {0.0}), (AGREEMENT, {1.0})):
+        load_file(write(text, "seed_agreement.py"))
+        (result,) = find_results(tmp_path / "results").values()
+        assert set(result.found("seed_agreement").shares.values()) == shares
+
+
+FAILURES = {
+    "compute": ('vectors = context.words("test", layer)', "vectors = {}[layer]"),
+    "numbers": ('yield Number("mean_norm", mean, layer)', 'yield Number("mean_norm", {}[layer])'),
+    "table": ('f"{mean:.3f}"', "{}[layer]"),
+}
+
+
+@pytest.mark.parametrize("where", FAILURES)
+def test_a_failure_costs_only_its_own_unit_and_names_file_and_line(
+    where, write, command, tmp_path, capsys
+):
+    good, bad = FAILURES[where]
+    assert good in NORMS
+    text = NORMS.replace(good, bad)
+    line = next(n for n, x in enumerate(text.splitlines(), 1) if bad in x)
+    path = write(text, "word_norms.py")
+    other = write(NORMS.replace("word_norms", "good_norms"), "good_norms.py")
+    names = "probes,word_norms,good_norms"
+    assert command("--include", f"{path},{other}", "--measurements", names) == 1
+    said = capsys.readouterr().err
+    why = f"the measurement 'word_norms' raised KeyError: 0. Fix {path}, line {line}."
+    assert f"failed  word_norms: {why}\n" in said
+    assert f"missing tiny-bert · word_norms: {why}\n" in said
+    kept = sorted(file.name.rpartition("-")[0] for file in files_of(tmp_path))
+    assert kept == ["good_norms", "pos-linear-scores"]
+    # Mended, it is measured; the rest is there.
+    before = files_of(tmp_path)
+    write(NORMS, "word_norms.py")
+    assert command("--include", f"{path},{other}", "--measurements", names) == 0
+    assert before.items() < files_of(tmp_path).items()
+
+
+EVIDENCE_FAILURES = {
+    "compute": ("reported = context.predicted(context.layers)", "reported = [][0]"),
+    "extent": ("return dict.fromkeys(request.layers, 1)", "return [][0]"),
+    "missing": ('return "predictions are numbers"', "return [][0]"),
+    "tables": ('heads = ("layer", ', "heads = ([][0], "),
+}
+
+
+@pytest.mark.parametrize("where", EVIDENCE_FAILURES)
+def test_evidence_that_fails_leaves_scores_and_other_evidence(
+    where, write, run_with, tmp_path, capsys
+):
+    good, bad = EVIDENCE_FAILURES[where]
+    assert good in AGREEMENT
+    text = AGREEMENT.replace(good, bad)
+    if where == "missing":
+        text = text.replace(' if task.kind == "regression" else ""', "")
+    path = write(text, "seed_agreement.py")
+    line = next(n for n, x in enumerate(text.splitlines(), 1) if "[][0]" in x or "([][0]" in x)
+    results = run_with(path, tasks=("pos",), evidence=("seed_agreement", "selectivity"))
+    (result,) = results
+    assert result.evidence.keys() == {"selectivity"}
+    assert results.failed == {
+        "tiny-bert · pos · linear · seed_agreement": "the measurement 'seed_agreement' raised "
+        f"IndexError: list index out of range. Fix {path}, line {line}."
+    }
+    said = capsys.readouterr().err
+    assert said.count("failed  pos · linear · seed_agreement: ") == 1
+    assert said.count("missing tiny-bert · pos · linear · seed_agreement: ") == 1
+
+
+def test_a_corpus_that_cannot_be_measured_is_refused_before_anything_is_read(
+    write, command, tmp_path, capsys
+):
+    text = NORMS.replace('return ""', 'return "" if "gaze" in layers else "it has no gaze"')
+    path = write(text, "word_norms.py")
+    assert command("--include", path, "--measurements", "word_norms") == 2
+    assert capsys.readouterr().err == (
+        "error: --measurements word_norms: not of the corpus sample, since it has no gaze; leave "
+        "it out, or choose another --corpus.\n"
+    )
+    assert not list(tmp_path.rglob("*.npy"))
+
+
+def test_installed_measurements_are_found_and_know_their_distribution(
+    install, short, tiny_bert, tmp_path
+):
+    install("plug_norms", NORMS, {"word_norms": "plug_norms"}, "probes.measurements")
+    discover()
+    origin = measurements.origin("word_norms")
+    assert (origin.name, origin.distribution) == ("plug_norms", "dist-plug_norms 2.1")
+    results = probes.run_probes(
+        str(tiny_bert),
+        measurements="word_norms",
+        options={"word_norms": {"order": 1}},
+        corpus=str(short),
+        twins=0,
+        device="cpu",
+        output=tmp_path / "results",
+        cache_dir=tmp_path / "cache",
+    )
+    (record,) = results.others
+    means = [record.payload.means[n] for n in range(3)]
+    assert means == pytest.approx(by_hand(tiny_bert, order=1), rel=2e-3)
+    assert record.plug_ins[0].distribution == "dist-plug_norms 2.1"
+
+
+def test_an_installed_measurement_that_cannot_be_loaded_is_an_error_only_if_it_is_asked_for(
+    install, capsys
+):
+    install("plug_off", "1 / 0\n", {"off_norms": "plug_off"}, "probes.measurements")
+    assert main(["--list-measurements"]) == 0
+    assert "ignored off_norms: " in capsys.readouterr().err
+    for flag in ("--measurements", "--evidence"):
+        assert main(["--model", "m", flag, "off_norms"]) == 2
+        assert "error: off_norms could not be loaded: " in capsys.readouterr().err
+
+
+def test_lists_and_help_import_no_torch_and_name_plug_ins(write):
+    path = write(NORMS, "word_norms.py")
+    for flag, expected in (
+        (
+            "--list-measurements",
+            f"word_norms          v1  --measurements  mean norm of word vectors, by layer [{path}]",
+        ),
+        ("--help", "--word-norms-order VALUE"),
+    ):
+        code = (
+            "import sys; from probes.cli.main import main\n"
+            f"try: main([{flag!r}, '--include', {str(path)!r}])\n"
+            "except SystemExit: pass\n"
+            "assert not {'torch', 'transformers', 'pandas', 'sklearn'} & set(sys.modules)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('name = "word_norms"', 'name = "word-norms"'), "the name becomes part of file names"),
+        (
+            ('name = "word_norms"', 'name = "scores"'),
+            "The measurement 'scores' is defined twice, in the suite",
+        ),
+        (('name = "word_norms"', 'name = "probes"'), "--measurements or --evidence uses this word"),
+        (('name = "word_norms"', 'name = "full"'), "--measurements or --evidence uses this word"),
+        (('    name = "word_norms"\n', ""), "Measurement WordNorms: it has no name."),
+        (("    def table", "    def tabel"), "Measurement WordNorms: it has no table."),
+        (
+            ("    payload = Payload\n", "    payload = dict\n"),
+            "payload has to be a subclass of Frozen",
+        ),
+        (("default=2.0, ", ""), "the option 'order' has no default"),
+        (
+            ("(CorpusMeasurement[Payload])", ""),
+            "has to be a subclass of ProbeMeasurement or CorpusMeasurement",
+        ),
+    ],
+)
+def test_a_measurement_that_cannot_be_registered_is_one_line(change, message, write, capsys):
+    assert change[0] in NORMS
+    path = write(NORMS.replace(*change), "word_norms.py")
+    before = list(measurements)
+    assert main(["--list-measurements", "--include", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {path}, line ")
+    assert message in line
+    assert list(measurements) == before
+
+
+def test_an_option_that_clashes_with_a_flag_is_refused(write, capsys):
+    path = write(NORMS.replace("word_norms", "fit").replace("order", "dtype"), "fit.py")
+    assert main(["--help", "--include", str(path)]) == 2
+    assert capsys.readouterr().err == (
+        "error: Measurement 'fit': its option 'dtype' would be the flag --fit-dtype, which exists "
+        "already; rename the option.\n"
+    )
+
+
+def test_a_percent_sign_in_a_description_is_printed(write, capsys):
+    path = write(NORMS.replace("order of the norm", "100 % of it"), "word_norms.py")
+    with pytest.raises(SystemExit):
+        main(["--help", "--include", str(path)])
+    assert "100 % of it (default: 2.0)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_commands_on_scores_say_that_there_are_none(write, command, tmp_path, capsys):
+    from probes.__main__ import main as sub_command
+
+    path = write(NORMS, "word_norms.py")
+    assert command("--include", path, "--measurements", "word_norms") == 0
+    for name in ("leaderboard", "report", "show"):
+        capsys.readouterr()
+        assert sub_command([name, str(tmp_path / "results")]) == 2
+        assert f"{tmp_path}/results: no results; probe a model first" in capsys.readouterr().err
+
+
+def test_numbers_of_a_plug_in_that_was_not_loaded_are_added_when_it_is(
+    write, command, tmp_path, plug_ins
+):
+    from probes.measurements import plugins
+
+    path = write(NORMS, "word_norms.py")
+    assert command("--include", path, "--measurements", "word_norms") == 0
+    rows = numbers(tmp_path)
+    (tmp_path / "results" / "measurements.csv").unlink()
+    (tmp_path / "results" / ".leaderboard-index.json").unlink()
+    for loading in plugins._loaded.values():
+        loading.unregister()
+    plugins._loaded.clear()
+    assert command() == 0  # scores, without the plug-in
+    assert not (tmp_path / "results" / "measurements.csv").exists()
+    assert command("--include", path) == 0
+    assert numbers(tmp_path) == rows
