@@ -444,3 +444,34 @@ def test_numbers_of_a_plug_in_that_was_not_loaded_are_added_when_it_is(
     assert not (tmp_path / "results" / "measurements.csv").exists()
     assert command("--include", path) == 0
     assert numbers(tmp_path) == rows
+
+
+def test_of_records_with_several_options_tables_show_the_default_one(write, run_with, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("mlp",), "evidence": "seed_agreement"}
+    path = write(AGREEMENT, "seed_agreement.py")
+    shares = {}
+    for seed in (1, 2, 3):
+        options = {"seed_agreement": {"seed": seed}}
+        (result,) = run_with(path, options=options, **settings)
+        shares[seed] = result.found("seed_agreement").shares
+    assert len({tuple(each.values()) for each in shares.values()}) == 3
+    (found,) = find_results(tmp_path / "results").values()
+    assert found.found("seed_agreement").shares == shares[1]
+
+
+def test_a_record_that_the_plug_in_no_longer_understands_is_left_out_with_its_line(
+    write, command, tmp_path, capsys
+):
+    path = write(NORMS, "word_norms.py")
+    assert command("--include", path, "--measurements", "word_norms") == 0
+    (tmp_path / "results" / ".leaderboard-index.json").unlink()
+    good, bad = FAILURES["numbers"]
+    text = NORMS.replace(good, bad)
+    line = next(n for n, x in enumerate(text.splitlines(), 1) if bad in x)
+    write(text, "word_norms.py")
+    capsys.readouterr()
+    assert command("--include", path) == 0
+    (record,) = (tmp_path / "results").rglob("word_norms-*.json")
+    why = f"the measurement 'word_norms' raised KeyError: 0. Fix {path}, line {line}."
+    assert f"left out {record}: {why}\n" in capsys.readouterr().err
+    assert (tmp_path / "results" / "leaderboard.csv").read_text().count("\n") == 1 + 3
