@@ -78,7 +78,8 @@ class TrainingVariance(ProbeMeasurement[Variances]):
 
     CONVEX_SAMPLES = 5
     CONVEX_EPOCHS = 8
-    """Fewer than for the scores: the spread is that of longer fits, at less than half the time."""
+    """Of fits to many examples, fewer than for the scores: the spread is that of longer fits, at
+    less than half the time."""
 
     FURTHER = 2
     """Further seeds, and bootstrap samples, of probes that are not convex."""
@@ -100,14 +101,15 @@ class TrainingVariance(ProbeMeasurement[Variances]):
 
     def compute(self, context: ProbeContext) -> Found[Variances]:
         """Fit, score and test; see `probes.statistics.training_noise` for the tests."""
-        from probes.training.fit import Draw
+        from probes.training.fit import Draw, fits_full_batches
 
         result, layers = context.result, context.layers
         convex = is_convex(context.spec)
         seeds = [] if convex else [Draw(seed=i) for i in range(1, self.FURTHER + 1)]
         n_samples = self.CONVEX_SAMPLES if convex else self.FURTHER
         samples = [Draw(sample=i) for i in range(1, n_samples + 1)]
-        if convex:
+        n_train, n_outputs = context.result.examples.n["train"], context.data.n_outputs
+        if convex and not fits_full_batches(context.spec, n_train, n_outputs):
             shorter = context.spec.model_copy(update={"epochs": self.CONVEX_EPOCHS})
             context = replace(context, spec=shorter)
         fits = context.fits(layers, [*seeds, *samples])

@@ -123,13 +123,17 @@ def _fit_convex(trainer: Trainer, n_outputs: int, strengths: Tensor) -> FittedPr
     start = trainer.initial([0] * strengths.shape[1], n_outputs)
     if not fits_full_batches(spec, len(train.sentences), n_outputs):
         return trainer.run(start, strengths)
-    start = [p.to(strengths.device) for p in start]
+    of_labels = log_loss(train.sets)
+    labels = train.labels.expand(strengths.shape[1], -1)
+    shares = of_labels.shares(labels, train.weights.expand_as(labels), n_outputs)
+    # The label frequencies need not be learnt.
+    start[-1] = of_labels.prior(shares).expand_as(start[-1])
     read = train.features.in_principal_axes
     rotated = fit_full_batch(
         replace(train, features=read.features),
         family,
-        log_loss(train.sets),
-        start,
+        of_labels,
+        [p.to(strengths.device) for p in start],
         strengths,
         full_batch_steps(spec),
     )

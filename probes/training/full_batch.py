@@ -11,7 +11,7 @@ from probes.training.features import Features
 from probes.training.losses import LogLoss
 from probes.training.quasi_newton import minimise
 
-_CONFIDENCE = 0.1
+_CONFIDENCE = 0.3
 """The curvature of a fitted probe's loss, over that of one that knows label frequencies only."""
 
 
