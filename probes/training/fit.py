@@ -123,8 +123,8 @@ def _fit_convex(trainer: Trainer, n_outputs: int, strengths: Tensor) -> FittedPr
     start = trainer.initial([0] * strengths.shape[1], n_outputs)
     if not fits_full_batches(spec, len(train.sentences), n_outputs):
         return trainer.run(start, strengths)
-    start = [p.to(strengths.device) for p in start]
     read = train.features.in_principal_axes
+    start = read.rotated([p.to(strengths.device) for p in start])
     rotated = fit_full_batch(
         replace(train, features=read.features),
         family,
