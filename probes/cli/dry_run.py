@@ -1,11 +1,164 @@
-"""`--dry-run`: the units of a run, with estimates."""
+"""`--dry-run`: what a run would compute, with estimates of time, memory and disk."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from probes.common.errors import UserError
+from probes.common.terminal import output_console, progress
+from probes.common.wording import counted
+from probes.engines.estimates import encoding_seconds, fit_seconds, in_words
 from probes.engines.model_run import ModelRun
+from probes.engines.plan import Unit, layers_of, stored
+from probes.examples.examples import Examples, NotServedError
+from probes.extraction.store import StoreKey, store_folder
+from probes.extraction.views import View, plain_view
+from probes.measurements.measurement import (
+    ProbeMeasurement,
+    Request,
+    Scored,
+    get_measurement,
+)
+from probes.records.result import SCORES
+from probes.records.table import Row, Table
+from probes.rendering.terminal import print_table
+from probes.tasks.validation import TaskError
 
 
-def print_plan(runs: Sequence[ModelRun]) -> None:
-    """Print the units that remain."""
+def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> None:
+    """Print the units that remain to be computed, model by model.
+
+    Args:
+        stages: the measurements of each run, in order.
+    """
+    console = output_console(progress.quiet)
+    total = 0.0
+    for run, names in zip(runs, stages, strict=True):
+        plan = _ModelPlan(run)
+        rows = [*plan.encodings(), *(row for name in names for row in plan.units(name))]
+        total += plan.seconds
+        if not rows:
+            progress.say(f"{run.model.source.name}: nothing remains to be computed")
+            continue
+        print_table(
+            Table(
+                f"{run.model.source.name} · {run.corpus.source.name} · to be computed",
+                ("what", "of", "size", "time"),
+                tuple(rows),
+                left=2,
+                notes=(
+                    f"vectors: {plan.bytes / 1e6:,.0f} MB on disk · model: "
+                    f"{4 * run.model.encoder.info.parameters / 1e6:,.0f} MB of memory in float32 · "
+                    f"about {in_words(plan.seconds)}",
+                ),
+            ),
+            console,
+        )
+        run.engine.release()
+        run.close()
+    progress.say(
+        f"in all about {in_words(total)}, by the speed of this machine's matrix products; "
+        "nothing has been computed or written"
+    )
+
+
+class _ModelPlan:
+    """What remains of one model, with estimates.
+
+    Attributes:
+        seconds: the sum of the estimates so far.
+        bytes: what the vectors that are still to be encoded take on disk.
+    """
+
+    def __init__(self, run: ModelRun) -> None:
+        self.seconds, self.bytes = 0.0, 0
+        self._run, self._encoder = run, run.model.encoder
+        info = self._encoder.info
+        self._layers = layers_of(run.config, info.n_layers, info.name)
+        self._hides = run.engine.hidden_view
+        self._examples: dict[str, Examples] = {}
+        for task in run.tasks:
+            try:
+                self._examples[task.name] = run.corpus.examples(task, self._hides)
+            except (NotServedError, TaskError, UserError) as error:
+                progress.say(f"left out {task.name}: {error}")
+
+    def encodings(self) -> Iterator[Row]:
+        """A row per view that is not stored yet."""
+        corpus = self._run.corpus.value
+        views: dict[str, View] = {}
+        if any(name != "probes" for name in self._run.config.measurements):
+            views["plain"] = plain_view(corpus)
+        for name, examples in self._examples.items():
+            key = "plain" if examples.view == "plain" else name
+            if key not in views:
+                views[key] = examples.view_of(corpus)
+        config, info = self._run.config, self._encoder.info
+        for name, view in views.items():
+            key = StoreKey(self._run.model.source.digest, view.digest, config.pooling, config.dtype)
+            if store_folder(config.cache_dir, key).exists():
+                continue
+            pieces = self._encoder.words(view.texts)
+            n_tokens = sum(len(each.ids) for each in pieces)
+            n_words = sum(text.keep[1] - text.keep[0] for text in view.texts)
+            embedded = self._encoder.model.get_input_embeddings().weight.numel()
+            seconds = encoding_seconds(
+                info.parameters - embedded, n_tokens, str(self._encoder.device)
+            )
+            self.seconds += seconds
+            self.bytes += 2 * n_words * info.hidden_size * (info.n_layers + 1)
+            of = "plain view" if name == "plain" else f"{view.name} view of {name}"
+            yield Row.of(
+                "encode", of, f"{counted(len(view.texts), 'text')}", f"{in_words(seconds)}"
+            )
+
+    def units(self, measurement: str) -> Iterator[Row]:
+        """A row per record of a measurement that remains to be made."""
+        its = get_measurement(measurement)
+        for unit in self._run.units(measurement):
+            request = self._request(unit)
+            if request is None:
+                continue
+            extent = its.extent(request)
+            record = stored(unit)
+            if not extent or (record and its.is_complete(record, request)):
+                continue
+            seconds = self._seconds(unit, sum(extent.values()))
+            self.seconds += seconds
+            fits = "scores" if measurement == SCORES else measurement
+            size = f"{counted(len(extent), 'layer')}, {counted(sum(extent.values()), 'fit')}"
+            of = f"{unit.task.name} · {unit.probe.family}" if unit.task and unit.probe else ""
+            yield Row.of(fits, of, size, in_words(seconds) if seconds else "")
+
+    def _request(self, unit: Unit) -> Request | None:
+        n_layers, config = self._encoder.info.n_layers, self._run.config
+        if unit.task is None or unit.probe is None:
+            return Request(self._layers, n_layers)
+        if unit.task.name not in self._examples:
+            return None
+        if unit.measurement == SCORES:
+            return Request(self._layers, n_layers, config.seeds, config.level)
+        its = get_measurement(unit.measurement)
+        assert isinstance(its, ProbeMeasurement)
+        if its.missing(unit.task, unit.probe, config.level):
+            return None
+        # The best layer is known when there are scores; any one serves to count fits.
+        middle = self._layers[len(self._layers) // 2]
+        scored = Scored(unit.probe, self._layers, middle, typed=True)
+        return Request(self._layers, n_layers, config.seeds, config.level, scored)
+
+    def _seconds(self, unit: Unit, n_fits: int) -> float:
+        if unit.task is None or unit.probe is None:
+            return 0.0
+        its = get_measurement(unit.measurement)
+        assert isinstance(its, ProbeMeasurement)
+        examples = self._examples[unit.task.name]
+        width = (self._run.config.project or self._encoder.info.hidden_size) * examples.n_spans
+        of_fit = fit_seconds(
+            unit.probe,
+            len(examples.splits["train"].examples),
+            width,
+            len(examples.classes),
+            str(self._encoder.device),
+        )
+        return n_fits * of_fit * (1.0 if unit.measurement == SCORES else its.cost(unit.probe))

@@ -46,7 +46,8 @@ def run_models(
     if config.dry_run:
         from probes.cli.dry_run import print_plan
 
-        print_plan(_runs(config, corpus, models, omissions, command))
+        runs = _runs(config, corpus, models, omissions, command)
+        print_plan(runs, [_stages(run) for run in runs])
         return Results((), {}, {})
     require_writable(config.output)
     recorded = progress.recorded(
@@ -85,15 +86,18 @@ def _stages(run: ModelRun) -> list[str]:
 
 def _measure(runs: Sequence[ModelRun]) -> Results:
     omissions = runs[0].omissions
-    stages = list(dict.fromkeys(name for run in runs for name in _stages(run)))
+    originals = [run for run in runs if not run.model.is_twin]
+    twins = [run for run in runs if run.model.is_twin]
+    later = dict.fromkeys(name for run in runs for name in _stages(run) if name != SCORES)
+    steps = [(SCORES, originals), (SCORES, twins)]
+    steps += [(name, [run for run in runs if name in _stages(run)]) for name in later]
     shown = False
     try:
-        for stage in stages:
-            asked = [run for run in runs if stage in _stages(run)]
+        for place, (stage, asked) in enumerate(steps):
             clock = time.perf_counter()
-            if stage != SCORES and any(list(run.remaining(stage)) for run in asked):
+            if place and any(list(run.remaining(stage)) for run in asked):
                 if not shown and any(run.results for run in runs):
-                    # The first tables, while the evidence is still to come.
+                    # The first tables, while evidence is still to come.
                     _write(runs)
                     _print(runs)
                     shown = True
@@ -114,6 +118,8 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
 
 
 def _measure_model(run: ModelRun, stage: str, *, several: bool) -> None:
+    if stage == SCORES and not run.tasks:
+        return
     remaining = list(run.remaining(stage))
     if stage == SCORES:
         run.announce_stored()

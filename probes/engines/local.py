@@ -99,7 +99,7 @@ class LocalEngine:
 
     def release(self) -> None:
         """Free the memory of the model, and of features; what was collected and encoded stays."""
-        _ = self._info, self._device, self._runs_own_code, self._hidden_view
+        _ = self._info, self._device, self._runs_own_code, self.hidden_view
         for _view, vectors in self._views.values():
             vectors.forget_derived()
         self.run.model.release()
@@ -112,7 +112,7 @@ class LocalEngine:
                 f"--project {config.project}: the vectors of {self.run.model.source.name} have "
                 f"only {info.hidden_size} dimensions; give at most that."
             )
-        require_memory(self.run, units, info.hidden_size, self._device, self._hidden_view)
+        require_memory(self.run, units, info.hidden_size, self._device, self.hidden_view)
 
     # What remains known of a model when its weights have been released.
 
@@ -129,7 +129,7 @@ class LocalEngine:
         return self.run.model.encoder.remote_code
 
     @cached_property
-    def _hidden_view(self) -> ViewName:
+    def hidden_view(self) -> ViewName:
         """The view of examples that hide a word: masked if the model has a mask token."""
         return "cut" if self.run.model.encoder.words.mask_id is None else "masked"
 
@@ -256,7 +256,7 @@ class LocalEngine:
     def _prepared(self, task: Task) -> tuple[ProbingData, Vectors] | None:
         corpus, config, encoder = self.run.corpus.value, self.run.config, self.run.model.encoder
         try:
-            examples = self.run.corpus.examples(task, self._hidden_view)
+            examples = self.run.corpus.examples(task, self.hidden_view)
             examples = marked_by_pieces(examples, encoder.words)
         except NotServedError as error:
             asked_for = task.name in (*config.tasks, *config.task_from)

@@ -23,7 +23,10 @@ from probes.tasks.task import Task
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from probes.measurements.probe_context import ProbeContext
+    from probes.training.codes import OnlineCode
 
 CodeName = Literal["online code", "prequential replay"]
 
@@ -76,6 +79,8 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
     summary = "bits of the training labels given the vectors (Voita & Titov 2020)"
     payload: ClassVar[type[Codelengths]] = Codelengths
 
+    most_fits = 3  # one for each prior
+
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Regressions have none, and probes that are not convex have it with full evidence."""
         if task.kind == "regression":
@@ -91,20 +96,16 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
     def compute(self, context: ProbeContext) -> Found[Codelengths]:
         """Code the training labels; neither dev nor test is used."""
         from probes.training.codes import decisions, n_cells, prior_bits, uniform_bits
-        from probes.training.online_code import online_code
-        from probes.training.replay_code import replay_code
         from probes.training.steps import code_steps
 
         convex = is_convex(context.spec)
         found: list[LayerCode] = []
         groups = list(context.groups(context.layers, n_cells(context.spec)))
-        code_of = online_code if convex else replay_code
         n_outputs = context.data.n_outputs
         steps = code_steps(context.spec, context.data.sentences("train"))
         with context.bar(len(groups) * steps):
             for layers, hold in groups:
-                train = context.training_batches(layers, hold)
-                code = code_of(train, n_outputs, context.spec)
+                code, labels, sets = _coded(context, layers, hold)
                 parts = code.bits.tolist(), code.intervals, code.block_bits.tolist()
                 found += [
                     LayerCode(
@@ -112,8 +113,7 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
                     )
                     for layer, bits, interval, block_bits in zip(layers, *parts, strict=True)
                 ]
-        sets = None if train.sets is None else train.sets.cpu()
-        sent, outcomes = decisions(train.labels[0].cpu(), n_outputs, sets)
+        sent, outcomes = decisions(labels, n_outputs, sets)
         return Found(
             Codelengths(
                 code="online code" if convex else "prequential replay",
@@ -187,3 +187,19 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
                 for x in payload.layers
             ]
         return found
+
+
+def _coded(
+    context: ProbeContext, layers: Sequence[int], hold: bool
+) -> tuple[OnlineCode, Tensor, Tensor | None]:
+    """The code of some layers, the labels in the order in which they are sent, and label sets.
+
+    Features are freed on return.
+    """
+    from probes.training.online_code import online_code
+    from probes.training.replay_code import replay_code
+
+    train = context.training_batches(layers, hold)
+    code_of = online_code if is_convex(context.spec) else replay_code
+    code = code_of(train, context.data.n_outputs, context.spec)
+    return code, train.labels[0].cpu(), None if train.sets is None else train.sets.cpu()

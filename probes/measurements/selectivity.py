@@ -84,7 +84,7 @@ class Selectivity(ProbeMeasurement[ControlScores]):
     DRAWS, DEAR_DRAWS = 10, 3
     """Draws of full evidence: for convex probes, and for others."""
 
-    most_fits = DRAWS
+    most_fits = DRAWS - 1  # the first draw is fitted before the others
 
     def extent(self, request: Request) -> Extent:
         """The number of draws by layer."""

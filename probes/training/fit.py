@@ -129,6 +129,7 @@ def _fit_convex(trainer: Trainer, n_outputs: int, strengths: Tensor) -> FittedPr
     # The label frequencies need not be learnt.
     start[-1] = of_labels.prior(shares).expand_as(start[-1])
     read = train.features.in_principal_axes
+    start = read.rotated([p.to(strengths.device) for p in start])
     rotated = fit_full_batch(
         replace(train, features=read.features),
         family,

@@ -240,13 +240,16 @@ def test_tests_of_other_layers_than_those_with_scores_are_left_out(tmp_path):
     assert read(tmp_path).p_best.tolist()[:2] == [0.5, 0.25]
 
 
-@pytest.mark.parametrize("versions", [(2, 1), (1, 2), (9, 10)])
-def test_of_several_versions_of_evidence_the_highest_counts(tmp_path, versions):
+@pytest.mark.parametrize(
+    ("versions", "counts"), [((2, 1), 1), ((1, 2), 1), ((9, 10), 10), ((10, 9), 10)]
+)
+def test_of_several_versions_of_evidence_the_present_one_counts_or_else_the_highest(
+    tmp_path, versions, counts
+):
     path = put(tmp_path, "m", "pos", 9, p_best=False)
     for version in versions:
         spread = Spread(sd=version / 100, df=1)
         found = Variances(layers=(), seeds=None, samples=spread, p_best={})
         put_evidence(path, "training_variance", found, version=version)
-    latest = max(versions) / 100
-    assert read(tmp_path).sampling_sd.tolist() == [latest, latest]
-    assert read_result(path).found("training_variance").samples.sd == latest
+    assert read(tmp_path).sampling_sd.tolist() == [counts / 100] * 2
+    assert read_result(path).found("training_variance").samples.sd == counts / 100

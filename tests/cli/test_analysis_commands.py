@@ -53,7 +53,10 @@ def test_stored_predictions_give_the_stored_intervals(folder):
 
 
 def test_missing_or_changed_predictions_are_not_used(folder, tmp_path):
-    path, result = next(iter(find_results(folder).items()))
+    # Of a task with several predictions: a probe of two steps may say the same of all examples.
+    path, result = next(
+        (path, result) for path, result in find_results(folder).items() if result.task.name == "pos"
+    )
     assert resampled_scores(result, tmp_path / "gone.json") is None
     arrays = dict(np.load(path.with_suffix(".npz")))
     arrays["predicted"] = np.roll(arrays["predicted"], 1, axis=-1)

@@ -6,14 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_runs import KINDS
 
 import probes
 from probes.__main__ import main as python_m_probes
 from probes.cli.main import main
-
-CODED = "description_length" in KINDS
-"""Whether description length is measured, which regressions do not have."""
+from probes.measurements.measurement import EVIDENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,7 +83,7 @@ def test_a_second_run_imports_nothing_slow_and_redraws_nothing(tiny_bert, tmp_pa
     flags = ["--model", str(tiny_bert), "--tasks", "depth", "--probes", "linear", "--limit", "30"]
     flags += ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c"), "-q"]
     flags += ["--twins", "0"]  # two models are compared anew
-    flags += ["--evidence", ",".join(KINDS)]
+    flags += ["--evidence", ",".join(EVIDENCE)]
     drawn = []
     for imported in ({"torch", "matplotlib", "scipy"}, set()):
         done = subprocess.run(
@@ -95,6 +92,7 @@ def test_a_second_run_imports_nothing_slow_and_redraws_nothing(tiny_bert, tmp_pa
         assert set(done.stdout.split()) == imported
         pictures = sorted((tmp_path / "r").rglob("layers.png"))
         assert len(pictures) == 1
-        assert len(list((tmp_path / "r").rglob("depth-linear-*.json"))) == len(KINDS) + 1 - CODED
+        # Scores and evidence; regressions have no description length.
+        assert len(list((tmp_path / "r").rglob("depth-linear-*.json"))) == len(EVIDENCE)
         drawn.append([picture.stat().st_mtime_ns for picture in pictures])
     assert drawn[0] == drawn[1]

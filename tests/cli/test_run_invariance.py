@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from tiny_runs import HAS_CODES, KINDS, assert_close, payloads, run, scores
+from tiny_runs import assert_close, payloads, run, scores
 
 import probes
 from probes.common.errors import UserError
+from probes.measurements.measurement import EVIDENCE
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -54,7 +55,7 @@ def test_device_map_gives_the_scores_of_one_device(tiny_bert, tmp_path):
 
 
 def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos", "depth"), "seeds": 2, "evidence": KINDS}
+    settings = {"tasks": ("pos", "depth"), "seeds": 2, "evidence": tuple(EVIDENCE)}
     ample = run(tiny_bert, tmp_path, memory="2GB", **settings)
     with pytest.raises(UserError, match=r"takes at least .*MB") as caught:
         run(tiny_bert, tmp_path, memory="1KB", overwrite="always", **settings)
@@ -91,11 +92,14 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
 
 def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_path):
     """To the last bit: neither on other tasks, families and evidence, nor on the order of runs."""
-    everything = payloads(run(tiny_bert, tmp_path / "all", tasks=("pos", "depth"), evidence=KINDS))
-    assert len(everything) == 2 * (2 * 3 + 1) + 2 * HAS_CODES
+    everything = payloads(
+        run(tiny_bert, tmp_path / "all", tasks=("pos", "depth"), evidence=tuple(EVIDENCE))
+    )
+    # Linear probes have mixes, and codes of classes; MLPs have neither.
+    assert len(everything) == 2 * (2 * 3 + 1) + 1
     for family in ("linear", "mlp"):
         settings = {"tasks": ("depth",), "probes": (family,)}
-        for name in reversed(KINDS):
+        for name in reversed(EVIDENCE):
             alone = payloads(run(tiny_bert, tmp_path / "some", evidence=name, **settings))
             assert alone == {key: everything[key] for key in alone}
             assert ("depth", family, name) in alone or name in (

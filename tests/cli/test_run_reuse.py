@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from tiny_runs import KINDS, assert_close, files_of, payloads, run, scores
+from tiny_runs import assert_close, files_of, payloads, run, scores
 
 import probes
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
@@ -10,6 +10,7 @@ from probes.common.errors import UserError
 from probes.engines.config import RunConfig
 from probes.measurements import probe_context
 from probes.measurements.current import is_current
+from probes.measurements.measurement import EVIDENCE
 from probes.measurements.scores import ScoreMeasurement
 from probes.measurements.training_variance import TrainingVariance
 from probes.training.fit import Draw
@@ -123,12 +124,12 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
     assert {path: path.read_text() for path in tmp_path.rglob("layers.md")} == tables
 
 
-@pytest.mark.parametrize("measurement", ["scores", *KINDS])
+@pytest.mark.parametrize("measurement", ["scores", *EVIDENCE])
 def test_every_unit_resumes_alone(tiny_bert, tmp_path, measurement):
-    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "evidence": KINDS}
+    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "evidence": tuple(EVIDENCE)}
     first = run(tiny_bert, tmp_path, **settings)
     before = files_of(tmp_path)
-    assert len(before) == 2 * (1 + len(KINDS)) - ("description_length" in KINDS)
+    assert len(before) == 2 * (1 + len(EVIDENCE)) - 1  # regressions have no description length
     (lost,) = (path for path in before if path.name.startswith(f"pos-linear-{measurement}-"))
     lost.unlink()
     again = run(tiny_bert, tmp_path, **settings)

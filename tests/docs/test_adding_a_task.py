@@ -4,7 +4,6 @@ import sys
 
 import pytest
 from guides import Guide
-from tiny_runs import needs_codes
 
 GUIDE = Guide("adding-a-task.md")
 COMMANDS = GUIDE.commands
@@ -29,13 +28,7 @@ def run(folder, tiny_bert):
     return lambda command: GUIDE.run(command, tiny_bert)
 
 
-def _parameters():
-    for command, shown in COMMANDS:
-        whole = "run_probes" in command and "--quick" not in command
-        yield pytest.param(command, shown, id=command, marks=[needs_codes] * whole)
-
-
-@pytest.mark.parametrize(("command", "shown"), list(_parameters()))
+@pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[command for command, _ in COMMANDS])
 def test_every_command_runs_and_prints_what_the_guide_shows(command, shown, run, capsys):
     assert run(command) == 0, capsys.readouterr().err
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]

@@ -5,8 +5,8 @@ import pytest
 import torch
 from plugged_in import TASK, guide_file
 from sklearn.metrics import cohen_kappa_score
-from tiny_runs import KINDS
 
+from probes.measurements.measurement import EVIDENCE
 from probes.measurements.plugins import load_file
 from probes.records.probe_spec import PROBES
 from probes.statistics.gold import Gold
@@ -53,8 +53,10 @@ def test_a_full_run_has_everything_for_a_plugged_in_task_and_probe(write, run_wi
     family = write(
         guide_file("low_rank.py").replace("min_steps=600", "min_steps=24"), "low_rank.py"
     )
-    found = run_with(write(TASK), family, tasks=("mine",), probes=("low_rank",), evidence=KINDS)
+    found = run_with(
+        write(TASK), family, tasks=("mine",), probes=("low_rank",), evidence=tuple(EVIDENCE)
+    )
     (result,) = found
-    assert result.evidence.keys() == set(KINDS) - {"localisation", "description_length"}
+    assert result.evidence.keys() == set(EVIDENCE) - {"localisation", "description_length"}
     assert result.found("selectivity").types > 1
     assert result.found("training_variance").seeds.df > 0

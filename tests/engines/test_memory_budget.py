@@ -3,12 +3,14 @@
 import gc
 import re
 import weakref
+from dataclasses import replace
 
 import pytest
 
 import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
+from probes.records.probe_spec import PROBES
 from probes.training.dataset import ProbingData
 from probes.training.memory_plan import group_layers
 
@@ -29,9 +31,19 @@ def run(tiny_bert, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("settings", [{"quick": True}, {"seeds": 2}, {"project": 5}, {"layers": 1}])
+@pytest.mark.parametrize(
+    ("settings", "mixed"),
+    [
+        ({"quick": True}, 0),
+        ({"seeds": 2}, 3),
+        ({"project": 5}, 3),
+        ({"layers": (1,)}, 0),
+        ({"evidence": "training_variance,localisation"}, 3),
+        ({"evidence": "description_length"}, 0),
+    ],
+)
 def test_the_need_stated_before_encoding_is_that_of_the_plan_of_training(
-    run, monkeypatch, short_schedule, settings
+    run, monkeypatch, short_schedule, settings, mixed
 ):
     foretold, followed = [], []
 
@@ -46,12 +58,16 @@ def test_the_need_stated_before_encoding_is_that_of_the_plan_of_training(
     monkeypatch.setattr("probes.engines.memory_check.least", tell)
     monkeypatch.setattr("probes.training.dataset.group_layers", plan)
     tasks = ("pos", "depth", "agreement", "srl", "deprel")
-    layers = (1,) if "layers" in settings else ()
-    run(**{**settings, "layers": layers, "tasks": tasks, "memory": "1GB", "twins": 0})
-    assert [work for work, _ in foretold] == list(dict.fromkeys(followed))
+    run(**settings, tasks=tasks, memory="1GB", twins=0)
+    # Of each task that of the measurement which makes most fits at once.
+    largest = {}
+    for work in followed:
+        work = replace(work, spec=PROBES["linear"])  # samples have a shorter schedule
+        task = replace(work, n_cells=0)
+        largest[task] = max(work, largest.get(task, work), key=lambda work: work.n_cells)
+    assert [work for work, _ in foretold] == list(largest.values())
     assert len(foretold) == len(tasks)
-    mixed = {0} if layers or "quick" in settings else {3}
-    assert {n for _, n in foretold} == mixed
+    assert {n for _, n in foretold} == {mixed}
 
 
 def test_a_budget_that_is_too_small_is_refused_before_anything_is_computed(
@@ -96,5 +112,6 @@ def test_features_of_one_group_are_freed_before_the_next_are_read(run, monkeypat
     monkeypatch.setattr(ProbingData, "features", held)
     monkeypatch.setattr(ProbingData, "group_layers", lambda *budget: (1, True))
     run(seeds=1, quick=False, twins=0)
-    # Three layers' fits, three layers' codes, and all layers to mix; of each three splits.
-    assert len(made) == 3 * (3 + 3 + 1)
+    # Scores, samples, control tasks and codes of three layers, further control tasks of the lowest
+    # (the best) and the highest, and all layers to mix; of each three splits.
+    assert len(made) == 3 * (4 * 3 + 2 + 1)

@@ -31,8 +31,8 @@ def collect(rule, *sentences, shape="word", hiding="masked"):
 @pytest.fixture(scope="module")
 def vectors_of(tiny_bert, tmp_path_factory):
     """The rows of each split's examples at every layer, encoded by the tiny model."""
-    (source,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
-    encoder = Encoder(*load_model(source, "cpu", "float32", False), name="tiny", device="cpu")
+    (model,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
+    encoder = Encoder(*load_model(model.source, "cpu", "float32", False), name="tiny", device="cpu")
     cache = tmp_path_factory.mktemp("cache")
 
     def read(examples, *sentences):

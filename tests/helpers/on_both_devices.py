@@ -14,6 +14,7 @@ import second_device
 import torch
 
 import probes
+from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.training import scalar_mix as mixing
 
@@ -45,7 +46,7 @@ def main(model: Path, folder: Path) -> None:
 def suite(
     model: Path, folder: Path, device: str, steps: int = STEPS, **settings: Any
 ) -> dict[str, list[float]]:
-    """Scores, selectivity and codelengths of each layer, by task and probe."""
+    """Scores, spreads, selectivity and codelengths, by task and probe."""
     for family, spec in PROBES.items():
         PROBES[family] = spec.model_copy(
             update={
@@ -61,6 +62,7 @@ def suite(
         "batch_tokens": 1024,
         "seeds": 3,
         "twins": 0,
+        "evidence": "full",
         "device": device,
         "cache_dir": folder / device,
         "output": folder / device,
@@ -70,14 +72,19 @@ def suite(
     results = probes.run_probes(str(model), corpus="sample", **settings)
     return {
         f"{r.task.name} {r.probe.family}": [
-            value
-            for layer in r.layers
-            for value in (
-                *(score for cell in layer.cells for score in cell.test.values()),
-                *(cell.dev_loss for cell in layer.cells),
-                *(cell.selectivity.control for cell in layer.cells if cell.selectivity),
-                layer.codelength or 0.0,
-            )
+            *(
+                value
+                for layer in r.layers
+                for fit in layer.fits
+                for value in (*fit.test.values(), fit.dev_loss)
+            ),
+            *(
+                number.value
+                for name in ("training_variance", "selectivity", "description_length")
+                if name in r.evidence
+                for number in get_measurement(name).numbers(r.evidence[name])
+                if number.name != "p_best"
+            ),
         ]
         for r in results
     }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
 from results_by_hand import make_result
 
 from probes.data.sentence import Corpus, Sentence
+from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
-from probes.records.probe_spec import PROBES
+from probes.records.probe_spec import PROBES, ProbeSpec
 
 WORDS = [f"w{i}" for i in range(60)]
 
@@ -36,42 +39,48 @@ def draw(seed, n_sentences, words=WORDS, length=10):
     return [list(rng.choice(words, length)) for _ in range(n_sentences)]
 
 
+@dataclass
 class PlantedContext:
     """Stands for a `ProbeContext`.
 
     Args:
         scores: test predictions of the scores at issue, by layer.
         dev: their dev scores, which choose the best layer.
-        fits: gives the test predictions of a fit, from layer, draw and its labels (None for the
+        predict: gives the test predictions of a fit, from layer, draw and its labels (None for the
             task's own).
     """
 
-    def __init__(self, examples, scores, dev, extent, fits, family="linear"):
-        self.examples, self.task, self.spec = examples, examples.task, PROBES[family]
-        self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
-        self.extent, self.layers = extent, tuple(extent)
-        self._scores, self._fits = scores, fits
+    examples: Examples
+    scores: dict
+    dev: dict
+    extent: dict
+    predict: Callable
+    spec: ProbeSpec = PROBES["linear"]
+    asked: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.task, self.layers = self.examples.task, tuple(self.extent)
+        self.scorers = {split: Scorer(self.examples, split) for split in ("dev", "test")}
         metric = self.task.metric
         given = make_result(
             self.task.name,
-            list(dev.values()),
+            list(self.dev.values()),
             p_best=False,
-            layers=tuple(dev),
+            layers=tuple(self.dev),
             metric=metric,
             probe=self.spec,
         )
         layers = []
         for layer in given.layers:
-            (test,) = self.scorers["test"].scores(scores[layer.layer][None])
+            (test,) = self.scorers["test"].scores(self.scores[layer.layer][None])
             fit = layer.fits[0].model_copy(update={"test": test})
             layers.append(layer.model_copy(update={"fits": (fit,)}))
         payload = given.payload.model_copy(update={"layers": tuple(layers)})
         self.result = given.model_copy(update={"payload": payload})
-        self.asked = []
 
     def predicted(self, layers):
         """As `ProbeContext.predicted`."""
-        return np.stack([self._scores[layer] for layer in layers])
+        return np.stack([self.scores[layer] for layer in layers])
 
     def fits(self, layers, draws, labels=None):
         """As `ProbeContext.fits`, with test predictions alone."""
@@ -79,7 +88,7 @@ class PlantedContext:
 
         def one(layer, k):
             own = None if labels is None else {split: each[k] for split, each in labels.items()}
-            return self._fits(layer, draws[k], own)
+            return self.predict(layer, draws[k], own)
 
         found = [[one(layer, k) for k in range(len(draws))] for layer in layers]
         return SimpleNamespace(predicted={"test": np.array(found)})

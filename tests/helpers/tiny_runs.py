@@ -1,18 +1,8 @@
 """Short runs of a tiny model, and comparisons of their scores."""
 
-from importlib.util import find_spec
-
 import pytest
 
 import probes
-from probes.measurements.measurement import EVIDENCE
-
-HAS_CODES = find_spec("probes.training.replay_code") is not None
-needs_codes = pytest.mark.skipif(
-    not HAS_CODES, reason="description length needs probes.training.replay_code"
-)
-KINDS = tuple(name for name in EVIDENCE if HAS_CODES or name != "description_length")
-"""The evidence that can be gathered."""
 
 
 def run(model, folder, **settings):

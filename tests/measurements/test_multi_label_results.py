@@ -15,10 +15,11 @@ from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import open_or_encode
 from probes.extraction.loading import load_model
 from probes.extraction.store import StoreKey
-from probes.measurements.probing import probe
+from probes.measurements.probe_context import ProbeContext
+from probes.measurements.resampled import gold_of, resampled_scores
+from probes.measurements.scores import ScoreMeasurement
 from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
-from probes.statistics.resampled import gold_of, resampled_scores
 from probes.tasks.builtin import tasks
 from probes.training.dataset import ProbingData
 
@@ -33,20 +34,29 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
     corpus = find_corpus("sample", limit=300).load()
     examples = collect_examples(tasks.get("roles"), corpus, "masked")
     view = examples.view_of(corpus)
-    (source,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
-    model, tokenizer = load_model(source, "cpu", "float32", False)
+    (found,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
+    model, tokenizer = load_model(found.source, "cpu", "float32", False)
     encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
     key = StoreKey("m", view.digest, "mean", "float32")
     vectors = open_or_encode(tmp_path, key, view, encoder, 512)
     spec, device = PROBES["linear"], torch.device("cpu")
-    outcome = probe(examples, view, vectors, spec, [0, 2], 1, device, quick=True)
     data = ProbingData(examples, view, vectors, device, project=None)
+    context = ProbeContext(
+        data=data,
+        spec=spec,
+        extent={0: 1, 2: 1},
+        level="standard",
+        memory=2**30,
+        title="roles",
+        options=None,
+    )
+    outcome = ScoreMeasurement().compute(context)
     features = data.features([0, 2])
     train = data.batches("train", features["train"])
     held = examples.members[:, : len(examples.classes)]
-    for row, layer in enumerate(outcome.layers):
+    for row, layer in enumerate(outcome.payload.layers):
         model = one_vs_rest(
-            layer.cells[0].l2,
+            layer.fits[0].l2,
             features["train"].block(slice(None))[row].numpy(),
             held[train.labels[0]],
         )
@@ -54,7 +64,7 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
         wanted = examples.members[examples.targets("test")]
         theirs = np.pad(theirs, ((0, 0), (0, wanted.shape[1] - theirs.shape[1])))
         expected = f1_score(wanted, theirs, average="micro")
-        assert layer.cells[0].test["micro_f1"] == pytest.approx(expected, abs=0.004)
+        assert layer.fits[0].test["micro_f1"] == pytest.approx(expected, abs=0.004)
         ours = np.unpackbits(outcome.arrays["predicted"][row, 0], axis=-1, count=held.shape[1])
         assert (ours != theirs[:, : held.shape[1]]).mean() < 0.005
 
@@ -70,31 +80,41 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path, monkeypatch):
         str(tiny_bert), tasks=("roles",), limit=80, output=output, cache_dir=tmp_path, device="cpu"
     )
     result = next(r for r in found if r.probe.family == "linear" and r.model.random_seed is None)
-    (path,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-*.json")
+    (path,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-scores-*.json")
     arrays = read_arrays(path)
     gold = gold_of(result, arrays)
     held, said = gold.indicators(arrays["predicted"][1, 0])
     layer = result.layers[1]
-    assert layer.cells[0].test["micro_f1"] == pytest.approx(
+    assert layer.fits[0].test["micro_f1"] == pytest.approx(
         f1_score(held, said, average="micro", zero_division=0)
     )
     low, high = layer.intervals["micro_f1"]
-    assert low <= layer.cells[0].test["micro_f1"] <= high
+    assert low <= layer.fits[0].test["micro_f1"] <= high
     assert np.quantile(resampled_scores(result, path)[1], [0.025, 0.975]) == pytest.approx(
         [low, high]
     )
-    assert (result.control.metric, layer.selectivity is None) == ("micro_f1", False)
-    assert result.code.uniform_bits == result.examples.n["train"] * len(gold.classes)
-    assert 0 < layer.codelength < result.code.uniform_bits
-    assert result.code.prior_bits < result.code.uniform_bits
-    assert len(result.localisation.mixes) == 3
-    assert arrays["predicted_cumulative"].shape == arrays["predicted"][:, 0].shape
+    controls = result.found("selectivity")
+    assert controls.metric == "micro_f1"
+    assert controls.at(1).task == layer.fits[0].test["micro_f1"]
+    code = result.found("description_length")
+    assert code.uniform_bits == result.examples.n["train"] * len(gold.classes)
+    assert 0 < code.at(1).bits < code.uniform_bits
+    assert code.prior_bits < code.uniform_bits
+    mixed = result.found("localisation")
+    (beside,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-localisation-*.json")
+    of_mixes = read_arrays(beside)["predicted"]
+    assert len(mixed.mixes) == len(of_mixes) == 3
+    for mix, given in zip(mixed.mixes, of_mixes, strict=True):
+        held, said = gold.indicators(given)
+        f1 = f1_score(held, said, average="micro", zero_division=0)
+        assert mix.test["micro_f1"] == pytest.approx(f1)
+    held, said = gold.indicators(arrays["predicted"][1, 0])
     f1 = f1_score(held, said, average=None, zero_division=0)
     by_name = dict(zip((*gold.classes, *gold.unseen), f1, strict=True))
     assert {name: score.f1 for name, score in layer.labels.items()} == pytest.approx(
         {name: by_name[name] for name in layer.labels}
     )
-    assert any(name.startswith("predicate ") for name in layer.cells[0].groups)
+    assert any(name.startswith("predicate ") for name in layer.fits[0].groups)
     names = [r.model.name for r in found]
     for command in (
         ["show", str(path)],

@@ -108,7 +108,7 @@ def measured(examples, errors, fits, dev=None, family="linear"):
         dev or DEV,
         extent,
         lambda layer, draw, labels: wrong(examples, 0, fits(layer, draw)),
-        family,
+        PROBES[family],
     )
     return TrainingVariance().compute(context).payload, context
 
@@ -188,7 +188,7 @@ def test_a_single_layer_has_no_test(examples):
 def test_layers_are_tested_that_were_not_fitted_again(examples):
     scores = {layer: wrong(examples, 0, n) for layer, n in {2: 40, 3: 40, 5: 120}.items()}
     context = PlantedContext(
-        examples, scores, DEV, {3: 4}, lambda layer, draw, labels: scores[3], "mlp"
+        examples, scores, DEV, {3: 4}, lambda layer, draw, labels: scores[3], PROBES["mlp"]
     )
     found = TrainingVariance().compute(context).payload
     assert [x.layer for x in found.layers] == [3]

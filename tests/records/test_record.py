@@ -12,7 +12,7 @@ from probes.common.errors import UserError
 from probes.measurements.measurement import Request, Scored
 from probes.measurements.results import find_results, joined, read_result, unique_results
 from probes.measurements.scores import ScoreMeasurement
-from probes.measurements.training_variance import Spread, Variances
+from probes.measurements.training_variance import Spread, TrainingVariance, Variances
 from probes.records.files import find_records, read_record, write_record
 from probes.records.keys import Inputs, record_key, record_name
 from probes.records.probe_spec import PROBES, tuned
@@ -157,20 +157,40 @@ def test_evidence_joins_the_scores_of_its_model_and_inputs(tmp_path):
     assert by_name == {("m", "pos"): found, ("m", "srl"): None, ("other", "pos"): None}
 
 
-def test_of_several_records_of_evidence_the_latest_and_most_complete_counts(tmp_path):
+def test_of_several_records_of_evidence_the_present_latest_and_most_complete_counts(
+    tmp_path, monkeypatch
+):
     path = put(tmp_path, "m", "pos", 9, p_best=False)
 
     def variances(sd):
         return Variances(layers=(), seeds=None, samples=Spread(sd=sd, df=1), p_best={})
 
-    for version, sd in ((2, 0.2), (1, 0.1)):
+    def counts():
+        records = find_records(tmp_path)
+        orders = records, dict(reversed(records.items()))
+        found = [joined(order)[path].found("training_variance").samples.sd for order in orders]
+        assert found[0] == found[1]
+        return found[0]
+
+    for version, sd in ((3, 0.3), (2, 0.2), (1, 0.1)):
         put_evidence(path, "training_variance", variances(sd), version=version)
-    assert read_result(path).found("training_variance").samples.sd == 0.2
-    fuller = {"settings": {"x": 1}, "version": 2, "extent": {0: 5, 1: 5}}
-    put_evidence(path, "training_variance", variances(0.3), **fuller)
-    records = find_records(tmp_path)
-    for order in (records, dict(reversed(records.items()))):
-        assert joined(order)[path].found("training_variance").samples.sd == 0.3
+    assert TrainingVariance.version == 1
+    assert counts() == 0.1
+    monkeypatch.setattr(TrainingVariance, "version", 9)
+    assert counts() == 0.3
+    # Other options count for less than an older version, and layers for more than their place.
+    other = {"settings": {"x": 1}, "version": 4, "extent": {0: 5, 1: 5}}
+    put_evidence(path, "training_variance", variances(0.4), **other)
+    assert counts() == 0.3
+    for folder, extent in (("a", {0: 5, 1: 6}), ("z", {0: 5})):
+        there = tmp_path / folder / "m" / "c"
+        there.mkdir(parents=True)
+        more = {"version": 3, "extent": extent}
+        put_evidence(path, "training_variance", variances(0.5), **more).rename(
+            there / "x-01234567.json"
+        )
+        put_evidence(path, "training_variance", variances(0.3), version=3)
+        assert counts() == 0.5
 
 
 def test_evidence_that_cannot_be_read_is_left_out_and_named(tmp_path, capsys):

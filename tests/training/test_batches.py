@@ -13,10 +13,9 @@ from probes.training.batches import (
     Batches,
     batch_bounds,
     bootstrap_weights,
+    rebatched,
     shuffled_batches,
-    small_batches,
 )
-from probes.training.features import Held
 from probes.training.fit import Draw, fit
 from probes.training.losses import CrossEntropy
 from probes.training.mlp import MLP
@@ -37,12 +36,11 @@ def test_batches_never_split_a_sentence():
     assert set(np.diff(bounds)) == {498, 499}
 
 
-@pytest.mark.parametrize(("n", "size"), [(9, 9), (100, 16), (1600, 50), (90_000, 512)])
-def test_a_convex_fit_has_32_batches_or_more_unless_they_were_tiny(n, size):
-    sentences = torch.arange(n)
-    values = torch.zeros(1, n, 1)
-    many = Batches(Held(values), *torch.zeros(2, 1, n), sentences, batch_bounds(sentences))
-    assert np.diff(small_batches(many).bounds).mean() == pytest.approx(size, rel=0.05)
+@pytest.mark.parametrize(("n", "size", "bounds"), [(9, 64, [0, 9]), (100, 30, [0, 35, 70, 100])])
+def test_examples_are_cut_into_batches_again(n, size, bounds):
+    train = planted(n, 1)
+    again = rebatched(replace(train, bounds=[0, n]), size)
+    assert again == replace(train, bounds=bounds)
 
 
 def test_bootstrap_samples_draw_whole_sentences_and_seed_0_draws_each_once():
@@ -63,7 +61,7 @@ def test_seeds_of_an_mlp_have_different_orders_and_end_in_different_places(data)
     orders = (islice(shuffled_batches(train, order), 8) for order in (0, 1))
     first, second = ([part.start for part, _ in order] for order in orders)
     assert first != second
-    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "epochs": 1, "min_steps": 40})
     alone = fit(train, dev, N_CLASSES, spec, [Draw()])
     both = fit(with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [Draw(0, 0), Draw(1, 1)])
     for one, two in zip(alone.parameters, both.parameters, strict=True):
@@ -73,7 +71,7 @@ def test_seeds_of_an_mlp_have_different_orders_and_end_in_different_places(data)
 
 def test_examples_that_a_bootstrap_sample_lacks_are_not_read(data, monkeypatch):
     train, dev = with_cells(data[0], 2), with_cells(data[1], 2)
-    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "epochs": 1, "min_steps": 40})
     lean = fit(train, dev, N_CLASSES, spec, [Draw(0, 0), Draw(3, 3)])
     counts = bootstrap_weights(train.sentences, 3)
     sample = replace(data[0], weights=counts[None]).drawn()
@@ -97,7 +95,7 @@ def test_a_batch_that_is_empty_in_a_sample_changes_nothing():
     assert train.drawn().bounds == [0, 0, 50]
     parts = list(islice(shuffled_batches(train.drawn()), 2))
     assert sorted(int(meant.sum()) for _, meant in parts) == [0, 50]
-    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "passes": 1, "min_steps": 40})
+    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "epochs": 1, "min_steps": 40})
     family, loss = MLP(8), CrossEntropy()
     start = family.initial(N_LAYERS, [0], N_FEATURES, N_CLASSES)
     trainer = Trainer(train, dev, family, loss, spec)

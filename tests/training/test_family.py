@@ -115,9 +115,7 @@ def registered():
 
 
 @pytest.mark.usefixtures("registered")
-@pytest.mark.parametrize("convex", [False, True])
-def test_a_family_without_a_gradient_of_its_own_is_trained(convex, monkeypatch):
-    monkeypatch.setattr(Cosine, "convex", convex)
+def test_a_family_without_a_gradient_of_its_own_is_trained():
     train, dev = planted(1500, 1), planted(400, 2)
     fitted = fit(train, dev, N_CLASSES, SPEC, [Draw()])
     right = predict(fitted, dev.features, N_CLASSES, SPEC)[:, 0] == dev.labels
@@ -128,10 +126,39 @@ def test_a_family_without_a_gradient_of_its_own_is_trained(convex, monkeypatch):
     assert right[1].float().mean() > reached[1].float().mean() - 0.05 > 0.5
 
 
+@pytest.mark.parametrize("few", [0, 1500])
+def test_a_convex_family_with_a_start_of_its_own_and_no_gradient_ends_where_others_do(
+    few, monkeypatch
+):
+    monkeypatch.setattr("probes.training.fit.FEW", few)
+    train, dev = planted(1500, 1), planted(400, 2)
+    spec = PROBES["linear"].model_copy(update={"epochs": 100, "batch": 64})
+    expected = fit(train, dev, N_CLASSES, spec, [Draw()])
+    drawn = torch.randn(2, 1, N_CLASSES, 12), torch.randn(2, 1, N_CLASSES)
+    monkeypatch.setattr(Linear, "initial", lambda *given: [p.clone() for p in drawn])
+    monkeypatch.setattr(Linear, "backward", ProbeFamily.backward)
+    found = fit(train, dev, N_CLASSES, spec, [Draw()])
+    torch.testing.assert_close(found.dev_loss, expected.dev_loss, rtol=0.002, atol=0)
+    torch.testing.assert_close(found.parameters[0], expected.parameters[0], rtol=0, atol=0.01)
+
+
+@pytest.mark.parametrize("few", [0, 1500])
+def test_a_convex_fit_of_no_steps_ends_where_it_starts(few, monkeypatch):
+    """Not in other axes."""
+    monkeypatch.setattr("probes.training.fit.FEW", few)
+    drawn = [torch.randn(2, 1, N_CLASSES, 12), torch.randn(2, 1, N_CLASSES)]
+    monkeypatch.setattr(Linear, "initial", lambda *given: drawn)
+    spec = PROBES["linear"].model_copy(update={"epochs": 0})
+    found = fit(planted(1500, 1), planted(400, 2), N_CLASSES, spec, [Draw()])
+    for ours, theirs in zip(found.parameters, drawn, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
 def test_a_convex_family_without_a_closed_form_fits_regressions(monkeypatch):
     monkeypatch.setattr(Linear, "closed_form", False)
     train, dev = planted(1500, 1, regression=True), planted(400, 2, regression=True)
-    spec = PROBES["linear"].model_copy(update={"learning_rate": 0.1, "ridge_l2": (30 / 1500,)})
+    update = {"learning_rate": 0.1, "min_steps": 600, "ridge_l2": (30 / 1500,)}
+    spec = PROBES["linear"].model_copy(update=update)
     iterative = fit(train, dev, 0, spec, [Draw()])
     monkeypatch.undo()
     exact = fit(train, dev, 0, spec, [Draw()])

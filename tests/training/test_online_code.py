@@ -6,18 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from planted_examples import N_CLASSES, N_LAYERS, planted
-from sklearn.linear_model import LogisticRegression
 
 from probes.records.probe_spec import PROBES
 from probes.training import online_code as coding
 from probes.training.batches import Batches, batch_bounds
 from probes.training.codes import OnlineCode, block_ends, decisions, prior_bits, uniform_bits
 from probes.training.features import Held
-from probes.training.fitted import mean_loss
 from probes.training.linear import Linear
-from probes.training.losses import CrossEntropy
-from probes.training.online_code import fit_prefix, mean_squares, online_code
+from probes.training.online_code import online_code
 from probes.training.replay_code import replay_code
 
 CODES = {"linear": online_code, "mlp": replay_code}
@@ -35,13 +31,13 @@ def says(monkeypatch, bias_of):
     """Instead of fitting: probes that see nothing and have the biases `bias_of(prefix, k)`."""
     seen = []
 
-    def fit_prefix(prefix, family, loss, start, strengths, squares):
+    def fit(prefix, family, loss, start, strengths, n_steps):
         seen.append((prefix, strengths))
         n_layers, n_cells = strengths.shape
         bias = torch.stack([bias_of(prefix, k) for k in range(n_cells)])
         return [torch.zeros_like(start[0]), bias.expand(n_layers, -1, -1)]
 
-    monkeypatch.setattr(coding, "fit_prefix", fit_prefix)
+    monkeypatch.setattr(coding, "fit_full_batch", fit)
     return seen
 
 
@@ -189,23 +185,6 @@ def test_the_code_of_sets_is_that_of_each_label_alone(monkeypatch):
     assert code.bits.item() == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("n", [20, 500])
-def test_a_prefix_fit_is_scikit_learns_at_the_given_strength(n):
-    train = planted(3000, 1)
-    strengths = torch.tensor([[0.01, 0.3], [0.1, 1.0]])
-    start = Linear().initial(N_LAYERS, [0, 0], 12, N_CLASSES)
-    prefix, block = (train.part(slice(*part)) for part in ((0, n), (n, 2 * n)))
-    squares = mean_squares(train.features)
-    found = fit_prefix(prefix, Linear(), CrossEntropy(), start, strengths, squares)
-    given = mean_loss(Linear(), CrossEntropy(), found, block)
-    for layer, x in enumerate(train.features.values):
-        for cell, strength in enumerate(strengths[layer].tolist()):
-            model = LogisticRegression(C=1 / (strength * n), tol=1e-8, max_iter=1000)
-            model.fit(x[:n], train.labels[0, :n])
-            p = model.predict_proba(x[n : 2 * n])[np.arange(n), train.labels[0, n : 2 * n]]
-            assert given[layer, cell].item() == pytest.approx(-np.log(p).mean(), rel=0.01)
-
-
 def hard():
     """Features with the spectrum of a model's vectors, which nearly separate the classes."""
     generator = torch.Generator().manual_seed(3)
@@ -224,26 +203,6 @@ def test_the_code_is_that_of_prefixes_fitted_to_the_end(monkeypatch):
     assert short.ends == long.ends
     assert long.bits.item() < 0.7 * uniform_bits(6000, 6)
     assert short.bits.item() == pytest.approx(long.bits.item(), rel=0.005)
-
-
-def test_where_a_prefix_starts_changes_nothing():
-    train = hard()
-    prefix, squares = train.part(slice(0, 2000)), mean_squares(train.features)
-    strengths = torch.tensor([[0.01]])
-    cold = Linear().initial(1, [0], 96, 6)
-    warm = fit_prefix(
-        train.part(slice(0, 1000)), Linear(), CrossEntropy(), cold, 2 * strengths, squares
-    )
-    losses = [
-        mean_loss(
-            Linear(),
-            CrossEntropy(),
-            fit_prefix(prefix, Linear(), CrossEntropy(), start, strengths, squares),
-            train.part(slice(2000, 6000)),
-        ).item()
-        for start in (cold, warm)
-    ]
-    assert losses[0] == pytest.approx(losses[1], rel=0.003)
 
 
 def test_a_code_has_the_bits_of_its_blocks_and_intervals_around_them():

@@ -1,6 +1,9 @@
 """The steps that are foretold against those that are taken."""
 
+from dataclasses import replace
+
 import pytest
+import torch
 from planted_examples import N_CLASSES, planted, with_cells
 
 from probes.common.terminal import progress
@@ -24,15 +27,26 @@ def taken(monkeypatch):
 
 @pytest.mark.parametrize("at_once", [1, 10])
 @pytest.mark.parametrize("l2", [(30.0,), (1.0, 30.0)])
-@pytest.mark.parametrize(("family", "n"), [("linear", 300), ("linear", 3000), ("mlp", 3000)])
+@pytest.mark.parametrize(("family", "n"), [("linear", 1000), ("linear", 3000), ("mlp", 3000)])
 def test_of_fits(taken, family, n, l2, at_once, monkeypatch):
     monkeypatch.setattr("probes.training.trainer.fits_at_once", lambda device: at_once)
+    monkeypatch.setattr("probes.training.fit.FEW", 1000)
     spec = PROBES[family].model_copy(
         update={"l2": l2, "epochs": 2, "min_steps": 7, "hidden": 4 * bool(PROBES[family].hidden)}
     )
     train, dev = planted(n, 1), planted(100, 2)
     fit(train, dev, N_CLASSES, spec, DRAWS)
     assert fit_steps(spec, train.sentences, N_CLASSES, DRAWS) == taken() > 0
+    if (family, n) == ("linear", 1000):
+        assert taken() == 2 * 2 * len(l2)  # the search, and the fits at what it found
+
+
+def test_of_label_sets(taken):
+    train, dev = (
+        replace(planted(n, n), sets=torch.eye(N_CLASSES)[:, :3].contiguous()) for n in (300, 100)
+    )
+    fit(train, dev, 3, PROBES["linear"], DRAWS)
+    assert fit_steps(PROBES["linear"], train.sentences, 3, DRAWS) == taken() == 40
 
 
 def test_of_ridge_regression(taken):

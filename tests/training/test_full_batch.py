@@ -1,0 +1,239 @@
+"""Fits whose steps read all examples, against scikit-learn and optima in float64."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, planted, with_cells
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.linear_model import LogisticRegression
+
+from probes.records.probe_spec import PROBES, TUNED_L2, tuned
+from probes.training import fit as fitting
+from probes.training.batches import EVALUATION, bootstrap_weights
+from probes.training.features import Held
+from probes.training.fit import FEW, Draw, fit, fits_full_batches, predict
+from probes.training.fitted import mean_loss
+from probes.training.full_batch import fit_full_batch
+from probes.training.linear import Linear
+from probes.training.losses import BinaryCrossEntropy, CrossEntropy
+
+LINEAR = PROBES["linear"]
+LONG = LINEAR.model_copy(update={"epochs": 150})
+"""Enough steps for what float32 can tell."""
+
+SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
+
+
+def objective(point, x, y, weights, strength):
+    """What a probe minimises, as the method page has it, and its gradient."""
+    weight, bias = np.split(point.reshape(N_CLASSES, -1), [-1], axis=1)
+    logits, share = x @ weight.T + bias.T, weights / weights.sum()
+    value = -(share * log_softmax(logits, 1)[np.arange(len(y)), y]).sum()
+    errors = share[:, None] * (softmax(logits, 1) - np.eye(N_CLASSES)[y])
+    gradient = np.concatenate([errors.T @ x + strength * weight, errors.sum(0)[:, None]], 1)
+    return value + strength / 2 * (weight**2).sum(), gradient.ravel()
+
+
+def optimum(x, y, weights, strength):
+    """Weight and bias (centred, since softmax ignores their mean) and the value, in float64."""
+    given = [np.asarray(part, dtype=np.float64) for part in (x, weights)]
+    found = minimize(
+        objective,
+        np.zeros(N_CLASSES * (x.shape[1] + 1)),
+        (given[0], np.asarray(y), given[1], strength),
+        jac=True,
+        method="BFGS",
+        options={"gtol": 1e-9, "maxiter": 5000},
+    )
+    assert np.abs(found.jac).max() < 1e-7
+    weight, bias = np.split(found.x.reshape(N_CLASSES, -1), [-1], axis=1)
+    return weight, bias[:, 0] - bias.mean(), found.fun
+
+
+def different_cells(n):
+    """Examples of three cells: plain, weighted with other labels, and a sample of sentences."""
+    train = planted(n, 1)
+    torch.manual_seed(5)
+    others = torch.randint(N_CLASSES, (n,))
+    # Classes of very unequal frequency.
+    skewed = torch.where(torch.rand(n) < 0.9, torch.zeros_like(others), others)
+    weights = torch.stack([torch.ones(n), 7 * torch.rand(n), bootstrap_weights(train.sentences, 1)])
+    labels = torch.stack([train.labels[0], skewed, train.labels[0]])
+    return replace(train, labels=labels, weights=weights)
+
+
+@pytest.mark.parametrize("n_steps", [40, 300])
+def test_cells_of_different_labels_weights_and_strengths_reach_their_optima(n_steps):
+    train = different_cells(2 * EVALUATION + 300)
+    strengths = torch.tensor([[1e-3, 0.1, 0.03], [0.01, 0.003, 0.3]])
+    start = Linear().initial(N_LAYERS, [0] * 3, N_FEATURES, N_CLASSES)
+    found = fit_full_batch(train, Linear(), CrossEntropy(), start, strengths, n_steps)
+    for layer, x in enumerate(train.features.values):
+        for cell, strength in enumerate(strengths[layer].tolist()):
+            given = x.double().numpy(), train.labels[cell].numpy(), train.weights[cell].numpy()
+            weight, bias, least = optimum(*given, strength)
+            ours = [p[layer, cell].double().numpy() for p in found]
+            point = np.concatenate([ours[0], ours[1][:, None]], 1).ravel()
+            value, _ = objective(point, *given, strength)
+            assert value == pytest.approx(least, rel=1e-6)
+            np.testing.assert_allclose(ours[0], weight, atol=2e-3)
+            np.testing.assert_allclose(ours[1] - ours[1].mean(), bias, atol=2e-3)
+
+
+def test_cells_fitted_together_are_those_fitted_alone():
+    train, dev = different_cells(1500), different_cells(400)
+    draws = [Draw(), Draw(1, 2), Draw(2, 3)]
+    together = fit(train, dev, N_CLASSES, LINEAR, draws)
+    assert together.dev_loss.shape == (N_LAYERS, 3)
+    for cell, draw in enumerate(draws):
+        alone = fit(*(part.of_cells([cell]) for part in (train, dev)), N_CLASSES, LINEAR, [draw])
+        torch.testing.assert_close(together.dev_loss[:, cell], alone.dev_loss[:, 0])
+        for ours, theirs in zip(together.parameters, alone.parameters, strict=True):
+            torch.testing.assert_close(ours[:, cell], theirs[:, 0], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("c", [1, 30, 300])
+@pytest.mark.parametrize("n", [60, 2000])
+def test_strength_is_scikit_learns_with_c_its_inverse(n, c):
+    train, dev = planted(n, 1), planted(400, 2)
+    fitted = fit(train, dev, N_CLASSES, LONG.model_copy(update={"l2": (c,)}), [Draw()])
+    assert fitted.strength.flatten().tolist() == pytest.approx([c / n] * N_LAYERS)
+    for layer, x in enumerate(train.features.values):
+        model = LogisticRegression(C=1 / c, tol=1e-10, max_iter=10_000)
+        model.fit(x.double(), train.labels[0])
+        weight, bias = (p[layer, 0].numpy() for p in fitted.parameters)
+        np.testing.assert_allclose(weight, model.coef_, atol=2e-3)
+        np.testing.assert_allclose(bias - bias.mean(), model.intercept_, atol=2e-3)
+        p = model.predict_proba(dev.features.values[layer])[np.arange(400), dev.labels[0]]
+        assert fitted.dev_loss[layer, 0].item() == pytest.approx(-np.log(p).mean(), rel=1e-3)
+
+
+def test_two_classes_are_scikit_learns_with_twice_the_inverse():
+    """Which has one weight vector where a probe has two, that of the difference."""
+    train, dev = (
+        replace(data, labels=data.labels % 2) for data in (planted(500, 1), planted(9, 2))
+    )
+    fitted = fit(train, dev, 2, LONG, [Draw()])
+    for layer, x in enumerate(train.features.values):
+        model = LogisticRegression(C=2 / 30, tol=1e-10, max_iter=10_000)
+        model.fit(x.double(), train.labels[0])
+        weight, bias = (p[layer, 0] for p in fitted.parameters)
+        np.testing.assert_allclose(weight[1] - weight[0], model.coef_[0], atol=2e-3)
+        np.testing.assert_allclose(bias[1] - bias[0], model.intercept_[0], atol=2e-3)
+
+
+def test_label_sets_are_a_logistic_regression_for_each_label_of_each_cell():
+    train = different_cells(1500)
+    strengths = torch.tensor([[0.01, 0.1, 0.03]] * N_LAYERS)
+    start = Linear().initial(N_LAYERS, [0] * 3, N_FEATURES, 3)
+    found = fit_full_batch(train, Linear(), BinaryCrossEntropy(SETS), start, strengths, 300)
+    for layer, x in enumerate(train.features.values):
+        for cell, strength in enumerate(strengths[layer].tolist()):
+            held, weights = SETS[train.labels[cell]].T, train.weights[cell]
+            weight, bias = (p[layer, cell].numpy() for p in found)
+            for label in range(3):
+                c = 1 / (strength * weights.sum().item())
+                model = LogisticRegression(C=c, tol=1e-10, max_iter=10_000)
+                model.fit(x.double(), held[label], weights)
+                np.testing.assert_allclose(weight[label], model.coef_[0], atol=2e-3)
+                np.testing.assert_allclose(bias[label], model.intercept_[0], atol=2e-3)
+
+
+def test_a_search_takes_the_strength_that_is_best_at_the_optimum_of_each():
+    train, dev = planted(200, 1), planted(500, 2)
+    draws = [Draw(), Draw(1, 1)]
+    fitted = fit(with_cells(train, 2), with_cells(dev, 2), N_CLASSES, tuned(LINEAR), draws)
+    best = []
+    for layer, x in enumerate(train.features.values):
+        losses = {}
+        for c in TUNED_L2:
+            model = LogisticRegression(C=1 / c, tol=1e-10, max_iter=10_000)
+            model.fit(x.double(), train.labels[0])
+            p = model.predict_proba(dev.features.values[layer])
+            losses[c] = -np.log(p[np.arange(500), dev.labels[0]]).mean()
+        best.append(min(losses, key=losses.get))
+        assert fitted.dev_loss[layer, 0].item() == pytest.approx(losses[best[-1]], rel=1e-3)
+    assert best == [100, 1]
+    torch.testing.assert_close(fitted.strength, torch.tensor(best)[:, None].expand(-1, 2) / 200)
+    # All cells of a layer are fitted at the strength of the first.
+    for layer, c in enumerate(best):
+        plain = LINEAR.model_copy(update={"l2": (c,)})
+        (sample,) = fit(train, dev, N_CLASSES, plain, draws[1:]).dev_loss[layer]
+        assert fitted.dev_loss[layer, 1].item() == pytest.approx(sample.item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("n", [20, 500])
+def test_a_prefix_is_fitted_as_scikit_learn_fits_it(n):
+    train = planted(3000, 1)
+    strengths = torch.tensor([[0.01, 0.3], [0.1, 1.0]])
+    start = Linear().initial(N_LAYERS, [0, 0], N_FEATURES, N_CLASSES)
+    prefix, block = (train.part(slice(*part)) for part in ((0, n), (n, 2 * n)))
+    found = fit_full_batch(prefix, Linear(), CrossEntropy(), start, strengths, 40)
+    given = mean_loss(Linear(), CrossEntropy(), found, block)
+    for layer, x in enumerate(train.features.values):
+        for cell, strength in enumerate(strengths[layer].tolist()):
+            model = LogisticRegression(C=1 / (strength * n), tol=1e-8, max_iter=1000)
+            model.fit(x[:n], train.labels[0, :n])
+            p = model.predict_proba(x[n : 2 * n])[np.arange(n), train.labels[0, n : 2 * n]]
+            assert given[layer, cell].item() == pytest.approx(-np.log(p).mean(), rel=1e-3)
+
+
+def test_where_a_fit_starts_changes_nothing():
+    train, strengths = planted(2000, 1), torch.full((N_LAYERS, 1), 0.01)
+    cold = Linear().initial(N_LAYERS, [0], N_FEATURES, N_CLASSES)
+    torch.manual_seed(0)
+    start = [p + torch.randn_like(p) for p in cold]
+    one, other = (
+        fit_full_batch(train, Linear(), CrossEntropy(), given, strengths, 100)
+        for given in (cold, start)
+    )
+    torch.testing.assert_close(one[0], other[0], rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("family", "n", "n_outputs", "expected"),
+    [
+        ("linear", FEW, 2, True),
+        ("linear", FEW + 1, 2, False),
+        ("linear", 100, 0, False),
+        ("mlp", 100, 2, False),
+    ],
+)
+def test_convex_classifications_of_few_examples_read_all_of_them(family, n, n_outputs, expected):
+    assert fits_full_batches(PROBES[family], n, n_outputs) is expected
+
+
+def test_one_example_more_is_fitted_in_batches_to_the_same_probe(monkeypatch):
+    train, dev = planted(2000, 1), planted(400, 2)
+    spec = LINEAR.model_copy(update={"batch": 50, "epochs": 40})
+    found, fits = [], []
+    real = fit_full_batch
+    monkeypatch.setattr(
+        fitting, "fit_full_batch", lambda *given: fits.append(given[-1]) or real(*given)
+    )
+    for few in (2000, 1999):
+        monkeypatch.setattr(fitting, "FEW", few)
+        found.append(fit(train, dev, N_CLASSES, spec, [Draw()]))
+    assert fits == [80]
+    torch.testing.assert_close(found[0].dev_loss, found[1].dev_loss, rtol=3e-3, atol=0)
+    ours, theirs = (predict(each, dev.features, N_CLASSES, spec) for each in found)
+    assert (ours[1] != theirs[1]).sum() <= 4
+    assert found[0].stopped.tolist() == [[1.0]] * N_LAYERS
+
+
+def test_other_axes_and_other_layers_beside_it_change_no_fit():
+    train, dev = planted(700, 1), planted(400, 2)
+    turn = torch.linalg.qr(torch.randn(N_FEATURES, N_FEATURES))[0]
+    turned = [replace(data, features=Held(data.features.values @ turn)) for data in (train, dev)]
+    top = [replace(data, features=Held(data.features.values[1:])) for data in (train, dev)]
+    plain, rotated, alone = (
+        fit(*data, N_CLASSES, LINEAR, [Draw()]) for data in ((train, dev), turned, top)
+    )
+    torch.testing.assert_close(rotated.dev_loss, plain.dev_loss, rtol=1e-4, atol=0)
+    torch.testing.assert_close(
+        rotated.parameters[0] @ turn.T, plain.parameters[0], atol=2e-3, rtol=0
+    )
+    torch.testing.assert_close(alone.dev_loss[0], plain.dev_loss[1], rtol=1e-4, atol=0)
