@@ -18,7 +18,7 @@ from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.measurements.measurement import EVIDENCE
+from probes.measurements.measurement import EVIDENCE, get_measurement
 from probes.records.csv_text import csv_line
 from probes.records.result import SCORES, Result
 
@@ -146,8 +146,14 @@ def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
 
 def _with_evidence(rows: Iterable[Line], evidence: Iterable[RecordLines]) -> Iterator[Line]:
     rows = list(rows)
-    latest = sorted(evidence, key=lambda record: (record.version, record.fullness))
-    found = {record.measurement: record.evidence for record in latest}
+
+    def rank(record: RecordLines) -> tuple[object, ...]:
+        # As in `probes.measurements.results.joined`.
+        present = get_measurement(record.measurement).version
+        return record.version == present, record.version, record.fullness
+
+    ranked = sorted((each for each in evidence if each.measurement in EVIDENCE), key=rank)
+    found = {record.measurement: record.evidence for record in ranked}
     names = " ".join(name for name in EVIDENCE if name in found)
     columns = [column for each in found.values() for column in each]
     others = {row["layer"] for row in rows if not row["best"]}

@@ -79,7 +79,7 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
     summary = "bits of the training labels given the vectors (Voita & Titov 2020)"
     payload: ClassVar[type[Codelengths]] = Codelengths
 
-    most_fits = 3  # one for each prior
+    most_fits = 4  # one for each prior of linear probes, which have most
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Regressions have none, and probes that are not convex have it with full evidence."""

@@ -42,10 +42,12 @@ def fit_full_batch(
     def together(weight: Tensor, bias: Tensor) -> Tensor:
         return torch.cat([weight.flatten(2), bias], 2)
 
+    # Other devices have no float64.
+    exact = torch.float64 if weight.device.type in ("cpu", "cuda") else torch.float32
     penalty = together(strengths[:, :, None, None].expand_as(weight), torch.zeros_like(bias))
 
     def evaluate(point: Tensor) -> tuple[Tensor, Tensor]:
-        parameters, value = apart(point), 0.5 * (penalty * point * point).sum(2).double()
+        parameters, value = apart(point), 0.5 * (penalty * point * point).sum(2).to(exact)
         gradient = penalty * point
         for part in blocks(len(train.sentences)):
             of_part = labels[:, part], weights[:, part]

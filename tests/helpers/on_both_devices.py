@@ -16,6 +16,7 @@ import torch
 import probes
 from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
+from probes.training import fit as fitting
 from probes.training import scalar_mix as mixing
 
 TASKS = ("depth", "agreement", "pos")
@@ -34,6 +35,7 @@ def main(model: Path, folder: Path) -> None:
         found["mixed"] = mixing_is_refused()
         found["elsewhere"] = suite(model, folder, second_device.NAME)
         found["crossings"] = []
+        fitting.FEW = 0  # or the steps of linear probes would read all examples, and be as many
         for steps in (STEPS, 2 * STEPS):
             before = second_device.crossings
             short = {"tasks": ("pos",), "probes": ("linear",), "quick": True}
@@ -83,7 +85,7 @@ def suite(
                 for name in ("training_variance", "selectivity", "description_length")
                 if name in r.evidence
                 for number in get_measurement(name).numbers(r.evidence[name])
-                if number.name != "p_best"
+                if number.metric != "p_best" and number.value is not None
             ),
         ]
         for r in results
