@@ -79,8 +79,6 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
     summary = "bits of the training labels given the vectors (Voita & Titov 2020)"
     payload: ClassVar[type[Codelengths]] = Codelengths
 
-    most_fits = 4  # one for each prior of linear probes, which have most
-
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Regressions have none, and probes that are not convex have it with full evidence."""
         if task.kind == "regression":
@@ -88,6 +86,14 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
         if level != "full" and not is_convex(probe):
             return "it is measured with --evidence full"
         return ""
+
+    def fits_at_once(self, level: Level) -> int:
+        """One for each prior of linear probes, which have most."""
+        return 4
+
+    def cost(self, probe: ProbeSpec) -> float:
+        """Of all prefixes, under several priors."""
+        return 2.5
 
     def extent(self, request: Request) -> Extent:
         """Every layer."""

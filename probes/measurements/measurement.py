@@ -160,16 +160,18 @@ class ProbeMeasurement(Measurement[P]):
     Its records are shown with the scores of the same model, corpus, task and family.
 
     Attributes:
-        most_fits: the most fits of a layer that are made at once.
         reads_all_layers: whether all layers are in memory at once, instead of one after the other.
     """
 
-    most_fits: ClassVar[int] = 1
     reads_all_layers: ClassVar[bool] = False
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Why it is not made for this task and probe family; empty if it is."""
         return ""
+
+    def fits_at_once(self, level: Level) -> int:
+        """The most fits of a layer that are made together; `--memory` is checked against it."""
+        return 1
 
     def cost(self, probe: ProbeSpec) -> float:
         """Time of one layer and repetition, relative to that of one fit for the scores."""

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from probes.examples.control_task import control_labels
 from probes.examples.scoring import control_metric, number
 from probes.measurements.cells import metric_curves, rows_by_layer, score_cell
-from probes.measurements.measurement import Found, Number, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
 from probes.measurements.training_variance import Spread, pooled
 from probes.records.base import Frozen
 from probes.records.curves import Curves, Point
+from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
@@ -72,7 +73,7 @@ class ControlScores(Frozen):
 class Selectivity(ProbeMeasurement[ControlScores]):
     """Probes fitted to control tasks, with the seed and the schedule of the task's own.
 
-    One draw of control labels for convex probes at every layer, and nine more at three layers
+    One draw of control labels for convex probes at every layer, and four more at three layers
     (lowest, best on dev, highest); one draw for other probes at these. With full evidence ten, or
     three, draws at every layer.
     """
@@ -81,10 +82,19 @@ class Selectivity(ProbeMeasurement[ControlScores]):
     summary = "score less score on control tasks (Hewitt & Liang 2019)"
     payload: ClassVar[type[ControlScores]] = ControlScores
 
-    DRAWS, DEAR_DRAWS = 10, 3
-    """Draws of full evidence: for convex probes, and for others."""
+    FEW_DRAWS = 5
+    """At three layers, of convex probes."""
 
-    most_fits = DRAWS - 1  # the first draw is fitted before the others
+    DRAWS, DEAR_DRAWS = 10, 3
+    """At every layer, with full evidence: of convex probes, and of others."""
+
+    def fits_at_once(self, level: Level) -> int:
+        """The first draw is fitted before the others."""
+        return (self.DRAWS if level == "full" else self.FEW_DRAWS) - 1
+
+    def cost(self, probe: ProbeSpec) -> float:
+        """Convex probes are fitted to several draws together."""
+        return 0.65 if is_convex(probe) else 1.0
 
     def extent(self, request: Request) -> Extent:
         """The number of draws by layer."""
@@ -93,7 +103,7 @@ class Selectivity(ProbeMeasurement[ControlScores]):
         convex = is_convex(request.scores.probe)
         if request.level == "full":
             return dict.fromkeys(request.layers, self.DRAWS if convex else self.DEAR_DRAWS)
-        few = dict.fromkeys(request.scores.three_layers, self.DRAWS if convex else 1)
+        few = dict.fromkeys(request.scores.three_layers, self.FEW_DRAWS if convex else 1)
         return {**dict.fromkeys(request.layers, 1), **few} if convex else few
 
     def compute(self, context: ProbeContext) -> Found[ControlScores]:

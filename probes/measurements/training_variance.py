@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from probes.measurements.cells import rows_by_layer
-from probes.measurements.measurement import Found, Number, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
 from probes.records.base import Frozen
+from probes.records.probe_spec import ProbeSpec
 from probes.records.record import AnyRecord, Extent, Record
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
@@ -78,13 +79,18 @@ class TrainingVariance(ProbeMeasurement[Variances]):
 
     CONVEX_SAMPLES = 5
     CONVEX_EPOCHS = 8
-    """Of fits to many examples, fewer than for the scores: the spread is that of longer fits, at
-    less than half the time."""
+    """Fewer than for the scores: the spread is that of longer fits, at less than half the time."""
 
     FURTHER = 2
     """Further seeds, and bootstrap samples, of probes that are not convex."""
 
-    most_fits = CONVEX_SAMPLES
+    def fits_at_once(self, level: Level) -> int:
+        """All samples of a convex probe."""
+        return self.CONVEX_SAMPLES
+
+    def cost(self, probe: ProbeSpec) -> float:
+        """Convex probes are fitted together and for fewer epochs."""
+        return 0.25 if is_convex(probe) else 1.0
 
     def extent(self, request: Request) -> Extent:
         """The number of further fits by layer."""
@@ -101,15 +107,14 @@ class TrainingVariance(ProbeMeasurement[Variances]):
 
     def compute(self, context: ProbeContext) -> Found[Variances]:
         """Fit, score and test; see `probes.statistics.training_noise` for the tests."""
-        from probes.training.fit import Draw, fits_full_batches
+        from probes.training.fit import Draw
 
         result, layers = context.result, context.layers
         convex = is_convex(context.spec)
         seeds = [] if convex else [Draw(seed=i) for i in range(1, self.FURTHER + 1)]
         n_samples = self.CONVEX_SAMPLES if convex else self.FURTHER
         samples = [Draw(sample=i) for i in range(1, n_samples + 1)]
-        n_train, n_outputs = context.result.examples.n["train"], context.data.n_outputs
-        if convex and not fits_full_batches(context.spec, n_train, n_outputs):
+        if convex:
             shorter = context.spec.model_copy(update={"epochs": self.CONVEX_EPOCHS})
             context = replace(context, spec=shorter)
         fits = context.fits(layers, [*seeds, *samples])

@@ -58,7 +58,7 @@ def test_what_there_is_of_each_probe(found, unit):
     n = 5 if "linear" in unit else 4
     assert result.evidence["training_variance"].extent == dict.fromkeys(every, n)
     draws = (
-        {x: 10 if x in dear else 1 for x in every} if "linear" in unit else dict.fromkeys(dear, 1)
+        {x: 5 if x in dear else 1 for x in every} if "linear" in unit else dict.fromkeys(dear, 1)
     )
     assert result.evidence["selectivity"].extent == draws
 
