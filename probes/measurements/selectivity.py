@@ -26,7 +26,7 @@ from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import task_head
 from probes.records.values import Interval
 from probes.statistics.bootstrap import MIN_SENTENCES, bounds, interval, replicates, resample
-from probes.statistics.formatting import shown
+from probes.statistics.formatting import shown_sd
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import Metric, metrics
 from probes.training.families import is_convex
@@ -173,7 +173,7 @@ class Selectivity(ProbeMeasurement[ControlScores]):
                     Row.of("test types seen in train", *(f"{100 * x.seen:.0f} %" for x in every)),
                     Row.of(
                         "SD over draws",
-                        *(shown(x.draws.sd, x.metric) if x.draws else NOTHING for x in every),
+                        *(shown_sd(x.draws.sd, x.metric) if x.draws else NOTHING for x in every),
                     ),
                 ),
                 notes=(

@@ -24,7 +24,7 @@ from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import task_head
 from probes.statistics.bootstrap import MIN_SENTENCES, replicates, resample
-from probes.statistics.formatting import shown
+from probes.statistics.formatting import shown_sd
 from probes.statistics.metrics import metrics
 from probes.statistics.significance import holm, paired_p
 from probes.statistics.training_noise import with_training_noise
@@ -159,14 +159,14 @@ class TrainingVariance(ProbeMeasurement[Variances]):
             if layer not in of_layer:
                 return None
             spread = pooled([of_layer[layer].resampled])
-            return Cell(shown(spread.sd, result.task.metric)) if spread else None
+            return Cell(shown_sd(spread.sd, result.task.metric)) if spread else None
 
         def pooled_row(name: str, which: str) -> list[str]:
             spreads = [(getattr(r.found(self.name), which), r.task.metric) for r in results]
             return [
                 name,
                 *(
-                    f"{shown(spread.sd, metric)} (df {spread.df})" if spread else NOTHING
+                    f"{shown_sd(spread.sd, metric)} (df {spread.df})" if spread else NOTHING
                     for spread, metric in spreads
                 ),
             ]

@@ -17,6 +17,13 @@ def shown(value: float | None, metric: str) -> str:
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
+def shown_sd(value: float, metric: str) -> str:
+    """A standard deviation of scores, with one digit more than they have: 0.12, .0031."""
+    if is_percent(metric):
+        return f"{100 * value:.2f}"
+    return f"{value:.4f}".replace("0.", ".", 1)
+
+
 def shown_p(p: float) -> str:
     """A p-value as tables print it."""
     return "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)

@@ -85,7 +85,7 @@ def test_selectivity_with_half_intervals_and_the_spread_over_draws():
         ("1", "65.0"),
         ("2", "–"),
         ("test types seen in train", "88 %"),
-        ("SD over draws", "1.2"),
+        ("SD over draws", "1.25"),
     ]
     once = with_found(result, "selectivity", CONTROLS.model_copy(update={"draws": None}))
     (table,) = evidence_tables([once])["selectivity"]
@@ -128,10 +128,10 @@ def test_training_variance_by_layer_and_pooled():
         [with_found(bare(scores=(0.5, 0.6, 0.7)), "training_variance", found)]
     )["training_variance"]
     assert table.texts == [
-        ("0", "2.0"),
+        ("0", "2.00"),
         ("1", "–"),
         ("2", "–"),
-        ("samples, pooled", "2.0 (df 2)"),
+        ("samples, pooled", "2.00 (df 2)"),
         ("seeds, pooled", "–"),
     ]
 
