@@ -123,7 +123,6 @@ def scores_of(
         data=data,
         spec=spec,
         extent=dict.fromkeys(layers, 1),
-        level="standard",
         memory=default_budget(cpu),
         title="scores",
         options=NoOptions(),

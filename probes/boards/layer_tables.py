@@ -14,6 +14,7 @@ from probes.boards.separability import confidence_set
 from probes.measurements.cells import score_cell
 from probes.measurements.current import is_current
 from probes.measurements.results import find_results
+from probes.records.probe_scores import best_of
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
 from probes.records.titles import limit_mark, metric_name
@@ -84,14 +85,17 @@ def _alike(
 
 
 def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Result]:
-    """The results, with each random twin's score at its best layer on dev as a baseline."""
+    """The results, each with the scores of its random twins as baselines.
+
+    A twin is scored at its best layer on dev, of those that the result has too.
+    """
     return [
         result.with_baselines(
             {
-                _twin_name(twin): twin.best_layer.fits[0].test
+                _twin_name(twin): best_of(common, twin.task.metric).fits[0].test
                 for twin in twins
                 if (twin.task.name, twin.probe) == (result.task.name, result.probe)
-                and twin.extent.keys() >= result.extent.keys()
+                and (common := [x for x in twin.layers if x.layer in result.extent])
             }
         )
         for result in results

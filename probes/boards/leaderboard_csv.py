@@ -145,8 +145,6 @@ def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
 
 
 def _with_evidence(rows: Iterable[Line], evidence: Iterable[RecordLines]) -> Iterator[Line]:
-    rows = list(rows)
-
     def rank(record: RecordLines) -> tuple[object, ...]:
         # As in `probes.measurements.results.joined`.
         present = get_measurement(record.measurement).version
@@ -156,10 +154,6 @@ def _with_evidence(rows: Iterable[Line], evidence: Iterable[RecordLines]) -> Ite
     found = {record.measurement: record.evidence for record in ranked}
     names = " ".join(name for name in EVIDENCE if name in found)
     columns = [column for each in found.values() for column in each]
-    others = {row["layer"] for row in rows if not row["best"]}
-    if {layer for layer, values in columns if "p_best" in values} != others:
-        # The best of other layers may have been another; see `probes.boards.separability`.
-        columns = [column for column in columns if "p_best" not in column[1]]
     for row in rows:
         joined = {**row, "evidence": names}
         for layer, values in columns:

@@ -11,10 +11,11 @@ from probes.boards.comparable import probe_digest
 from probes.examples.scoring import control_metric
 from probes.measurements.measurement import EVIDENCE, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words
-from probes.measurements.results import as_result, typed
+from probes.measurements.results import as_result, subject, typed
 from probes.records.base import Frozen
 from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
+from probes.records.unique import identity
 
 BOUNDED = ("selectivity", "compression", "expected_layer")
 """Numbers of evidence with two more columns for their interval."""
@@ -35,7 +36,7 @@ class RecordLines(Frozen):
     identity: tuple[str, ...]
     """Model, revision and key; equal for duplicates."""
     subject: tuple[str, ...]
-    """Model, revision and inputs; equal for scores and the evidence behind them."""
+    """Equal for scores and the evidence behind them."""
     fullness: tuple[int, int]
     """Layers, and fits or draws; of duplicates the largest counts."""
     scores: list[Line] = Field(default_factory=list)
@@ -56,15 +57,15 @@ def lines_of(record: AnyRecord, path: Path = Path()) -> RecordLines:
         UserError: its payload is not one of its measurement.
     """
     record = typed(record, path)
-    owner = record.model.name, record.model.revision
     name = record.measurement
+    result = as_result(record, path) if name == SCORES else None
     return RecordLines(
         measurement=name,
         version=record.measurement_version,
-        identity=(*owner, record.key),
-        subject=(*owner, record.inputs),
+        identity=identity(record),
+        subject=subject(result or record),
         fullness=fullness(record.extent),
-        scores=_score_lines(as_result(record, path)) if name == SCORES else [],
+        scores=_score_lines(result) if result else [],
         evidence=_evidence_columns(record) if name in EVIDENCE else [],
         long=_long_lines(record),
     )

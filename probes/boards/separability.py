@@ -9,12 +9,10 @@ from probes.records.result import ALPHA, Result
 def p_best(result: Result) -> dict[int, float | None] | None:
     """By layer, the p-value of its difference from the best one.
 
-    None without training variance, or if it was measured for other layers: the best of these may
-    have been another.
+    None without training variance.
     """
     found: Variances | None = result.found(TrainingVariance.name)
-    others = result.extent.keys() - {result.best_layer.layer}
-    return None if found is None or found.p_best.keys() != others else found.p_best
+    return None if found is None else found.p_best
 
 
 def confidence_set(result: Result) -> set[int] | None:

@@ -9,7 +9,8 @@ from probes.common.terminal import output_console, progress
 from probes.common.wording import counted
 from probes.engines.estimates import encoding_seconds, fit_seconds, in_words
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import Unit, layers_of, stored
+from probes.engines.plan import Unit, layers_of, state_of
+from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
 from probes.extraction.store import StoreKey, store_folder
 from probes.extraction.views import View, plain_view
@@ -56,10 +57,11 @@ def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> Non
         )
         run.engine.release()
         run.close()
-    progress.say(
-        f"in all about {in_words(total)}, by the speed of this machine's matrix products; "
-        "nothing has been computed or written"
-    )
+    if total:
+        progress.say(
+            f"in all about {in_words(total)}, by the speed of this machine's matrix products; "
+            "nothing has been computed or written"
+        )
 
 
 class _ModelPlan:
@@ -95,8 +97,9 @@ class _ModelPlan:
                 views[key] = examples.view_of(corpus)
         config, info = self._run.config, self._encoder.info
         for name, view in views.items():
-            key = StoreKey(self._run.model.source.digest, view.digest, config.pooling, config.dtype)
-            if store_folder(config.cache_dir, key).exists():
+            digest = self._run.model.source.digest
+            stored = StoreKey(digest, view.digest, config.pooling, config.dtype)
+            if store_folder(config.cache_dir, stored).exists():
                 continue
             pieces = self._encoder.words(view.texts)
             n_tokens = sum(len(each.ids) for each in pieces)
@@ -114,37 +117,41 @@ class _ModelPlan:
 
     def units(self, measurement: str) -> Iterator[Row]:
         """A row per record of a measurement that remains to be made."""
-        its = get_measurement(measurement)
         for unit in self._run.units(measurement):
             request = self._request(unit)
             if request is None:
                 continue
-            extent = its.extent(request)
-            record = stored(unit)
-            if not extent or (record and its.is_complete(record, request)):
+            recompute = self._run.config.overwrite == "always"
+            state = state_of(unit, request, recompute=recompute)
+            if not state.missing:
+                if state.record is not None:
+                    self._run.keep(unit, state.record)
                 continue
-            seconds = self._seconds(unit, sum(extent.values()))
+            n_fits = sum(state.missing.values())
+            seconds = self._seconds(unit, n_fits)
             self.seconds += seconds
-            fits = "scores" if measurement == SCORES else measurement
-            size = f"{counted(len(extent), 'layer')}, {counted(sum(extent.values()), 'fit')}"
+            size = f"{counted(len(state.missing), 'layer')}, {counted(n_fits, 'fit')}"
             of = f"{unit.task.name} · {unit.probe.family}" if unit.task and unit.probe else ""
-            yield Row.of(fits, of, size, in_words(seconds) if seconds else "")
+            yield Row.of(measurement, of, size, in_words(seconds) if seconds else "")
 
     def _request(self, unit: Unit) -> Request | None:
+        """What is asked for; None if it is not to be made, or not served."""
         n_layers, config = self._encoder.info.n_layers, self._run.config
-        if unit.task is None or unit.probe is None:
-            return Request(self._layers, n_layers)
+        if unit.task is None or unit.probe is None or unit.measurement == SCORES:
+            served = unit.task is None or unit.task.name in self._examples
+            return Request(self._layers, n_layers, config.seeds, config.level) if served else None
         if unit.task.name not in self._examples:
             return None
-        if unit.measurement == SCORES:
-            return Request(self._layers, n_layers, config.seeds, config.level)
+        if (unit.task.name, unit.probe.family) in self._run.results:
+            return self._run.request(unit, None)
         its = get_measurement(unit.measurement)
         assert isinstance(its, ProbeMeasurement)
         if its.missing(unit.task, unit.probe, config.level):
             return None
         # The best layer is known when there are scores; any one serves to count fits.
         middle = self._layers[len(self._layers) // 2]
-        scored = Scored(unit.probe, self._layers, middle, typed=True)
+        typed = has_types(self._examples[unit.task.name])
+        scored = Scored(unit.probe, self._layers, middle, typed)
         return Request(self._layers, n_layers, config.seeds, config.level, scored)
 
     def _seconds(self, unit: Unit, n_fits: int) -> float:

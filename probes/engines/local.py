@@ -141,13 +141,16 @@ class LocalEngine:
         """
         lock = unit.path.with_suffix(SUFFIX)
         with locked(lock, waiting=f"for another run to measure {unit.title}", wait=wait):
+            if unit.probe is not None and unit.measurement != SCORES:
+                self.run.read_scores_again(unit)
             request = self.run.request(unit, None)
             assert request is not None
             recompute = self.run.config.overwrite == "always"
             state = state_of(unit, request, recompute=recompute)
-            if not state.missing and state.record is not None:
-                progress.say(f"read    {unit.title} · another run has computed it", "read")
-                self.run.keep(unit, state.record)
+            if not state.missing:
+                if state.record is not None:
+                    progress.say(f"read    {unit.title} · another run has computed it", "read")
+                    self.run.keep(unit, state.record)
                 return
             record = self._measure(unit, state.missing)
             if record is not None:
@@ -226,7 +229,6 @@ class LocalEngine:
                     data=data,
                     spec=unit.probe,
                     extent=extent,
-                    level=config.level,
                     memory=memory,
                     title=unit.title,
                     options=unit.options,
@@ -309,6 +311,12 @@ class LocalEngine:
     def _fail(self, what: str, why: str) -> None:
         self.run.omissions.fail(self.run.model.source.name, what, why)
 
+    def _behind(self, unit: Unit) -> dict[int, float | None]:
+        """The scores that a unit of evidence stands behind."""
+        if unit.measurement == SCORES or unit.task is None or unit.probe is None:
+            return {}
+        return self.run.results[unit.task.name, unit.probe.family].headline
+
     def _record(
         self,
         unit: Unit,
@@ -330,6 +338,7 @@ class LocalEngine:
             key=unit.key,
             inputs=unit.inputs,
             extent=extent,
+            behind=self._behind(unit),
             model=self._info,
             corpus=_corpus_record(self.run),
             task=_task_record(task) if task else None,

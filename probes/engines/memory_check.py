@@ -89,7 +89,7 @@ def _least(run: ModelRun, unit: Unit, examples: Examples, hidden: int, device: t
         if isinstance(found, ProbeMeasurement)
         and not found.missing(unit.task, unit.probe, config.level)
     ]
-    n_cells = max(config.seeds, *(each.fits_at_once(config.level) for each in its))
+    n_cells = max(config.seeds, *(each.fits_at_once(unit.probe, config.level) for each in its))
     work = work_of(examples, hidden, config.project, unit.probe, device, n_cells=n_cells)
     every = config.layers in ((), tuple(range(run.n_layers + 1)))
     mixes = every and any(each.reads_all_layers for each in its)

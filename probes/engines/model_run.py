@@ -149,12 +149,39 @@ class ModelRun:
         its = get_measurement(unit.measurement)
         scores = self.results.get((unit.task.name, unit.probe.family))
         assert isinstance(its, ProbeMeasurement)
-        if scores is None or its.missing(unit.task, unit.probe, self.config.level):
+        if scores is None:
             return None
+        if why := its.missing(unit.task, unit.probe, self.config.level):
+            if its.name in self.config.evidence:
+                self.omissions.not_made(unit.title, why)
+            return None
+        # Evidence stands behind all scores there are, not only those that this run asks for.
+        layers = tuple(scores.extent)
         scored = Scored(
-            scores.probe, tuple(scores.extent), scores.best_layer.layer, scores.examples.typed
+            scores.probe,
+            layers,
+            scores.best_layer.layer,
+            scores.examples.typed,
+            scores.headline,
         )
         return Request(layers, n_layers, self.config.seeds, self.config.level, scored)
+
+    def read_scores_again(self, unit: Unit) -> None:
+        """Read the scores behind a unit of evidence, which another run may have extended.
+
+        Raises:
+            UserError: they cannot be read.
+        """
+        for other in self.units(SCORES):
+            if (other.task, other.probe) == (unit.task, unit.probe):
+                record = stored(other)
+                if record is not None and record.extent != self._scores_of(unit).extent:
+                    self.keep(other, record)
+
+    def _scores_of(self, unit: Unit) -> Result:
+        assert unit.task is not None
+        assert unit.probe is not None
+        return self.results[unit.task.name, unit.probe.family]
 
     def keep(self, unit: Unit, record: AnyRecord) -> None:
         """Add the record of a unit to the results."""

@@ -87,7 +87,7 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
             return "it is measured with --evidence full"
         return ""
 
-    def fits_at_once(self, level: Level) -> int:
+    def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
         """One for each prior of linear probes, which have most."""
         return 4
 

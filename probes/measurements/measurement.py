@@ -82,12 +82,14 @@ class Scored(NamedTuple):
         layers: the layers that have scores, ascending.
         best: the best of them on dev.
         typed: whether every example has a type, which control tasks depend on.
+        headline: the headline test scores, by layer.
     """
 
     probe: ProbeSpec
     layers: tuple[int, ...]
     best: int
     typed: bool
+    headline: Mapping[int, float | None] = {}
 
     @property
     def three_layers(self) -> tuple[int, ...]:
@@ -99,7 +101,7 @@ class Request(NamedTuple):
     """What a run asks a measurement for.
 
     Attributes:
-        layers: the layers to be measured, ascending.
+        layers: the layers to be measured, ascending; of evidence those that have scores.
         n_layers: blocks of the model.
         seeds: fits of each layer on the whole training split.
         level: how much evidence.
@@ -169,7 +171,16 @@ class ProbeMeasurement(Measurement[P]):
         """Why it is not made for this task and probe family; empty if it is."""
         return ""
 
-    def fits_at_once(self, level: Level) -> int:
+    def is_complete(self, record: AnyRecord, request: Request) -> bool:
+        """Whether a stored record has all that is asked for, and is about these scores."""
+        same = request.scored is None or record.behind == request.scored.headline
+        return same and super().is_complete(record, request)
+
+    def united(self, stored: Extent, wanted: Extent) -> Extent:
+        """What is wanted alone: what is found must not depend on what was asked for before."""
+        return wanted
+
+    def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
         """The most fits of a layer that are made together; `--memory` is checked against it."""
         return 1
 

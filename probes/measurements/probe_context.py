@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from probes.common.terminal import progress
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
-from probes.measurements.measurement import Level
 from probes.records.files import Arrays
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
@@ -59,7 +59,6 @@ class ProbeContext:
         data: features, labels and scorers of the task.
         spec: how probes are fitted.
         extent: how often which layers are to be measured.
-        level: how much evidence.
         memory: bytes that fits may take.
         title: what progress bars call it.
         options: the measurement's options.
@@ -70,7 +69,6 @@ class ProbeContext:
     data: ProbingData
     spec: ProbeSpec
     extent: Extent
-    level: Level
     memory: int
     title: str
     options: Any
@@ -171,7 +169,12 @@ class ProbeContext:
         train, dev = (
             data.batches(split, features[split], other.get(split)) for split in ("train", "dev")
         )
-        fitted = fit(train, dev, data.n_outputs, spec, draws)
+        strengths = None
+        if self.scores is not None:
+            # Evidence is about the probe that was scored, and that has its strength.
+            of_layer = {layer.layer: layer.fits[0].l2 for layer in self.scores.layers}
+            strengths = torch.tensor([of_layer[layer] for layer in layers], dtype=torch.float64)
+        fitted = fit(train, dev, data.n_outputs, spec, draws, strengths)
         self._require_finite(fitted)
         predicted = {}
         for split in ("dev", "test"):

@@ -34,20 +34,20 @@ def as_result(record: AnyRecord, path: Path) -> Result:
 def joined(records: Mapping[Path, AnyRecord]) -> dict[Path, Result]:
     """The results among records by their paths, each with the evidence that belongs to it.
 
-    What cannot be read is named in a message and left out.
+    Evidence behind other scores is left out, and so is, with a message, what cannot be read.
     """
-    evidence: dict[tuple[str, str, str], list[AnyRecord]] = defaultdict(list)
+    evidence: dict[tuple[str, ...], list[AnyRecord]] = defaultdict(list)
     results: dict[Path, Result] = {}
     for path, record in records.items():
         try:
             if record.measurement == SCORES:
                 results[path] = as_result(record, path)
             elif record.probe is not None:
-                evidence[_subject(record)].append(typed(record, path))
+                evidence[subject(record)].append(typed(record, path))
         except UserError as error:
             progress.say(f"left out {error}")
     return {
-        path: result.with_evidence(*_ranked(evidence.get(_subject(result), ())))
+        path: result.with_evidence(*_ranked(evidence.get(subject(result), ())))
         for path, result in results.items()
     }
 
@@ -72,8 +72,10 @@ def _ranked(records: Sequence[AnyRecord]) -> list[AnyRecord]:
     return sorted(records, key=rank)
 
 
-def _subject(record: AnyRecord) -> tuple[str, str, str]:
-    return record.model.name, record.model.revision, record.inputs
+def subject(record: AnyRecord) -> tuple[str, ...]:
+    """Model, inputs and scores that a record is about; equal for scores and their evidence."""
+    scores = record.headline if isinstance(record, Result) else record.behind
+    return record.model.name, record.model.revision, record.inputs, repr(sorted(scores.items()))
 
 
 def typed(record: AnyRecord, path: Path) -> AnyRecord:

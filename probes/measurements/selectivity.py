@@ -88,8 +88,10 @@ class Selectivity(ProbeMeasurement[ControlScores]):
     DRAWS, DEAR_DRAWS = 10, 3
     """At every layer, with full evidence: of convex probes, and of others."""
 
-    def fits_at_once(self, level: Level) -> int:
+    def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
         """The first draw is fitted before the others."""
+        if not is_convex(probe):
+            return self.DEAR_DRAWS - 1
         return (self.DRAWS if level == "full" else self.FEW_DRAWS) - 1
 
     def cost(self, probe: ProbeSpec) -> float:

@@ -19,7 +19,7 @@ from probes.measurements.cells import rows_by_layer
 from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
 from probes.records.base import Frozen
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import AnyRecord, Extent, Record
+from probes.records.record import Extent, Record
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import task_head
@@ -84,9 +84,9 @@ class TrainingVariance(ProbeMeasurement[Variances]):
     FURTHER = 2
     """Further seeds, and bootstrap samples, of probes that are not convex."""
 
-    def fits_at_once(self, level: Level) -> int:
+    def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
         """All samples of a convex probe."""
-        return self.CONVEX_SAMPLES
+        return self.CONVEX_SAMPLES if is_convex(probe) else 1
 
     def cost(self, probe: ProbeSpec) -> float:
         """Convex probes are fitted together and for fewer epochs."""
@@ -98,12 +98,6 @@ class TrainingVariance(ProbeMeasurement[Variances]):
             return dict.fromkeys(request.layers, self.CONVEX_SAMPLES)
         layers = request.layers if request.level == "full" else request.scores.three_layers
         return dict.fromkeys(layers, 2 * self.FURTHER)
-
-    def is_complete(self, record: AnyRecord, request: Request) -> bool:
-        """Whether all fits are there, and every layer that has scores is tested."""
-        tested = Variances.model_validate(record.payload).p_best.keys()
-        others = set(request.scores.layers) - {request.scores.best}
-        return super().is_complete(record, request) and tested == others
 
     def compute(self, context: ProbeContext) -> Found[Variances]:
         """Fit, score and test; see `probes.statistics.training_noise` for the tests."""

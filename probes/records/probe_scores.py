@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field, model_validator
 
 from probes.records.base import Frozen
@@ -57,7 +59,7 @@ class ProbeScores(Frozen):
         return self
 
 
-def best_of(layers: tuple[LayerScores, ...], metric: str) -> LayerScores:
+def best_of(layers: Sequence[LayerScores], metric: str) -> LayerScores:
     """The layer whose first fit has the best `metric` on dev; of equal ones the lowest."""
     return max(layers, key=lambda x: (_or_worst(x.fits[0].dev[metric]), -x.layer))
 

@@ -41,6 +41,8 @@ class Record(Frozen, Generic[P]):
     """Digest of what was measured: records with the same belong together."""
     extent: dict[int, int] = Field(min_length=1)
     """How often each layer was measured, by layer: 1, or the number of fits or draws."""
+    behind: dict[int, float | None] = Field(default_factory=dict)
+    """Of evidence: the headline test scores that it stands behind, by layer."""
     model: ModelRecord
     corpus: CorpusRecord
     task: TaskRecord | None = None

@@ -39,7 +39,12 @@ class Draw(NamedTuple):
 
 
 def fit(
-    train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec, draws: Sequence[Draw]
+    train: Batches,
+    dev: Batches,
+    n_outputs: int,
+    spec: ProbeSpec,
+    draws: Sequence[Draw],
+    strengths: Tensor | None = None,
 ) -> FittedProbes:
     """Fit K cells at every layer.
 
@@ -52,6 +57,7 @@ def fit(
             same weights.
         n_outputs: number of classes; 0 for a regression.
         draws: of each cell.
+        strengths: the L2 strength of each layer (L,), where it is not to be chosen again.
 
     Returns:
         the cells in the order given.
@@ -60,12 +66,16 @@ def fit(
     train = resampled(train, [draw.sample for draw in draws])
     family, n_layers = family_of(spec), train.features.shape[0]
     if family.closed_form and n_outputs == 0:
-        grid = torch.tensor(sorted(spec.ridge_l2), dtype=torch.float64)
-        groups = cells_by(draw.sample for draw in draws)
-        return ridge(train, dev, grid.expand(n_layers, -1), groups)
+        grid = torch.tensor(sorted(spec.ridge_l2), dtype=torch.float64).expand(n_layers, -1)
+        if strengths is not None:
+            grid = strengths.double().cpu()[:, None]
+        return ridge(train, dev, grid, cells_by(draw.sample for draw in draws))
     train = rebatched(train, spec.batch)
     trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
-    strength = _strength(trainer, n_outputs, draws[0].seed)
+    if strengths is None:
+        strength = _strength(trainer, n_outputs, draws[0].seed)
+    else:
+        strength = strengths.float().to(train.features.device)[:, None]
     if family.convex:
         return _fit_convex(trainer, n_outputs, strength.expand(-1, len(draws)).contiguous())
     groups = cells_by(draws)

@@ -231,12 +231,14 @@ def test_seconds_are_those_of_the_scores(tmp_path):
     assert read(tmp_path).seconds.tolist() == [1.75, 1.75]
 
 
-def test_tests_of_other_layers_than_those_with_scores_are_left_out(tmp_path):
+def test_evidence_behind_other_scores_is_left_out(tmp_path):
     path = put(tmp_path, "m", "pos", 9, wrongs=(30, 20, 9))
-    few = Variances(layers=(), seeds=None, samples=None, p_best={0: 0.5})
-    put_evidence(path, "training_variance", few)
+    few = Variances(layers=(), seeds=None, samples=None, p_best={0: 0.5, 1: 0.25})
+    scores = read_result(path).headline
+    put_evidence(path, "training_variance", few, behind={**scores, 1: 0.5})
     assert read(tmp_path).p_best.isna().all()
-    put_evidence(path, "training_variance", few.model_copy(update={"p_best": {0: 0.5, 1: 0.25}}))
+    assert set(read(tmp_path).evidence.fillna("")) == {""}
+    put_evidence(path, "training_variance", few)
     assert read(tmp_path).p_best.tolist()[:2] == [0.5, 0.25]
 
 

@@ -1,6 +1,5 @@
 """Which layers a test separated from the best one."""
 
-import pytest
 from results_by_hand import make_result
 
 from probes.boards.separability import confidence_set, p_best
@@ -27,13 +26,3 @@ def test_a_layer_that_could_not_be_tested_is_not_in_the_set():
 def test_layers_keep_their_numbers():
     result = make_result(scores=(0.3, 0.2, 0.1), p_best=[None, 0.5, 0.01], layers=(2, 5, 9))
     assert confidence_set(result) == {2, 5}
-
-
-@pytest.mark.parametrize("third", [0.1, 0.9])
-def test_tests_of_other_layers_than_those_with_scores_say_nothing(third):
-    """As after layers were added to the scores alone: the best layer may be another."""
-    few = make_result(scores=(0.3, 0.2), p_best=[None, 0.5], n_layers=3)
-    more = make_result(scores=(0.3, 0.2, third), p_best=False, n_layers=3)
-    more = more.with_evidence(few.evidence["training_variance"])
-    assert p_best(more) is None
-    assert confidence_set(more) is None

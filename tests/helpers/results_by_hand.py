@@ -120,6 +120,7 @@ def evidence_record(result, measurement, payload, **more):
     """A record of evidence behind a result."""
     fields = {name: getattr(result, name) for name in Record.model_fields}
     fields |= {"measurement": measurement, "key": "2" * 64, "arrays": (), "payload": payload}
+    fields["behind"] = result.headline
     return Record(**{**fields, **more})
 
 

@@ -205,7 +205,6 @@ def run(regression, at_once=9, strength=1.5):
         data=data,
         spec=PROBES["linear"],
         extent=dict.fromkeys(range(4), 1),
-        level="standard",
         memory=2**30,
         title="planted",
         options=None,

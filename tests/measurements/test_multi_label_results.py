@@ -45,7 +45,6 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
         data=data,
         spec=spec,
         extent={0: 1, 2: 1},
-        level="standard",
         memory=2**30,
         title="roles",
         options=None,

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 from planted_context import PlantedContext, corpus, draw
-from results_by_hand import evidence_record, make_result
+from results_by_hand import make_result
 
 from probes.examples.examples import collect_examples
 from probes.measurements.measurement import Request, Scored
 from probes.measurements.training_variance import (
     Spread,
     TrainingVariance,
-    Variances,
     pooled,
 )
 from probes.records.probe_spec import PROBES
@@ -41,8 +40,8 @@ def tuple_of(spread):
     return spread.sd, spread.df
 
 
-def scored(family, layers=(0, 1, 2, 3), best=2):
-    return Scored(PROBES[family], layers, best, True)
+def scored(family, headline=None, layers=(0, 1, 2, 3), best=2):
+    return Scored(PROBES[family], layers, best, True, headline or {})
 
 
 @pytest.mark.parametrize(
@@ -59,22 +58,20 @@ def test_the_number_of_further_fits(family, level, expected):
     assert TrainingVariance().extent(request) == expected
 
 
-def test_a_record_is_complete_if_every_layer_with_scores_is_tested():
-    request = Request((0, 1, 2, 3), 3, scored=scored("mlp"))
+def test_a_record_is_complete_if_all_fits_are_there_and_it_is_about_these_scores():
+    result = make_result(scores=(0.1, 0.1, 0.2, 0.1))
+    request = Request((0, 1, 2, 3), 3, scored=scored("mlp", result.headline))
+    record = result.evidence["training_variance"]
 
-    def complete(extent, tested):
-        found = Variances(layers=(), seeds=None, samples=None, p_best=dict.fromkeys(tested, 0.5))
-        record = evidence_record(
-            make_result(scores=(0.1, 0.1, 0.2, 0.1)), "training_variance", found
-        )
-        plain = record.model_copy(update={"extent": extent, "payload": found.model_dump()})
+    def complete(extent, **more):
+        plain = record.model_copy(update={"extent": extent, **more})
         return TrainingVariance().is_complete(plain, request)
 
-    assert complete({0: 4, 2: 4, 3: 4}, {0, 1, 3})
-    assert not complete({0: 4, 2: 4, 3: 4}, {0, 3})
-    assert not complete({0: 4, 2: 4, 3: 4}, {0, 1, 2})
-    assert not complete({0: 4, 2: 2, 3: 4}, {0, 1, 3})
-    assert not complete({0: 4, 2: 4}, {0, 1, 3})
+    assert complete({0: 4, 2: 4, 3: 4})
+    assert not complete({0: 4, 2: 2, 3: 4})
+    assert not complete({0: 4, 2: 4})
+    assert not complete({0: 4, 2: 4, 3: 4}, behind={**record.behind, 1: 0.11})
+    assert not complete({0: 4, 2: 4, 3: 4}, behind={0: 0.1, 2: 0.2, 3: 0.1})
 
 
 @pytest.fixture(scope="module")

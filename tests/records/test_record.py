@@ -205,7 +205,8 @@ def test_evidence_that_cannot_be_read_is_left_out_and_named(tmp_path, capsys):
 def test_evidence_of_a_measurement_that_is_not_known_stays_plain(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=False)
     record = find_records(tmp_path)[path]
-    other = record.model_copy(update={"measurement": "wug", "key": "e" * 64, "payload": {"a": 1}})
+    update = {"measurement": "wug", "key": "e" * 64, "payload": {"a": 1}}
+    other = record.model_copy(update={**update, "behind": read_result(path).headline})
     write_record(path.with_name(record_name("pos", "linear", "wug", "e" * 64)), other, {})
     assert read_result(path).found("wug") == {"a": 1}
 
