@@ -19,7 +19,7 @@ from probes.measurements.measurement import Measurement, Request, get_measuremen
 from probes.measurements.plugin_keys import digests, measurement_plug_in, plug_ins_of, source_of
 from probes.measurements.results import typed
 from probes.records.base import Frozen
-from probes.records.files import SchemaError, is_complete, read_record
+from probes.records.files import is_complete, read_record
 from probes.records.keys import Inputs, record_key, record_name
 from probes.records.probe_spec import PROBES, ProbeSpec, tuned
 from probes.records.record import AnyRecord, Extent
@@ -158,10 +158,7 @@ def stored(unit: Unit) -> AnyRecord | None:
     """
     if not unit.path.exists():
         return None
-    try:
-        record = typed(read_record(unit.path), unit.path)
-    except SchemaError:
-        return None  # of another version: it is computed anew
+    record = typed(read_record(unit.path), unit.path)
     if record.key != unit.key:
         raise UserError(f"{unit.path}: the record of another key; delete it and run again.")
     return record if is_complete(unit.path, record) else None

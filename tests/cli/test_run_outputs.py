@@ -115,10 +115,10 @@ def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, ca
     for result in found.results[:2]:
         control = result.found("selectivity")
         assert control.metric == ("accuracy" if result.task.name == "pos" else "nspr")
-        draws = {0: 10, result.best_layer.layer: 10, 2: 10}
+        draws = {0: 5, result.best_layer.layer: 5, 2: 5}
         assert {x.layer: len(x.controls) for x in control.layers} == {1: 1, **draws}
-        drawn = [x.controls for x in control.layers if len(x.controls) == 10]
-        assert len(set(zip(*drawn, strict=True))) == 10
+        drawn = [x.controls for x in control.layers if len(x.controls) == 5]
+        assert len(set(zip(*drawn, strict=True))) == 5
         for layer, measured in zip(result.layers, control.layers, strict=True):
             assert measured.task == pytest.approx(layer.fits[0].test[control.metric])
             low, high = measured.interval

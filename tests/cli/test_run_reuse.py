@@ -103,9 +103,9 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
     assert len(before) == 8  # four records with their predictions
     fits, draws = probe_context.fit, []
 
-    def noted(train, dev, n_outputs, spec, drawn):
+    def noted(train, dev, n_outputs, spec, drawn, strengths):
         draws.append(tuple(drawn))
-        return fits(train, dev, n_outputs, spec, drawn)
+        return fits(train, dev, n_outputs, spec, drawn, strengths)
 
     monkeypatch.setattr(ScoreMeasurement, "compute", never)
     monkeypatch.setattr(probe_context, "fit", noted)

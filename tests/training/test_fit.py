@@ -89,7 +89,7 @@ def test_without_the_principal_axes_correlated_features_are_not_fitted_to_the_en
     monkeypatch.setattr("probes.training.features.principal_axes", lambda features: same)
     train = wide(4000, 1)
     found = fit(train, dev, N_CLASSES, PROBES["linear"], [Draw()]).dev_loss.item()
-    assert found > 1.01 * expected
+    assert found > 1.005 * expected
 
 
 def test_fitted_parameters_are_those_of_the_features_as_they_are_given():

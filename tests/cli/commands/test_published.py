@@ -58,7 +58,8 @@ def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, 
     named = [folder, folder / "published"]
     found = unique_results(*named if own_first else reversed(named))
     assert scores(found) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
-    assert capsys.readouterr().err == "left out 1 duplicate result; -v says which\n"
+    # The scores, and the evidence of the published ones.
+    assert capsys.readouterr().err == "left out 2 duplicate results; -v says which\n"
 
 
 def test_of_other_folders_the_first_counts(folder, tmp_path, capsys):
@@ -66,7 +67,7 @@ def test_of_other_folders_the_first_counts(folder, tmp_path, capsys):
     for model in ("both", "own"):
         put(theirs, model, "pos", 80)
     assert scores(unique_results(folder, theirs))["both"] == 0.9
-    assert capsys.readouterr().err == "left out 2 duplicate results; -v says which\n"
+    assert capsys.readouterr().err == "left out 4 duplicate results; -v says which\n"
     assert scores(unique_results(theirs, folder))["both"] == 0.8
 
 
@@ -75,8 +76,10 @@ def test_what_was_left_out_is_listed_for_those_who_ask(folder, capsys):
     assert main(command) == 0
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert main([*command, "-v"]) == 0
-    _, line = capsys.readouterr().err.splitlines()
-    assert re.search(r"published/both/.*: .*results/both/.* has the same key", line)
+    _, *lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2  # the scores and their evidence
+    for line in lines:
+        assert re.search(r"published/both/.*: .*results/both/.* has the same key", line)
 
 
 @pytest.mark.parametrize(
