@@ -133,6 +133,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--list-corpora", action="store_true", help="list the corpora and exit")
     add("--list-measurements", action="store_true", help="list the measurements and exit")
     for name in measurements:
+        if measurements.origin(name) is None:
+            continue  # the suite's own have no options, and are not imported for this
         for option, about in get_measurement(name).options.model_fields.items():
             flag = _flag(name, option)
             if flag in parser._option_string_actions:

@@ -17,7 +17,12 @@ from probes.cli.main import build_parser, main
 from probes.common.errors import UserError
 from probes.engines.validation import validate
 from probes.measurements.current import is_current
-from probes.measurements.measurement import measurements
+from probes.measurements.measurement import (
+    EVIDENCE,
+    NoOptions,
+    get_measurement,
+    measurements,
+)
 from probes.measurements.plugins import discover, load_file
 from probes.measurements.results import find_results
 from probes.records.files import find_records, read_record
@@ -475,3 +480,9 @@ def test_a_record_that_the_plug_in_no_longer_understands_is_left_out_with_its_li
     why = f"the measurement 'word_norms' raised KeyError: 0. Fix {path}, line {line}."
     assert f"left out {record}: {why}\n" in capsys.readouterr().err
     assert (tmp_path / "results" / "leaderboard.csv").read_text().count("\n") == 1 + 3
+
+
+def test_the_suites_own_measurements_have_no_options_which_the_parser_takes_for_granted():
+    own = [name for name in measurements if measurements.origin(name) is None]
+    assert {"scores", *EVIDENCE} <= set(own)
+    assert all(get_measurement(name).options is NoOptions for name in own)
