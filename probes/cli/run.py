@@ -15,6 +15,7 @@ from probes.common.errors import UserError
 from probes.common.files import require_writable
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import sweep_locks
+from probes.common.origin import described
 from probes.common.terminal import output_console, progress, tolerate_broken_output
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
@@ -27,6 +28,9 @@ from probes.engines.task_choice import choose_tasks, require_measurable
 from probes.measurements.measurement import CorpusMeasurement, get_measurement
 from probes.records.result import SCORES
 from probes.rendering.terminal import print_table
+
+_HALF_IMPORTED = (ImportError, AttributeError, KeyError)
+"""What a library raises whose import was interrupted."""
 
 RUNS = "runs"
 """Folder within the results that holds the logs of runs."""
@@ -105,11 +109,15 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
             for run in asked:
                 _measure_model(run, stage, several=len(runs) > 1)
             progress.detail(f"stage   {stage} · {time.perf_counter() - clock:.1f} s")
-    finally:
-        for run in runs:
-            run.close()
-        # Whatever stops a run, the tables show what it finished.
-        _close(runs)
+    except BaseException:
+        # Whatever stops a run, the tables show what it finished; what fails in writing them must
+        # not hide what stopped it.
+        try:
+            _close(runs)
+        except (UserError, OSError, *_HALF_IMPORTED) as error:
+            progress.warn(f"the tables are not written ({described(error)}); run again for them")
+        raise
+    _close(runs)
     found = [result for run in runs for result in run.results.values()]
     others = [record for run in runs for record in run.others.values()]
     if omissions.unserved and not (found or others):
@@ -163,6 +171,8 @@ def _print(runs: Sequence[ModelRun]) -> None:
 
 def _close(runs: Sequence[ModelRun]) -> None:
     """Write and print the tables, and list what is missing from them."""
+    for run in runs:
+        run.close()
     config, omissions = runs[0].config, runs[0].omissions
     _write(runs)
     for folder in (config.cache_dir / "vectors", *(run.folder for run in runs)):

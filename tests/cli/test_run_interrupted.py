@@ -170,3 +170,20 @@ def test_a_damaged_unfinished_store_is_started_over(tiny_bert, tmp_path):
     (partial / "journal.json").write_text('{"batch_tokens": 64, "batches": 1, "crc32": [1, 1, 1]}')
     run(tiny_bert, tmp_path, overwrite="always", **settings)
     assert not partial.exists()
+
+
+def test_a_stop_while_the_first_tables_are_drawn_is_a_stop(
+    tiny_bert, tmp_path, capsys, monkeypatch
+):
+    """What was interrupted while it was imported fails when the tables are written once more."""
+    failures = [KeyboardInterrupt(), AttributeError("module 'x' has no attribute 'y'")]
+
+    def draw(path, results):
+        raise failures.pop(0)
+
+    monkeypatch.setattr("probes.rendering.heatmap.draw_heat_map", draw)
+    with pytest.raises(KeyboardInterrupt):
+        run(tiny_bert, tmp_path, tasks=("pos",), quick=False, evidence="selectivity", twins=0)
+    assert failures == []
+    assert "the tables are not written (AttributeError: module 'x'" in capsys.readouterr().err
+    assert len(list((tmp_path / "results").rglob("pos-*-scores-*.json"))) == 2
