@@ -9,7 +9,7 @@ from probes.common.terminal import output_console, progress
 from probes.common.wording import counted
 from probes.engines.estimates import encoding_seconds, fit_seconds, in_words
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import Unit, layers_of, state_of
+from probes.engines.plan import Unit, layers_of, state_of, stored
 from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
 from probes.extraction.store import StoreKey, store_folder
@@ -98,8 +98,8 @@ class _ModelPlan:
         config, info = self._run.config, self._encoder.info
         for name, view in views.items():
             digest = self._run.model.source.digest
-            stored = StoreKey(digest, view.digest, config.pooling, config.dtype)
-            if store_folder(config.cache_dir, stored).exists():
+            store = StoreKey(digest, view.digest, config.pooling, config.dtype)
+            if store_folder(config.cache_dir, store).exists():
                 continue
             pieces = self._encoder.words(view.texts)
             n_tokens = sum(len(each.ids) for each in pieces)
@@ -122,7 +122,7 @@ class _ModelPlan:
             if request is None:
                 continue
             recompute = self._run.config.overwrite == "always"
-            state = state_of(unit, request, recompute=recompute)
+            state = state_of(unit, stored(unit), request, recompute=recompute)
             if not state.missing:
                 if state.record is not None:
                     self._run.keep(unit, state.record)

@@ -23,7 +23,7 @@ from probes.engines.announcements import (
     corpus_counts,
 )
 from probes.engines.memory_check import require_memory
-from probes.engines.plan import State, Unit, layers_of, state_of
+from probes.engines.plan import State, Unit, layers_of, state_of, stored
 from probes.examples.breakdowns import marked_by_pieces
 from probes.examples.examples import Examples, NotServedError
 from probes.extraction.encoding import open_or_encode
@@ -146,7 +146,7 @@ class LocalEngine:
             request = self.run.request(unit, None)
             assert request is not None
             recompute = self.run.config.overwrite == "always"
-            state = state_of(unit, request, recompute=recompute)
+            state = state_of(unit, stored(unit), request, recompute=recompute)
             if not state.missing:
                 if state.record is not None:
                     progress.say(f"read    {unit.title} · another run has computed it", "read")
@@ -155,7 +155,6 @@ class LocalEngine:
             record = self._measure(unit, state.missing)
             if record is not None:
                 self.run.keep(unit, record)
-                self.run.n_computed += 1
 
     def _measure(self, unit: Unit, extent: Extent) -> AnyRecord | None:
         """The record of a unit, written; None if the corpus does not serve its task after all."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probes.common.terminal import progress
+from probes.common.wording import counted
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, LazyModel
 from probes.engines.omissions import Omissions
@@ -61,7 +62,6 @@ class ModelRun:
     command: str
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
     others: dict[str, AnyRecord] = field(default_factory=dict)
-    n_computed: int = 0
 
     @property
     def folder(self) -> Path:
@@ -123,7 +123,8 @@ class ModelRun:
             request = self.request(unit, record)
             if request is None:
                 return State(None, {})
-            return state_of(unit, request, recompute=self.config.overwrite == "always")
+            recompute = self.config.overwrite == "always"
+            return state_of(unit, record, request, recompute=recompute)
         except Exception as error:
             family = unit.probe.family if unit.probe else ""
             why = plugin_failure(error, unit.measurement, unit.task, family)
@@ -223,8 +224,6 @@ class ModelRun:
     def announce_stored(self) -> None:
         """Say how many results there are already."""
         if self.results:
-            from probes.common.wording import counted
-
             n = counted(len(self.results), "result exists", "results exist")
             progress.say(
                 f"{self.model.source.name}: {n} already", "present", model=self.model.source.name

@@ -79,37 +79,38 @@ def probe_units(
     measurement: str,
 ) -> Iterator[Unit]:
     """The units of one measurement of probes, for each task and probe family that it serves."""
-    its = get_measurement(measurement)
+    its, vectors = get_measurement(measurement), _vectors(config, model, corpus)
     for task in tasks:
         for family in dict.fromkeys(families):
             spec = tuned(PROBES[family]) if config.tune else PROBES[family]
-            inputs = Inputs(
-                model=model.digest,
-                corpus=corpus.digest,
-                pooling=config.pooling,
-                dtype=config.dtype,
-                windows=WINDOW_RULE,
-                task=task.name,
-                task_version=task.version,
-                kind=task.kind,
-                probe=spec,
-                fit_dtype=config.fit_dtype,
-                project=config.project,
-                plug_ins=digests(plug_ins_of(task, family)),
-            )
+            of_probes = {
+                "task": task.name,
+                "task_version": task.version,
+                "kind": task.kind,
+                "probe": spec,
+                "fit_dtype": config.fit_dtype,
+                "project": config.project,
+                "plug_ins": digests(plug_ins_of(task, family)),
+            }
+            inputs = vectors.model_copy(update=of_probes)
             yield _unit(config, model, corpus, its, inputs, task, spec)
 
 
 def corpus_unit(config: RunConfig, model: ModelSource, corpus: Source, measurement: str) -> Unit:
     """The unit of a measurement of the corpus as a whole."""
-    inputs = Inputs(
+    inputs = _vectors(config, model, corpus)
+    return _unit(config, model, corpus, get_measurement(measurement), inputs, None, None)
+
+
+def _vectors(config: RunConfig, model: ModelSource, corpus: Source) -> Inputs:
+    """The inputs of whatever reads a model's vectors of a corpus."""
+    return Inputs(
         model=model.digest,
         corpus=corpus.digest,
         pooling=config.pooling,
         dtype=config.dtype,
         windows=WINDOW_RULE,
     )
-    return _unit(config, model, corpus, get_measurement(measurement), inputs, None, None)
 
 
 def _unit(
@@ -130,16 +131,13 @@ def _unit(
     return Unit(its.name, task, probe, options, inputs.digest, key, path)
 
 
-def state_of(unit: Unit, request: Request, *, recompute: bool) -> State:
+def state_of(unit: Unit, record: AnyRecord | None, request: Request, *, recompute: bool) -> State:
     """What is stored of a unit, and what has to be measured.
 
     Args:
+        record: see `stored`.
         recompute: whether to measure again what is there.
-
-    Raises:
-        UserError: the stored record cannot be read.
     """
-    record = stored(unit)
     its = get_measurement(unit.measurement)
     wanted = its.extent(request)
     if record is None or not wanted:

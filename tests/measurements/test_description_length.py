@@ -17,7 +17,6 @@ from probes.tasks.builtin import tasks
 from probes.training.batches import Batches, batch_bounds
 from probes.training.codes import (
     OnlineCode,
-    block_ends,
     mixture_bits,
     prior_bits,
     sentence_bits,
@@ -104,21 +103,6 @@ def test_intervals_are_normal_ones():
     code = OnlineCode((1, 2), torch.tensor([[10.0, 20.0], [5.0, 5.0]]), torch.tensor([2.0, 0.0]))
     assert code.bits.tolist() == [30, 10]
     assert code.intervals == [pytest.approx((26.08, 33.92)), (10, 10)]
-
-
-@pytest.mark.parametrize("n", [1, 30, 45, 300, 3985, 204577])
-def test_blocks_consist_of_whole_sentences_and_are_not_tiny(n):
-    lengths = np.random.default_rng(n).integers(1, 30, n)
-    sentences = torch.from_numpy(np.repeat(np.arange(n), lengths)[:n])
-    ends = block_ends(sentences)
-    assert ends[-1] == n
-    assert all(sentences[end - 1] != sentences[end] for end in ends[:-1])
-    assert min(np.diff((0, *ends))) >= min(n, 20)
-    if n > 200_000:
-        assert len(ends) == 11
-        assert [100 * end / n for end in ends] == pytest.approx(
-            [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100], abs=0.02
-        )
 
 
 def test_too_few_examples_for_two_blocks_have_a_uniform_code():
