@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from probes.boards.comparable import SAME_PAIR, differences
-from probes.boards.paired import Difference, LayerScore, paired_differences
+from probes.boards.paired import TESTED, Difference, LayerScore, paired_differences
 from probes.common.errors import UserError
 from probes.records.result import Result
 from probes.records.table import Row, Table
 from probes.records.titles import limit_mark, task_head
 from probes.statistics.formatting import shown
+from probes.statistics.significance import all_pairs
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def _compared(
             scores.append(score)
     if not scores:
         return None
-    tested = paired_differences([(scores[0], other) for other in scores[1:]])
+    # All pairs are tested, though those with the first are shown: it was not known beforehand.
+    tested = paired_differences(scores, all_pairs(len(scores)))[: len(scores) - 1]
     first = scores[0].result
     return Comparison(
         first.task.name,
@@ -112,7 +114,8 @@ def _why_apart(first: LayerScore, other: LayerScore) -> str:
     """Why two results cannot be compared; empty if they can."""
     for aspect in differences(other.result, first.result, SAME_PAIR):
         return f"another {aspect.name}"
-    return "" if first.examples == other.examples else "other test examples"
+    same = first.result.examples.test_digest == other.result.examples.test_digest
+    return "" if same else "other test examples"
 
 
 def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
@@ -132,8 +135,7 @@ def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
             tuple(row for comparison in own for row in _rows(comparison)),
             left=2,
             notes=(
-                "Layers and the first model are chosen on dev. 95 % intervals resample test "
-                "sentences; p is Holm-corrected over the models of a task.",
+                f"Layers and the first model are chosen on dev. {TESTED}",
                 *apart,
             ),
         )

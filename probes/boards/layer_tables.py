@@ -11,7 +11,7 @@ import pandas as pd
 
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
 from probes.boards.separability import confidence_set
-from probes.measurements.cells import score_cell
+from probes.measurements.cells import interval_note, score_cell
 from probes.measurements.current import is_current
 from probes.measurements.results import find_results
 from probes.records.probe_scores import best_of
@@ -122,6 +122,7 @@ def score_table(results: Sequence[Result]) -> Table:
         "probe · test",
         ("layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)),
         (*layers, *_other_rows(results)),
+        notes=(interval_note(results),),
         repeated=1,
     )
 
@@ -157,13 +158,14 @@ def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
     value = None if layer is None else result.score(layer)
     low, high = span
     best = number == result.best_number
-    alike = confidence_set(result) or ()
+    among = confidence_set(result)
     return score_cell(
         value,
         None if layer is None else layer.intervals.get(result.task.metric),
         result.task.metric,
         best=best,
-        tied=not best and result.best_number is not None and number in alike,
+        tied=not best and among is not None and number in among,
+        beaten=best and among is not None and number not in among,
         place=None if value is None else 0.0 if high == low else (value - low) / (high - low),
     )
 

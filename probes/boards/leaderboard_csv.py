@@ -72,6 +72,7 @@ COLUMNS = (
     "centre_of_gravity",
     "retraining_sd",
     "sampling_sd",
+    "training_sd",
     "seeds",
     "evidence",
     "n_train",

@@ -1,4 +1,4 @@
-"""Differences between layers of two results, tested on the same resamples of the test sentences.
+"""Differences between layers of two results, tested on the same resamples of the test split.
 
 The one place where models are compared: the summary of a run, `compare` and the ranks of
 `leaderboard` all ask `paired_differences`.
@@ -8,43 +8,66 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+
+import numpy as np
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.resampled import resampled
+from probes.measurements.resampled import Replicates, resampled
 from probes.records.probe_scores import LayerScores
-from probes.records.result import ALPHA, Result
+from probes.records.result import Result
 from probes.records.table import NOTHING
 from probes.records.values import Interval
+from probes.statistics.bootstrap import RESAMPLES, bounds, interval
 from probes.statistics.formatting import shown, shown_p
-from probes.statistics.significance import paired_tests
+from probes.statistics.significance import ALPHA, max_t
+
+TESTED = (
+    "p is corrected by max-T over all pairs of a task's models, and knows of the test split and of "
+    "training; without training variance (--evidence standard) of both there is no p."
+)
 
 
 @dataclass(frozen=True)
 class LayerScore:
-    """The test score of one layer, seed 0's, and its value in every resample.
+    """The test score of one layer, the first fit's, and its value in every resample.
 
     Attributes:
-        examples: digest of the examples that were scored; empty if there are no predictions.
-        replicates: the resampled scores, shape (resamples,); None if they cannot be computed.
+        replicates: of this layer alone; None if they cannot be computed.
     """
 
     result: Result
     layer: LayerScores
-    examples: str = ""
-    replicates: Floats | None = None
+    replicates: Replicates | None = None
 
     @property
     def value(self) -> float | None:
         """The score itself."""
         return self.result.score(self.layer)
 
+    @cached_property
+    def resampled(self) -> Floats:
+        """The replicates, with noise of training if it was measured. Shape (resamples,)."""
+        if self.replicates is None:
+            return np.full(RESAMPLES, np.nan)
+        values = (
+            self.replicates.values if self.replicates.tested is None else self.replicates.tested
+        )
+        found: Floats = values[0]
+        return found
+
+    @property
+    def testable(self) -> bool:
+        """Whether there are replicates that know of training."""
+        return self.replicates is not None and self.replicates.noise is not None
+
     def paired_with(self, other: LayerScore) -> bool:
         """Whether both have been resampled, and over the same examples."""
         both = self.replicates is not None and other.replicates is not None
-        return both and self.examples == other.examples
+        return both and self.result.examples.test_digest == other.result.examples.test_digest
 
 
 @dataclass(frozen=True)
@@ -53,14 +76,13 @@ class Difference:
 
     Attributes:
         value: the difference of the scores; None if either is undefined.
-        tested: whether the two could be resampled together.
-        interval: 95 % interval of the difference.
-        p: two-sided, Holm-corrected over the differences that were computed together.
+        interval: 95 % interval of the difference; it knows of training if there is p.
+        p: two-sided, corrected by max-T over the differences that were computed together; None if
+            they could not be resampled together, or if either has no training variance.
     """
 
     metric: str
     value: float | None
-    tested: bool
     interval: Interval = None
     p: float | None = None
 
@@ -82,24 +104,21 @@ class Difference:
 
 
 def layer_scores(result: Result, path: Path, layers: Sequence[LayerScores]) -> list[LayerScore]:
-    """Scores of some layers of the result at `path`, resampled if its predictions are there.
+    """Scores of some layers of the result at `path`, resampled if what that takes is there.
 
     Raises:
-        UserError: the predictions cannot be read, or are those of other scores.
+        UserError: the arrays beside it cannot be read, or are those of other scores.
     """
     found = resampled(result, path, [layer.layer for layer in layers])
     if found is None:
         return [LayerScore(result, layer) for layer in layers]
-    return [
-        LayerScore(result, layer, found.examples, values)
-        for layer, values in zip(layers, found.values, strict=True)
-    ]
+    return [LayerScore(result, layer, found.row(i)) for i, layer in enumerate(layers)]
 
 
 def readable_layer_scores(
     result: Result, path: Path, layers: Sequence[LayerScores]
 ) -> list[LayerScore]:
-    """`layer_scores`, with a message and without replicates if predictions cannot be read."""
+    """`layer_scores`, with a message and without replicates if they cannot be read."""
     try:
         return layer_scores(result, path, layers)
     except UserError as error:
@@ -107,27 +126,35 @@ def readable_layer_scores(
         return [LayerScore(result, layer) for layer in layers]
 
 
-def paired_differences(pairs: Sequence[tuple[LayerScore, LayerScore]]) -> list[Difference]:
-    """The second score of each pair minus the first, with intervals and p-values.
+def paired_differences(
+    scores: Sequence[LayerScore], pairs: Sequence[tuple[int, int]]
+) -> list[Difference]:
+    """For each pair of places in `scores`, the second score minus the first.
 
-    The p-values are Holm-corrected over all pairs.
+    The p-values are corrected over all pairs that can be tested.
     """
-    replicates = [
-        second.replicates - first.replicates if first.paired_with(second) else None  # type: ignore[operator]
-        for first, second in pairs
+    values = np.array([np.nan if x.value is None else x.value for x in scores])
+    replicates = np.array([x.resampled for x in scores])
+    paired = [scores[one].paired_with(scores[other]) for one, other in pairs]
+    tested = [
+        both and scores[one].testable and scores[other].testable
+        for both, (one, other) in zip(paired, pairs, strict=True)
     ]
-    return [
-        Difference(
-            first.result.task.metric,
-            None if first.value is None or second.value is None else second.value - first.value,
-            differences is not None,
-            interval,
-            p,
+    chosen = [pair for pair, is_tested in zip(pairs, tested, strict=True) if is_tested]
+    p_values = iter(max_t(values, replicates, chosen).tolist())
+    differences = []
+    for (one, other), both, is_tested in zip(pairs, paired, tested, strict=True):
+        p = next(p_values) if is_tested else np.nan
+        value = values[other] - values[one]
+        differences.append(
+            Difference(
+                scores[one].result.task.metric,
+                None if np.isnan(value) else float(value),
+                bounds(interval(replicates[other] - replicates[one])) if both else None,
+                None if np.isnan(p) else p,
+            )
         )
-        for (first, second), differences, (interval, p) in zip(
-            pairs, replicates, paired_tests(replicates), strict=True
-        )
-    ]
+    return differences
 
 
 def _signed(value: float, metric: str) -> str:

@@ -1,4 +1,4 @@
-"""Ranks on a board; models that the data cannot tell apart share them."""
+"""Ranks on a board: for each model the places that it may have, given what the data separate."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from probes.boards.board import Board, Candidate
 from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
 from probes.records.values import Interval
+from probes.statistics.significance import all_pairs, rank_ranges
 
 
 @dataclass(frozen=True)
 class Place:
-    """A candidate's places within a task: from `first` to `last`, shared by its group."""
+    """The places within a task that a candidate may have, from `first` to `last`."""
 
     candidate: Candidate
     first: int
@@ -21,12 +24,12 @@ class Place:
 
     @property
     def rank(self) -> float:
-        """The mean of the places (Demšar 2006 on ranks of tied systems)."""
+        """The middle of the places."""
         return (self.first + self.last) / 2
 
     @property
     def text(self) -> str:
-        """`3`, or `1–2` where places are shared."""
+        """`3`, or `1–2` where it may have several."""
         return f"{self.first}" if self.first == self.last else f"{self.first}–{self.last}"
 
 
@@ -56,23 +59,27 @@ class Ranking:
     _known: dict[Path, LayerScore] = field(default_factory=dict)
 
     def places(self, candidates: Sequence[Candidate]) -> list[Place]:
-        """Places of pretrained models by test score.
+        """Places of pretrained models, by test score.
 
-        The best leads a group: the candidates after it, up to the first that is separated from it
-        at .05, share its places. That one leads the next group.
+        All pairs are tested together; see `probes.statistics.significance.rank_ranges`.
         """
-        rest = sorted(
+        ranked = sorted(
             (c for c in candidates if not c.random and c.score is not None),
             key=lambda c: (-(c.score or 0.0), c.name),
         )
-        places: list[Place] = []
-        while rest:
-            apart = self._separated(rest[0], rest[1:])
-            size = 1 + (apart.index(True) if True in apart else len(apart))
-            n = len(places)
-            places += [Place(candidate, n + 1, n + size) for candidate in rest[:size]]
-            rest = rest[size:]
-        return places
+        pairs = all_pairs(len(ranked))
+        differences = paired_differences([self._at_best_layer(c) for c in ranked], pairs)
+        p_values = np.array(
+            [
+                self._without_test(ranked[one], ranked[other]) if d.p is None else d.p
+                for d, (one, other) in zip(differences, pairs, strict=True)
+            ]
+        )
+        ranges = rank_ranges(np.array([c.score or 0.0 for c in ranked]), pairs, p_values)
+        return [
+            Place(candidate, first, last)
+            for candidate, (first, last) in zip(ranked, ranges.tolist(), strict=True)
+        ]
 
     def overall(self, board: Board) -> Overall:
         """Mean ranks of the models that have every task, ranked among themselves."""
@@ -98,20 +105,13 @@ class Ranking:
         rows.sort(key=lambda row: (row[1], row[0]))
         return Overall(tuple(by_task), tuple(rows), missing)
 
-    def _separated(self, leader: Candidate, others: Sequence[Candidate]) -> list[bool]:
-        """Which candidates the data tell from the leader, Holm-corrected over all of them."""
-        lead = self._at_best_layer(leader)
-        found = paired_differences([(lead, self._at_best_layer(other)) for other in others])
-        return [
-            difference.separated if difference.tested else self._no_overlap(leader, other)
-            for difference, other in zip(found, others, strict=True)
-        ]
-
-    def _no_overlap(self, leader: Candidate, other: Candidate) -> bool:
-        """Whether the intervals do not overlap: the cautious test without predictions."""
+    def _without_test(self, one: Candidate, other: Candidate) -> float:
+        """What stands for p where there is no test: 0 if the intervals do not overlap, else 1."""
         self.untested = True
-        lead, found = interval_of(leader), interval_of(other)
-        return lead is not None and found is not None and found[1] < lead[0]
+        found, others = interval_of(one), interval_of(other)
+        if found is None or others is None:
+            return 1.0
+        return float(found[0] <= others[1] and others[0] <= found[1])
 
     def _at_best_layer(self, candidate: Candidate) -> LayerScore:
         path, result = candidate.path, candidate.result

@@ -32,19 +32,20 @@ CSV_HEADS = (
 )
 
 _RULE = (
-    "Best layer chosen on dev, score on test ± half a 95 % interval. Models share places with the "
-    "first of their group if a paired bootstrap over test sentences does not separate them from "
-    "it (.05, Holm-corrected)."
+    "Best layer chosen on dev, score on test ± half a 95 % interval over test documents or "
+    "sentences. Ranks are the places that a model may have: one more than the models separated "
+    "above it, to the number of models less those separated below it (paired bootstrap with the "
+    "variance of training, max-T over all pairs, .05)."
 )
 
 _UNTESTED = (
-    "Where predictions are missing or of other examples, two models count as separated only if "
-    "their intervals do not overlap."
+    "Where training variance or predictions are missing, or examples are others, two models "
+    "count as separated if their intervals do not overlap; these know nothing of training."
 )
 
 _MEAN = (
-    "Mean rank over the tasks, among the models that have all of them; a shared rank counts as its "
-    "middle. Differences of mean ranks are not tested."
+    "Mean rank over the tasks, among the models that have all of them; several places count as "
+    "their middle. Differences of mean ranks are not tested."
 )
 
 

@@ -20,7 +20,7 @@ from probes.records.unique import identity
 BOUNDED = ("selectivity", "compression", "expected_layer")
 """Numbers of evidence with two more columns for their interval."""
 
-PLAIN = ("p_best", "codelength", "centre_of_gravity", "retraining_sd", "sampling_sd")
+PLAIN = ("p_best", "codelength", "centre_of_gravity", "retraining_sd", "sampling_sd", "training_sd")
 """Numbers of evidence without."""
 
 Line = dict[str, Any]

@@ -1,13 +1,14 @@
-"""Which layers the data can tell from the best one; known once training variance is."""
+"""Which layers may be the best; known once training variance is."""
 
 from __future__ import annotations
 
 from probes.measurements.training_variance import TrainingVariance, Variances
-from probes.records.result import ALPHA, Result
+from probes.records.result import Result
+from probes.statistics.significance import ALPHA
 
 
 def p_best(result: Result) -> dict[int, float | None] | None:
-    """By layer, the p-value of its difference from the best one.
+    """By layer, the least p-value of a difference from a layer that scores higher on test.
 
     None without training variance.
     """
@@ -16,15 +17,12 @@ def p_best(result: Result) -> dict[int, float | None] | None:
 
 
 def confidence_set(result: Result) -> set[int] | None:
-    """The best layer, and those that a test at .05 did not separate from it.
+    """The layers that no other layer is separated above, at .05 over all pairs of layers.
 
-    None without training variance: scores alone cannot tell layers apart.
+    It says nothing of the layer that is best on dev, which may be outside. None without training
+    variance, since scores alone cannot tell layers apart.
     """
     found = p_best(result)
     if found is None:
         return None
-    return {
-        layer
-        for layer in result.extent
-        if layer == result.best_layer.layer or ((p := found.get(layer)) is not None and p >= ALPHA)
-    }
+    return {layer for layer in result.extent if (found.get(layer) or 0.0) >= ALPHA}

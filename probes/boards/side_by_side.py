@@ -9,13 +9,19 @@ from pathlib import Path
 from probes.boards.board import Board, Candidate
 from probes.boards.claims.literature import CAVEAT, CLAIMS
 from probes.boards.claims.report import make_reports
-from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
+from probes.boards.paired import (
+    TESTED,
+    LayerScore,
+    paired_differences,
+    readable_layer_scores,
+)
 from probes.measurements.cells import estimate_text
 from probes.measurements.localisation import mixes_of
 from probes.records.probe_scores import LayerScores
 from probes.records.table import NOTHING, Row, Table
 from probes.records.titles import task_head
 from probes.statistics.formatting import shown
+from probes.statistics.significance import all_pairs
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -64,12 +70,11 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
     def at_best(candidate: Candidate) -> LayerScore:
         return scores[candidate.path][candidate.result.best_layer.layer]
 
-    pairs = [
-        (at_best(first), at_best(other)) for first, *others in shared.values() for other in others
-    ]
-    differences = iter(paired_differences(pairs))
     rows = []
     for candidates in shared.values():
+        pairs = all_pairs(len(candidates))
+        # Those with the first come first.
+        differences = iter(paired_differences([at_best(c) for c in candidates], pairs))
         for candidate in candidates:
             result, first = candidate.result, candidate is candidates[0]
             rows.append(
@@ -87,10 +92,7 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
         ("task", "model", "layers 0–L", "best", "score", "less the first", "p"),
         tuple(rows),
         left=3,
-        notes=(
-            "Best layers are chosen on dev; scores are on test. 95 % intervals resample test "
-            "sentences, the same ones for both models; p is Holm-corrected over this table.",
-        ),
+        notes=(f"Best layers are chosen on dev; scores are on test. {TESTED}",),
     )
 
 
@@ -108,16 +110,16 @@ def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Sc
     at = {c.name: _by_depth(c) for c in candidates}
     first, *others = candidates
     depths = sorted({depth for layers in at.values() for depth in layers})
+    cells = [(c, depth) for c in candidates for depth in depths if depth in at[c.name]]
+    place = {(c.name, depth): i for i, (c, depth) in enumerate(cells)}
     pairs = {
-        (c.name, depth): (
-            scores[first.path][at[first.name][depth].layer],
-            scores[c.path][at[c.name][depth].layer],
-        )
-        for c in others
-        for depth in depths
-        if depth in at[first.name] and depth in at[c.name]
+        (c.name, depth): (place[first.name, depth], place[c.name, depth])
+        for c, depth in cells
+        if c is not first and (first.name, depth) in place
     }
-    found = paired_differences(list(pairs.values()))
+    found = paired_differences(
+        [scores[c.path][at[c.name][depth].layer] for c, depth in cells], list(pairs.values())
+    )
     texts = {key: difference.texts for key, difference in zip(pairs, found, strict=True)}
     rows = []
     for depth in depths:
@@ -134,7 +136,7 @@ def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Sc
         f"{board.setting} · {task_head(first.result, first.result.task.metric)} by relative depth",
         tuple(heads),
         tuple(rows),
-        notes=("★ best layer on dev. p is Holm-corrected over this table.",),
+        notes=("★ best layer on dev. p is corrected by max-T over this table.",),
     )
 
 

@@ -16,7 +16,7 @@ from probes.examples.scoring import Scorer, baselines, require_metrics
 from probes.examples.validation import require_repeatable
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.values import Scores
-from probes.statistics.bootstrap import MIN_SENTENCES
+from probes.statistics.partition import FEWEST
 from probes.tasks.task import Example, Task
 from probes.tasks.validation import TaskError
 
@@ -181,8 +181,13 @@ def _warnings(report: TaskReport) -> Iterator[str]:
         )
     if not _has_types(examples):
         yield "some examples have no type=; there can be no control task and no selectivity"
-    if len(set(examples.splits["test"].sentence.tolist())) < MIN_SENTENCES:
-        yield f"fewer than {MIN_SENTENCES} test sentences have examples; there can be no intervals"
+    test = examples.splits["test"]
+    clusters = test.partition.of_sentence[test.sentence]
+    if len(set(clusters.tolist())) < FEWEST:
+        yield (
+            f"fewer than {FEWEST} test {test.partition.clusters} have examples; there can be no "
+            "intervals"
+        )
 
 
 def _has_types(examples: Examples) -> bool:

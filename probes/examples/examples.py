@@ -30,6 +30,7 @@ from probes.extraction.views import (
     view_name,
     view_over,
 )
+from probes.statistics.partition import Partition, partition
 from probes.tasks.task import Example, Excluded, Task, tasks
 
 _RUN_TWICE = 100
@@ -51,12 +52,14 @@ class Split:
         texts: the text in which each example is read.
         sentence: number of each example's sentence in the split. Shape (n,).
         excluded: number of candidates left out, by reason.
+        partition: what is resampled of the split.
     """
 
     examples: tuple[Example, ...]
     texts: tuple[Text, ...]
     sentence: Ints
     excluded: Mapping[str, int]
+    partition: Partition
 
     @cached_property
     def spans(self) -> Ints:
@@ -246,7 +249,13 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                 + (f" (left out: {why})" if why else "")
                 + f"; {remedy}"
             )
-        splits[name] = Split(tuple(found), tuple(texts), np.array(numbers), dict(excluded))
+        splits[name] = Split(
+            tuple(found),
+            tuple(texts),
+            np.array(numbers),
+            dict(excluded),
+            partition([sentence.document for sentence in corpus.splits[name]]),
+        )
     require_consistent(
         task,
         [

@@ -42,6 +42,7 @@ class Scorer:
             punctuation=part.group(PUNCTUATION),
             unseen=examples.unseen(split) if sets is None else examples.unseen_anywhere,
             sets=sets,
+            partition=part.partition,
         )
         self.names = (task.metric, *task.also)
         by_example = task.metric in ("accuracy", "balanced_accuracy", "mae", "micro_f1")
@@ -75,10 +76,11 @@ class Scorer:
 def control_metric(kind: Kind, metric: str) -> str:
     """The metric by which a task is compared with its control task.
 
-    Accuracy for all classification: random tags do not form chunks, and no random class matters
-    more than another. Multi-label tasks and regressions keep their headline metric.
+    Accuracy for classification, since random tags do not form chunks, and no random class matters
+    more than another; but balanced accuracy where probes are trained for it: their class weights
+    cost them accuracy. Multi-label tasks and regressions keep their headline metric.
     """
-    return "accuracy" if kind == "classification" else metric
+    return "accuracy" if kind == "classification" and metric != "balanced_accuracy" else metric
 
 
 def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
@@ -144,6 +146,9 @@ def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:
         groups={g: int(examples.splits["test"].group(g).sum()) for g in examples.groups},
         typed=has_types(examples),
         covered_sentences=nspr_sentences(test.gold) if examples.task.metric == "nspr" else None,
+        resampled=examples.splits["test"].partition.clusters,
+        clusters=len(np.unique(test.gold.clusters)),
+        test_digest=test.gold.digest,
     )
 
 

@@ -36,6 +36,15 @@ def estimate_text(estimate: Estimate) -> str:
     return f"{estimate.value:z.2f} [{estimate.interval[0]:z.2f}, {estimate.interval[1]:z.2f}]"
 
 
+def interval_note(results: Sequence[Result]) -> str:
+    """What intervals of scores are of."""
+    clusters = dict.fromkeys(result.examples.resampled for result in results)
+    return (
+        f"± half a 95 % interval over test {' or '.join(clusters)}; the probe is taken as it was "
+        "trained."
+    )
+
+
 def starred(result: Result, layer: LayerScores) -> str:
     """A layer's number, with a star if it is the best on dev."""
     return f"{layer.layer}★" if layer.layer == result.best_number else f"{layer.layer}"

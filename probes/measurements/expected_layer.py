@@ -6,9 +6,10 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import LEVEL, MIN_SENTENCES, bounds, interval
+from probes.statistics.bootstrap import LEVEL, bounds, interval
+from probes.statistics.partition import FEWEST
 
-FEW_SENTENCES = f"fewer than {MIN_SENTENCES} test sentences"
+FEW_CLUSTERS = f"fewer than {FEWEST} test sentences or documents"
 
 NO_SCORE = "the metric is undefined on test"
 
@@ -55,8 +56,8 @@ def gain_and_expected_layer(scores: Floats, values: Floats | None) -> tuple[Esti
     total = float(scores[-1] - scores[0])
     if values is None:
         return (
-            Estimate(value=total, interval=None, missing=FEW_SENTENCES),
-            Estimate(value=None, interval=None, missing=FEW_SENTENCES),
+            Estimate(value=total, interval=None, missing=FEW_CLUSTERS),
+            Estimate(value=None, interval=None, missing=FEW_CLUSTERS),
         )
     between = bounds(interval(values[-1] - values[0]))
     gain = Estimate(value=total, interval=between, missing=None if between else NO_SCORE)

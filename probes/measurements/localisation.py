@@ -36,7 +36,7 @@ from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import task_head
 from probes.records.values import Estimate, Interval, Scores
-from probes.statistics.bootstrap import MIN_SENTENCES, bounds, interval, replicates, resample
+from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.tasks.task import Task
@@ -89,6 +89,7 @@ class Localisation(ProbeMeasurement[Mixes]):
     """Scores of probes on mixes of layers 0 to k, and the layers that follow from them."""
 
     name = "localisation"
+    version = 2
     summary = "scalar mixes of layers, expected layer (Tenney et al. 2019a)"
     payload: ClassVar[type[Mixes]] = Mixes
     reads_all_layers = True
@@ -297,8 +298,8 @@ def mixes_record(
 
 
 def _resampled(gold: Gold, names: Sequence[str], predicted: NDArray[Any]) -> dict[str, Floats]:
-    """Each metric of every mix in every resample; empty if there are too few sentences."""
-    if gold.n_sentences < MIN_SENTENCES:
+    """Each metric of every mix in every resample; empty if there are too few clusters."""
+    draws = draws_of(gold)
+    if draws is None:
         return {}
-    draws = resample(gold.n_sentences)
     return {name: replicates(metrics.get(name), gold, predicted, draws) for name in names}

@@ -1,8 +1,7 @@
-"""Test scores of stored results in bootstrap resamples, from their stored predictions."""
+"""Test scores of stored results in bootstrap resamples, from what is stored beside them."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,87 +10,113 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.measurements.scores import read_predictions
-from probes.records.files import Arrays
+from probes.measurements.scores import gold_of, read_predictions
+from probes.measurements.training_variance import training_spread
+from probes.records.files import Arrays, has_arrays, read_arrays
 from probes.records.result import Result
-from probes.statistics.bootstrap import MIN_SENTENCES, replicates, resample
-from probes.statistics.gold import Gold
+from probes.statistics.bootstrap import resample, resampled_sums
 from probes.statistics.metrics import metrics
+from probes.statistics.partition import FEWEST
+from probes.statistics.sums import sparse
+from probes.statistics.training_noise import training_noise
+
+SUMS = ("layers", "sums", "clusters", "n_clusters")
+"""What is stored where predictions are not to be passed on; see `as_sums`."""
 
 
-def gold_of(result: Result, arrays: Arrays) -> Gold:
-    """The gold labels of a stored result's test predictions."""
-    counts = result.examples.labels
-    return Gold(
-        labels=arrays["gold"],
-        sentence=arrays["sentence"].astype(np.int64),
-        classes=tuple(sorted(label for label, (train, *_) in counts.items() if train)),
-        punctuation=arrays["punctuation"],
-        unseen=tuple(arrays["unseen"].tolist()),
-        sets=arrays.get("sets"),
-    )
-
-
-class Resampled(NamedTuple):
-    """The first fits' headline test scores in every resample of the test sentences.
+class Replicates(NamedTuple):
+    """The first fits' headline test scores in every resample of the test split.
 
     Attributes:
-        examples: digest of the scored examples; two results can be paired only if it is equal.
-        values: shape (layers, resamples).
+        scores: NaN where undefined. Shape (layers,).
+        values: over test documents or sentences alone. Shape (layers, resamples).
+        noise: what other trainings would add; None without training variance, and then there are
+            no tests. Shape (layers, resamples).
     """
 
-    examples: str
+    scores: Floats
     values: Floats
+    noise: Floats | None
+
+    def row(self, place: int) -> Replicates:
+        """Those of one layer."""
+        at = slice(place, place + 1)
+        noise = None if self.noise is None else self.noise[at]
+        return Replicates(self.scores[at], self.values[at], noise)
+
+    @property
+    def tested(self) -> Floats | None:
+        """The replicates that tests are made with: test split and training."""
+        return None if self.noise is None else self.values + self.noise
 
 
-def resampled_scores(result: Result, path: Path) -> Floats | None:
-    """The scores of every layer (layers, resamples); see `resampled`."""
-    found = resampled(result, path, [layer.layer for layer in result.layers])
-    return None if found is None else found.values
-
-
-def resampled(result: Result, path: Path, layers: Sequence[int]) -> Resampled | None:
+def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates | None:
     """The first fits' headline test scores at some layers in every resample.
 
     Args:
-        path: the result's JSON file; its predictions are in the .npz file of the same name.
+        path: the result's JSON file; predictions, or sums, are in the .npz file of the same name.
 
     Returns:
-        None if the predictions are missing or cover too few sentences, or if the metric comes from
-        a plug-in that is not loaded.
+        None if the arrays are missing or cover too few clusters, or if the metric comes from a
+        plug-in that is not loaded.
 
     Raises:
-        UserError: the predictions cannot be read, or do not give the recorded scores.
+        UserError: the arrays cannot be read, or do not give the recorded scores.
     """
     if not path.with_suffix(".npz").exists() or result.task.metric not in metrics:
         return None
-    arrays = read_predictions(path)
+    arrays = read_arrays(path, SUMS) if has_arrays(path, SUMS) else as_sums(result, path)
+    metric = metrics.get(result.task.metric)
     stored = arrays["layers"].tolist()
     if stored != [layer.layer for layer in result.layers]:
         raise _unlike(path)
     places = [stored.index(layer) for layer in layers]
-    gold, predicted = gold_of(result, arrays), arrays["predicted"][places, 0]
-    if gold.n_sentences < MIN_SENTENCES:
+    clusters, n_clusters = arrays["clusters"], int(arrays["n_clusters"])
+    if len(np.unique(clusters)) < FEWEST:
         return None
-    metric = metrics.get(result.task.metric)
-    try:
-        scores = metric(gold, predicted)
-    except (IndexError, ValueError, OverflowError) as error:  # labels out of range
-        raise _unlike(path) from error
+    parts = [arrays["sums"][place] for place in places]
+    scores = np.array([metric.value(part.sum(0)) for part in parts])
     recorded = [result.score(result.layers[place]) for place in places]
     known = [np.nan if score is None else score for score in recorded]
     if not np.allclose(scores, known, atol=1e-6, equal_nan=True):
         raise _unlike(path)
-    digest = hashlib.sha256()
-    for name in ("gold", "sentence"):
-        digest.update(f"{arrays[name].dtype} {arrays[name].shape}".encode())
-        digest.update(np.ascontiguousarray(arrays[name]).data)
-    draws = resample(gold.n_sentences)
-    return Resampled(digest.hexdigest(), replicates(metric, gold, predicted, draws))
+    draws = resample(n_clusters)
+    values = [metric.value(resampled_sums(sparse(part), clusters, draws)) for part in parts]
+    spread, noise = training_spread(result), None
+    if spread is not None:
+        noise = training_noise(result.key, layers, spread.sd, spread.df, len(draws))
+    return Replicates(np.array(known), np.stack(values), noise)
+
+
+def as_sums(result: Result, path: Path) -> Arrays:
+    """What each test sentence contributes to the headline metric, instead of predictions.
+
+    Every score, interval and test of the headline metric can be computed from these, but neither
+    text nor labels can be restored.
+
+    Returns:
+        `layers` (layers,); `sums` (layers, sentences, k), see `probes.statistics.metrics.Metric`;
+        `clusters` (sentences,), what is resampled, of `n_clusters` in the whole split.
+
+    Raises:
+        UserError: there are no predictions, or they cannot be read.
+    """
+    arrays = read_predictions(path)
+    gold, metric = gold_of(result, arrays), metrics.get(result.task.metric)
+    try:
+        parts = [metric.parts(gold, row).toarray() for row in arrays["predicted"][:, 0]]
+    except (IndexError, ValueError, OverflowError) as error:  # labels out of range
+        raise _unlike(path) from error
+    return {
+        "layers": arrays["layers"],
+        "sums": np.stack(parts),
+        "clusters": gold.clusters,
+        "n_clusters": np.array(gold.n_clusters),
+    }
 
 
 def _unlike(path: Path) -> UserError:
     return UserError(
-        f"{path.with_suffix('.npz')}: these predictions do not give the scores in {path.name}; "
+        f"{path.with_suffix('.npz')}: what is stored here does not give the scores in {path.name}; "
         "delete both files and run again."
     )

@@ -17,6 +17,8 @@ from probes.records.files import Arrays, read_arrays, unreadable_arrays
 from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
 from probes.records.record import Extent, Record, united
 from probes.records.result import SCORES, Result
+from probes.statistics.gold import Gold
+from probes.statistics.partition import Partition
 
 if TYPE_CHECKING:
     from probes.measurements.probe_context import Fits, ProbeContext
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
     """One fit per layer and seed on the whole training split.
 
-    Layers are chosen on dev. Intervals are for the first seed's test scores: test sentences are
-    resampled, and the probe is taken as it is.
+    Layers are chosen on dev. Intervals are for the first seed's test scores: test documents or
+    sentences are resampled, and the probe is taken as it is.
     """
 
     name = SCORES
@@ -46,9 +48,10 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         """Fit, score and resample; the arrays are predictions and gold labels of test.
 
         `predicted` has the shape (layers, seeds, n), with n test examples; `layers` names the
-        layers; `gold`, `sentence` and `punctuation` have the shape (n,); `unseen` names labels that
-        train lacks. For multi-label tasks `predicted` has the shape (layers, seeds, n, bytes), and
-        there are `sets`: see `probes.statistics.gold`.
+        layers; `gold`, `sentence` and `punctuation` have the shape (n,); `clusters` has the cluster
+        of each sentence of the split; `unseen` names labels that train lacks. For multi-label tasks
+        `predicted` has the shape (layers, seeds, n, bytes), and there are `sets`: see
+        `probes.statistics.gold`.
         """
         from probes.training.fit import Draw
 
@@ -68,6 +71,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
             "predicted": fits.predicted["test"].astype(predicted_type),
             "gold": test.gold.labels.astype(gold_type),
             "sentence": test.gold.sentence.astype(np.int32),
+            "clusters": examples.splits["test"].partition.of_sentence.astype(np.int32),
             "punctuation": test.gold.punctuation,
             "unseen": np.array(test.gold.unseen, dtype=np.str_),
             "layers": np.array(context.layers, dtype=np.int32),
@@ -92,7 +96,8 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         found = metric_curves(
             "score",
             "Score by layer",
-            "Headline metric on test; bands are 95 % intervals, test sentences resampled.",
+            "Headline metric on test; bands are 95 % intervals over test documents, or sentences "
+            "where the corpus names no documents; training is taken as it is.",
             metric,
         )
         for model, result in results.items():
@@ -106,7 +111,21 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         return found
 
 
-_ARRAYS = ("predicted", "layers", "gold", "sentence", "punctuation", "unseen")
+_ARRAYS = ("predicted", "layers", "gold", "sentence", "clusters", "punctuation", "unseen")
+
+
+def gold_of(result: Result, arrays: Arrays) -> Gold:
+    """The gold labels of a stored result's test predictions."""
+    counts = result.examples.labels
+    return Gold(
+        labels=arrays["gold"],
+        sentence=arrays["sentence"].astype(np.int64),
+        classes=tuple(sorted(label for label, (train, *_) in counts.items() if train)),
+        punctuation=arrays["punctuation"],
+        unseen=tuple(arrays["unseen"].tolist()),
+        sets=arrays.get("sets"),
+        partition=Partition(result.examples.resampled, arrays["clusters"].astype(np.int64)),
+    )
 
 
 def read_predictions(path: Path) -> Arrays:
@@ -135,6 +154,13 @@ def _require_shapes(arrays: Arrays) -> None:
         raise ValueError(f"its predictions have the shape {predicted.shape}, not {wanted}")
     if any(arrays[name].dtype.kind not in "biuf" for name in (*found, "predicted", "layers")):
         raise ValueError("its arrays do not hold numbers")
+    clusters = arrays["clusters"]
+    if (
+        clusters.ndim != 1
+        or clusters.dtype.kind not in "iu"
+        or arrays["sentence"].max() >= len(clusters)
+    ):
+        raise ValueError("its sentences are not in its clusters")
 
 
 def _layers(context: ProbeContext, fits: Fits) -> Iterator[LayerScores]:

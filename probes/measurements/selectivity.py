@@ -7,6 +7,7 @@ the labels of the task's training examples. It can only be memorised, type by ty
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,10 +26,10 @@ from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import task_head
 from probes.records.values import Interval
-from probes.statistics.bootstrap import MIN_SENTENCES, bounds, interval, replicates, resample
+from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.formatting import shown_sd
-from probes.statistics.gold import Gold
 from probes.statistics.metrics import Metric, metrics
+from probes.statistics.training_noise import training_noise
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
@@ -43,14 +44,11 @@ class LayerSelectivity(Frozen):
     """Of the probe whose scores are reported."""
     controls: tuple[float | None, ...]
     """Of a probe fitted to each draw of control labels."""
+    value: float | None
+    """Task minus the mean control of the draws that every layer has; None if undefined."""
     interval: Interval
-    """95 % interval of the selectivity for the first draw, test sentences resampled."""
-
-    @property
-    def value(self) -> float | None:
-        """Task minus control, for the first draw, which every layer has; None if undefined."""
-        first = self.controls[0]
-        return None if self.task is None or first is None else self.task - first
+    """95 % interval of `value`, over test documents or sentences and over draws; None if there is
+    but one draw, so that nothing is known of others."""
 
 
 class ControlScores(Frozen):
@@ -61,6 +59,8 @@ class ControlScores(Frozen):
     """Number of types of the training examples; each has one random label."""
     seen: float
     """Share of test examples with a type that is in train; only their labels can be memorised."""
+    common: int
+    """Draws that every layer has."""
     draws: Spread | None
     """Standard deviation of control scores over draws, within layers that have several."""
     layers: tuple[LayerSelectivity, ...]
@@ -74,16 +74,20 @@ class Selectivity(ProbeMeasurement[ControlScores]):
     """Probes fitted to control tasks, with the seed and the schedule of the task's own.
 
     One draw of control labels for convex probes at every layer, and four more at three layers
-    (lowest, best on dev, highest); one draw for other probes at these. With full evidence ten, or
+    (lowest, best on dev, highest); two draws for other probes at these. With full evidence ten, or
     three, draws at every layer.
     """
 
     name = "selectivity"
+    version = 2
     summary = "score less score on control tasks (Hewitt & Liang 2019)"
     payload: ClassVar[type[ControlScores]] = ControlScores
 
     FEW_DRAWS = 5
-    """At three layers, of convex probes."""
+    """At three layers, of convex probes; one of them at every layer."""
+
+    FEWEST_DRAWS = 2
+    """At three layers, of other probes."""
 
     DRAWS, DEAR_DRAWS = 10, 3
     """At every layer, with full evidence: of convex probes, and of others."""
@@ -105,7 +109,8 @@ class Selectivity(ProbeMeasurement[ControlScores]):
         convex = is_convex(request.scores.probe)
         if request.level == "full":
             return dict.fromkeys(request.layers, self.DRAWS if convex else self.DEAR_DRAWS)
-        few = dict.fromkeys(request.scores.three_layers, self.FEW_DRAWS if convex else 1)
+        n_draws = self.FEW_DRAWS if convex else self.FEWEST_DRAWS
+        few = dict.fromkeys(request.scores.three_layers, n_draws)
         return {**dict.fromkeys(request.layers, 1), **few} if convex else few
 
     def compute(self, context: ProbeContext) -> Found[ControlScores]:
@@ -123,22 +128,28 @@ class Selectivity(ProbeMeasurement[ControlScores]):
             further = controls.predicted(several, slice(1, n_draws))
             for layer, predicted in zip(several, further, strict=True):
                 by_layer[layer] = np.concatenate([by_layer[layer], predicted])
-        intervals = controls.intervals(metric, by_layer)
-        of_task = metric(context.scorers["test"].gold, context.predicted(context.layers))
-        found = []
-        for place, (layer, predicted) in enumerate(by_layer.items()):
-            scores = [
+        scores = {
+            layer: tuple(
                 number(metric(controls.gold[draw], predicted[draw : draw + 1])[0])
                 for draw in range(len(predicted))
-            ]
-            found.append(
-                LayerSelectivity(
-                    layer=layer,
-                    task=number(of_task[place]),
-                    controls=tuple(scores),
-                    interval=intervals[place],
-                )
             )
+            for layer, predicted in by_layer.items()
+        }
+        draws, common = pooled(list(scores.values())), min(context.extent.values())
+        intervals = controls.intervals(metric, by_layer, common, draws)
+        of_task = metric(context.scorers["test"].gold, context.predicted(context.layers))
+        found = [
+            LayerSelectivity(
+                layer=layer,
+                task=number(task),
+                controls=of_layer,
+                value=_difference(number(task), of_layer[:common]),
+                interval=between,
+            )
+            for (layer, of_layer), task, between in zip(
+                scores.items(), of_task, intervals, strict=True
+            )
+        ]
         train = {e.type for e in examples.splits["train"].examples}
         test = [e.type for e in examples.splits["test"].examples]
         return Found(
@@ -146,7 +157,8 @@ class Selectivity(ProbeMeasurement[ControlScores]):
                 metric=name,
                 types=len(train),
                 seen=sum(x in train for x in test) / len(test),
-                draws=pooled([x.controls for x in found]),
+                common=common,
+                draws=draws,
                 layers=tuple(found),
             )
         )
@@ -180,9 +192,9 @@ class Selectivity(ProbeMeasurement[ControlScores]):
                 ),
                 notes=(
                     "The control task gives every type a random label (Hewitt & Liang 2019): it "
-                    "can only be memorised. ± half a 95 % interval over test sentences, for the "
-                    "first draw of labels; the spread over draws comes on top. It tells how much a "
-                    "probe memorises, and does not choose layers.",
+                    "can only be memorised. ± half a 95 % interval over test documents or "
+                    "sentences and over draws of labels. It tells how much a probe memorises, and "
+                    "does not choose layers.",
                 ),
             )
         ]
@@ -220,7 +232,7 @@ class _ControlTasks:
             for split in ("train", "dev", "test")
         }
         self.gold = [
-            Gold(each, gold.sentence, gold.classes, gold.punctuation, sets=gold.sets)
+            replace(gold, labels=each, unseen=() if gold.sets is None else gold.unseen)
             for each in labels.pop("test")
         ]
         self._labels = labels
@@ -233,15 +245,32 @@ class _ControlTasks:
         fits = self._context.fits(layers, [Draw()] * len(labels["train"]), labels)
         return fits.predicted["test"]
 
-    def intervals(self, metric: Metric, by_layer: Mapping[int, NDArray[Any]]) -> list[Interval]:
-        """For each layer and the first draw: task and control task share their resamples."""
+    def intervals(
+        self, metric: Metric, by_layer: Mapping[int, NDArray[Any]], n: int, spread: Spread | None
+    ) -> list[Interval]:
+        """Of each layer's selectivity for the first n draws.
+
+        Task and control task share their resamples, to which what other draws would have given is
+        added.
+
+        Args:
+            spread: of control scores over draws.
+        """
         gold = self._context.scorers["test"].gold
-        if gold.n_sentences < MIN_SENTENCES:
-            return [None] * len(by_layer)
-        sentences = resample(gold.n_sentences)
-        task = self._context.predicted(list(by_layer))
-        control = np.stack([predicted[0] for predicted in by_layer.values()])
-        difference = replicates(metric, gold, task, sentences) - replicates(
-            metric, self.gold[0], control, sentences
-        )
+        draws, layers = draws_of(gold), list(by_layer)
+        if draws is None or spread is None:
+            return [None] * len(layers)
+        difference = replicates(metric, gold, self._context.predicted(layers), draws)
+        for draw in range(n):
+            control = np.stack([predicted[draw] for predicted in by_layer.values()])
+            difference -= replicates(metric, self.gold[draw], control, draws) / n
+        name = f"{self._context.result.key} control labels"
+        difference += training_noise(name, layers, spread.sd / n**0.5, spread.df, len(draws))
         return [bounds(pair) for pair in interval(difference)]
+
+
+def _difference(task: float | None, controls: Sequence[float | None]) -> float | None:
+    known = [score for score in controls if score is not None]
+    if task is None or len(known) < len(controls):
+        return None
+    return task - sum(known) / len(known)

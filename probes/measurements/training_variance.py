@@ -2,12 +2,15 @@
 
 A probe that is fitted again from another seed, or on another sample of the same size, scores
 otherwise; what a test between layers does not know of this, it takes for a difference of layers.
-Other seeds train on the whole training split. Samples of the training data are bootstrap samples of
-its sentences, all fitted from seed 0. A convex probe does not depend on its seed.
+Retraining is a fit on the whole training split from another seed, on which a convex probe does not
+depend. Samples are bootstrap samples of training documents, or sentences where the corpus names no
+documents, each fitted from a seed of its own: they vary with both, as a new study of the same size
+would. Tests carry this variance; what samples alone contribute is the difference of the two.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import variance
@@ -23,11 +26,11 @@ from probes.records.record import Extent, Record
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import task_head
-from probes.statistics.bootstrap import MIN_SENTENCES, replicates, resample
+from probes.statistics.bootstrap import draws_of, replicates
 from probes.statistics.formatting import shown_sd
 from probes.statistics.metrics import metrics
-from probes.statistics.significance import holm, paired_p
-from probes.statistics.training_noise import with_training_noise
+from probes.statistics.significance import all_pairs, max_t, p_best
+from probes.statistics.training_noise import training_noise
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ class LayerVariance(Frozen):
     reseeded: tuple[float | None, ...]
     """On the whole training split, from seeds 1, 2, …; the scores reported are of seed 0."""
     resampled: tuple[float | None, ...]
-    """On bootstrap samples of training sentences, from seed 0."""
+    """On bootstrap samples 1, 2, … of the training split, from seeds 1, 2, …"""
 
 
 class Variances(Frozen):
@@ -58,22 +61,31 @@ class Variances(Frozen):
     layers: tuple[LayerVariance, ...]
     seeds: Spread | None
     """Over seeds, seed 0 among them; None for convex probes."""
-    samples: Spread | None
-    """Over bootstrap samples; None if no score is defined."""
+    both: Spread | None
+    """Over bootstrap samples and seeds; None if no score is defined."""
     p_best: dict[int, float | None]
-    """By layer, the corrected p-value of the difference from the best layer on dev; None where
-    nothing could be tested, and without that layer itself."""
+    """By layer, the least corrected p-value of a difference from a layer that scores higher on
+    test, 1 without any; None where nothing could be tested."""
+
+    @property
+    def sampling_sd(self) -> float | None:
+        """Standard deviation over training samples alone: what both have beyond the seeds."""
+        if self.both is None:
+            return None
+        of_seeds = self.seeds.sd if self.seeds else 0.0
+        return math.sqrt(max(0.0, self.both.sd**2 - of_seeds**2))
 
 
 class TrainingVariance(ProbeMeasurement[Variances]):
     """Refits from other seeds and on bootstrap samples, and tests between layers that know of it.
 
-    Of convex probes every layer is fitted to five bootstrap samples. Others are fitted from two
-    further seeds and to two bootstrap samples at three layers (lowest, best on dev, highest); with
+    Of convex probes every layer is fitted to five bootstrap samples. Others are fitted from one
+    further seed and to three bootstrap samples at three layers (lowest, best on dev, highest); with
     full evidence at every layer.
     """
 
     name = "training_variance"
+    version = 2
     summary = "variance of scores over seeds and training samples; tests between layers"
     payload: ClassVar[type[Variances]] = Variances
 
@@ -81,7 +93,7 @@ class TrainingVariance(ProbeMeasurement[Variances]):
     CONVEX_EPOCHS = 8
     """Fewer than for the scores: the spread is that of longer fits, at less than half the time."""
 
-    FURTHER = 2
+    SEEDS, SAMPLES = 1, 3
     """Further seeds, and bootstrap samples, of probes that are not convex."""
 
     def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
@@ -97,17 +109,17 @@ class TrainingVariance(ProbeMeasurement[Variances]):
         if is_convex(request.scores.probe):
             return dict.fromkeys(request.layers, self.CONVEX_SAMPLES)
         layers = request.layers if request.level == "full" else request.scores.three_layers
-        return dict.fromkeys(layers, 2 * self.FURTHER)
+        return dict.fromkeys(layers, self.SEEDS + self.SAMPLES)
 
     def compute(self, context: ProbeContext) -> Found[Variances]:
-        """Fit, score and test; see `probes.statistics.training_noise` for the tests."""
+        """Fit, score and test; see `probes.statistics.significance` for the tests."""
         from probes.training.fit import Draw
 
         result, layers = context.result, context.layers
         convex = is_convex(context.spec)
-        seeds = [] if convex else [Draw(seed=i) for i in range(1, self.FURTHER + 1)]
-        n_samples = self.CONVEX_SAMPLES if convex else self.FURTHER
-        samples = [Draw(sample=i) for i in range(1, n_samples + 1)]
+        seeds = [] if convex else [Draw(seed=i) for i in range(1, self.SEEDS + 1)]
+        n_samples = self.CONVEX_SAMPLES if convex else self.SAMPLES
+        samples = [Draw(0 if convex else i, sample=i) for i in range(1, n_samples + 1)]
         if convex:
             shorter = context.spec.model_copy(update={"epochs": self.CONVEX_EPOCHS})
             context = replace(context, spec=shorter)
@@ -127,26 +139,21 @@ class TrainingVariance(ProbeMeasurement[Variances]):
         if not convex:
             first = {x.layer: result.score(x) for x in result.layers}
             over_seeds = pooled([[first[x.layer], *x.reseeded] for x in found])
-        over_samples = pooled([x.resampled for x in found])
-        return Found(
-            Variances(
-                layers=tuple(found),
-                seeds=over_seeds,
-                samples=over_samples,
-                p_best=_tested(context, [x for x in (over_seeds, over_samples) if x]),
-            )
-        )
+        both = pooled([x.resampled for x in found])
+        tests = _tested(context, both)
+        return Found(Variances(layers=tuple(found), seeds=over_seeds, both=both, p_best=tests))
 
     def numbers(self, record: Record[Variances]) -> Iterator[Number]:
         """The pooled standard deviations, and the p-value of every layer."""
         found = record.payload
         yield Number("retraining_sd", found.seeds.sd if found.seeds else None)
-        yield Number("sampling_sd", found.samples.sd if found.samples else None)
+        yield Number("sampling_sd", found.sampling_sd)
+        yield Number("training_sd", found.both.sd if found.both else None)
         for layer, p in found.p_best.items():
             yield Number("p_best", p, layer)
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
-        """Standard deviations over samples by layer, and both pooled."""
+        """Standard deviations over samples and seeds by layer, and pooled."""
 
         def cell(result: Result, layer: int) -> Cell | None:
             of_layer = {x.layer: x for x in result.found(self.name).layers}
@@ -155,30 +162,37 @@ class TrainingVariance(ProbeMeasurement[Variances]):
             spread = pooled([of_layer[layer].resampled])
             return Cell(shown_sd(spread.sd, result.task.metric)) if spread else None
 
-        def pooled_row(name: str, which: str) -> list[str]:
-            spreads = [(getattr(r.found(self.name), which), r.task.metric) for r in results]
-            return [
-                name,
-                *(
-                    f"{shown_sd(spread.sd, metric)} (df {spread.df})" if spread else NOTHING
-                    for spread, metric in spreads
-                ),
-            ]
+        every: list[Variances] = [result.found(self.name) for result in results]
+        metrics_of = [result.task.metric for result in results]
 
+        def pooled_row(name: str, spreads: Sequence[Spread | None]) -> Row:
+            texts = (
+                f"{shown_sd(spread.sd, metric)} (df {spread.df})" if spread else NOTHING
+                for spread, metric in zip(spreads, metrics_of, strict=True)
+            )
+            return Row.of(name, *texts)
+
+        alone = (
+            NOTHING if x.sampling_sd is None else shown_sd(x.sampling_sd, metric)
+            for x, metric in zip(every, metrics_of, strict=True)
+        )
         rows = rows_by_layer(results, cell)
         return [
             Table(
-                "training variance: standard deviation of test scores over training samples",
+                "training variance: standard deviation of test scores over trainings",
                 ("layer", *(task_head(r, r.task.metric) for r in results)),
                 (
                     *rows,
-                    Row.of(*pooled_row("samples, pooled", "samples")),
-                    Row.of(*pooled_row("seeds, pooled", "seeds")),
+                    pooled_row("pooled", [x.both for x in every]),
+                    pooled_row("seeds alone", [x.seeds for x in every]),
+                    Row.of("samples alone", *alone),
                 ),
                 notes=(
-                    "Samples: bootstrap samples of training sentences. Seeds: other initial "
-                    "parameters and orders of batches on the whole training split; a convex probe "
-                    "does not depend on them.",
+                    "Over bootstrap samples of training documents, or of sentences where the "
+                    "corpus names no documents, each fitted from another seed. Seeds alone: other "
+                    "initial parameters and orders of batches on the whole training split; a "
+                    "convex probe does not depend on them. Samples alone: the difference of both "
+                    "variances.",
                 ),
             )
         ]
@@ -196,27 +210,23 @@ def pooled(groups: Sequence[Sequence[float | None]]) -> Spread | None:
     return Spread(sd=(squares / df) ** 0.5, df=df) if df else None
 
 
-def _tested(context: ProbeContext, spreads: Sequence[Spread]) -> dict[int, float | None]:
-    """P-values of every layer's difference from the best one on dev.
+def training_spread(result: Result) -> Spread | None:
+    """The spread of scores over trainings that tests carry; None without training variance."""
+    found: Variances | None = result.found(TrainingVariance.name)
+    return None if found is None else found.both
 
-    Paired bootstrap over test sentences, each layer's replicates with noise of training added;
-    corrected by Holm's method.
-    """
+
+def _tested(context: ProbeContext, spread: Spread | None) -> dict[int, float | None]:
+    """The test behind the confidence set of layers, by layer; see `Variances.p_best`."""
     result, gold = context.result, context.scorers["test"].gold
     layers = [layer.layer for layer in result.layers]
-    best = result.best_layer.layer
-    others = [layer for layer in layers if layer != best]
-    if gold.n_sentences < MIN_SENTENCES or not others:
-        return dict.fromkeys(others)
-    values = replicates(
-        metrics.get(context.task.metric),
-        gold,
-        context.predicted(layers),
-        resample(gold.n_sentences),
-    )
-    values = with_training_noise(values, [(spread.sd, spread.df) for spread in spreads])
-    at = dict(zip(layers, values, strict=True))
-    p_values = holm(paired_p(np.stack([at[layer] for layer in others]), at[best]))
-    return {
-        layer: None if np.isnan(p) else float(p) for layer, p in zip(others, p_values, strict=True)
-    }
+    draws = draws_of(gold)
+    if draws is None or spread is None:
+        return dict.fromkeys(layers)
+    metric = metrics.get(context.task.metric)
+    values = replicates(metric, gold, context.predicted(layers), draws)
+    values += training_noise(result.key, layers, spread.sd, spread.df, len(draws))
+    scores = np.array([result.headline[layer] for layer in layers], dtype=np.float64)
+    pairs = all_pairs(len(layers))
+    p_values = p_best(scores, pairs, max_t(scores, values, pairs)).tolist()
+    return {layer: None if np.isnan(p) else p for layer, p in zip(layers, p_values, strict=True)}

@@ -124,6 +124,15 @@ def read_arrays(path: Path, names: Iterable[str] = ()) -> Arrays:
         raise unreadable_arrays(path, error) from error
 
 
+def has_arrays(path: Path, names: Iterable[str]) -> bool:
+    """Whether the arrays of the record at `path` can be listed, and these are among them."""
+    try:
+        with np.load(path.with_suffix(".npz"), allow_pickle=False) as stored:
+            return set(names) <= set(stored.files)
+    except _UNREADABLE:
+        return False
+
+
 def unreadable_arrays(path: Path, error: Exception) -> UserError:
     """The error for arrays that cannot be read."""
     return UserError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -75,6 +75,13 @@ class ExampleCounts(Frozen):
     """Whether every example has a type, which control tasks depend on."""
     covered_sentences: int | None
     """Test sentences that the headline metric covers, where it does not cover all."""
+    resampled: Literal["documents", "sentences"]
+    """What intervals and tests resample."""
+    clusters: int
+    """How many of these have test examples."""
+    test_digest: str
+    """SHA-256 of the test labels, their sentences, and what is resampled; two results can be paired
+    only if it is equal."""
 
 
 class EncodingRecord(Frozen):

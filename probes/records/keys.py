@@ -13,6 +13,11 @@ from probes.common.files import folder_name
 from probes.records.base import Frozen
 from probes.records.probe_spec import ProbeSpec
 
+RESAMPLING = 2
+"""Part of every key of probes, to be raised when other resamples would be drawn: documents, if at
+least 20 are named. Which sentences make up a document follows from the corpus, and so from its
+digest."""
+
 
 def numerics_version(kind: str, family: str) -> int:
     """Part of every key of probes, to be raised when the same inputs would give other scores.
@@ -51,6 +56,7 @@ class Inputs(Frozen):
         kind = content.pop("kind")
         if self.probe is not None:
             content["numerics"] = numerics_version(kind, self.probe.family)
+            content["resampling"] = RESAMPLING
         return _sha256(content)
 
 

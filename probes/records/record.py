@@ -18,7 +18,7 @@ from probes.records.probe_spec import ProbeSpec
 
 P = TypeVar("P")
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 class Record(Frozen, Generic[P]):

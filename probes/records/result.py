@@ -15,9 +15,6 @@ from probes.records.values import Scores
 SCORES = "scores"
 """Name of the measurement whose records results are."""
 
-ALPHA = 0.05
-"""Level of the tests behind a confidence set."""
-
 
 class Result(Record[ProbeScores]):
     """A record of scores, with the records of what was measured besides."""

@@ -18,7 +18,8 @@ class Cell:
         note: what else there is to say about it.
         value: what the column is sorted by; None sorts last.
         best: whether it belongs to the best layer or model.
-        tied: whether the data cannot separate it from the best.
+        tied: whether it does not, but may be the best on test.
+        beaten: whether it belongs to the best layer on dev, and another is separated above it.
         place: its place on the colour scale, from 0 to 1; None for no colour.
         verdict: whether the text is the verdict on a claim.
     """
@@ -29,6 +30,7 @@ class Cell:
     value: float | None = None
     best: bool = False
     tied: bool = False
+    beaten: bool = False
     place: float | None = None
     verdict: bool = False
 

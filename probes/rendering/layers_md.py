@@ -9,7 +9,7 @@ from probes.boards.evidence import evidence_tables
 from probes.boards.layer_tables import layer_frames, score_table
 from probes.boards.separability import confidence_set
 from probes.boards.transferability import correlation_table, mean_rank_table
-from probes.measurements.cells import group_metric_title
+from probes.measurements.cells import group_metric_title, interval_note
 from probes.records.result import Result
 from probes.records.titles import corpus_title, task_head
 from probes.rendering.markdown import escaped, markdown, markdown_lines
@@ -28,9 +28,9 @@ def layers_md(results: Sequence[Result]) -> str:
     for family, chosen in families.items():
         lines += [f"## {family} probe, test", "", *markdown_lines(score_table(chosen)), ""]
     lines += [
-        "Bold: the best layer on dev. " + _separation(results) + " ± half a 95 % interval, test "
-        "sentences resampled. Layer 0 is the embedding output. What can be decoded from a layer "
-        "need not be used by the model.",
+        "Bold: the best layer on dev. " + _separation(results) + f" {interval_note(results)} Layer "
+        "0 is the embedding output. What can be decoded from a layer need not be used by the "
+        "model.",
         "",
         "## Other metrics and breakdowns, at the best layer",
         "",
@@ -53,9 +53,10 @@ def _separation(results: Sequence[Result]) -> str:
             "(--evidence standard)."
         )
     return (
-        "Starred: the data cannot separate the layer from it (paired bootstrap over test "
-        "sentences with the variance of training added, Holm-corrected, .05), which does not mean "
-        "that they are equal."
+        "Starred, if not bold: layers that may be the best too, since no other layer is separated "
+        "above them (paired bootstrap with the variance of training, max-T over all pairs of "
+        "layers, .05), which does not mean that they are equal. †: another layer is separated "
+        "above it on test."
     )
 
 

@@ -41,5 +41,5 @@ def _cell(cell: Cell) -> str:
     text = escaped(cell.text)
     if cell.best or cell.verdict:
         text = f"**{text}**"
-    text += "*" * cell.tied + f" ± {cell.half}" * bool(cell.half)
+    text += "*" * cell.tied + "†" * cell.beaten + f" ± {cell.half}" * bool(cell.half)
     return text + f" · {escaped(cell.note)}" * bool(cell.note)

@@ -89,8 +89,9 @@ def _legend(table: Table) -> list[str]:
     if all(cell.place is None for cell in cells):
         return []
     parts = ["★ best layer on dev"]
-    parts += ["☆ not separable from it (.05)"] * any(cell.tied for cell in cells)
-    return [" · ".join([*parts, "± half a 95 % interval over test sentences"])]
+    parts += ["☆ may be the best too (.05)"] * any(cell.tied for cell in cells)
+    parts += ["† another is separated above it"] * any(cell.beaten for cell in cells)
+    return [" · ".join(parts)]
 
 
 def _texts(table: Table, column: int) -> list[Text]:
@@ -102,7 +103,7 @@ def _text(cell: Cell, *, compact: bool) -> Text:
     text = cell.text
     if cell.half:
         text += f"±{cell.half.removeprefix('0')}" if compact else f" ± {cell.half}"
-    text += "★" * cell.best + "☆" * cell.tied
+    text += "★" * cell.best + "☆" * cell.tied + "†" * cell.beaten
     style = VERDICT_STYLES.get(cell.text, "") if cell.verdict else "bold" * cell.best
     if cell.place is not None:
         # The darkest shades cannot be read on a dark ground.

@@ -1,8 +1,11 @@
-"""Bootstrap intervals by resampling test sentences.
+"""Bootstrap intervals by resampling a test split.
 
-The words of a sentence are not independent, so whole sentences are drawn with replacement
-(Efron & Tibshirani 1993, ch. 6 and 13; Berg-Kirkpatrick et al. 2012 for the use in NLP). Every
-cell of a split is scored on the same resamples, so that differences are paired.
+The words of a sentence are not independent, and neither are the sentences of a document, so whole
+clusters are drawn with replacement: documents, or sentences where the corpus names no documents
+(Efron & Tibshirani 1993, ch. 6 and 13; Berg-Kirkpatrick et al. 2012 for the use in NLP). All
+clusters of a split are drawn at once, for every task; a task without an example in one is not
+affected by it. Whatever is scored on a split is thus scored on the same resamples, so that
+differences are paired.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.arrays import Floats
+from probes.common.arrays import Floats, Ints
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import Metric
+from probes.statistics.partition import FEWEST
+from probes.statistics.sums import sparse
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -24,9 +29,6 @@ if TYPE_CHECKING:
 RESAMPLES = 2000
 
 LEVEL = 0.95
-
-MIN_SENTENCES = 20
-"""With fewer test sentences, resampling is too unreliable for intervals and tests."""
 
 _SEED = 0
 
@@ -36,41 +38,53 @@ _DENSE = 0.1
 _ROWS = 128
 """Resamples per dense product: their counts become float64 within the processor's cache."""
 
+Draws = NDArray[np.float32]
+"""How often each cluster of a split is drawn in each resample. Shape (resamples, clusters)."""
+
 
 @lru_cache(maxsize=1)
-def resample(n_sentences: int, n: int = RESAMPLES, seed: int = _SEED) -> NDArray[np.float32]:
-    """How often each sentence is drawn in each resample. Shape (n, n_sentences).
+def resample(n_clusters: int, n: int = RESAMPLES, seed: int = _SEED) -> Draws:
+    """How often each cluster is drawn in each of n resamples. Shape (n, n_clusters).
 
-    The last result is cached, since a test set is resampled for every metric and model.
+    The last result is cached, since a test split is resampled for every task, metric and model.
     """
     rng = np.random.default_rng(seed)
-    even = np.full(n_sentences, 1 / n_sentences)
-    draws = rng.multinomial(n_sentences, even, size=n).astype(np.float32)
+    even = np.full(n_clusters, 1 / n_clusters)
+    draws = rng.multinomial(n_clusters, even, size=n).astype(np.float32)
     draws.flags.writeable = False
     return draws
 
 
-def replicates(
-    metric: Metric, gold: Gold, predicted: Predictions, draws: NDArray[np.float32]
-) -> Floats:
+def draws_of(gold: Gold) -> Draws | None:
+    """The resamples of a split; None if its examples lie in too few clusters."""
+    if len(np.unique(gold.clusters)) < FEWEST:
+        return None
+    return resample(gold.n_clusters)
+
+
+def replicates(metric: Metric, gold: Gold, predicted: Predictions, draws: Draws) -> Floats:
     """The metric of each row of `predicted` (cells, n) in each resample.
 
     Shape (cells, resamples).
     """
-    return np.stack(
-        [metric.value(gold, _sums(metric.parts(gold, row), draws)) for row in predicted]
-    )
+    rows = (metric.parts(gold, row) for row in predicted)
+    return np.stack([metric.value(resampled_sums(row, gold.clusters, draws)) for row in rows])
 
 
-def _sums(parts: csr_array, draws: NDArray[np.float32]) -> Floats:
-    """Parts (sentences, k) summed over the sentences of every resample. Shape (n, k)."""
-    from scipy.sparse import csr_array  # here, as in probes.statistics.metrics
+def resampled_sums(parts: csr_array, clusters: Ints, draws: Draws) -> Floats:
+    """What sentences contribute, summed over every resample. Shape (resamples, k).
 
-    parts = csr_array(parts, dtype=np.float64)
-    if parts.nnz < _DENSE * math.prod(parts.shape):
-        sums: Floats = (parts.T @ draws.T).T
+    Args:
+        parts: shape (sentences, k).
+        clusters: of each sentence. Shape (sentences,).
+    """
+    n_sentences, n_clusters = len(clusters), draws.shape[1]
+    ones = np.ones(n_sentences), (clusters, np.arange(n_sentences))
+    by_cluster = sparse(ones, (n_clusters, n_sentences)) @ sparse(parts).astype(np.float64)
+    if by_cluster.nnz < _DENSE * math.prod(by_cluster.shape):
+        sums: Floats = (by_cluster.T @ draws.T).T
         return sums
-    dense = parts.toarray()
+    dense = by_cluster.toarray()
     blocks = (draws[first : first + _ROWS] for first in range(0, len(draws), _ROWS))
     return np.concatenate([block.astype(np.float64) @ dense for block in blocks])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
 from probes.statistics.conlleval import Chunks, chunk_spans
+from probes.statistics.partition import Partition
 
 Predictions = NDArray[Any]
 """Class indices or numbers (…, n); for multi-label uint8 (…, n, bytes), class c being bit c as
@@ -30,6 +32,7 @@ class Gold:
         unseen: names of the labels that are -1, one per such example, in order; for
             multi-label, names of the last columns of `sets`, sorted.
         sets: for multi-label, which labels each set holds, `classes` first. Shape (sets, labels).
+        partition: what is resampled of the whole split; None for sentences that have an example.
     """
 
     labels: NDArray[Any]
@@ -38,6 +41,7 @@ class Gold:
     punctuation: NDArray[np.bool_]
     unseen: tuple[str, ...] = ()
     sets: NDArray[np.bool_] | None = None
+    partition: Partition | None = None
 
     def part(self, keep: NDArray[np.bool_]) -> Gold:
         """The examples for which `keep` is true."""
@@ -62,6 +66,27 @@ class Gold:
     def n_sentences(self) -> int:
         """Number of sentences that have an example."""
         return len(self.bounds) - 1
+
+    @cached_property
+    def clusters(self) -> Ints:
+        """The cluster of each sentence that has an example. Shape (sentences,)."""
+        if self.partition is None:
+            return np.arange(self.n_sentences)
+        return self.partition.of_sentence[self.sentence[self.bounds[:-1]]]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of labels, sentences, and what is resampled."""
+        digest = hashlib.sha256()
+        for array in (self.labels, self.sentence, self.clusters):
+            digest.update(f"{array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters of the whole split."""
+        return self.n_sentences if self.partition is None else self.partition.n
 
     @cached_property
     def place(self) -> Ints:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.common.registry import Registry
@@ -41,21 +42,22 @@ class Metric:
     Attributes:
         parts: what each sentence contributes to the sums, from predictions (n,).
             Shape (sentences, k).
-        value: the score, from sums of shape (…, k). Shape (…,); NaN where it is undefined.
+        value: the score, from sums of shape (…, k). Shape (…,); NaN where it is undefined. It
+            depends on nothing else, so that sums are all that has to be kept of predictions.
         kinds: the kinds of tasks that it scores.
         percent: whether tables show it times 100.
         lower_is_better: whether it is an error. Such a metric cannot choose the best layer.
     """
 
     parts: Callable[[Gold, Predictions], csr_array]
-    value: Callable[[Gold, Floats], Floats]
+    value: Callable[[Floats], Floats]
     kinds: tuple[Kind, ...] = ("classification",)
     percent: bool = False
     lower_is_better: bool = False
 
     def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
         """The score of each row of `predicted` (cells, n). Shape (cells,)."""
-        return np.array([self.value(gold, self.parts(gold, row).sum(0)) for row in predicted])
+        return np.array([self.value(self.parts(gold, row).sum(0)) for row in predicted])
 
 
 metrics: Registry[Metric] = Registry("metric")
@@ -82,7 +84,7 @@ def mean_parts(gold: Gold, values: Floats) -> csr_array:
     return sparse(np.stack([sums, np.diff(gold.bounds)], axis=1))
 
 
-def mean_value(gold: Gold, sums: Floats) -> Floats:
+def mean_value(sums: Floats) -> Floats:
     """A mean over examples, from sums of `mean_parts`."""
     return ratio(sums[..., 0], sums[..., 1])
 
@@ -133,36 +135,53 @@ def class_parts(gold: Gold, given: Predictions) -> csr_array:
     return sparse((np.ones(len(rows)), (rows, columns)), (gold.n_sentences, 3 * n))
 
 
-def _balanced_accuracy(gold: Gold, sums: Floats) -> Floats:
-    """Mean recall over the classes of train that occur."""
+def _class_parts_of(
+    which: Callable[[Gold], NDArray[np.bool_]], gold: Gold, given: Predictions
+) -> csr_array:
+    """`class_parts` of the labels for which `which` is true."""
+    return class_parts(gold, given)[:, np.flatnonzero(np.tile(which(gold), 3))]
+
+
+def _known(gold: Gold) -> NDArray[np.bool_]:
+    """The labels that occur in train."""
+    return np.arange(len(gold.counts)) < len(gold.classes)
+
+
+def _frequent(least: int, gold: Gold) -> NDArray[np.bool_]:
+    """The labels that occur `least` times or more in the split; a resample does not change them."""
+    return np.asarray(gold.counts >= least)
+
+
+def _balanced_accuracy(sums: Floats) -> Floats:
+    """Mean recall over the classes that occur."""
     count, _, right = np.split(sums, 3, axis=-1)
-    seen = slice(len(gold.classes))
-    recall = ratio(right[..., seen], count[..., seen], otherwise=0.0)
-    return ratio(recall.sum(-1), (count[..., seen] > 0).sum(-1))
+    recall = ratio(right, count, otherwise=0.0)
+    return ratio(recall.sum(-1), (count > 0).sum(-1))
 
 
-def _macro_f1(least: int, gold: Gold, sums: Floats) -> Floats:
-    """Mean F1 over the labels that occur, and occur `least` times or more in the whole split.
-
-    A resample does not change which labels are frequent. Labels unseen in train score 0.
-    """
+def _macro_f1(sums: Floats) -> Floats:
+    """Mean F1 over the labels that occur. Labels unseen in train score 0."""
     count, given, right = np.split(sums, 3, axis=-1)
-    here = (count > 0) & (gold.counts >= least)
+    here = count > 0
     f1 = ratio(2 * right, count + given, otherwise=0.0)
     return ratio((f1 * here).sum(-1), here.sum(-1))
 
 
-def _micro_f1(gold: Gold, sums: Floats) -> Floats:
+def _micro_f1(sums: Floats) -> Floats:
     """F1 over all decisions, one per label (Tenney et al. 2019b); for single labels, accuracy."""
     count, given, right = (part.sum(-1) for part in np.split(sums, 3, axis=-1))
     return ratio(2 * right, count + given, otherwise=0.0)
 
 
-metrics.add("balanced_accuracy", Metric(class_parts, _balanced_accuracy, percent=True))
+metrics.add(
+    "balanced_accuracy", Metric(partial(_class_parts_of, _known), _balanced_accuracy, percent=True)
+)
 
-metrics.add("macro_f1", Metric(class_parts, partial(_macro_f1, 1), CLASSES, percent=True))
+metrics.add("macro_f1", Metric(class_parts, _macro_f1, CLASSES, percent=True))
 
-metrics.add("macro_f1_20", Metric(class_parts, partial(_macro_f1, 20), CLASSES, percent=True))
+_PARTS_20 = partial(_class_parts_of, partial(_frequent, 20))
+
+metrics.add("macro_f1_20", Metric(_PARTS_20, _macro_f1, CLASSES, percent=True))
 
 metrics.add("micro_f1", Metric(class_parts, _micro_f1, CLASSES, percent=True))
 
@@ -177,7 +196,7 @@ def _chunk_parts(gold: Gold, given: Predictions) -> csr_array:
     return sparse(np.stack(columns, axis=1).astype(float))
 
 
-def _span_f1(gold: Gold, sums: Floats) -> Floats:
+def _span_f1(sums: Floats) -> Floats:
     return chunk_f1(sums[..., 0], sums[..., 1], sums[..., 2])
 
 

@@ -57,7 +57,7 @@ def nspr_parts(gold: Gold, given: Predictions) -> csr_array:
     return sparse((data, place), (gold.n_sentences, 2 * n))
 
 
-def nspr(gold: Gold, sums: Floats) -> Floats:
+def nspr(sums: Floats) -> Floats:
     """Spearman within sentences, averaged per length 5 to 50, then over lengths.
 
     The NSpr metric of Hewitt & Manning 2019. NaN if no sentence is of such a length.
@@ -89,7 +89,7 @@ def moment_parts(gold: Gold, given: Predictions) -> csr_array:
     return sparse(np.add.reduceat(terms, gold.bounds[:-1], axis=0))
 
 
-def correlation(gold: Gold, sums: Floats) -> Floats:
+def correlation(sums: Floats) -> Floats:
     """Spearman over all examples at once, ties sharing their mean rank.
 
     NaN if all gold values are equal; constant predictions score 0.

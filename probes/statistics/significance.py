@@ -1,60 +1,108 @@
-"""Paired bootstrap tests with Holm's correction."""
+"""Tests of many differences at once, by max-T over bootstrap resamples (Westfall & Young 1993)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
-from probes.common.arrays import Floats
-from probes.statistics.bootstrap import bounds, interval
+from probes.common.arrays import Floats, Ints
+
+ALPHA = 0.05
+"""Level of all tests."""
+
+Pair = tuple[int, int]
+"""Two cells, by their places."""
 
 
-def paired_p(first: Floats, second: Floats) -> Floats:
-    """Two-sided bootstrap p-values of differences between replicates, over the last axis.
-
-    Twice the smaller share of resamples on either side of 0, with one resample added to each side:
-    the level at which the percentile interval just touches 0. NaN values are left out; p is NaN
-    if all values are.
-    """
-    difference = first - second
-    n = (~np.isnan(difference)).sum(-1)
-    below = ((difference <= 0).sum(-1) + 1) / (n + 1)
-    above = ((difference >= 0).sum(-1) + 1) / (n + 1)
-    p: Floats = np.where(n > 0, np.minimum(1.0, 2 * np.minimum(below, above)), np.nan)
-    return p
+def all_pairs(n_cells: int) -> list[Pair]:
+    """Every two cells."""
+    return list(combinations(range(n_cells), 2))
 
 
-def paired_tests(
-    differences: Sequence[Floats | None],
-) -> list[tuple[tuple[float, float] | None, float | None]]:
-    """95 % interval and Holm-corrected p-value of differences between replicates.
+def max_t(scores: Floats, replicates: Floats, pairs: Sequence[Pair]) -> Floats:
+    """Two-sided p-values of differences, corrected for testing all of them.
+
+    Step-down max-T (Westfall & Young 1993, algorithm 2.8; Romano & Wolf 2005): p is the share of
+    resamples in which the greatest |d* − d| / s, of this difference and all that are smaller, is at
+    least |d| / s of this one. Here d is the difference, d* that of a resample, and s the standard
+    deviation of d*. One resample is added, so that p is never 0. Since resamples are shared, the
+    correction knows how differences depend on each other, and however many there are, a clear one
+    can be told.
 
     Args:
-        differences: each of shape (resamples,); None for one that could not be resampled.
+        scores: of every cell. Shape (cells,).
+        replicates: of every cell in each resample; undefined ones are NaN, and count as resamples
+            in which the differences of their own cell are exceeded. Shape (cells, n).
+        pairs: the cells whose differences are tested.
 
     Returns:
-        an interval and a p-value for each difference; None where undefined.
+        a p-value for each pair; NaN where a score or all replicates are undefined. Shape (pairs,).
     """
-    made = [i for i, row in enumerate(differences) if row is not None]
-    found = np.array([differences[i] for i in made], dtype=np.float64)
-    tests: list[tuple[tuple[float, float] | None, float | None]] = [(None, None)] * len(differences)
-    if made:
-        p_values = holm(paired_p(found, np.zeros_like(found))).tolist()
-        for i, pair, p in zip(made, interval(found), p_values, strict=True):
-            tests[i] = bounds(pair), None if np.isnan(p) else p
-    return tests
+    found = np.full(len(pairs), np.nan)
+    sizes = np.full(len(pairs), np.nan)
+    scales = np.full(len(pairs), np.nan)
+    for place, (one, other) in enumerate(pairs):
+        difference = replicates[one] - replicates[other]
+        known = ~np.isnan(difference)
+        if known.any() and not np.isnan(distance := abs(scores[one] - scores[other])):
+            scales[place] = difference[known].std()
+            sizes[place] = _ratio(distance, scales[place])
+    (tested,) = np.nonzero(~np.isnan(sizes))
+    order = tested[np.argsort(sizes[tested], kind="stable")]
+    greatest = np.zeros(replicates.shape[1])
+    for place in order:
+        one, other = pairs[place]
+        moved = np.abs(replicates[one] - replicates[other] - (scores[one] - scores[other]))
+        greatest = np.fmax(greatest, _ratio(moved, scales[place]))
+        exceeded = (greatest >= sizes[place]) | np.isnan(moved)
+        found[place] = (exceeded.sum() + 1) / (len(exceeded) + 1)
+    # A difference is no more certain than any that is greater.
+    found[order] = np.maximum.accumulate(found[order][::-1])[::-1]
+    return found
 
 
-def holm(p_values: Sequence[float] | Floats) -> Floats:
-    """P-values corrected for multiple comparisons by Holm's step-down method (Holm 1979).
+def _ratio(distance: Floats, scale: float) -> Floats:
+    """Distances in standard deviations; one without any variation is beyond all others."""
+    if scale > 0:
+        return distance / scale
+    return np.where(distance > 0, np.inf, distance)
 
-    NaN stands for a comparison that was not made, and is not counted.
+
+def rank_ranges(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Ints:
+    """The first and the last place that each cell may have, 1 being the highest score.
+
+    Simultaneous confidence sets of ranks (Mogstad, Romano, Shaikh & Wilhelm 2024): one more than
+    the cells that are separated above it, and the number of cells less those separated below. No
+    cell is singled out beforehand, so nothing depends on which happens to lead on test.
+
+    Args:
+        pairs: all pairs.
+        p_values: of `max_t`; NaN for two that cannot be separated.
+
+    Returns:
+        shape (cells, 2).
     """
-    p = np.asarray(p_values, dtype=np.float64)
-    corrected = np.full_like(p, np.nan)
-    (tested,) = np.nonzero(~np.isnan(p))
-    order = tested[np.argsort(p[tested], kind="stable")]
-    steps = np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1))
-    corrected[order] = np.minimum(1.0, steps)
-    return corrected
+    ranges = np.array([[1, len(scores)]] * len(scores)).reshape(-1, 2)
+    for (one, other), p in zip(pairs, p_values, strict=True):
+        if p < ALPHA:
+            above, below = (one, other) if scores[one] > scores[other] else (other, one)
+            ranges[below, 0] += 1
+            ranges[above, 1] -= 1
+    return ranges
+
+
+def p_best(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Floats:
+    """The least p-value of a difference from a cell with a higher score; 1 without any.
+
+    Those with p ≥ `ALPHA` form a confidence set: it holds every cell that is truly the best with
+    a probability of at least 1 − `ALPHA`. NaN where a difference from a higher score, or the score
+    itself, is undefined. Shape (cells,).
+    """
+    found = np.where(np.isnan(scores), np.nan, 1.0)
+    for (one, other), p in zip(pairs, p_values, strict=True):
+        if scores[one] != scores[other]:
+            below = one if scores[one] < scores[other] else other
+            found[below] = np.minimum(found[below], p)
+    return found

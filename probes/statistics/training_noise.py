@@ -1,32 +1,38 @@
-"""Bootstrap replicates that know of the training as well as of the test sentences."""
+"""What another training would have changed in bootstrap replicates of a test split."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 
 from probes.common.arrays import Floats
 
-_SEED = 1
 
+def training_noise(name: str, layers: Sequence[int], sd: float, df: int, n: int) -> Floats:
+    """Draws of what further trainings would add to the scores of one result's probes.
 
-def with_training_noise(values: Floats, spreads: Sequence[tuple[float, int]]) -> Floats:
-    """Replicates of test scores with what another training would have changed.
-
-    Resampling test sentences takes the probes as they are. To each replicate of each cell is added
-    a draw from Student's t × SD for every source of variance in training: t, since the SD is itself
-    an estimate from few fits.
+    Resampling a test split takes the probes as they are. To the replicates of each layer is added
+    a draw from the normal distribution times the standard deviation over trainings, for each layer
+    by itself. Since the deviation is an estimate, pooled over layers, it is multiplied by
+    √(df / χ²), with one draw of χ² for all layers: their noise together has a multivariate t
+    distribution.
 
     Args:
-        values: shape (cells, resamples).
-        spreads: standard deviation and degrees of freedom of each source.
+        name: of the result; the same name, layer and n have the same draws, whatever they are
+            compared with.
+        layers: of the rows.
+        df: degrees of freedom of `sd`.
+        n: number of resamples.
 
     Returns:
-        the replicates, of the same shape; the same draws for the same shape.
+        shape (layers, n).
     """
-    rng = np.random.default_rng(_SEED)
-    noisy = values.copy()
-    for sd, df in spreads:
-        noisy += sd * rng.standard_t(df, size=values.shape)
-    return noisy
+    widths = sd * np.sqrt(df / _generator(name).chisquare(df, n))
+    return np.stack([widths * _generator(name, x).standard_normal(n) for x in layers])
+
+
+def _generator(*names: object) -> np.random.Generator:
+    digest = hashlib.sha256(repr(names).encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16]))

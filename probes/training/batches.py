@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from probes.statistics.partition import Partition
 from probes.training.features import Chosen, Features, Part
 
 BATCH = 512
@@ -33,6 +34,7 @@ class Batches:
         bounds: batch b consists of examples `bounds[b]` to `bounds[b + 1]`, whole sentences.
         sets: for a multi-label task, 1 for each label that a set contains, float; `labels` are then
             indices of sets. Shape (S, C).
+        partition: what bootstrap samples of the split are drawn from; None for the sentences here.
     """
 
     features: Features
@@ -41,6 +43,7 @@ class Batches:
     sentences: Tensor
     bounds: list[int]
     sets: Tensor | None = None
+    partition: Partition | None = None
 
     def of_cells(self, cells: slice | list[int]) -> Batches:
         """The same examples with the labels and weights of some cells."""
@@ -64,6 +67,7 @@ class Batches:
             self.sentences[weighs],
             before[self.bounds].tolist(),
             self.sets,
+            self.partition,
         )
 
     def part(self, part: slice) -> Batches:
@@ -76,7 +80,16 @@ class Batches:
             sentences,
             batch_bounds(sentences),
             self.sets,
+            self.partition,
         )
+
+    @property
+    def clusters(self) -> Tensor:
+        """The cluster of each example, on the CPU. Shape (N,)."""
+        sentences = self.sentences.cpu()
+        if self.partition is None:
+            return sentences
+        return torch.from_numpy(self.partition.of_sentence)[sentences]
 
 
 def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
@@ -100,15 +113,15 @@ def rebatched(train: Batches, size: int) -> Batches:
     return replace(train, bounds=batch_bounds(train.sentences.cpu(), size))
 
 
-def bootstrap_weights(sentences: Tensor, sample: int) -> Tensor:
-    """How often each example's sentence occurs in a bootstrap sample of sentences. Shape (N,).
+def bootstrap_weights(clusters: Tensor, sample: int) -> Tensor:
+    """How often each example's cluster occurs in a bootstrap sample of clusters. Shape (N,).
 
-    Sample 0 has every sentence once. Sentences are drawn in the order of their numbers, so
+    Sample 0 has every cluster once. Clusters are drawn in the order of their numbers, so that
     the sample does not depend on the order of examples.
     """
     if sample == 0:
-        return torch.ones(len(sentences))
-    numbers, place = sentences.unique(return_inverse=True)
+        return torch.ones(len(clusters))
+    numbers, place = clusters.unique(return_inverse=True)
     generator = torch.Generator().manual_seed(sample)
     drawn = torch.randint(len(numbers), (len(numbers),), generator=generator)
     return torch.bincount(drawn, minlength=len(numbers)).float()[place]
@@ -122,8 +135,8 @@ def resampled(train: Batches, samples: Sequence[int]) -> Batches:
     """
     if not any(samples):
         return train
-    sentences = train.sentences.cpu()
-    counts = {sample: bootstrap_weights(sentences, sample) for sample in set(samples)}
+    clusters = train.clusters
+    counts = {sample: bootstrap_weights(clusters, sample) for sample in set(samples)}
     # Equal samples, which is the rule for several label sets, share a row.
     rows = [counts[sample] for sample in (samples if len(counts) > 1 else samples[:1])]
     return replace(train, weights=torch.stack(rows).to(train.features.device) * train.weights)

@@ -153,6 +153,7 @@ class ProbingData:
             sentences.to(self.device),
             batch_bounds(sentences),
             self.sets,
+            self.examples.splits[split].partition,
         )
 
     def sentences(self, split: str) -> torch.Tensor:

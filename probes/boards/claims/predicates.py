@@ -25,9 +25,9 @@ from probes.boards.claims.model_scores import (
     within,
 )
 from probes.boards.transferability import layer_ranks
-from probes.records.result import ALPHA, Result
+from probes.records.result import Result
 from probes.statistics.bootstrap import interval
-from probes.statistics.significance import paired_p
+from probes.statistics.significance import ALPHA, max_t
 
 FEWEST_TASKS = 3
 """A layer that is best on two tasks does not transfer across tasks."""
@@ -104,7 +104,8 @@ def middle_transfers(model: ModelScores) -> Outcome:
     inside = within(result, middle)
     is_inside = np.array([x.layer in inside for x in result.layers])
     ours, theirs = ranks[is_inside].min(), ranks[~is_inside].min()
-    p = float(paired_p(resampled[:, is_inside].min(1), resampled[:, ~is_inside].min(1)))
+    both = np.stack([resampled[:, is_inside].min(1), resampled[:, ~is_inside].min(1)])
+    p = float(max_t(np.array([ours, theirs]), both, [(0, 1)])[0])
     best = result.layers[int(ranks.argmin())].layer
     verdict = _verdict(for_it=p < ALPHA and ours < theirs, against=p < ALPHA and ours > theirs)
     bounds = interval(resampled.T).round(2).tolist()

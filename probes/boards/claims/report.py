@@ -12,10 +12,11 @@ from probes.boards.claims.literature import CLAIMS, NOTE
 from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.predicates import Outcome
 from probes.boards.comparable import SAME_CLAIM, values
+from probes.common.arrays import Floats
 from probes.common.terminal import progress
 from probes.extraction.model_files import RANDOM
 from probes.measurements.current import is_current
-from probes.measurements.resampled import resampled_scores
+from probes.measurements.resampled import resampled
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
 
@@ -63,7 +64,13 @@ def _report(results: Mapping[str, Result], paths: Mapping[str, Path]) -> Report:
         "part of the corpus" * first.corpus.limited,
         "some labels made by a machine" * any(result.silver for result in results.values()),
     ]
-    scores = ModelScores(results, lambda task: resampled_scores(results[task], paths[task]))
+
+    def tested(task: str) -> Floats | None:
+        result = results[task]
+        found = resampled(result, paths[task], list(result.headline))
+        return found and found.tested
+
+    scores = ModelScores(results, tested)
     return Report(
         first.model.name,
         f"{first.corpus.name} {first.corpus.version}",
