@@ -10,12 +10,13 @@ from typing import Any
 
 from probes.boards.claims.literature import CLAIMS, NOTE
 from probes.boards.claims.model_scores import ModelScores
-from probes.boards.claims.predicates import Outcome
+from probes.boards.claims.outcome import Outcome
 from probes.boards.comparable import SAME_CLAIM, values
 from probes.common.terminal import progress
 from probes.extraction.model_files import RANDOM
 from probes.measurements.current import is_current
 from probes.measurements.resampled import resampled_scores
+from probes.measurements.resampled_mixes import resampled_mixes
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
 
@@ -63,7 +64,11 @@ def _report(results: Mapping[str, Result], paths: Mapping[str, Path]) -> Report:
         "part of the corpus" * first.corpus.limited,
         "some labels made by a machine" * any(result.silver for result in results.values()),
     ]
-    scores = ModelScores(results, lambda task: resampled_scores(results[task], paths[task]))
+    scores = ModelScores(
+        results,
+        lambda task: resampled_scores(results[task], paths[task]),
+        lambda task: resampled_mixes(results[task], paths[task]),
+    )
     return Report(
         first.model.name,
         f"{first.corpus.name} {first.corpus.version}",
@@ -79,7 +84,7 @@ def claims_table(report: Report, family: str) -> Table:
         ("claim", "verdict", "numbers"),
         tuple(
             Row.of(
-                Cell(claim.statement, note=claim.source),
+                Cell(claim.statement, note=claim.note),
                 Cell(report.outcomes[claim.name].verdict, verdict=True),
                 report.outcomes[claim.name].why,
                 ends_section=True,

@@ -1,0 +1,108 @@
+"""Predicates on scalar mixes of layers (Tenney et al. 2019a)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probes.boards.claims.bands import middle
+from probes.boards.claims.layers import FEWEST_TASKS
+from probes.boards.claims.model_scores import ModelScores, within
+from probes.boards.claims.outcome import MissingError, Outcome, verdict
+from probes.measurements.expected_layer import gain_deviation
+from probes.records.result import ALPHA
+from probes.records.values import Interval
+from probes.statistics.bootstrap import bounds, interval
+from probes.statistics.significance import paired_tests
+
+PIPELINE = ("pos", "deprel", "srl")
+"""Part of speech, parsing, semantic roles: the first two are syntax, the third is semantics."""
+
+Ranges = dict[str, tuple[float, float]]
+"""Intervals by task."""
+
+
+def pipeline(model: ModelScores) -> Outcome:
+    """Supported if the interval of each expected layer ends before the next begins.
+
+    Contradicted if one begins after a later one has ended.
+    """
+    ranges = _known({task: model.located(task).expected_layer.interval for task in PIPELINE})
+    pos, deprel, srl = ranges.values()
+    pairs = ((pos, deprel), (deprel, srl), (pos, srl))
+    found = verdict(
+        for_it=all(early[1] < late[0] for early, late in pairs),
+        against=any(early[0] > late[1] for early, late in pairs),
+    )
+    numbers = [{"task": task, "expected_layer": list(each)} for task, each in ranges.items()]
+    return Outcome(found, f"expected layer: {_said(ranges)}", numbers)
+
+
+def semantics_spread(model: ModelScores) -> Outcome:
+    """Compares `srl` with `pos` and `deprel` in how far its weights and its gains are spread.
+
+    Weights by their divergence from uniform ones, gains by the standard deviation of their layers.
+    Supported if the intervals of `srl` show more spread than both others, in weights and in gains;
+    contradicted if one shows less.
+    """
+    weights = _known({task: model.located(task).kl.interval for task in PIPELINE})
+    gains = _known({t: bounds(interval(gain_deviation(model.mix_replicates(t)))) for t in PIPELINE})
+    # The farther from uniform, the less spread.
+    near_uniform = {task: (-high, -low) for task, (low, high) in weights.items()}
+    pairs = [
+        (spread["srl"], spread[task]) for spread in (near_uniform, gains) for task in PIPELINE[:2]
+    ]
+    found = verdict(
+        for_it=all(ours[0] > other[1] for ours, other in pairs),
+        against=any(ours[1] < other[0] for ours, other in pairs),
+    )
+    why = (
+        f"divergence of weights from uniform, bits: {_said(weights)}; "
+        f"standard deviation of gains, layers: {_said(gains)}"
+    )
+    numbers = [
+        {"task": t, "kl_bits": list(weights[t]), "gain_deviation": list(gains[t])} for t in PIPELINE
+    ]
+    return Outcome(found, why, numbers)
+
+
+def final_layers_lower(model: ModelScores) -> Outcome:
+    """Tests by task what the layers above the middle add to the mix of those up to it.
+
+    Supported if the score falls in more than half of the tasks, contradicted if it rises in at
+    least half; each at .05 with Holm's correction over tasks.
+    """
+    values, left_out = model.of_all(model.mix_replicates, FEWEST_TASKS)
+    results = {task: model.result(task) for task in values}
+    first = next(iter(results.values()))
+    border, last = max(within(first, middle)), first.model.n_layers
+    tests = paired_tests([each[last] - each[border] for each in values.values()])
+    found: dict[str, list[str]] = {"falls": [], "rises": [], "not separated": []}
+    numbers = []
+    for (task, result), (between, p) in zip(results.items(), tests, strict=True):
+        mixed = [mix.test[result.task.metric] for mix in model.mixes(task).mixes]
+        known = np.array(mixed, dtype=np.float64)
+        change = float(known[last] - known[border])
+        separated = p is not None and p < ALPHA
+        kind = ("falls" if change < 0 else "rises") if separated else "not separated"
+        found[kind].append(task)
+        numbers.append({"task": task, "change": change, "interval": between, "p": p})
+    said = "; ".join(f"{kind} in {', '.join(tasks)}" for kind, tasks in found.items() if tasks)
+    return Outcome(
+        verdict(
+            for_it=2 * len(found["falls"]) > len(values),
+            against=2 * len(found["rises"]) >= len(values),
+        ),
+        f"score on the mix of layers 0 to {last}, against 0 to {border}: {said}{left_out}",
+        [{"mixes": [border, last]}, *numbers],
+    )
+
+
+def _known(given: dict[str, Interval]) -> Ranges:
+    found = {task: each for task, each in given.items() if each is not None}
+    if absent := given.keys() - found.keys():
+        raise MissingError(f"no interval can be given for {', '.join(sorted(absent))}")
+    return found
+
+
+def _said(ranges: Ranges) -> str:
+    return ", ".join(f"{task} [{low:.2f}, {high:.2f}]" for task, (low, high) in ranges.items())
