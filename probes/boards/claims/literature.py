@@ -205,8 +205,8 @@ CLAIMS = (
         "Syntax can be localised in a few layers, semantics is spread across the entire model",
         "5.2",
         "Tenney et al. 2019a",
-        "semantic roles alone against POS and dependencies, in mixing weights and in gains, as in "
-        "the source; the standard deviation of gains is ours",
+        "weights and gains as in the source, gains by a measure of ours; semantic roles alone, "
+        "while in the source relations and proto-roles are spread most",
         semantics_spread,
     ),
     Claim(
@@ -232,7 +232,7 @@ CLAIMS = (
         "In most tasks some layers, typically final ones, lower cumulative scores",
         "7.1",
         "Tenney et al. 2019a",
-        "only all layers above the middle together; their count was 5 of 8 tasks",
+        "only layers above the middle; the count of the source is 5 of 8 tasks",
         final_layers_lower,
     ),
 )
