@@ -1,6 +1,7 @@
 """Each claim in each of its outcomes, on results made for it."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from probes.boards.claims.model_scores import MissingError, ModelScores, within
 from probes.measurements.localisation import Mixes, MixResult
 from probes.records.values import Estimate
 
+METHOD = Path(__file__).parents[2] / "docs" / "method.md"
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 NEVER = {
     "attention-middle",
@@ -355,6 +357,15 @@ def test_every_claim_names_its_source_and_fits_in_json():
         assert claim.differs in claim.note
         json.dumps(result, allow_nan=False)
     assert "not thereby used" in CAVEAT
+
+
+def test_the_method_section_lists_every_claim():
+    text = METHOD.read_text(encoding="utf-8")
+    for claim in CLAIMS:
+        source = f"| `{claim.name}` | {claim.statement} ({claim.section}; {claim.study}) | "
+        ends = f" {claim.differs} |\n" if claim.differs else " |\n"
+        (row,) = [line for line in text.splitlines(keepends=True) if line.startswith(source)]
+        assert row.endswith(ends)
 
 
 @pytest.mark.parametrize("name", sorted(NEVER))

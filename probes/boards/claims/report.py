@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,8 @@ def _report(results: Mapping[str, Result], paths: Mapping[str, Path]) -> Report:
     ]
     scores = ModelScores(
         results,
-        lambda task: resampled_scores(results[task], paths[task]),
-        lambda task: resampled_mixes(results[task], paths[task]),
+        cache(lambda task: resampled_scores(results[task], paths[task])),
+        cache(lambda task: resampled_mixes(results[task], paths[task])),
     )
     return Report(
         first.model.name,
