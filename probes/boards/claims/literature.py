@@ -205,8 +205,8 @@ CLAIMS = (
         "Syntax can be localised in a few layers, semantics is spread across the entire model",
         "5.2",
         "Tenney et al. 2019a",
-        "weights and gains as in the source, gains by a measure of ours; semantic roles alone, whose "
-        "gains in the source are less spread than those of relations and proto-roles",
+        "weights and gains as in the source, gains by a measure of ours; semantic roles alone, "
+        "whose gains in the source are less spread than those of relations and proto-roles",
         semantics_spread,
     ),
     Claim(
