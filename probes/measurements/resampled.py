@@ -14,14 +14,15 @@ from probes.measurements.scores import gold_of, read_predictions
 from probes.measurements.training_variance import training_spread
 from probes.records.files import Arrays, has_arrays, read_arrays
 from probes.records.result import Result
-from probes.statistics.bootstrap import resample, resampled_sums
-from probes.statistics.metrics import metrics
+from probes.statistics.bootstrap import RESAMPLES, resample, resampled_sums
+from probes.statistics.gold import Gold, Predictions
+from probes.statistics.metrics import Metric, metrics
 from probes.statistics.partition import FEWEST
 from probes.statistics.sums import sparse
 from probes.statistics.training_noise import training_noise
 
-SUMS = ("layers", "sums", "clusters", "n_clusters")
-"""What is stored where predictions are not to be passed on; see `as_sums`."""
+SUMS = ("sums", "clusters", "n_clusters")
+"""What is stored where predictions are not to be passed on; see `sums_of`."""
 
 
 class Replicates(NamedTuple):
@@ -69,23 +70,26 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates |
     metric = metrics.get(result.task.metric)
     stored = arrays["layers"].tolist()
     if stored != [layer.layer for layer in result.layers]:
-        raise _unlike(path)
+        raise unlike(path)
     places = [stored.index(layer) for layer in layers]
-    clusters, n_clusters = arrays["clusters"], int(arrays["n_clusters"])
-    if len(np.unique(clusters)) < FEWEST:
+    scores = [result.score(result.layers[place]) for place in places]
+    known = np.array([np.nan if score is None else score for score in scores])
+    values = replicates_of(arrays, metric, places, known, path)
+    if values is None:
         return None
-    parts = [arrays["sums"][place] for place in places]
-    scores = np.array([metric.value(part.sum(0)) for part in parts])
-    recorded = [result.score(result.layers[place]) for place in places]
-    known = [np.nan if score is None else score for score in recorded]
-    if not np.allclose(scores, known, atol=1e-6, equal_nan=True):
-        raise _unlike(path)
-    draws = resample(n_clusters)
-    values = [metric.value(resampled_sums(sparse(part), clusters, draws)) for part in parts]
-    spread, noise = training_spread(result), None
-    if spread is not None:
-        noise = training_noise(result.key, layers, spread.sd, spread.df, len(draws))
-    return Replicates(np.array(known), np.stack(values), noise)
+    return Replicates(known, values, noise_of(result, result.key, layers))
+
+
+def noise_of(result: Result, name: str, layers: Sequence[int]) -> Floats | None:
+    """What other trainings would add to replicates; None without training variance.
+
+    Args:
+        name: see `probes.statistics.training_noise`.
+    """
+    spread = training_spread(result)
+    if spread is None:
+        return None
+    return training_noise(name, layers, spread.sd, spread.df, RESAMPLES)
 
 
 def as_sums(result: Result, path: Path) -> Arrays:
@@ -95,27 +99,65 @@ def as_sums(result: Result, path: Path) -> Arrays:
     text nor labels can be restored.
 
     Returns:
-        `layers` (layers,); `sums` (layers, sentences, k), see `probes.statistics.metrics.Metric`;
-        `clusters` (sentences,), what is resampled, of `n_clusters` in the whole split.
+        `layers` (layers,), and what `sums_of` returns.
 
     Raises:
         UserError: there are no predictions, or they cannot be read.
     """
     arrays = read_predictions(path)
     gold, metric = gold_of(result, arrays), metrics.get(result.task.metric)
+    return {"layers": arrays["layers"], **sums_of(metric, gold, arrays["predicted"][:, 0], path)}
+
+
+def sums_of(metric: Metric, gold: Gold, predicted: Predictions, path: Path) -> Arrays:
+    """What each sentence contributes to a metric of each row of `predicted` (cells, n).
+
+    Returns:
+        `sums` (cells, sentences, k), see `probes.statistics.metrics.Metric`; `clusters`
+        (sentences,), what is resampled, of `n_clusters` in the whole split.
+
+    Raises:
+        UserError: the predictions are not of these examples.
+    """
     try:
-        parts = [metric.parts(gold, row).toarray() for row in arrays["predicted"][:, 0]]
+        parts = [metric.parts(gold, row).toarray() for row in predicted]
     except (IndexError, ValueError, OverflowError) as error:  # labels out of range
-        raise _unlike(path) from error
+        raise unlike(path) from error
     return {
-        "layers": arrays["layers"],
         "sums": np.stack(parts),
         "clusters": gold.clusters,
         "n_clusters": np.array(gold.n_clusters),
     }
 
 
-def _unlike(path: Path) -> UserError:
+def replicates_of(
+    arrays: Arrays, metric: Metric, places: Sequence[int], recorded: Floats, path: Path
+) -> Floats | None:
+    """The metric of some cells in every resample, from sums; None with too few clusters.
+
+    Args:
+        arrays: as of `sums_of`.
+        recorded: the scores of these cells. Shape (cells,).
+
+    Returns:
+        shape (cells, resamples).
+
+    Raises:
+        UserError: the sums do not give the recorded scores.
+    """
+    clusters, n_clusters = arrays["clusters"].astype(np.int64), int(arrays["n_clusters"])
+    if len(np.unique(clusters)) < FEWEST:
+        return None
+    parts = [arrays["sums"][place] for place in places]
+    scores = np.array([metric.value(part.sum(0)) for part in parts])
+    if not np.allclose(scores, recorded, atol=1e-6, equal_nan=True):
+        raise unlike(path)
+    draws = resample(n_clusters)
+    return np.stack([metric.value(resampled_sums(sparse(x), clusters, draws)) for x in parts])
+
+
+def unlike(path: Path) -> UserError:
+    """The error for arrays that are not those of a record's scores."""
     return UserError(
         f"{path.with_suffix('.npz')}: what is stored here does not give the scores in {path.name}; "
         "delete both files and run again."

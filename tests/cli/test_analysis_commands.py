@@ -8,7 +8,9 @@ import pytest
 import probes
 from probes.__main__ import main
 from probes.common.errors import UserError
+from probes.measurements.localisation import mixes_of
 from probes.measurements.resampled import resampled_scores
+from probes.measurements.resampled_mixes import resampled_mixes
 from probes.measurements.results import find_results
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import interval
@@ -50,6 +52,26 @@ def test_stored_predictions_give_the_stored_intervals(folder):
         bounds = interval(resampled_scores(result, path))
         stored = [layer.intervals[result.task.metric] for layer in result.layers]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
+
+
+def test_stored_predictions_on_mixes_give_the_stored_intervals(folder, tmp_path):
+    for path, result in find_results(folder).items():
+        bounds = interval(resampled_mixes(result, path))
+        stored = [mix.intervals[result.task.metric] for mix in mixes_of(result).mixes]
+        np.testing.assert_allclose(bounds, stored, atol=1e-6)
+        assert resampled_mixes(result, tmp_path / path.name) is None
+
+
+def test_changed_predictions_on_mixes_are_refused(folder, tmp_path):
+    (scores,) = folder.rglob("pos-linear-scores-*.json")
+    for path in scores.parent.glob("pos-linear-*"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (changed,) = tmp_path.glob("pos-linear-localisation-*.npz")
+    predicted = np.load(changed)["predicted"]
+    for wrong in (np.roll(predicted, 1, axis=-1), predicted[:, 1:]):
+        np.savez(changed, predicted=wrong)
+        with pytest.raises(UserError, match=r"localisation.*\.npz: these predictions do not give"):
+            resampled_mixes(find_results(folder)[scores], tmp_path / scores.name)
 
 
 def test_missing_or_changed_predictions_are_not_used(folder, tmp_path):
@@ -101,13 +123,12 @@ def test_claims_are_printed(folder, form, capsys, monkeypatch):
     assert "not thereby used" in " ".join(printed.split())
     if form != "json":
         assert "part of the corpus" in printed
-        assert "Tenney et al. 2019a" in " ".join(printed.split())
+        assert "Tenney et al. 2019a. Differences: " in " ".join(printed.split())
         return
     (report,) = json.loads(printed)
     assert (report["model"], report["probe"]) == ("tiny-bert", "linear")
     verdicts = {claim["name"]: claim["verdict"] for claim in report["claims"]}
-    assert len(verdicts) == 9
-    # Two layers: only layer 1, at .5, is in the middle.
+    # Of two layers the first is the middle; 7.5/12 to 9.5/12 of them is none.
     assert verdicts["agreement-late-middle"] == "not tested"
     assert verdicts["middle-transfers-best"] != "not tested"
 

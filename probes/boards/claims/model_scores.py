@@ -1,44 +1,23 @@
-"""One model's scores on one corpus by task and layer: what claims are tested on.
-
-Depths are relative: layer / L, 0 for the embedding output, 1 for the last layer.
-"""
+"""One model's scores on one corpus by task and layer: what claims are tested on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from probes.boards.separability import confidence_set, p_best
+from probes.boards.claims.bands import Band
+from probes.boards.claims.outcome import MissingError
+from probes.boards.separability import confidence_set
 from probes.common.arrays import Floats
-from probes.measurements.localisation import mixes_of
-from probes.records.probe_scores import LayerScores
+from probes.measurements.localisation import Mixes, mixes_of, no_localisation
+from probes.measurements.resampled import Replicates
 from probes.records.result import Result
-from probes.records.values import Interval
+from probes.statistics.partition import FEWEST
 
-Band = Callable[[float], bool]
-"""Whether a relative depth belongs to some part of the model."""
-
-
-def lower(depth: float) -> bool:
-    """Below the middle."""
-    return depth < 1 / 4
-
-
-def middle(depth: float) -> bool:
-    """The middle half. The Primer calls layers 6–9 of 12 middle, which a middle third would not."""
-    return 1 / 4 <= depth <= 3 / 4
-
-
-def late_middle(depth: float) -> bool:
-    """What rounds to layers 8 and 9 of 12."""
-    return 7.5 / 12 <= depth <= 9.5 / 12
-
-
-class MissingError(Exception):
-    """A claim needs something that is not in the results; the message says what."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -47,15 +26,18 @@ class ModelScores:
 
     Attributes:
         results: by task.
-        resampled: gives a task's headline test scores in resamples of its test sentences, shape
-            (layers, resamples); None if they cannot be computed.
+        resampled: gives a task's headline test scores in resamples, shape (layers, resamples);
+            None if they cannot be computed.
+        resampled_mixes: the same for probes on mixes of layers 0 to k, with and without what other
+            trainings would change.
     """
 
     results: Mapping[str, Result]
     resampled: Callable[[str], Floats | None]
+    resampled_mixes: Callable[[str], Replicates | None]
 
     def result(self, task: str) -> Result:
-        """The result of `task`, with a score and a test for every layer.
+        """The result of `task`, with a score for every layer and enough test sentences.
 
         Raises:
             MissingError: there is no such result.
@@ -67,24 +49,92 @@ class ModelScores:
         absent = sorted(set(range(result.model.n_layers + 1)) - probed)
         if absent:
             raise MissingError(f"{task} was not run at layer {', '.join(map(str, absent))}")
-        tests = p_best(result)
-        if tests is None:
-            raise MissingError(f"{task} has no training variance, which tests of layers need")
-        if None in tests.values():
-            raise MissingError(f"{task} has too few test sentences to compare layers")
+        if any(x.intervals.get(result.task.metric) is None for x in result.layers):
+            raise MissingError(
+                f"{task} has no intervals: fewer than {FEWEST} test {result.examples.resampled}, "
+                "or no score"
+            )
         return result
 
+    def peaks(self, task: str) -> set[int]:
+        """The layers that may be the best: the confidence set of `task`.
+
+        Raises:
+            MissingError: there is none.
+        """
+        found = confidence_set(self.result(task))
+        if found is None:
+            raise MissingError(f"{task} has no training variance, which tests of layers need")
+        return found
+
     def replicates(self, task: str) -> Floats:
-        """The resampled scores of `task` at the layers of `result`. Shape (layers, resamples).
+        """The resampled scores of `task`. Shape (L + 1, resamples).
+
+        Raises:
+            MissingError: there are none, or layers cannot be tested.
+        """
+        self.peaks(task)
+        return _there(self.resampled(task), f"the predictions of {task} are not beside its result")
+
+    def mixes(self, task: str) -> Mixes:
+        """What localisation found for `task`.
+
+        Raises:
+            MissingError: there is no record of it.
+        """
+        result = self.result(task)
+        return _there(mixes_of(result), f"{task} has no localisation: {no_localisation(result)}")
+
+    def located(self, task: str) -> Mixes:
+        """The same for a task in which mixes gain something over layer 0.
+
+        Raises:
+            MissingError: there is no record of it, or no gain.
+        """
+        mixes = self.mixes(task)
+        if mixes.expected_layer.interval is None:
+            raise MissingError(f"{task} has no expected layer: {mixes.expected_layer.missing}")
+        return mixes
+
+    def tested_mixes(self, task: str) -> tuple[Floats, Floats]:
+        """Scores of probes on mixes of layers 0 to k (L + 1,), and replicates for tests.
+
+        Raises:
+            MissingError: there are none, or no training variance.
+        """
+        found = self.mix_replicates(task)
+        tested = _there(
+            found.tested, f"{task} has no training variance, which tests of layers need"
+        )
+        return found.scores, tested
+
+    def mix_replicates(self, task: str) -> Replicates:
+        """The resampled scores of probes on mixes of layers 0 to k.
 
         Raises:
             MissingError: there are none.
         """
-        self.result(task)
-        values = self.resampled(task)
-        if values is None:
-            raise MissingError(f"the predictions of {task} are not beside its result")
-        return values
+        self.mixes(task)
+        return _there(
+            self.resampled_mixes(task), f"the predictions on mixes of {task} are not beside them"
+        )
+
+    def of_all(self, read: Callable[[str], T], least: int) -> tuple[dict[str, T], str]:
+        """What `read` returns for each task, and, as text, why some are left out.
+
+        Raises:
+            MissingError: fewer than `least` tasks have it.
+        """
+        found: dict[str, T] = {}
+        reasons = []
+        for task in self.results:
+            try:
+                found[task] = read(task)
+            except MissingError as missing:
+                reasons.append(str(missing))
+        if len(found) < least:
+            raise MissingError("; ".join([f"fewer than {least} complete tasks", *reasons]))
+        return found, "".join(f"; left out: {reason}" for reason in reasons)
 
 
 def scores(result: Result) -> Floats:
@@ -92,74 +142,21 @@ def scores(result: Result) -> Floats:
     return np.array([np.nan if s is None else s for s in map(result.score, result.layers)])
 
 
-def relative(result: Result, layer: int) -> float:
-    """Relative depth of a layer."""
-    return layer / result.model.n_layers
-
-
 def within(result: Result, band: Band) -> set[int]:
-    """The layers whose relative depth lies in `band`.
+    """The layers of a result's model that lie in `band`.
 
     Raises:
         MissingError: the model has none.
     """
-    layers = {x.layer for x in result.layers if band(relative(result, x.layer))}
+    n = result.model.n_layers
+    layers = {layer for layer in range(n + 1) if band(layer, n)}
     if not layers:
-        n, name = result.model.n_layers, band.__name__.replace("_", "-")
+        name = band.__name__.replace("_", "-")
         raise MissingError(f"a model of {n} layers has none that counts as {name}")
     return layers
 
 
-def peaks(result: Result) -> set[int]:
-    """Layers that may be the best: the confidence set, and any that beats it on test.
-
-    The best layer is chosen on dev; a layer separated from it may be the better one.
-    """
-    best = result.best_layer
-    reached = _score(result, best)
-    better = {x.layer for x in result.layers if _score(result, x) > reached}
-    return (confidence_set(result) or set()) | better
-
-
-def peak_numbers(result: Result) -> dict[str, Any]:
-    """The numbers behind a statement about where a task peaks."""
-    best = result.best_layer
-    return {
-        "task": result.task.name,
-        "view": result.view,
-        "best_layer": best.layer,
-        "relative_depth": round(relative(result, best.layer), 3),
-        "score": result.score(best),
-        "interval": best.intervals.get(result.task.metric),
-        "peak_layers": sorted(peaks(result)),
-        "p_best": p_best(result),
-        "layers": result.model.n_layers,
-    }
-
-
-def last_drop(result: Result) -> tuple[float, float | None]:
-    """Best minus last layer's test score, and the corrected p-value of the difference.
-
-    None if the last layer is the best on dev.
-    """
-    last = max(result.layers, key=lambda x: x.layer)
-    return _score(result, result.best_layer) - _score(result, last), (p_best(result) or {}).get(
-        last.layer
-    )
-
-
-def located(result: Result, what: str) -> Interval:
-    """The interval of an estimate of the localisation: `expected_layer`, or `kl`, in bits.
-
-    None if localisation was not run, or if the task gains nothing over layer 0.
-    """
-    mixes = mixes_of(result)
-    if mixes is None or mixes.expected_layer.value is None:
-        return None
-    interval: Interval = getattr(mixes, what).interval
-    return interval
-
-
-def _score(result: Result, layer: LayerScores) -> float:
-    score = result.score(layer)
-    return float("-inf") if score is None else score
+def _there(found: T | None, why: str) -> T:
+    if found is None:
+        raise MissingError(why)
+    return found

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from probes.boards.claims.literature import CLAIMS, NOTE
 from probes.boards.claims.model_scores import ModelScores
-from probes.boards.claims.predicates import Outcome
+from probes.boards.claims.outcome import Outcome
 from probes.boards.comparable import SAME_CLAIM, values
 from probes.common.arrays import Floats
 from probes.common.terminal import progress
 from probes.extraction.model_files import RANDOM
 from probes.measurements.current import is_current
 from probes.measurements.resampled import resampled
+from probes.measurements.resampled_mixes import resampled_mixes
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
 
@@ -65,12 +67,15 @@ def _report(results: Mapping[str, Result], paths: Mapping[str, Path]) -> Report:
         "some labels made by a machine" * any(result.silver for result in results.values()),
     ]
 
+    @cache
     def tested(task: str) -> Floats | None:
         result = results[task]
         found = resampled(result, paths[task], list(result.headline))
         return found and found.tested
 
-    scores = ModelScores(results, tested)
+    scores = ModelScores(
+        results, tested, cache(lambda task: resampled_mixes(results[task], paths[task]))
+    )
     return Report(
         first.model.name,
         f"{first.corpus.name} {first.corpus.version}",
@@ -86,7 +91,7 @@ def claims_table(report: Report, family: str) -> Table:
         ("claim", "verdict", "numbers"),
         tuple(
             Row.of(
-                Cell(claim.statement, note=claim.source),
+                Cell(claim.statement, note=claim.note),
                 Cell(report.outcomes[claim.name].verdict, verdict=True),
                 report.outcomes[claim.name].why,
                 ends_section=True,

@@ -67,6 +67,7 @@ def _record(report: Report, family: str) -> dict[str, Any]:
                 "name": claim.name,
                 "statement": claim.statement,
                 "source": claim.source,
+                "differs": claim.differs,
                 **report.outcomes[claim.name]._asdict(),
             }
             for claim in CLAIMS

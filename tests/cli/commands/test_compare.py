@@ -86,7 +86,7 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
     lines = printed(capsys, tmp_path, "early", "mid")
     assert r"| pos | 0.50 [0.25, 0.75] | 2.00 [1.75, 2.25] |" in lines
     assert lines[lines.index("| claim | early | mid |") :][2:] == [
-        "| POS tags are best in the middle layers | contradicted | supported |"
+        "| POS tagging is performed best at the middle layers | contradicted | supported |"
     ]
 
 

@@ -1,0 +1,112 @@
+"""Predicates on scalar mixes of layers (Tenney et al. 2019a)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probes.boards.claims.bands import middle
+from probes.boards.claims.layers import FEWEST_TASKS
+from probes.boards.claims.model_scores import ModelScores, within
+from probes.boards.claims.outcome import MissingError, Outcome, verdict
+from probes.measurements.expected_layer import gain_deviation
+from probes.records.values import Interval
+from probes.statistics.bootstrap import bounds, interval
+from probes.statistics.significance import ALPHA, max_t
+
+PIPELINE = ("pos", "deprel", "srl")
+"""Part of speech, parsing, semantic roles: the first two are syntax, the third is semantics."""
+
+Ranges = dict[str, tuple[float, float]]
+"""Intervals by task."""
+
+
+def pipeline(model: ModelScores) -> Outcome:
+    """Supported if the interval of each expected layer ends before the next begins.
+
+    Contradicted if one begins after a later one has ended.
+    """
+    ranges = _known({task: model.located(task).expected_layer.interval for task in PIPELINE})
+    pos, deprel, srl = ranges.values()
+    pairs = ((pos, deprel), (deprel, srl), (pos, srl))
+    found = verdict(
+        for_it=all(early[1] < late[0] for early, late in pairs),
+        against=any(early[0] > late[1] for early, late in pairs),
+    )
+    numbers = [{"task": task, "expected_layer": list(each)} for task, each in ranges.items()]
+    return Outcome(found, f"expected layer: {_said(ranges)}", numbers)
+
+
+def semantics_spread(model: ModelScores) -> Outcome:
+    """Compares `srl` with `pos` and `deprel` in how far its weights and its gains are spread.
+
+    Weights by their divergence from uniform ones, gains by the standard deviation of their layers.
+    Supported if the intervals of `srl` show more spread than both others, in weights and in gains;
+    contradicted if one shows less.
+    """
+    weights = _known({task: model.located(task).kl.interval for task in PIPELINE})
+    gains = _known(
+        {t: bounds(interval(gain_deviation(model.mix_replicates(t).values))) for t in PIPELINE}
+    )
+    # The farther from uniform, the less spread.
+    near_uniform = {task: (-high, -low) for task, (low, high) in weights.items()}
+    pairs = [
+        (spread["srl"], spread[task]) for spread in (near_uniform, gains) for task in PIPELINE[:2]
+    ]
+    found = verdict(
+        for_it=all(ours[0] > other[1] for ours, other in pairs),
+        against=any(ours[1] < other[0] for ours, other in pairs),
+    )
+    why = (
+        f"divergence of weights from uniform, bits: {_said(weights)}; "
+        f"standard deviation of gains, layers: {_said(gains)}"
+    )
+    numbers = [
+        {"task": t, "kl_bits": list(weights[t]), "gain_deviation": list(gains[t])} for t in PIPELINE
+    ]
+    return Outcome(found, why, numbers)
+
+
+def final_layers_lower(model: ModelScores) -> Outcome:
+    """Tests what each layer above the middle adds to the mix of those below it.
+
+    Supported if in more than half of the tasks one of them lowers the score; contradicted if in at
+    least half all of them raise it. Steps are tested at .05, corrected over all of them.
+    """
+    values, left_out = model.of_all(model.tested_mixes, FEWEST_TASKS)
+    first = model.result(next(iter(values)))
+    border, last = max(within(first, middle)), first.model.n_layers
+    final = range(border + 1, last + 1)
+    steps = [
+        (i * (last + 1) + k - 1, i * (last + 1) + k) for i in range(len(values)) for k in final
+    ]
+    scores, replicates = (np.concatenate(each) for each in zip(*values.values(), strict=True))
+    p_values = iter(max_t(scores, replicates, steps).tolist())
+    lowered, raised, numbers = [], [], []
+    for task, (mixed, resampled) in values.items():
+        signs = []
+        for k in final:
+            step, p = float(mixed[k] - mixed[k - 1]), next(p_values)
+            signs.append(np.sign(step) if p < ALPHA else 0)
+            between = bounds(interval(resampled[k] - resampled[k - 1]))
+            numbers.append({"task": task, "layer": k, "gain": step, "interval": between, "p": p})
+        if min(signs) < 0:
+            lowered.append(task)
+        elif min(signs) > 0:
+            raised.append(task)
+    return Outcome(
+        verdict(for_it=2 * len(lowered) > len(values), against=2 * len(raised) >= len(values)),
+        f"cumulative scores of {len(values)} tasks at layers {border + 1}–{last}: one layer lowers "
+        f"{', '.join(lowered) or 'none'}; all raise {', '.join(raised) or 'none'}{left_out}",
+        numbers,
+    )
+
+
+def _known(given: dict[str, Interval]) -> Ranges:
+    found = {task: each for task, each in given.items() if each is not None}
+    if absent := given.keys() - found.keys():
+        raise MissingError(f"no interval can be given for {', '.join(sorted(absent))}")
+    return found
+
+
+def _said(ranges: Ranges) -> str:
+    return ", ".join(f"{task} [{low:.2f}, {high:.2f}]" for task, (low, high) in ranges.items())

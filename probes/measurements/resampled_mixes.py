@@ -1,0 +1,71 @@
+"""Test scores of stored probes on mixes of layers in bootstrap resamples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from probes.measurements.localisation import Localisation, mixes_of
+from probes.measurements.resampled import (
+    SUMS,
+    Replicates,
+    noise_of,
+    replicates_of,
+    sums_of,
+)
+from probes.measurements.scores import gold_of, read_predictions
+from probes.records.files import Arrays, has_arrays, read_arrays
+from probes.records.keys import record_name
+from probes.records.result import Result
+from probes.statistics.metrics import metrics
+
+
+def resampled_mixes(result: Result, path: Path) -> Replicates | None:
+    """The headline test scores on the mixes of layers 0 to k in every resample.
+
+    What other trainings would change is taken to be the same for probes on mixes as for those on
+    single layers.
+
+    Args:
+        path: the result's JSON file; the record of the localisation and the arrays of both are
+            beside it.
+
+    Returns:
+        None if there is no localisation, if arrays are missing or cover too few clusters, or if the
+        metric comes from a plug-in that is not loaded.
+
+    Raises:
+        UserError: the arrays cannot be read, or do not give the recorded scores.
+    """
+    mixes = mixes_of(result)
+    if mixes is None or result.task.metric not in metrics:
+        return None
+    name, key = result.task.metric, result.evidence[Localisation.name].key
+    beside = path.with_name(
+        record_name(result.task.name, result.probe.family, Localisation.name, key)
+    )
+    if not all(each.with_suffix(".npz").exists() for each in (path, beside)):
+        return None
+    known = np.array([mix.test[name] for mix in mixes.mixes], dtype=np.float64)
+    arrays = (
+        read_arrays(beside, SUMS) if has_arrays(beside, SUMS) else mix_sums(result, path, beside)
+    )
+    places = range(len(known))
+    values = replicates_of(arrays, metrics.get(name), places, known, beside)
+    return None if values is None else Replicates(known, values, noise_of(result, key, places))
+
+
+def mix_sums(result: Result, path: Path, beside: Path) -> Arrays:
+    """What each test sentence contributes to the headline metric of every mix; see `sums_of`.
+
+    Args:
+        path: of the scores, which have the gold labels.
+        beside: of the localisation.
+
+    Raises:
+        UserError: predictions are missing or cannot be read.
+    """
+    gold = gold_of(result, read_predictions(path))
+    predicted = read_arrays(beside, ["predicted"])["predicted"]
+    return sums_of(metrics.get(result.task.metric), gold, predicted, beside)
