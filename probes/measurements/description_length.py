@@ -38,7 +38,7 @@ class LayerCode(Frozen):
     bits: float
     """Codelength of the training labels."""
     interval: Interval
-    """95 % interval of `bits` over sentences."""
+    """95 % interval of `bits` over training documents or sentences."""
     block_bits: tuple[float, ...]
     """The part of each block in `bits`."""
 
@@ -76,6 +76,7 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
     """The online code of convex probes; with full evidence the replay code of others too."""
 
     name = "description_length"
+    version = 2
     summary = "bits of the training labels given the vectors (Voita & Titov 2020)"
     payload: ClassVar[type[Codelengths]] = Codelengths
 

@@ -36,7 +36,7 @@ class OnlineCode:
     Attributes:
         ends: how many examples have been sent after each of B blocks.
         block_bits: cost of each block at each layer. Shape (L, B).
-        deviation: standard error, over sentences, of each layer's total. Shape (L,).
+        deviation: standard error of each layer's total over documents, or sentences. Shape (L,).
     """
 
     ends: tuple[int, ...]
@@ -153,11 +153,10 @@ def sentence_bits(
 
 
 def mixture_bits(bits: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-    """Bits of a block under the uniform mixture of K probes, and their variance. Each (L,).
+    """Bits of a block under the uniform mixture of K probes, and the excess of each sentence.
 
-    The mixture is longer than the shortest of its codes by at most log2 K. The variance is over
-    sentences, for a fixed number of labels: the linearised bootstrap of a ratio, of what a sentence
-    costs beyond the mean per label.
+    The mixture is longer than the shortest of its codes by at most log2 K. The excess is what a
+    sentence costs beyond the mean per label. Shapes (L,) and (L, M).
 
     Args:
         bits, words: as of `sentence_bits`.
@@ -165,5 +164,26 @@ def mixture_bits(bits: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
     nats = bits.sum(2) * math.log(2)
     mixed = (math.log(bits.shape[1]) - (-nats).logsumexp(1)) / math.log(2)
     each = ((-nats).softmax(1)[:, :, None] * bits).sum(1)
-    excess = each - each.sum(1, keepdim=True) / words.sum() * words
-    return mixed, excess.square().sum(1) * len(words) / max(1, len(words) - 1)
+    return mixed, each - each.sum(1, keepdim=True) / words.sum() * words
+
+
+def sentence_clusters(part: Batches) -> Tensor:
+    """The cluster of each of M sentences, in their order. Shape (M,)."""
+    sentences = part.sentences.cpu()
+    first = torch.diff(sentences, prepend=sentences[:1] - 1) != 0
+    return part.clusters[first]
+
+
+def deviation(excess: Sequence[Tensor], clusters: Sequence[Tensor]) -> Tensor:
+    """Standard error of each layer's codelength over clusters of sentences. Shape (L,).
+
+    For a fixed number of labels in each block: the linearised bootstrap of a ratio.
+
+    Args:
+        excess: of each block's sentences, as of `mixture_bits`.
+        clusters: of these sentences; a document may have some in many blocks.
+    """
+    numbers, place = torch.cat(list(clusters)).unique(return_inverse=True)
+    each = torch.cat(list(excess), 1)
+    sums = each.new_zeros(len(each), len(numbers)).index_add_(1, place, each)
+    return (sums.square().sum(1) * len(numbers) / max(1, len(numbers) - 1)).sqrt()

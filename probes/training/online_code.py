@@ -15,7 +15,15 @@ import torch
 
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import Batches
-from probes.training.codes import OnlineCode, block_ends, first_bits, mixture_bits, sentence_bits
+from probes.training.codes import (
+    OnlineCode,
+    block_ends,
+    deviation,
+    first_bits,
+    mixture_bits,
+    sentence_bits,
+    sentence_clusters,
+)
 from probes.training.families import family_of
 from probes.training.full_batch import fit_full_batch
 from probes.training.losses import log_loss
@@ -38,7 +46,7 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     sent = replace(train, labels=train.labels[:1], weights=torch.ones_like(train.weights[:1]))
     read = train.features.in_principal_axes
     bits = [torch.full((n_layers,), first_bits(sent, ends[0], n_classes), dtype=torch.float64)]
-    variance = torch.zeros(n_layers, dtype=torch.float64)
+    excess, clusters = [], []
     found = family.initial(n_layers, [0] * len(variances), n_features, n_classes)
     found = [p.to(train.features.device) for p in found]
     for start, end in pairwise(ends):
@@ -52,7 +60,8 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
         found = fit_full_batch(prefix, family, loss, found, strengths, PREFIX_STEPS)
         block = sent.part(slice(start, end))
         each, words = sentence_bits(family, read.rotated_back(found), block, n_classes, start)
-        of_block, deviation = mixture_bits(each, words)
+        of_block, beyond = mixture_bits(each, words)
         bits.append(of_block)
-        variance += deviation
-    return OnlineCode(ends, torch.stack(bits, 1), variance.sqrt())
+        excess.append(beyond)
+        clusters.append(sentence_clusters(block))
+    return OnlineCode(ends, torch.stack(bits, 1), deviation(excess, clusters))

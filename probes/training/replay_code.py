@@ -23,9 +23,11 @@ from probes.training.batches import BATCH, Batches
 from probes.training.codes import (
     OnlineCode,
     block_ends,
+    deviation,
     first_bits,
     mixture_bits,
     sentence_bits,
+    sentence_clusters,
     sentence_ends,
 )
 from probes.training.families import family_of
@@ -66,20 +68,21 @@ def replay_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     n_layers = train.features.shape[0]
     sent = replace(train, labels=train.labels[:1], weights=torch.ones_like(train.weights[:1]))
     bits = [torch.full((n_layers,), first_bits(sent, ends[0], n_classes), dtype=torch.float64)]
-    variance = torch.zeros(n_layers, dtype=torch.float64)
+    excess, clusters = [], []
     learner = _Learner(sent, n_classes, spec, ends[0])
     of_block: list[tuple[Tensor, Tensor]] = []
     for start, end in pairwise(batch_ends(train.sentences)):
         learner.learn(start)
         batch = sent.part(slice(start, end))
         of_block.append(sentence_bits(learner.family, learner.average, batch, n_classes, start))
+        clusters.append(sentence_clusters(batch))
         if end in ends:
             each, words = zip(*of_block, strict=True)
-            of_mixture, deviation = mixture_bits(torch.cat(each, 2), torch.cat(words))
+            of_mixture, beyond = mixture_bits(torch.cat(each, 2), torch.cat(words))
             bits.append(of_mixture)
-            variance += deviation
+            excess.append(beyond)
             of_block = []
-    return OnlineCode(ends, torch.stack(bits, 1), variance.sqrt())
+    return OnlineCode(ends, torch.stack(bits, 1), deviation(excess, clusters))
 
 
 class _Learner:

@@ -13,13 +13,16 @@ from tiny_runs import run
 from probes.measurements.description_length import DescriptionLength
 from probes.measurements.measurement import Request, Scored
 from probes.records.probe_spec import PROBES
+from probes.statistics.partition import Partition
 from probes.tasks.builtin import tasks
 from probes.training.batches import Batches, batch_bounds
 from probes.training.codes import (
     OnlineCode,
+    deviation,
     mixture_bits,
     prior_bits,
     sentence_bits,
+    sentence_clusters,
     uniform_bits,
 )
 from probes.training.dataset import ProbingData
@@ -53,11 +56,11 @@ def test_a_block_is_coded_by_the_mixture_of_its_probes():
     pairs = [((1 - e) * p + e / 2) * ((1 - e) * (1 - p) + e / 2) for p in said]
     for k in range(4):
         assert each[0, k].tolist() == pytest.approx([-2 * math.log2(pairs[k])] * 10, rel=1e-6)
-    bits, variance = mixture_bits(each, words)
+    bits, excess = mixture_bits(each, words)
     assert bits.item() == pytest.approx(-math.log2(sum(p**20 for p in pairs) / 4), rel=1e-6)
     assert bits.item() == pytest.approx(40.9969, abs=1e-4)
     # All sentences cost the same.
-    assert variance.item() == pytest.approx(0, abs=1e-9)
+    assert deviation([excess], [sentence_clusters(block)]).item() == pytest.approx(0, abs=1e-9)
 
 
 def test_a_label_that_a_probe_rules_out_costs_no_more_than_the_escape():
@@ -86,17 +89,30 @@ def test_the_prior_code_is_a_hand_computation():
     assert prior_bits(y, (3, 5), 2) == pytest.approx(expected)
 
 
-def test_the_standard_error_is_that_of_resampled_sentences():
+@pytest.mark.parametrize("of_a_document", [1, 4])
+def test_the_standard_error_is_that_of_resampled_sentences_or_documents(of_a_document):
     torch.manual_seed(0)
     parameters = saying((0.9, 0.1))
-    found = []
+    documents = Partition("documents", np.arange(200) // of_a_document)
+    found, errors = [], []
     for _ in range(300):
-        kind = torch.rand(200).repeat_interleave(5)  # words of a sentence depend on each other
+        # Words of a sentence, and sentences of a document, depend on each other.
+        kind = torch.rand(200 // of_a_document).repeat_interleave(5 * of_a_document)
         y = (torch.rand(1000) < 0.3 * kind).long()
-        block = examples(torch.zeros(1, 1000, 3), y, 5)
-        found.append(mixture_bits(*sentence_bits(Linear(), parameters, block, 2, n_sent=1000)))
-    spread = torch.stack([bits for bits, _ in found]).std().item()
-    assert found[0][1].sqrt().item() == pytest.approx(spread, rel=0.25)
+        block = replace(examples(torch.zeros(1, 1000, 3), y, 5), partition=documents)
+        bits, excess = mixture_bits(*sentence_bits(Linear(), parameters, block, 2, n_sent=1000))
+        found.append(bits.item())
+        errors.append(deviation([excess], [sentence_clusters(block)]).item())
+    assert np.mean(errors) == pytest.approx(np.std(found), rel=0.15)
+
+
+def test_a_document_with_sentences_in_several_blocks_counts_once():
+    # Two documents, one above and one below the mean in both blocks: ±(1 + 1), not ±1 and ±1.
+    halves = [torch.tensor([[1.0, -1.0]]), torch.tensor([[1.0, -1.0]])]
+    found = deviation(halves, [torch.tensor([0, 1]), torch.tensor([0, 1])])
+    assert found.item() == pytest.approx(math.sqrt((4 + 4) * 2 / 1))
+    apart = deviation(halves, [torch.tensor([0, 1]), torch.tensor([2, 3])])
+    assert apart.item() == pytest.approx(math.sqrt(4 * 4 / 3))
 
 
 def test_intervals_are_normal_ones():
