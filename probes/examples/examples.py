@@ -50,12 +50,14 @@ class Split:
         examples: what the task yielded, without examples that the view cuts away.
         texts: the text in which each example is read.
         sentence: number of each example's sentence in the split. Shape (n,).
+        genre: genre of each example's sentence, empty if it is not known. Shape (n,).
         excluded: number of candidates left out, by reason.
     """
 
     examples: tuple[Example, ...]
     texts: tuple[Text, ...]
     sentence: Ints
+    genre: NDArray[np.str_]
     excluded: Mapping[str, int]
 
     @cached_property
@@ -246,7 +248,10 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                 + (f" (left out: {why})" if why else "")
                 + f"; {remedy}"
             )
-        splits[name] = Split(tuple(found), tuple(texts), np.array(numbers), dict(excluded))
+        genres = np.array([sentence.genre for sentence in corpus.splits[name]])
+        splits[name] = Split(
+            tuple(found), tuple(texts), np.array(numbers), genres[numbers], dict(excluded)
+        )
     require_consistent(
         task,
         [
