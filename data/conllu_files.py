@@ -149,9 +149,7 @@ def _id(tokens: conllu.TokenList, path: Path, number: int) -> str:
     return str(tokens.metadata.get("sent_id") or f"{path.stem}-{number}")
 
 
-def _sentence(
-    words: list[Any], language: str, document: str, genre: str, name: str
-) -> Sentence:
+def _sentence(words: list[Any], language: str, document: str, genre: str, name: str) -> Sentence:
     for i, word in enumerate(words):
         if word["id"] != i + 1:
             raise WordError(i, f"word id {word['id']} instead of {i + 1}")

@@ -158,7 +158,7 @@ class Corpus:
 
     @cached_property
     def genres(self) -> dict[str, tuple[int, ...]]:
-        """Sentences of each genre in train, dev and test, sorted by genre; empty if none is known."""
+        """Sentences of each genre in train, dev and test, by genre; empty if none is known."""
         counts = [Counter(sentence.genre for sentence in self.splits[split]) for split in SPLITS]
         names = sorted(set().union(*counts) - {""})
         return {name: tuple(count[name] for count in counts) for name in names}
