@@ -53,8 +53,8 @@ class RunConfig(Frozen):
     """"probes" stands for scores with their evidence; the others are those of the registry that
     measure a corpus as a whole."""
     evidence: tuple[str, ...] = Field(default=("standard",), min_length=1)
-    """What stands behind the scores: none, or standard or full or names of measurements, or one of
-    these two and further names."""
+    """What stands behind the scores: none; or standard, full or names of measurements, where names
+    may follow one of the two."""
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options of measurements, by measurement."""
     seeds: int = Field(default=1, ge=1, le=1000)

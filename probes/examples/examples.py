@@ -39,7 +39,7 @@ SEEN, UNSEEN = "type seen in train", "type unseen in train"
 
 
 class NotServedError(UserError):
-    """A corpus has the annotation that a task needs, but not the examples."""
+    """A corpus has the annotation that a task or measurement needs, but not the examples."""
 
 
 @dataclass(frozen=True)
