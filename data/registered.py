@@ -175,8 +175,8 @@ corpora.add(
         citation=citation("ewt"),
         version="r2.16",
         licence="CC BY-SA 4.0",
-        summary="UD English-EWT r2.16 joined with PropBank: 254,818 words of web text, of five "
-        "genres; all tasks.",
+        summary="UD English-EWT r2.16 joined with PropBank: 254,818 words of web text (answers, "
+        "email, newsgroup, reviews, weblog); all tasks.",
         files={
             **{
                 split: Remote(
