@@ -156,15 +156,20 @@ class HeldOutGenres(ProbeMeasurement[HeldOut]):
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Genre × task: scores, drops, those of the control, and numbers of examples."""
         every: list[tuple[Result, HeldOut]] = [(r, r.found(self.name)) for r in results]
-        heads = ("genre", *(task_head(r, r.task.metric) for r in results))
         genres = sorted({x.genre for _, found in every for x in found.genres})
 
-        def table(title: str, cell: Callable[[GenreScores, str], Cell | str], note: str) -> Table:
+        def table(
+            title: str,
+            cell: Callable[[GenreScores, str], Cell | str],
+            note: str,
+            scored: bool = True,
+        ) -> Table:
+            heads = (task_head(r, r.task.metric if scored else "") for r in results)
             rows = []
             for genre in genres:
                 of = [(found.of(genre), r.task.metric) for r, found in every]
                 rows.append(Row.of(genre, *(cell(x, m) if x else NOTHING for x, m in of)))
-            return Table(title, heads, tuple(rows), notes=(note,))
+            return Table(title, ("genre", *heads), tuple(rows), notes=(note,))
 
         def score(found: GenreScores, metric: str) -> str:
             return shown(found.held_out.score, metric) if found.held_out else NOTHING
@@ -195,6 +200,7 @@ class HeldOutGenres(ProbeMeasurement[HeldOut]):
                 "held-out genres: examples in train / test",
                 lambda found, metric: f"{found.train:,} / {found.test:,}",
                 _not_held_out(found for _, found in every),
+                scored=False,
             ),
         ]
 

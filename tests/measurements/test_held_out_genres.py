@@ -127,6 +127,7 @@ def test_genres_that_cannot_be_held_out_are_named_and_few_sentences_have_no_inte
         [("a", "0.0 ± 0.0"), ("b", "0.0"), ("c", "–")],
         [("a", "120 / 120"), ("b", "120 / 76"), ("c", "120 / 0")],
     ]
+    assert [tables[k].heads[1] for k in (0, 3)] == ["toy (accuracy)", "toy"]
     assert tables[3].notes[0].startswith("Not held out in every task: c; ")
 
 
