@@ -22,6 +22,8 @@ def card_tables(corpus: Corpus) -> Iterator[str]:
     yield "| --- | ---: | ---: | ---: |"
     yield _row("sentences", [len(corpus.splits[split]) for split in SPLITS])
     yield _row("words", [sum(map(len, corpus.splits[split])) for split in SPLITS])
+    for genre, sentences in corpus.genres.items():
+        yield _row(f"{genre}: sentences", sentences)
     for name in STANDARD:
         task = tasks.get(name).on(corpus.layers)
         if task.missing(corpus.layers):

@@ -49,7 +49,8 @@ _PARSERS: dict[str, Any] = {
 def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     """Yield the sentences of one CoNLL-U file, in order.
 
-    Multiword-token lines (``12-13``) and empty nodes (``8.1``) are not words.
+    Multiword-token lines (``12-13``) and empty nodes (``8.1``) are not words. A document's genre is
+    what ``# meta::genre`` says where it begins.
 
     Args:
         path: a UTF-8 file; a byte-order mark and Windows line ends are allowed.
@@ -59,7 +60,7 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
         UserError: the file cannot be read, contains no sentence or an invalid line, or two
             sentences share an id.
     """
-    document = ""
+    document = genre = ""
     places: dict[str, int] = {}
     for first, lines in _blocks(read_text(path)):
         if all(line.startswith("#") for line in lines):
@@ -67,11 +68,13 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
         tokens = _parse(lines, path, first)
         if "newdoc id" in tokens.metadata or "newdoc" in tokens.metadata:
             document = tokens.metadata.get("newdoc id") or f"{path.stem}-{first}"
+            genre = tokens.metadata.get("meta::genre") or ""
         words = [token for token in tokens if isinstance(token["id"], int)]
         if not words:
             raise UserError(f"{path}, line {first}: a sentence without words; remove it.")
         try:
-            sentence = _sentence(words, language, document, _id(tokens, path, len(places) + 1))
+            name = _id(tokens, path, len(places) + 1)
+            sentence = _sentence(words, language, document, genre, name)
         except WordError as error:
             line = _line_of(error.word, first, lines)
             raise UserError(f"{path}, line {line}: {error}; fix the file.") from error
@@ -146,7 +149,7 @@ def _id(tokens: conllu.TokenList, path: Path, number: int) -> str:
     return str(tokens.metadata.get("sent_id") or f"{path.stem}-{number}")
 
 
-def _sentence(words: list[Any], language: str, document: str, name: str) -> Sentence:
+def _sentence(words: list[Any], language: str, document: str, genre: str, name: str) -> Sentence:
     for i, word in enumerate(words):
         if word["id"] != i + 1:
             raise WordError(i, f"word id {word['id']} instead of {i + 1}")
@@ -165,6 +168,7 @@ def _sentence(words: list[Any], language: str, document: str, name: str) -> Sent
         chunks=_chunks(misc),
         frames=tuple(_frame(m, i, len(words)) for i, m in enumerate(misc) if m.get("Frame")),
         document=document,
+        genre=genre,
     )
 
 

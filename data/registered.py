@@ -33,6 +33,7 @@ class Registered:
         files: files to download, or embedded ones, by role.
         pinned: further digests that identify the content, by role.
         read: reads the files into a corpus.
+        genre: the genre of a document, by its name; None if names do not tell.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Registered:
     silver: frozenset[str] = frozenset()
     pinned: Mapping[str, str] | None = None
     citation: str = ""
+    genre: Callable[[str], str] | None = None
 
     @cached_property
     def remotes(self) -> dict[str, Remote]:
@@ -78,9 +80,11 @@ class Registered:
             for role, file in self.files.items()
         }
         read = self.read
+        if self.genre is not None:
+            read = partial(_with_genres, read, self.genre)
         if origin := corpora.origin(self.name):
             identity["plug-in"] = origin.sha256
-            read = partial(read_checked, self.read, origin)
+            read = partial(read_checked, read, origin)
         return Source(
             self.name,
             self.version,
@@ -92,6 +96,19 @@ class Registered:
             self.silver,
             self.citation,
         )
+
+
+def _with_genres(
+    read: Callable[[Source], Corpus], genre: Callable[[str], str], source: Source
+) -> Corpus:
+    """What `read` returns, with the genre of every sentence whose document is known."""
+    corpus = read(source)
+    of = {document: genre(document) for document in {s.document for s in corpus} - {""}}
+    splits = {
+        split: tuple(replace(s, genre=of.get(s.document, "")) for s in sentences)
+        for split, sentences in corpus.splits.items()
+    }
+    return replace(corpus, splits=splits)
 
 
 corpora: Registry[Registered] = Registry("corpus")
@@ -109,6 +126,11 @@ def read_english(source: Source) -> Corpus:
     """Read English sentences from the CoNLL-U files "train", "dev" and "test"."""
     splits = {split: tuple(read_conllu(source.files[split][0], "en")) for split in SPLITS}
     return Corpus(source.name, source.version, source.licence, splits)
+
+
+def ewt_genre(document: str) -> str:
+    """The first part of a document's name: ``weblog`` of ``weblog-juancole.com_…``."""
+    return document.partition("-")[0]
 
 
 def read_ewt(source: Source) -> Corpus:
@@ -153,7 +175,8 @@ corpora.add(
         citation=citation("ewt"),
         version="r2.16",
         licence="CC BY-SA 4.0",
-        summary="UD English-EWT r2.16 joined with PropBank: 254,818 words of web text; all tasks.",
+        summary="UD English-EWT r2.16 joined with PropBank: 254,818 words of web text (answers, "
+        "email, newsgroup, reviews, weblog); all tasks.",
         files={
             **{
                 split: Remote(
@@ -178,6 +201,7 @@ corpora.add(
         read=read_ewt,
         layers=frozenset(LAYERS),
         pinned={"propbank": propbank.CONTENT_DIGEST},
+        genre=ewt_genre,
     ),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -77,8 +78,8 @@ class Sentence:
         frames: predicates with their arguments.
         columns: label columns of the user's own data, by name: a label per word, or a single
             label for the sentence.
-        document: the document that contains the sentence, if known. It is not annotation, so it
-            is neither compared nor part of the fingerprint.
+        document, genre: the document that contains the sentence, and its genre, if known. They are
+            not annotation, so they are neither compared nor part of the fingerprint.
     """
 
     id: str
@@ -93,6 +94,7 @@ class Sentence:
     frames: tuple[Frame, ...] = ()
     columns: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
     document: str = field(default="", compare=False, repr=False)
+    genre: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         # Bypasses a subclass that records which attributes are read.
@@ -153,3 +155,10 @@ class Corpus:
             for name in (*LAYERS, *dict.fromkeys(c for s in self for c in s.columns))
             if any(sentence.layer(name) for sentence in self)
         )
+
+    @cached_property
+    def genres(self) -> dict[str, tuple[int, ...]]:
+        """Sentences of each genre in train, dev and test, by genre; empty if none is known."""
+        counts = [Counter(sentence.genre for sentence in self.splits[split]) for split in SPLITS]
+        names = sorted(set().union(*counts) - {""})
+        return {name: tuple(count[name] for count in counts) for name in names}

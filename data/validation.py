@@ -62,6 +62,8 @@ def _sentence_fault(sentence: Sentence) -> str:
         entries = sentence.layer(layer)
         if not isinstance(entries, tuple) or len(entries) not in (0, n_words):
             return f"a layer {layer} that is not a tuple with one entry for each of {n_words} words"
+    if not isinstance(sentence.genre, str):
+        return f"the genre {shortened(sentence.genre)}, which is not a string,"
     for head in sentence.heads:
         if head != ROOT and not 0 <= head < n_words:
             return f"the head {head!r}, which is neither the index of a word nor {ROOT},"

@@ -1,7 +1,7 @@
 """`leaderboard.csv`: tidy rows, one per model, corpus, task, probe and layer.
 
-Scores give the rows, evidence further columns of theirs. What plug-ins measure goes to
-`measurements.csv`, one row per number.
+Scores give the rows, evidence further columns of theirs. Evidence on request, and what plug-ins
+measure, go to `measurements.csv`, one row per number.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ LONG_COLUMNS = (
     "high",
     "key",
 )
-"""Columns of `measurements.csv`, which has the numbers of plug-ins."""
+"""Columns of `measurements.csv`, which has the numbers that have no column in `leaderboard.csv`."""
 
 
 def tidy(results: Iterable[Result]) -> pd.DataFrame:
@@ -117,16 +117,16 @@ def tidy(results: Iterable[Result]) -> pd.DataFrame:
 
 
 def write_leaderboard(output: Path) -> Path:
-    """Rebuild `<output>/leaderboard.csv`, and `measurements.csv` if plug-ins measured anything."""
+    """Rebuild `<output>/leaderboard.csv`, and `measurements.csv` if anything belongs there."""
     path = output / "leaderboard.csv"
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
         found = _without_duplicates(indexed(output).values())
         rows = sorted(_leaderboard(found), key=lambda row: tuple(row[name] for name in ORDER))
         _write(path, COLUMNS, rows)
-        long, of_plug_ins = [x for lines in found for x in lines.long], output / "measurements.csv"
-        if long or of_plug_ins.exists():
-            _write(of_plug_ins, LONG_COLUMNS, long)
+        long, others = [x for lines in found for x in lines.long], output / "measurements.csv"
+        if long or others.exists():
+            _write(others, LONG_COLUMNS, long)
     return path
 
 

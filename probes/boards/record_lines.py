@@ -44,7 +44,7 @@ class RecordLines(Frozen):
     evidence: list[tuple[int | None, Line]] = Field(default_factory=list)
     """Of evidence: columns for one layer, or, with None, for all."""
     long: list[Line] = Field(default_factory=list)
-    """Of plug-ins: one row per number."""
+    """Of what has no columns in `leaderboard.csv`: one row per number."""
 
 
 def lines_of(record: AnyRecord, path: Path = Path()) -> RecordLines:
@@ -153,9 +153,9 @@ def _evidence_columns(record: AnyRecord) -> list[tuple[int | None, Line]]:
 
 
 def _long_lines(record: AnyRecord) -> list[Line]:
-    """One row per number of a measurement that is a plug-in."""
+    """One row per number of a measurement without columns in `leaderboard.csv`."""
     name = record.measurement
-    if name not in measurements or measurements.origin(name) is None:
+    if name not in measurements or name in (SCORES, *EVIDENCE):
         return []
     return [
         {

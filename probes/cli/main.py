@@ -19,6 +19,7 @@ from probes.engines.inputs import find_models
 from probes.engines.validation import validate
 from probes.measurements.measurement import (
     EVIDENCE,
+    ON_REQUEST,
     ProbeMeasurement,
     get_measurement,
     measurements,
@@ -94,7 +95,8 @@ def build_parser() -> argparse.ArgumentParser:
     add(
         "--evidence",
         metavar="none|standard|full|E,…",
-        help=f"what stands behind scores: {', '.join(EVIDENCE)} (default: standard)",
+        help=f"what stands behind scores: {', '.join(EVIDENCE)} (default: standard), and on "
+        f"request {', '.join(ON_REQUEST)}",
     )
     add("--quick", action="store_true", help="--evidence none, and no random twin")
     add("--seeds", metavar="N", help="fits of each probe on the whole training split (default: 1)")

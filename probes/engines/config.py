@@ -14,7 +14,7 @@ from probes.compute.devices import DType, FitDType, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
-from probes.measurements.measurement import EVIDENCE, Level
+from probes.measurements.measurement import EVIDENCE, LEVELS, Level
 from probes.records.base import Frozen
 
 Overwrite = Literal["missing", "always", "never"]
@@ -53,7 +53,8 @@ class RunConfig(Frozen):
     """"probes" stands for scores with their evidence; the others are those of the registry that
     measure a corpus as a whole."""
     evidence: tuple[str, ...] = Field(default=("standard",), min_length=1)
-    """What stands behind the scores: none, standard, full, or names of measurements."""
+    """What stands behind the scores: none; or standard, full or names of measurements, where names
+    may follow one of the two."""
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options of measurements, by measurement."""
     seeds: int = Field(default=1, ge=1, le=1000)
@@ -168,16 +169,14 @@ class RunConfig(Frozen):
     @property
     def level(self) -> Level:
         """How much evidence each of `evidence_names` gathers."""
-        return "full" if self.evidence == ("full",) else "standard"
+        return "full" if "full" in self.evidence else "standard"
 
     @property
     def evidence_names(self) -> tuple[str, ...]:
         """The measurements of evidence, in the order in which they are made."""
-        if self.evidence == ("none",):
-            return ()
-        if self.evidence in (("standard",), ("full",)):
-            return tuple(EVIDENCE)
-        return self.evidence
+        by_level = EVIDENCE if {"standard", "full"} & set(self.evidence) else {}
+        named = (name for name in self.evidence if name not in LEVELS)
+        return tuple(dict.fromkeys((*by_level, *named)))
 
     @property
     def corpus_request(self) -> dict[str, Any]:

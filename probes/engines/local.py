@@ -84,6 +84,8 @@ class LocalEngine:
                 self._compute_once(unit, wait)
             except BusyError:
                 busy.append((unit, state))
+            except NotServedError as error:
+                self.run.omissions.not_made(unit.title, str(error))
             except TaskError as error:
                 self._fail(unit.title, str(error))
             except Exception as error:

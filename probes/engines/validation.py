@@ -84,13 +84,14 @@ def _require_measurements(config: RunConfig) -> None:
             raise UserError(
                 f"--measurements {name}: no such measurement. {did_you_mean(name, known)}"
             )
-    if len(config.evidence) == 1 and config.evidence[0] in LEVELS:
-        return
+    given = ",".join(config.evidence)
+    if "none" in config.evidence and len(config.evidence) > 1:
+        raise UserError(f"--evidence {given}: none goes alone.")
+    if {"standard", "full"} <= set(config.evidence):
+        raise UserError(f"--evidence {given}: give standard or full, not both.")
+    known = (*LEVELS, *evidence)
     for name in config.evidence:
-        if name in LEVELS:
-            raise UserError(f"--evidence {','.join(config.evidence)}: {name} goes alone.")
-        if name not in evidence:
-            known = (*LEVELS, *evidence)
+        if name not in known:
             raise UserError(f"--evidence {name}: no such evidence. {did_you_mean(name, known)}")
 
 

@@ -40,7 +40,7 @@ SEEN, UNSEEN = "type seen in train", "type unseen in train"
 
 
 class NotServedError(UserError):
-    """A corpus has the annotation that a task needs, but not the examples."""
+    """A corpus has the annotation that a task or measurement needs, but not the examples."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Split:
         examples: what the task yielded, without examples that the view cuts away.
         texts: the text in which each example is read.
         sentence: number of each example's sentence in the split. Shape (n,).
+        genre: genre of each example's sentence, empty if it is not known. Shape (n,).
         excluded: number of candidates left out, by reason.
         partition: what is resampled of the split.
     """
@@ -58,6 +59,7 @@ class Split:
     examples: tuple[Example, ...]
     texts: tuple[Text, ...]
     sentence: Ints
+    genre: NDArray[np.str_]
     excluded: Mapping[str, int]
     partition: Partition
 
@@ -249,10 +251,12 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                 + (f" (left out: {why})" if why else "")
                 + f"; {remedy}"
             )
+        genres = np.array([sentence.genre for sentence in corpus.splits[name]])
         splits[name] = Split(
             tuple(found),
             tuple(texts),
             np.array(numbers),
+            genres[numbers],
             dict(excluded),
             partition([sentence.document for sentence in corpus.splits[name]]),
         )

@@ -229,6 +229,11 @@ EVIDENCE = {
 }
 """The evidence behind scores, most valuable first."""
 
+ON_REQUEST = {
+    "held_out_genres": "probes.measurements.held_out_genres:HeldOutGenres",
+}
+"""Further evidence, which is gathered where it is named."""
+
 LEVELS = ("none", "standard", "full")
 """Values of `--evidence` that are not names of measurements."""
 
@@ -239,7 +244,7 @@ measurements: Registry[str | type[Measurement[Any]]] = Registry("measurement")
 """Classes of plug-ins, and the suite's own as ``module:Class``."""
 
 measurements.add("scores", "probes.measurements.scores:ScoreMeasurement")
-for _name, _place in EVIDENCE.items():
+for _name, _place in (EVIDENCE | ON_REQUEST).items():
     measurements.add(_name, _place)
 
 

@@ -132,21 +132,24 @@ class ProbeContext:
         layers: Sequence[int],
         draws: Sequence[Draw],
         labels: Labels | None = None,
+        kept: Array | None = None,
     ) -> Fits:
         """Fit probes at some layers, in groups that fit in memory, and predict dev and test.
 
         Args:
             draws: seed and training sample of each of the K fits of a layer.
             labels: other labels than the task's; one set for all fits, or one for each.
+            kept: which training examples each fit of a layer has, in the order of the split (K, n);
+                by default all.
 
         Raises:
             TaskError: a dev loss is not finite.
         """
         groups = list(self.groups(layers, len(draws)))
         data = self.data
-        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, draws)
+        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, draws, kept)
         with self.bar(len(groups) * steps):
-            parts = [self._fits(group, hold, draws, labels) for group, hold in groups]
+            parts = [self._fits(group, hold, draws, labels, kept) for group, hold in groups]
 
         def joined(arrays: Iterable[Array]) -> Array:
             return np.concatenate(list(arrays))
@@ -160,15 +163,19 @@ class ProbeContext:
         )
 
     def _fits(
-        self, layers: Sequence[int], hold: bool, draws: Sequence[Draw], labels: Labels | None
+        self,
+        layers: Sequence[int],
+        hold: bool,
+        draws: Sequence[Draw],
+        labels: Labels | None,
+        kept: Array | None,
     ) -> Fits:
         """`fits` of one group; its features and parameters are freed on return."""
         data, spec = self.data, self.spec
         features = data.features(layers, hold)
         other = {split: data.standardised(each) for split, each in (labels or {}).items()}
-        train, dev = (
-            data.batches(split, features[split], other.get(split)) for split in ("train", "dev")
-        )
+        train = data.batches("train", features["train"], other.get("train"), kept)
+        dev = data.batches("dev", features["dev"], other.get("dev"))
         strengths = None
         if self.scores is not None:
             # Evidence is about the probe that was scored, and that has its strength.

@@ -174,15 +174,17 @@ def sentence_clusters(part: Batches) -> Tensor:
     return part.clusters[first]
 
 
-def deviation(excess: Sequence[Tensor], clusters: Sequence[Tensor]) -> Tensor:
+def deviation(excess: Sequence[Tensor], clusters: Sequence[Tensor], n_layers: int) -> Tensor:
     """Standard error of each layer's codelength over clusters of sentences. Shape (L,).
 
     For a fixed number of labels in each block: the linearised bootstrap of a ratio.
 
     Args:
-        excess: of each block's sentences, as of `mixture_bits`.
+        excess: of each block's sentences, as of `mixture_bits`; of none, there is no error.
         clusters: of these sentences; a document may have some in many blocks.
     """
+    if not excess:
+        return torch.zeros(n_layers, dtype=torch.float64)
     numbers, place = torch.cat(list(clusters)).unique(return_inverse=True)
     each = torch.cat(list(excess), 1)
     sums = each.new_zeros(len(each), len(numbers)).index_add_(1, place, each)

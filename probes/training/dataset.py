@@ -128,17 +128,27 @@ class ProbingData:
             return features
         return Scratch(features, self._vectors.folder.parent)
 
-    def batches(self, split: str, features: Features, labels: Array | None = None) -> Batches:
+    def batches(
+        self,
+        split: str,
+        features: Features,
+        labels: Array | None = None,
+        kept: Array | None = None,
+    ) -> Batches:
         """Train or dev; an example whose label train lacks has weight 0.
 
         Args:
             labels: in training form and in the order of the split's examples, (R, n); by default
                 `targets`.
+            kept: which examples each cell has, the others having weight 0; (K, n) in the order of
+                the split's examples, by default all.
         """
         labels = self.targets(split) if labels is None else labels
         weights = np.where(labels < 0, 0, 1) if self.n_outputs else np.ones((1, labels.shape[1]))
         if self.examples.task.metric == "balanced_accuracy":
             weights = weights * _class_weights(self.examples)[labels]
+        if kept is not None:
+            weights = weights * kept
         if (weights == weights[:1]).all():
             weights = weights[:1]
         if split == "train":

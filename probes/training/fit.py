@@ -49,12 +49,11 @@ def fit(
     """Fit K cells at every layer.
 
     Of several L2 strengths the best by dev loss is taken: for all cells of a layer that of the
-    first one, in ridge regression for each sample that of its first cell.
+    first one, in ridge regression for cells of the same weights that of the first of them.
 
     Args:
         train, dev: labels and weights of each cell, (K, N) or (1, N). The weights of train are
-            multiplied by the counts of each cell's sample. In ridge regression all cells have the
-            same weights.
+            multiplied by the counts of each cell's sample.
         n_outputs: number of classes; 0 for a regression.
         draws: of each cell.
         strengths: the L2 strength of each layer (L,), where it is not to be chosen again.
@@ -69,7 +68,8 @@ def fit(
         grid = torch.tensor(sorted(spec.ridge_l2), dtype=torch.float64).expand(n_layers, -1)
         if strengths is not None:
             grid = strengths.double().cpu()[:, None]
-        return ridge(train, dev, grid, cells_by(draw.sample for draw in draws))
+        weights = train.weights.expand(len(draws), -1).cpu().numpy()
+        return ridge(train, dev, grid, cells_by(row.tobytes() for row in weights))
     train = rebatched(train, spec.batch)
     trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
     if strengths is None:

@@ -64,4 +64,4 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
         bits.append(of_block)
         excess.append(beyond)
         clusters.append(sentence_clusters(block))
-    return OnlineCode(ends, torch.stack(bits, 1), deviation(excess, clusters))
+    return OnlineCode(ends, torch.stack(bits, 1), deviation(excess, clusters, n_layers))

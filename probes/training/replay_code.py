@@ -82,7 +82,7 @@ def replay_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
             bits.append(of_mixture)
             excess.append(beyond)
             of_block = []
-    return OnlineCode(ends, torch.stack(bits, 1), deviation(excess, clusters))
+    return OnlineCode(ends, torch.stack(bits, 1), deviation(excess, clusters, n_layers))
 
 
 class _Learner:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
@@ -22,16 +24,24 @@ from probes.training.scalar_mix import mix_steps as steps_of_batches
 from probes.training.trainer import scheduled_steps
 
 
-def fit_steps(spec: ProbeSpec, sentences: Tensor, n_outputs: int, draws: Sequence[Draw]) -> int:
+def fit_steps(
+    spec: ProbeSpec,
+    sentences: Tensor,
+    n_outputs: int,
+    draws: Sequence[Draw],
+    kept: NDArray[np.bool_] | None = None,
+) -> int:
     """Steps of `probes.training.fit.fit`.
 
     Args:
         sentences: the sentence of each training example, equal ones adjacent. Shape (N,).
         n_outputs: number of classes; 0 for a regression.
+        kept: which training examples the fit of each draw has (K, N); by default all.
     """
     family = family_of(spec)
     if family.closed_form and n_outputs == 0:
-        return len({draw.sample for draw in draws})
+        rows = [b""] * len(draws) if kept is None else [row.tobytes() for row in kept]
+        return len({(draw.sample, row) for draw, row in zip(draws, rows, strict=True)})
     searches = len(spec.l2) > 1
     if fits_full_batches(spec, len(sentences), n_outputs):
         return (1 + searches) * full_batch_steps(spec)

@@ -147,6 +147,13 @@ def test_documents_begin_where_the_file_says(tmp_path):
     assert found[1] == found[2] != "d"
 
 
+def test_a_document_has_the_genre_that_is_stated_where_it_begins(tmp_path):
+    second, third = (SOUND.replace("a-1", name) for name in ("b-1", "b-2"))
+    text = "# newdoc id = d\n# meta::genre = news\n" + SOUND + second + "# newdoc id = e\n" + third
+    found = [sentence.genre for sentence in read_conllu(write(tmp_path, text), "en")]
+    assert found == ["news", "news", ""]
+
+
 def test_a_byte_order_mark_is_no_word(tmp_path):
     (sentence,) = read_conllu(write(tmp_path, b"\xef\xbb\xbf" + SOUND.encode()), "en")
     assert sentence.id == "a-1"

@@ -62,6 +62,7 @@ CORPUS_OF = 'Corpus("own", "1", "CC0-1.0", splits)'
             "a word that is empty or not a string",
         ),
         (SENTENCE, CORPUS_OF.replace("splits", "{'train': ()}"), {"upos"}, "the splits ['train']"),
+        (SENTENCE + ", genre=3", CORPUS_OF, {"upos"}, "the genre 3, which is not a string"),
     ],
 )
 def test_a_corpus_that_cannot_be_used_is_named(sentence, corpus, layers, message, write, capsys):
@@ -71,6 +72,23 @@ def test_a_corpus_that_cannot_be_used_is_named(sentence, corpus, layers, message
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("error: Corpus 'own': ")
     assert message.format(path=path) in line
+
+
+def test_genres_are_told_by_the_names_of_documents(write):
+    write("text", "all.txt")
+    documents = SENTENCE + ', document=["news-1", "news-2", ""][n]'
+    text = CORPUS.format(sentence=documents, corpus=CORPUS_OF, layers={"upos"})
+    told = text.replace("layers=", "genre=lambda name: name[:-2], layers=")
+    corpora = []
+    for each in (text, told):
+        discover([write(each, "own.py")])
+        corpora.append(find_corpus("own").load())
+    plain, with_genres = corpora
+    assert [s.genre for s in with_genres.splits["dev"]] == ["news", "news", ""]
+    assert (plain.genres, with_genres.genres) == ({}, {"news": (2, 2, 2)})
+    # A genre is no annotation.
+    assert with_genres.fingerprint == plain.fingerprint
+    assert with_genres.splits == plain.splits
 
 
 def test_the_reader_is_part_of_a_corpus_digest(write):

@@ -60,7 +60,7 @@ def test_a_block_is_coded_by_the_mixture_of_its_probes():
     assert bits.item() == pytest.approx(-math.log2(sum(p**20 for p in pairs) / 4), rel=1e-6)
     assert bits.item() == pytest.approx(40.9969, abs=1e-4)
     # All sentences cost the same.
-    assert deviation([excess], [sentence_clusters(block)]).item() == pytest.approx(0, abs=1e-9)
+    assert deviation([excess], [sentence_clusters(block)], 1).item() == pytest.approx(0, abs=1e-9)
 
 
 def test_a_label_that_a_probe_rules_out_costs_no_more_than_the_escape():
@@ -102,16 +102,16 @@ def test_the_standard_error_is_that_of_resampled_sentences_or_documents(of_a_doc
         block = replace(examples(torch.zeros(1, 1000, 3), y, 5), partition=documents)
         bits, excess = mixture_bits(*sentence_bits(Linear(), parameters, block, 2, n_sent=1000))
         found.append(bits.item())
-        errors.append(deviation([excess], [sentence_clusters(block)]).item())
+        errors.append(deviation([excess], [sentence_clusters(block)], 1).item())
     assert np.mean(errors) == pytest.approx(np.std(found), rel=0.15)
 
 
 def test_a_document_with_sentences_in_several_blocks_counts_once():
     # Two documents, one above and one below the mean in both blocks: ±(1 + 1), not ±1 and ±1.
     halves = [torch.tensor([[1.0, -1.0]]), torch.tensor([[1.0, -1.0]])]
-    found = deviation(halves, [torch.tensor([0, 1]), torch.tensor([0, 1])])
+    found = deviation(halves, [torch.tensor([0, 1]), torch.tensor([0, 1])], 1)
     assert found.item() == pytest.approx(math.sqrt((4 + 4) * 2 / 1))
-    apart = deviation(halves, [torch.tensor([0, 1]), torch.tensor([2, 3])])
+    apart = deviation(halves, [torch.tensor([0, 1]), torch.tensor([2, 3])], 1)
     assert apart.item() == pytest.approx(math.sqrt(4 * 4 / 3))
 
 

@@ -1,5 +1,7 @@
 """Ridge regression against scikit-learn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -43,6 +45,18 @@ def test_a_bootstrap_seed_is_a_weighted_fit():
     ours = predict(fitted, dev.features, 0, PROBES["linear"])[1, 1]
     np.testing.assert_allclose(ours, model.predict(dev.features.values[1]), atol=1e-3)
     assert not torch.equal(fitted.parameters[0][1, 0], fitted.parameters[0][1, 1])
+
+
+def test_cells_that_lack_examples_are_fits_on_the_others():
+    train, dev = planted(900, 1, regression=True), planted(300, 2, regression=True)
+    kept = torch.stack([torch.arange(900) % 3 != 0, torch.arange(900) < 500])
+    subsets = replace(with_cells(train, 2), weights=kept.float())
+    strengths = torch.tensor([0.02, 0.02], dtype=torch.float64)
+    fitted = fit(subsets, dev, 0, PROBES["linear"], [Draw(), Draw()], strengths)
+    for cell in (0, 1):
+        x, y = train.features.values[1][kept[cell]], train.labels[0][kept[cell]]
+        model = Ridge(alpha=0.02 * len(y)).fit(x, y)
+        np.testing.assert_allclose(fitted.parameters[0][1, cell, 0], model.coef_, atol=1e-4)
 
 
 def test_a_control_cell_is_ridge_regression_at_the_strength_of_the_real_cell():

@@ -55,6 +55,15 @@ def test_of_ridge_regression(taken):
     assert fit_steps(PROBES["linear"], train.sentences, 0, DRAWS) == taken() == 2
 
 
+def test_of_ridge_regressions_on_parts_of_the_examples(taken):
+    train, dev = planted(300, 1, regression=True), planted(100, 2, regression=True)
+    kept = torch.arange(300) >= torch.tensor([[0], [100], [100], [200]])
+    parts = replace(train, weights=kept.float())
+    fit(parts, dev, 0, PROBES["linear"], [Draw()] * 4)
+    draws = [Draw()] * 4
+    assert fit_steps(PROBES["linear"], train.sentences, 0, draws, kept.numpy()) == taken() == 3
+
+
 def test_of_mixes(taken):
     train, dev = planted(3000, 1), planted(100, 2)
     overlap = layer_overlap(train.features)

@@ -48,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
         words = " / ".join(f"{sum(map(len, corpus.splits[split])):,}" for split in SPLITS)
         print(f"{name} {corpus.version} ({corpus.licence})")
         print(f"  {sentences} sentences, {words} words, fingerprint {corpus.fingerprint[:16]}")
+        for genre, counts in corpus.genres.items():
+            print(f"  {genre}: {' / '.join(f'{count:,}' for count in counts)} sentences")
         for folder in dict.fromkeys(path.parent for part in source.files.values() for path in part):
             print(f"  in {folder}")
     return 0

@@ -14,7 +14,7 @@ from probes.cli.load_results import load_results
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import output_console
-from probes.measurements.measurement import EVIDENCE, probe_measurements
+from probes.measurements.measurement import EVIDENCE, ON_REQUEST, probe_measurements
 from probes.measurements.results import read_result
 from probes.records.result import Result
 from probes.records.titles import limit_mark
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         metavar="WHAT",
         default="group",
-        help=f"group (the default), label, or evidence: {', '.join(EVIDENCE)}",
+        help=f"group (the default), label, or evidence: {', '.join((*EVIDENCE, *ON_REQUEST))}",
     )
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
 

@@ -1,0 +1,268 @@
+"""Probes without a genre, against scikit-learn's on the same subset and on corpora made by hand."""
+
+import csv
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+from tiny_runs import run
+
+from probes.__main__ import main
+from probes.data.sentence import Corpus, Sentence
+from probes.examples.examples import NotServedError, collect_examples
+from probes.measurements.held_out_genres import HeldOutGenres, kept_without
+from probes.measurements.measurement import Number
+from probes.measurements.probe_context import ProbeContext
+from probes.measurements.scores import ScoreMeasurement
+from probes.records.probe_spec import PROBES
+from probes.statistics.metrics import metrics
+from probes.tasks.task import Example, Task
+from probes.training.dataset import ProbingData
+
+
+def context_of(splits, label, vector, kind="classification", metric="accuracy"):
+    """A scored linear probe of a task.
+
+    Args:
+        splits: sentences as (genre, words), by split.
+        label, vector: of a word.
+    """
+
+    def rule(sentence):
+        for i, word in enumerate(sentence.words):
+            yield Example(label(word), (i, i + 1), type=word)
+
+    corpus = Corpus(
+        "c",
+        "1",
+        "MIT",
+        {
+            split: tuple(
+                Sentence(f"{split}{i}", "en", tuple(words), genre=genre)
+                for i, (genre, words) in enumerate(sentences)
+            )
+            for split, sentences in splits.items()
+        },
+    )
+    task = Task("toy", 1, (), "word", kind, metric, (), rule, "")
+    examples = collect_examples(task, corpus, "masked")
+    view = examples.view_of(corpus)
+    texts = list(view.index)
+    rows = np.array([vector(w) for text in texts for w in text.words], dtype=np.float32)
+    vectors = SimpleNamespace(
+        n_layers=1,
+        manifest={"model": {"hidden_size": rows.shape[1]}},
+        starts=np.cumsum([0, *(len(text.words) for text in texts)]),
+        layer=lambda layer: rows,
+    )
+    data = ProbingData(examples, view, vectors, torch.device("cpu"), project=None)
+    data.features = lambda layers, hold=False: ProbingData.features(data, layers, hold=True)
+    context = ProbeContext(
+        data=data, spec=PROBES["linear"], extent={0: 1}, memory=2**30, title="toy", options=None
+    )
+    outcome = ScoreMeasurement().compute(context)
+    scores = SimpleNamespace(layers=outcome.payload.layers)
+    return replace(context, scores=scores, arrays=outcome.arrays)
+
+
+# Words are "genre sign number"; the sign is the label in one genre, its opposite in the other.
+
+
+def sentences(n, genres=("a", "b")):
+    return [
+        (g, [f"{g} {'+-'[(i + j) % 2]} {i}" for j in range(4)]) for i in range(n) for g in genres
+    ]
+
+
+def signs(word):
+    genre, sign, _ = word.split()
+    return {"a": 1, "b": -1, "c": 1}[genre], 1 if sign == "+" else -1
+
+
+def reversed_in_b(word):
+    genre, sign = signs(word)
+    return "yes" if genre * sign > 0 else "no"
+
+
+def vector(word):
+    """The sign twice, and once as it is to be read in the genre."""
+    genre, sign = signs(word)
+    return sign, sign, genre * sign
+
+
+def found(splits):
+    context = context_of(splits, reversed_in_b, vector)
+    return HeldOutGenres().compute(context).payload
+
+
+def test_a_rule_that_is_reversed_in_a_genre_is_lost_with_it_and_not_with_other_sentences():
+    result = found({split: sentences(30) for split in ("train", "dev", "test")})
+    assert [(x.genre, x.train, x.test) for x in result.genres] == [("a", 120, 120), ("b", 120, 120)]
+    for each in result.genres:
+        # Of two signs and one that tells the label, two are wrong in the other genre.
+        assert (each.held_out.score, each.held_out.drop) == (0, 1)
+        assert each.held_out.interval == (1, 1)
+        assert (each.random.score, each.random.drop) == (1, 0)
+        assert each.random.interval == (0, 0)
+
+
+def test_genres_that_cannot_be_held_out_are_named_and_few_sentences_have_no_interval():
+    train = sentences(30, ("a", "b", "c"))
+    test = [*sentences(30, ("a",)), *sentences(19, ("b",))]
+    result = found({"train": train, "dev": train, "test": test})
+    a, b, c = result.genres
+    # Without a, the others still tell what decides in it.
+    assert (a.held_out.drop, a.held_out.interval) == (0, (0, 0))
+    assert (b.held_out.drop, b.held_out.interval, b.random.interval) == (1, None, None)
+    assert (c.genre, c.train, c.test, c.held_out, c.random) == ("c", 120, 0, None, None)
+    task = SimpleNamespace(name="toy", metric="accuracy")
+    scored = SimpleNamespace(task=task, view="plain", silver=False, found=lambda name: result)
+    tables = HeldOutGenres().tables([scored])
+    assert [table.texts for table in tables] == [
+        [("a", "100.0"), ("b", "0.0"), ("c", "–")],
+        [("a", "0.0 ± 0.0"), ("b", "100.0"), ("c", "–")],
+        [("a", "0.0 ± 0.0"), ("b", "0.0"), ("c", "–")],
+        [("a", "120 / 120"), ("b", "120 / 76"), ("c", "120 / 0")],
+    ]
+    assert [tables[k].heads[1] for k in (0, 3)] == ["toy (accuracy)", "toy"]
+    assert tables[3].notes[0].startswith("Not held out in every task: c; ")
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "why"),
+    [
+        ((), (), "the corpus does not tell the genres of its documents"),
+        (("a",), ("a", "b"), r"no genre can be held out \(a in train, a, b in test\)"),
+        (("a", "c"), ("b",), r"no genre can be held out \(a, c in train, b in test\)"),
+    ],
+)
+def test_without_genres_that_can_be_held_out_there_is_a_reason(train, test, why):
+    def part(genres):
+        return sentences(5, genres) if genres else [("", w) for _, w in sentences(5)]
+
+    with pytest.raises(NotServedError, match=why):
+        found({"train": part(train), "dev": part(train), "test": part(test)})
+
+
+def noisy(kind):
+    """Three genres with vectors of their own mean, and labels that vectors decide in part."""
+    rng = np.random.default_rng(0)
+    mean = {genre: rng.normal(size=6) for genre in "abc"}
+    truth = rng.normal(size=(6, 3))
+    vectors, labels, splits = {}, {}, {}
+    for split, n in (("train", 60), ("dev", 20), ("test", 40)):
+        splits[split] = []
+        for i in range(n):
+            genre = "aabc"[i % 4]
+            words = [f"{genre}{split}{i}.{j}" for j in range(5)]
+            splits[split].append((genre, words))
+            for word in words:
+                vectors[word] = mean[genre] + rng.normal(size=6)
+                scores = vectors[word] @ truth + rng.normal(size=3)
+                labels[word] = float(scores[0]) if kind == "regression" else "xyz"[scores.argmax()]
+    return splits, labels.get, vectors.get
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_both_probes_are_those_of_scikit_learn_on_the_same_sentences(kind):
+    metric = "accuracy" if kind == "classification" else "corpus_spearman"
+    context = context_of(*noisy(kind), kind=kind, metric=metric)
+    result = HeldOutGenres().compute(context).payload
+    features = {
+        split: each.block(slice(None))[0].numpy()
+        for split, each in context.data.features([0]).items()
+    }
+    in_training = context.data.batches("train", context.data.features([0])["train"])
+    y, sentence = in_training.labels[0].numpy(), in_training.sentences.numpy()
+    train, test = (context.examples.splits[split] for split in ("train", "test"))
+    strength = context.scores.layers[0].fits[0].l2
+    gold = context.scorers["test"].gold
+    score = metrics.get(metric)
+    assert [x.genre for x in result.genres] == ["a", "b", "c"]
+    for each in result.genres:
+        of_test = test.genre == each.genre
+        own = gold.part(of_test)
+        reported = score(own, context.predicted([0])[:, of_test])[0]
+        _, control = kept_without(train.genre == each.genre, train.sentence)
+        genres = np.array(list("aabc"))[sentence % 4]
+        kept = (genres != each.genre, np.isin(sentence, train.sentence[control]))
+        for refit, keep in zip((each.held_out, each.random), kept, strict=True):
+            n = keep.sum()
+            model = (
+                Ridge(alpha=strength * n)
+                if kind == "regression"
+                else LogisticRegression(C=1 / (strength * n), tol=1e-8, max_iter=2000)
+            ).fit(features["train"][keep], y[keep])
+            theirs = score(own, model.predict(features["test"][of_test])[None])[0]
+            # At most one example of the genre's 50 or 100 is on another side.
+            within = 0.021 if kind == "classification" else 1e-4
+            assert refit.score == pytest.approx(theirs, abs=within)
+            assert refit.drop == pytest.approx(reported - refit.score)
+            low, high = refit.interval or (refit.drop, refit.drop)
+            assert low <= refit.drop <= high
+        assert (each.held_out.interval is None) == (each.genre != "a")
+
+
+def test_the_control_lacks_as_many_sentences_of_any_genre():
+    sentence = np.repeat(np.arange(100) * 3, 2)
+    left_out = np.repeat(np.arange(100) < 40, 2)
+    held_out, control = kept_without(left_out, sentence)
+    assert (held_out == ~left_out).all()
+    assert control.sum() == held_out.sum() == 120
+    # Whole sentences, of the genre in proportion: 16 of 40 are expected, with a deviation of 2.4.
+    assert (control[::2] == control[1::2]).all()
+    assert 8 < (~control & left_out).sum() / 2 < 24
+
+
+WORDS = ["the", "old", "dog", "sees", "a", "cat", "near", "the", "house"]
+
+
+def treebank(folder, genres):
+    """Tagged sentences, a document of each genre in every split."""
+    folder.mkdir()
+    for k, split in enumerate(("train", "dev", "test")):
+        rng, text = np.random.default_rng(k), ""
+        for genre in genres:
+            text += f"# newdoc id = {genre}\n# meta::genre = {genre}\n"
+            for _ in range(24):
+                for i, word in enumerate(rng.permutation(WORDS), 1):
+                    tag = "NOUN" if word in ("dog", "cat", "house") else "X"
+                    text += f"{i}\t{word}\t_\t{tag}" + "\t_" * 6 + "\n"
+                text += "\n"
+        (folder / f"en_toy-ud-{split}.conllu").write_text(text)
+    return folder
+
+
+@pytest.mark.usefixtures("short_schedule")
+def test_a_run_has_tables_and_rows_of_it_and_says_where_it_is_not_made(tiny_bert, tmp_path, capsys):
+    corpus = treebank(tmp_path / "toy", ("mail", "news"))
+    settings = {"tasks": ("pos",), "evidence": "held_out_genres", "limit": None}
+    results = run(tiny_bert, tmp_path, corpus=str(corpus), **settings)
+    said = capsys.readouterr().err
+    assert "left out pos · mlp · held_out_genres: only convex probes are fitted" in said
+    (linear,) = (r for r in results if r.probe.family == "linear")
+    record = linear.evidence["held_out_genres"]
+    assert record.extent == {linear.best_layer.layer: 1}
+    numbers = list(HeldOutGenres().numbers(record))
+    layer, axes = linear.best_layer.layer, {"genre": "mail"}
+    assert Number("examples", 216, layer, split="train", axes=axes) in numbers
+    with (tmp_path / "results" / "measurements.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {(x["axes"], x["metric"]) for x in rows} == {
+        (f"genre={genre}", metric)
+        for genre in ("mail", "news")
+        for metric in ("examples", "held_out_score", "held_out_drop", "random_drop")
+    }
+    assert len(rows) == len(numbers) == 10
+    assert main(["show", str(tmp_path / "results"), "--by", "held_out_genres"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "tiny-bert · toy · linear probe · held-out genres: drop from the reported" in shown
+
+    run(tiny_bert, tmp_path, probes="linear", **{**settings, "limit": 60})
+    assert (
+        "left out pos · linear · held_out_genres: the corpus does not tell the genres of its "
+        "documents" in capsys.readouterr().err
+    )
