@@ -14,6 +14,7 @@ from typing import Any
 from probes import __version__
 from probes.common.errors import UserError
 from probes.common.files import published
+from probes.records.files import Arrays, array_bytes, record_bytes
 from probes.records.record import SCHEMA_VERSION, AnyRecord
 
 FORMAT = 1
@@ -39,8 +40,15 @@ def bundle_name(path: Path) -> str:
     return "/".join(path.absolute().parts[-3:])
 
 
-def write_bundle(target: Path, records: Mapping[Path, AnyRecord]) -> int:
+def write_bundle(
+    target: Path,
+    records: Mapping[Path, AnyRecord],
+    changed: Mapping[Path, tuple[AnyRecord, Arrays]] | None = None,
+) -> int:
     """Pack records with their arrays; equal records give equal bytes.
+
+    Args:
+        changed: what to pack instead of the files at these paths.
 
     Returns:
         the number of files.
@@ -56,9 +64,16 @@ def write_bundle(target: Path, records: Mapping[Path, AnyRecord]) -> int:
             raise UserError(f"{path}: not in a folder MODEL/CORPUS, where runs write results.")
         if name in contents:
             raise UserError(f"{path}: a second result named {name}; export the folders one by one.")
-        contents[name] = path.read_bytes()
-        if (beside := path.with_suffix(".npz")).exists():
-            contents[bundle_name(beside)] = beside.read_bytes()
+        beside = path.with_suffix(".npz")
+        if changed and path in changed:
+            record, arrays = changed[path]
+            contents[name] = record_bytes(record)
+            if arrays:
+                contents[bundle_name(beside)] = array_bytes(arrays)
+        else:
+            contents[name] = path.read_bytes()
+            if beside.exists():
+                contents[bundle_name(beside)] = beside.read_bytes()
         entries.append({"file": name, **_described(record)})
     manifest = {
         "format": FORMAT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import zlib
@@ -59,7 +60,19 @@ def write_record(path: Path, record: AnyRecord, arrays: Arrays) -> None:
         with published(path.with_suffix(".npz")) as temporary:
             np.savez_compressed(temporary, allow_pickle=False, **arrays)
     with published(path) as temporary:
-        temporary.write_text(record.model_dump_json(indent=1), encoding="utf-8")
+        temporary.write_bytes(record_bytes(record))
+
+
+def record_bytes(record: AnyRecord) -> bytes:
+    """The content of a record's file."""
+    return record.model_dump_json(indent=1).encode()
+
+
+def array_bytes(arrays: Arrays) -> bytes:
+    """The content of the file of a record's arrays."""
+    content = io.BytesIO()
+    np.savez_compressed(content, allow_pickle=False, **arrays)
+    return content.getvalue()
 
 
 def is_complete(path: Path, record: AnyRecord) -> bool:

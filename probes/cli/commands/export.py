@@ -9,6 +9,7 @@ from probes.cli.load_results import load_records
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
+from probes.measurements.shareable import with_sums
 from probes.records.bundles import write_bundle
 
 SUMMARY = "Pack results into one file to share."
@@ -20,6 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "results", type=place, help="a folder of results, or the folder of one model in it"
     )
     parser.add_argument("file", type=place, metavar="FILE.zip", help="the file to write")
+    parser.add_argument(
+        "--sums",
+        action="store_true",
+        help="instead of predictions and labels, which a licence may protect, what each test "
+        "sentence contributes to the headline metric: enough for its intervals and tests",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     if options.file.exists():
         raise UserError(f"{options.file} exists already; name another file.")
     records = load_records([options.results])
-    files = write_bundle(options.file, records)
+    files = write_bundle(options.file, records, with_sums(records) if options.sums else None)
     size = options.file.stat().st_size / 1e6
     contents = f"{counted(len(records), 'record')}, {counted(files, 'file')}"
     progress.say(f"wrote   {options.file}: {contents}, {size:.1f} MB")

@@ -1,0 +1,44 @@
+"""Records that may be passed on where a licence forbids text: sums instead of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from probes.measurements.localisation import Localisation
+from probes.measurements.resampled import SUMS, as_sums
+from probes.measurements.resampled_mixes import mix_sums
+from probes.measurements.results import joined
+from probes.records.files import Arrays, has_arrays, read_arrays
+from probes.records.record import AnyRecord
+from probes.records.result import SCORES
+
+
+def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, Arrays]]:
+    """The records with what each test sentence contributes to the headline metric as their arrays.
+
+    Every score, interval and p-value of the headline metric can be computed from these. Arrays of
+    plug-ins, which may hold anything, are left out.
+
+    Raises:
+        UserError: predictions cannot be read, or are not those of the recorded scores.
+    """
+    results = joined(records)
+    scores = {
+        record.key: path
+        for path, result in results.items()
+        for record in result.evidence.values()
+        if record.measurement == Localisation.name
+    }
+    found = {}
+    for path, record in records.items():
+        arrays: Arrays = {}
+        if record.arrays and has_arrays(path, SUMS):
+            arrays = read_arrays(path)
+        elif record.arrays and record.measurement == SCORES:
+            arrays = as_sums(results[path], path)
+        elif record.arrays and record.key in scores:
+            its = scores[record.key]
+            arrays = mix_sums(results[its], its, path)
+        found[path] = record.model_copy(update={"arrays": tuple(arrays)}), arrays
+    return found
