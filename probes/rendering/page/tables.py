@@ -6,7 +6,13 @@ from dataclasses import replace
 
 from probes.boards.groups import Group, Unit
 from probes.boards.layer_tables import layer_rows
-from probes.measurements.cells import estimate_text, group_metric_title, number_cell, score_cell
+from probes.measurements.cells import (
+    estimate_text,
+    group_cell,
+    group_metric_title,
+    number_cell,
+    score_cell,
+)
 from probes.measurements.localisation import mixes_of, no_localisation
 from probes.records.curves import Curves, Point
 from probes.records.result import Result
@@ -106,9 +112,8 @@ def breakdown(unit: Unit) -> Table:
     rows = []
     for model, result in unit.results.items():
         best = result.best_layer
-        scores = best.fits[0].groups
-        texts = (shown(scores.get(name), result.payload.group_metric) for name in groups)
-        rows.append(Row.of(f"{model}, layer {best.layer}", *texts, model=model))
+        cells = (group_cell(result, best, name) for name in groups)
+        rows.append(Row.of(f"{model}, layer {best.layer}", *cells, model=model))
     return Table(
         f"{unit.name}: {group_metric_title(first)}",
         ("model", *(f"{name}, n = {n:,}" for name, n in groups.items())),
