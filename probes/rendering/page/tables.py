@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from probes.boards.groups import Group, Unit
-from probes.boards.layer_tables import layer_rows
+from probes.boards.layer_tables import floor_row, layer_rows, with_twins
+from probes.extraction.model_files import pretrained_name
 from probes.measurements.cells import (
     estimate_text,
     group_cell,
@@ -42,11 +43,23 @@ def _best(result: Result | None) -> Cell:
 
 
 def heat_map(group: Group, model: str) -> Table:
-    """Test scores, a row per layer and a column per task."""
+    """Test scores, a row per layer and a column per task; and the floor."""
     units = [unit for unit in group.units if model in unit.results]
     among = [list(unit.results.values()) for unit in units]
     rows = layer_rows([unit.results[model] for unit in units], among)
-    return Table(model, ("layer", *(unit.title for unit in units)), tuple(rows))
+    floors = floor_row([_beside_twins(unit, model) for unit in units])
+    return Table(model, ("layer", *(unit.title for unit in units)), (*rows, floors))
+
+
+def _beside_twins(unit: Unit, model: str) -> Result:
+    """A model's result, with the scores of its random twins among the baselines."""
+    twins = [
+        other
+        for label, other in unit.results.items()
+        if label != model and pretrained_name(label) == model
+    ]
+    (result,) = with_twins([unit.results[model]], twins)
+    return result
 
 
 def numbers(curves: Curves, unit: Unit) -> Table:
