@@ -184,16 +184,16 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
     )
     codes = Codelengths(
         code="online code",
-        ends=(9,),
+        ends=(4, 9),
         n_classes=2,
         uniform_bits=300.0,
-        prior_bits=280.0,
+        prior_block_bits=(80.0, 200.0),
         layers=tuple(
             LayerCode(
                 layer=x.layer,
                 bits=100 / score(x),
                 interval=(90 / score(x), 110 / score(x)),
-                block_bits=(100 / score(x),),
+                block_bits=(40 / score(x), 60 / score(x)),
             )
             for x in given.layers
         ),

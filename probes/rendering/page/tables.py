@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from probes.boards.groups import Group, Unit
 from probes.boards.layer_tables import floor_row, layer_rows, with_twins
@@ -63,19 +64,21 @@ def _beside_twins(unit: Unit, model: str) -> Result:
 
 
 def numbers(curves: Curves, unit: Unit) -> Table:
-    """The numbers of a chart: a row per model, a column per layer."""
-    layers = sorted({p.layer for points in curves.models.values() for p in points})
-    heads = [f"0–{x}" if curves.what != "layer" and x else f"{x}" for x in layers]
+    """The numbers of a chart: a row per model and line, a column per x, such as a layer."""
+    every = sorted({p.x for points in curves.models.values() for p in points})
+    heads = [f"0–{x}" if curves.what == "layers 0 to k" and x else f"{x:,}" for x in every]
     rows = []
-    for model, points in curves.models.items():
+    for model, line in product(curves.models, curves.lines):
         best = unit.results[model].best_number if curves.name == "score" else None
-        given = {point.layer: point for point in points}
+        given = {point.x: point for point in curves.models[model] if point.line == line}
         cells = [
             replace(_number(given[x], curves.metric), best=x == best) if x in given else NO_RESULT
-            for x in layers
+            for x in every
         ]
-        rows.append(Row.of(model, *cells, model=model))
-    return Table(f"{curves.title}, {curves.axis}", ("model, by layer", *heads), tuple(rows))
+        rows.append(Row.of(f"{model}, {line}" if line else model, *cells, model=model))
+    return Table(
+        f"{curves.title}, {curves.axis}", (f"model, by {curves.what}", *heads), tuple(rows)
+    )
 
 
 def _number(point: Point, metric: str) -> Cell:
