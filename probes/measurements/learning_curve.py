@@ -33,8 +33,8 @@ def learning_table(result: Result, found: Codelengths) -> Table:
         ("layer", *(f"{n:,}" for n in found.starts)),
         tuple(rows),
         notes=(
-            "Of the labels that are sent next, by probes trained on those before; at 0 by a uniform "
-            "code. The area under a row's curve is its codelength.",
+            "Of the labels that are sent next, by probes trained on those before; at 0 by a "
+            "uniform code. The area under a row's curve is its codelength.",
         ),
         repeated=1,
     )
