@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
+from probes.measurements.scores import ScoreMeasurement
 from probes.measurements.selectivity import ControlScores, LayerSelectivity
 from probes.measurements.training_variance import LayerVariance, Spread, Variances
 from probes.records.header import (
@@ -58,7 +59,7 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         "schema_version": SCHEMA_VERSION,
         "suite_version": "0",
         "measurement": "scores",
-        "measurement_version": 1,
+        "measurement_version": ScoreMeasurement.version,
         "key": "0" * 64,
         "inputs": "1" * 64,
         "extent": {layer.layer: len(layer.fits) for layer in payload["layers"]},
