@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping
 from probes.data.sentence import Sentence
 from probes.tasks.task import Example, Excluded, task
 
+NOUNS = ("NOUN", "PROPN")
+
 PLURAL_ONLY = {"Ptan": "Plur"}
 """Pluralia tantum such as *scissors* take a plural verb."""
 
 
 @task(
     "agreement",
-    version=1,
+    version=2,
     needs=["upos", "feats", "heads", "deprels"],
     metric="balanced_accuracy",
     also=["accuracy"],
@@ -22,24 +24,21 @@ PLURAL_ONLY = {"Ptan": "Plur"}
 def agreement(sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether a hidden finite verb is singular or plural, predicted from its position."""
     s = sentence
-    nouns = [i for i, tag in enumerate(s.upos) if tag in ("NOUN", "PROPN")]
-    for subject in nouns:
-        if not s.deprels[subject].startswith("nsubj"):
+    for subject, tag in enumerate(s.upos):
+        if tag not in NOUNS or not s.deprels[subject].startswith("nsubj"):
             continue
         verb = finite_verb(s, s.heads[subject])
         if isinstance(verb, Excluded):
             yield verb
             continue
         number = s.feats[verb]["Number"]
-        between = range(min(subject, verb) + 1, max(subject, verb))
-        attractors = sum(i in between and number_of(s.feats[i]) not in ("", number) for i in nouns)
         yield Example(
             number,
             (verb, verb + 1),
             type=s.words[subject],
             hide=verb,
             cue=subject,
-            groups=("1+ attractors" if attractors else "0 attractors",),
+            groups=group_of(s, subject, verb),
             reference=number_of(s.feats[subject]),
         )
 
@@ -65,6 +64,43 @@ def finite_verb(sentence: Sentence, predicate: int) -> int | Excluded:
     if s.language == "en" and not shows_number(s.words[verb], s.feats[verb].get("Tense")):
         return Excluded("form does not show number")
     return verb
+
+
+def group_of(sentence: Sentence, subject: int, verb: int) -> tuple[str, ...]:
+    """The breakdown by attractors (Linzen et al. 2016, section 2).
+
+    An attractor is a noun between subject and verb whose number is not the subject's. Conjuncts
+    belong to the subject and are none; nouns that modify them are. Where the verb's number is not
+    the subject's (coordination, collectives), a noun of another number than the subject would not
+    mislead: these are a group of their own. Subjects without annotated number are in none.
+    """
+    s = sentence
+    number = number_of(s.feats[subject])
+    if not number:
+        return ()
+    if number != s.feats[verb]["Number"]:
+        return ("subject of another Number",)
+    parts = conjuncts(s, subject)
+    between = range(min(subject, verb) + 1, max(subject, verb))
+    found = any(
+        s.upos[i] in NOUNS and i not in parts and number_of(s.feats[i]) not in ("", number)
+        for i in between
+    )
+    return ("1+ attractors" if found else "0 attractors",)
+
+
+def conjuncts(sentence: Sentence, first: int) -> set[int]:
+    """A word and all that are coordinated with it, also those that hang on another conjunct."""
+    s = sentence
+    found, last = {first}, {first}
+    while last:
+        last = {
+            i
+            for i, (head, relation) in enumerate(zip(s.heads, s.deprels, strict=True))
+            if head in last and relation.split(":")[0] == "conj"
+        }
+        found |= last
+    return found
 
 
 def number_of(feats: Mapping[str, str]) -> str:

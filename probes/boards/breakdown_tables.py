@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probes.measurements.cells import group_metric_title, starred
+from probes.measurements.cells import group_cell, group_metric_title, starred
 from probes.records.result import Result
 from probes.records.table import Row, Table
 from probes.records.titles import limit_mark, task_head
@@ -16,19 +16,15 @@ def group_table(result: Result) -> Table | None:
     groups = {name: n for name, n in result.examples.groups.items() if n}
     if not groups:
         return None
-    metric = result.payload.group_metric
     rows = (
-        Row.of(
-            starred(result, layer),
-            *(shown(layer.fits[0].groups.get(name), metric) for name in groups),
-        )
+        Row.of(starred(result, layer), *(group_cell(result, layer, name) for name in groups))
         for layer in result.layers
     )
     return Table(
         _title(result, f"{group_metric_title(result)}, by group"),
         ("layer", *(f"{name}\nn = {n:,}" for name, n in groups.items())),
         tuple(rows),
-        notes=("★ best layer on dev",),
+        notes=("★ best layer on dev · ± half a 95 % interval over test sentences",),
         repeated=1,
     )
 

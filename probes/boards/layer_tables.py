@@ -16,7 +16,7 @@ from probes.measurements.current import is_current
 from probes.measurements.results import find_results
 from probes.records.probe_scores import best_of
 from probes.records.result import Result
-from probes.records.table import Cell, Row, Table
+from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import limit_mark, metric_name
 from probes.statistics.formatting import shown
 from probes.tasks.builtin import tasks
@@ -113,7 +113,7 @@ def score_tables(results: Sequence[Result]) -> Iterator[Table]:
 
 
 def score_table(results: Sequence[Result]) -> Table:
-    """The scores of one probe family: layers, then what context adds, baselines and references."""
+    """The scores of one probe family: layers, what context adds, floor, baselines, references."""
     first = results[0]
     layers = layer_rows(results)
     layers[-1] = replace(layers[-1], ends_section=True)
@@ -171,13 +171,34 @@ def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
 
 
 def _other_rows(results: Sequence[Result]) -> Iterator[Row]:
-    """What context adds, baselines and references: name of the row, and a cell per result."""
+    """What context adds, the floor, baselines and references: a cell per result."""
     named = [{**result.baselines, **result.references} for result in results]
     gains = (shown(result.gain_over_embeddings, result.task.metric) for result in results)
     yield Row.of("best less layer 0", *gains, faint=True)
+    yield floor_row(results)
     for name in dict.fromkeys(name for scores in named for name in scores):
         texts = (
             shown(scores.get(name, {}).get(result.task.metric), result.task.metric)
             for result, scores in zip(results, named, strict=True)
         )
         yield Row.of(name, *texts, faint=True)
+
+
+def floor(result: Result) -> tuple[str, float] | None:
+    """The highest score that needs no trained layer, and the name of what has it.
+
+    Of the baselines, random twins among them (`with_twins`), and layer 0; of equal ones the first.
+    None if none of them is defined.
+    """
+    metric = result.task.metric
+    scores = {name: given.get(metric) for name, given in result.baselines.items()}
+    scores["layer 0"] = result.headline.get(0)
+    known = [(name, score) for name, score in scores.items() if score is not None]
+    return max(known, key=lambda x: x[1], default=None)
+
+
+def floor_row(results: Sequence[Result]) -> Row:
+    """The floor of each result: its score and its name."""
+    found = ((floor(result), result.task.metric) for result in results)
+    cells = (Cell(shown(x[1], metric), note=x[0]) if x else NOTHING for x, metric in found)
+    return Row.of("floor", *cells, faint=True)

@@ -30,7 +30,11 @@ _BY_EXAMPLE: dict[Kind, str] = {
 
 
 class Scorer:
-    """Scores predictions of one task on one split."""
+    """Scores predictions of one task on one split.
+
+    Attributes:
+        groups: the breakdowns that have an example here, each as a mask of shape (n,).
+    """
 
     def __init__(self, examples: Examples, split: str) -> None:
         part = examples.splits[split]
@@ -47,7 +51,8 @@ class Scorer:
         self.names = (task.metric, *task.also)
         by_example = task.metric in ("accuracy", "balanced_accuracy", "mae", "micro_f1")
         self.group_metric = task.metric if by_example else _BY_EXAMPLE[task.kind]
-        self._groups = {name: part.group(name) for name in examples.groups}
+        masks = {name: part.group(name) for name in examples.groups}
+        self.groups = {name: keep for name, keep in masks.items() if keep.any()}
 
     def scores(self, predicted: Array) -> list[Scores]:
         """Every metric of every cell of `predicted`. Shape (cells, n) or (cells, n, bytes)."""
@@ -60,9 +65,7 @@ class Scorer:
     def group_scores(self, predicted: Array) -> list[Scores]:
         """The group metric within every breakdown, of every cell of `predicted`."""
         rows: list[Scores] = [{} for _ in predicted]
-        for name, keep in self._groups.items():
-            if not keep.any():
-                continue
+        for name, keep in self.groups.items():
             values = metrics.get(self.group_metric)(self.gold.part(keep), predicted[:, keep])
             for row, value in zip(rows, values, strict=True):
                 row[name] = number(value)

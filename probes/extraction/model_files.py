@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from probes.common.errors import UserError, printable
@@ -74,7 +75,7 @@ class ModelSource:
             folders are called `checkpoint-500`.
         seed: seed of the weights of a random twin; None for pretrained weights.
         digest: SHA-256 of everything that determines its vectors: configuration, tokenizer,
-            and weights (for a random twin, the seed).
+            and weights (for a random twin, the seed and the libraries that draw them).
         files: the files that the digest covers.
         stamps: their names, sizes and modification times, taken before the digest.
     """
@@ -283,4 +284,7 @@ def _digest(checksums: Mapping[str, str], seed: int | None) -> str:
     content = dict(checksums)
     if seed is not None:
         content["random weights, seed"] = str(seed)
+        # Weights are drawn on the CPU: builds of one version for other devices draw the same.
+        for library in ("torch", "transformers"):
+            content[f"random weights, {library}"] = version(library).partition("+")[0]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

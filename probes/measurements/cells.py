@@ -21,6 +21,12 @@ def score_cell(score: float | None, interval: Interval, metric: str, **fields: A
     return Cell(shown(score, metric), half, **fields)
 
 
+def group_cell(result: Result, layer: LayerScores, group: str) -> Cell:
+    """The score of a layer's first fit within a group of examples."""
+    score, interval = layer.fits[0].groups.get(group), layer.group_intervals.get(group)
+    return score_cell(score, interval, result.payload.group_metric)
+
+
 def number_cell(value: float | None, interval: Interval) -> Cell:
     """A plain number, such as a compression, with half its interval."""
     half = "" if interval is None else f"{(interval[1] - interval[0]) / 2:.2f}"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from probes.measurements.cells import number_cell, rows_by_layer
+from probes.measurements.learning_curve import ALONE, learning_points, learning_table
 from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
 from probes.records.base import Frozen
 from probes.records.curves import Curves, Point
@@ -52,9 +53,24 @@ class Codelengths(Frozen):
     n_classes: int
     uniform_bits: float
     """Length of the code in which all labels are equally likely."""
-    prior_bits: float
-    """Length of an online code without vectors."""
+    prior_block_bits: tuple[float, ...]
+    """The part of each block in the length of an online code without vectors."""
     layers: tuple[LayerCode, ...]
+
+    @property
+    def prior_bits(self) -> float:
+        """Length of an online code without vectors."""
+        return sum(self.prior_block_bits)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Number of training examples sent before each block."""
+        return (0, *self.ends[:-1])
+
+    def per_label(self, block_bits: Sequence[float]) -> list[float]:
+        """Bits of each block divided by its number of examples."""
+        sizes = (end - start for start, end in zip(self.starts, self.ends, strict=True))
+        return [bits / size for bits, size in zip(block_bits, sizes, strict=True)]
 
     def at(self, layer: int) -> LayerCode | None:
         """Of one layer; None if it was not measured."""
@@ -102,7 +118,7 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
 
     def compute(self, context: ProbeContext) -> Found[Codelengths]:
         """Code the training labels; neither dev nor test is used."""
-        from probes.training.codes import decisions, n_cells, prior_bits, uniform_bits
+        from probes.training.codes import decisions, n_cells, prior_block_bits, uniform_bits
         from probes.training.steps import code_steps
 
         convex = is_convex(context.spec)
@@ -121,13 +137,14 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
                     for layer, bits, interval, block_bits in zip(layers, *parts, strict=True)
                 ]
         sent, outcomes = decisions(labels, n_outputs, sets)
+        alone = (prior_block_bits(each, code.ends, outcomes) for each in sent)
         return Found(
             Codelengths(
                 code="online code" if convex else "prequential replay",
                 ends=code.ends,
                 n_classes=n_outputs,
                 uniform_bits=sum(uniform_bits(len(each), outcomes) for each in sent),
-                prior_bits=sum(prior_bits(each, code.ends, outcomes) for each in sent),
+                prior_block_bits=tuple(map(sum, zip(*alone, strict=True))),
                 layers=tuple(found),
             )
         )
@@ -143,7 +160,7 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
             )
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
-        """Compression by layer."""
+        """Compression by layer, and the learning curves of each task."""
 
         def cell(result: Result, layer: int) -> Cell | None:
             found: Codelengths = result.found(self.name)
@@ -160,40 +177,53 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
                 ("layer", *map(task_head, results)),
                 (
                     *rows_by_layer(results, cell),
-                    Row.of(
-                        "labels alone", *(f"{x.uniform_bits / x.prior_bits:.2f}" for x in every)
-                    ),
+                    Row.of(ALONE, *(f"{x.uniform_bits / x.prior_bits:.2f}" for x in every)),
                 ),
                 notes=(
                     "Of the training labels, given the layer's vectors (Voita & Titov 2020). ± "
                     "half a 95 % interval. 'Labels alone' is the same code without vectors.",
                 ),
-            )
+            ),
+            *map(learning_table, results, every),
         ]
 
-    def curves(self, results: Mapping[str, Result]) -> Curves:
-        """Compression by layer."""
-        found = Curves(
+    def curves(self, results: Mapping[str, Result]) -> list[Curves]:
+        """Compression by layer, and learning curves."""
+        compression = Curves(
             "compression",
             "Compression by layer (description length)",
             "Length of the uniform code over that of the training labels' code (Voita & Titov "
             "2020); more is better.",
             "compression",
         )
+        learning = Curves(
+            "learning",
+            "Learning curves (description length)",
+            "Bits per label of those sent next, after so many training examples: an estimate of "
+            "the probe's loss (Voita & Titov 2020). The area under a curve is the codelength.",
+            "bits per label",
+            what="training examples",
+            log=True,
+        )
         for model, result in results.items():
             payload: Codelengths | None = result.found(self.name)
             if payload is None:
                 regression = result.task.kind == "regression"
-                found.missing[model] = (
+                why = (
                     "it is not defined for regression" if regression else "there is no record of it"
                 )
+                compression.missing[model] = learning.missing[model] = why
                 continue
-            found.levels["labels alone"] = payload.uniform_bits / payload.prior_bits
-            found.models[model] = [
+            compression.levels[ALONE] = payload.uniform_bits / payload.prior_bits
+            compression.models[model] = [
                 Point(x.layer, payload.compression(x), payload.compression_interval(x))
                 for x in payload.layers
             ]
-        return found
+            if points := list(learning_points(result, payload)):
+                learning.models[model] = points
+            else:
+                learning.missing[model] = "too few training examples"
+        return [compression, learning]
 
 
 def _coded(

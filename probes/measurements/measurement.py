@@ -196,8 +196,8 @@ class ProbeMeasurement(Measurement[P]):
         """Tables of one model, corpus and probe family; all `results` have its record."""
         return ()
 
-    def curves(self, results: Mapping[str, Result]) -> Curves | None:
-        """Curves over layers of one task, by model; None if it has none to draw.
+    def curves(self, results: Mapping[str, Result]) -> Curves | Sequence[Curves] | None:
+        """Curves of one task, by model, for one chart or several; None if it has none to draw.
 
         Args:
             results: of all models; those without its record are listed as missing.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from probes.examples.scoring import baselines, count_examples, references
+from probes.examples.scoring import Scorer, baselines, count_examples, references
 from probes.measurements.cells import metric_curves
 from probes.measurements.measurement import Found, Number, ProbeMeasurement, Request
 from probes.measurements.uncertainty import intervals
@@ -17,7 +17,8 @@ from probes.records.files import Arrays, read_arrays, unreadable_arrays
 from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
 from probes.records.record import Extent, Record, united
 from probes.records.result import SCORES, Result
-from probes.statistics.gold import Gold
+from probes.records.values import Interval
+from probes.statistics.gold import Gold, Predictions
 from probes.statistics.partition import Partition
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
     """
 
     name = SCORES
+    version = 2
     summary = "scores of probes at every layer, with intervals and baselines"
     payload: ClassVar[type[ProbeScores]] = ProbeScores
 
@@ -165,7 +167,8 @@ def _require_shapes(arrays: Arrays) -> None:
 
 def _layers(context: ProbeContext, fits: Fits) -> Iterator[LayerScores]:
     test = context.scorers["test"]
-    bounds = intervals(test.gold, test.names, fits.predicted["test"][:, 0])
+    first = fits.predicted["test"][:, 0]
+    bounds, of_groups = intervals(test.gold, test.names, first), _group_intervals(test, first)
     for place, layer in enumerate(context.layers):
         dev, on_test = (fits.predicted[split][place] for split in ("dev", "test"))
         yield LayerScores(
@@ -190,8 +193,18 @@ def _layers(context: ProbeContext, fits: Fits) -> Iterator[LayerScores]:
                 )
             ),
             intervals={name: bounds[name][place] for name in test.names},
+            group_intervals={name: each[place] for name, each in of_groups.items()},
             labels=test.label_scores(on_test[0]),
         )
+
+
+def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Interval]]:
+    """By group, the interval of the group metric for each row of `predicted` (layers, n)."""
+    metric = test.group_metric
+    return {
+        name: intervals(test.gold.part(keep), (metric,), predicted[:, keep])[metric]
+        for name, keep in test.groups.items()
+    }
 
 
 def _stored_types(context: ProbeContext) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Curves over layers with intervals, one per model: what charts and figures draw."""
+"""Curves with intervals, mostly over layers and one per model: what charts and figures draw."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from probes.records.values import Interval
 
 
 class Point(NamedTuple):
-    """One point of a curve: a layer, or the last layer of a mix, with its value and interval."""
+    """One point of a curve, with its value and interval.
 
-    layer: int
+    Attributes:
+        x: a layer, the last layer of a mix, or what else `Curves.what` says.
+        line: which curve it is on where a model has several.
+    """
+
+    x: int
     value: float | None
     interval: Interval = None
+    line: str = ""
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,8 @@ class Curves:
         axis: title of the axis of values.
         metric: the metric that the values are printed as; empty for plain numbers.
         percent: whether values are shares, to be drawn as percentages.
-        what: what a point is of: "layer", or "layers 0 to k".
+        what: what a point is of: "layer", "layers 0 to k", or another title of the axis of x.
+        log: whether the axis of x is logarithmic.
         models: points by model.
         levels: values that are the same at every layer, by name.
         missing: why a model has no curve, by model.
@@ -38,9 +45,15 @@ class Curves:
     metric: str = ""
     percent: bool = False
     what: str = "layer"
+    log: bool = False
     models: dict[str, list[Point]] = field(default_factory=dict)
     levels: dict[str, float] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> list[str]:
+        """Names of the curves that a model has; one empty name if it has one."""
+        return list(dict.fromkeys(p.line for points in self.models.values() for p in points))
 
     @property
     def scale(self) -> int:

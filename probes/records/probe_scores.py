@@ -34,6 +34,9 @@ class LayerScores(Frozen):
     """One for each seed; the first one's scores are reported."""
     intervals: dict[str, Interval] = Field(default_factory=dict)
     """95 % intervals of the first fit's test scores, test sentences resampled."""
+    group_intervals: dict[str, Interval] = Field(default_factory=dict)
+    """95 % intervals of the first fit's scores within each breakdown, the sentences that have an
+    example there resampled; None for very few of them."""
     labels: dict[str, LabelScore] = Field(default_factory=dict)
     """The first fit's test scores by label, or by type of chunk; empty for regression."""
 

@@ -9,8 +9,9 @@ from probes.boards.evidence import evidence_tables
 from probes.boards.layer_tables import layer_frames, score_table
 from probes.boards.separability import confidence_set
 from probes.boards.transferability import correlation_table, mean_rank_table
-from probes.measurements.cells import group_metric_title, interval_note
+from probes.measurements.cells import group_cell, group_metric_title, interval_note
 from probes.records.result import Result
+from probes.records.table import cell_text
 from probes.records.titles import corpus_title, task_head
 from probes.rendering.markdown import escaped, markdown, markdown_lines
 from probes.statistics.formatting import shown
@@ -67,8 +68,8 @@ def _details(result: Result) -> str:
     parts = [f"{name} {shown(value, name)}" for name, value in fit.test.items()]
     parts.append(f"{result.payload.probe_parameters:,} parameters")
     groups = [
-        f"{name} (n = {result.examples.groups[name]:,}) {shown(value, result.payload.group_metric)}"
-        for name, value in fit.groups.items()
+        f"{name} (n = {result.examples.groups[name]:,}) {cell_text(group_cell(result, best, name))}"
+        for name in fit.groups
     ]
     metric = group_metric_title(result)
     metric += "," * ("," in metric)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import fill
 
 from rich import table as rich_table
 from rich.cells import cell_len
@@ -18,6 +19,10 @@ VERDICT_STYLES = {
     "undecided": "yellow",
     "not tested": "dim",
 }
+
+
+_NOTE = 8
+"""Width of the lines of notes in tables that are split to fit: about that of a score."""
 
 
 def print_table(table: Table, console: Console) -> None:
@@ -52,7 +57,7 @@ def _least(table: Table, column: int) -> int:
     Heads and words may be broken at spaces; numbers may not, nor may the names of the rows of a
     table that can be split instead.
     """
-    texts = [text.plain for text in _texts(table, column)]
+    texts = [line for text in _texts(table, column) for line in text.plain.splitlines()]
     if column < table.left and not table.repeated:
         texts = [word for text in texts for word in text.split()]
     return max(map(cell_len, (*table.heads[column].split(), *texts)), default=0)
@@ -110,4 +115,5 @@ def _text(cell: Cell, *, compact: bool) -> Text:
         red, green, blue = shade(0.15 + 0.85 * cell.place)
         style += f" rgb({red},{green},{blue})"
     found = Text(text, style=style.strip())
-    return found.append(f"\n{cell.note}", style="dim") if cell.note else found
+    note = fill(cell.note, _NOTE, break_long_words=False) if compact else cell.note
+    return found.append(f"\n{note}", style="dim") if note else found

@@ -101,8 +101,8 @@ def decisions(labels: Tensor, n_classes: int, sets: Tensor | None) -> tuple[list
     return ([labels], n_classes) if sets is None else (list(sets[labels].long().T), 2)
 
 
-def prior_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> float:
-    """Bits of the online code without the vectors.
+def prior_block_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> list[float]:
+    """Bits of each block of the online code without the vectors.
 
     Each block is coded by the label frequencies of the examples already sent, with the estimator
     of Krichevsky & Trofimov (1981), (count + 1/2) / (n + C/2); the first block has a uniform code.
@@ -110,11 +110,11 @@ def prior_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> float:
     Args:
         labels: in the order in which they are sent. Shape (N,).
     """
-    bits = uniform_bits(ends[0], n_classes)
+    bits = [uniform_bits(ends[0], n_classes)]
     for start, end in pairwise(ends):
         count = torch.bincount(labels[:start], minlength=n_classes).double()
         probability = (count + 0.5) / (start + 0.5 * n_classes)
-        bits -= float(probability.log2()[labels[start:end]].sum())
+        bits.append(-float(probability.log2()[labels[start:end]].sum()))
     return bits
 
 
@@ -131,7 +131,7 @@ def sentence_bits(
 
     A share ε = C / (2n + C) of every distribution is uniform, with n examples already sent and C
     outcomes of a decision: no label, whether it has occurred or not, costs more than log2(C / ε).
-    A probe that knows only the label frequencies then has the code of `prior_bits`.
+    A probe that knows only the label frequencies then has the code of `prior_block_bits`.
 
     Args:
         part: what is sent. Labels of shape (1, N).

@@ -18,13 +18,14 @@ def with_breakdowns(n_labels=2, n_layers=3):
         scores=[0.1 * i for i in range(n_layers)], groups={"few": 3, "many": 1200, "none": 0}
     )
     fit = result.layers[0].fits[0].model_copy(update={"groups": {"few": 0.5, "many": 0.875}})
-    return with_layers(result, labels=labels, fits=(fit,))
+    bounds = {"few": None, "many": (0.85, 0.9)}
+    return with_layers(result, labels=labels, fits=(fit,), group_intervals=bounds)
 
 
 def test_groups_are_columns_and_layers_rows():
     table = group_table(with_breakdowns())
     assert table.heads == ("layer", "few\nn = 3", "many\nn = 1,200")
-    assert [row[1:] for row in table.texts] == [("50.0", "87.5")] * 3
+    assert [row[1:] for row in table.texts] == [("50.0", "87.5 ± 2.5")] * 3
 
 
 def test_a_result_without_groups_or_labels_has_no_such_table():

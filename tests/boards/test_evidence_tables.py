@@ -45,7 +45,7 @@ def codelengths(**more):
         "ends": (9,),
         "n_classes": 4,
         "uniform_bits": 8000.0,
-        "prior_bits": 6000.0,
+        "prior_block_bits": (6000.0,),
         "layers": tuple(
             LayerCode(layer=x, bits=bits, interval=interval, block_bits=(bits,))
             for x, bits, interval in (
@@ -94,7 +94,7 @@ def test_selectivity_with_half_intervals_and_the_spread_over_draws():
 
 def test_compression_is_that_of_the_uniform_code():
     result = with_found(bare(scores=(0.5, 0.9)), "description_length", codelengths())
-    (table,) = evidence_tables([result])["description_length"]
+    table, _ = evidence_tables([result])["description_length"]
     assert table.title == "compression: length of the uniform code over that of the online code"
     # 8000 / 4000, between 8000 / 4200 and 8000 / 3800.
     assert table.texts == [
@@ -104,12 +104,53 @@ def test_compression_is_that_of_the_uniform_code():
     ]
 
 
+LEARNT = {
+    "ends": (20, 50, 100),
+    "prior_block_bits": (40.0, 45.0, 60.0),
+    "layers": tuple(
+        LayerCode(layer=x, bits=sum(blocks), interval=None, block_bits=blocks)
+        for x, blocks in ((0, (40.0, 30.0, 45.0)), (1, (40.0, 15.0, 5.0)), (2, (40.0, 24.0, 20.0)))
+    ),
+}
+"""Blocks of 20, 30 and 50 examples of four classes."""
+
+
+def test_learning_curves_are_bits_per_label_after_so_many_examples():
+    result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", codelengths(**LEARNT))
+    _, table = evidence_tables([result])["description_length"]
+    assert table.title.startswith("learning curve of pos: bits per label")
+    assert table.heads == ("layer", "0", "20", "50")
+    assert table.texts == [
+        ("0", "2.00", "1.00", "0.90"),
+        ("1", "2.00", "0.50", "0.10"),
+        ("2", "2.00", "0.80", "0.40"),
+        ("labels alone", "2.00", "1.50", "1.20"),
+    ]
+
+
+def test_learning_curves_of_three_layers_and_the_labels_alone():
+    result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", codelengths(**LEARNT))
+    once = with_found(bare(), "description_length", codelengths())
+    _, found = DescriptionLength().curves({"m": result, "once": once})
+    assert [(p.line, p.x, p.value) for p in found.models["m"]] == [
+        ("best layer", 20, 0.5),
+        ("best layer", 50, 0.1),
+        ("lowest layer", 20, 1.0),
+        ("lowest layer", 50, 0.9),
+        ("highest layer", 20, 0.8),
+        ("highest layer", 50, 0.4),
+        ("labels alone", 20, 1.5),
+        ("labels alone", 50, 1.2),
+    ]
+    assert found.missing == {"once": "too few training examples"}
+
+
 def test_the_two_codes_are_named():
     found = [
         with_found(bare(), "description_length", codelengths()),
         with_found(bare(), "description_length", codelengths(code="prequential replay")),
     ]
-    (table,) = evidence_tables(found)["description_length"]
+    table, *_ = evidence_tables(found)["description_length"]
     assert table.title.endswith("over that of the online code, prequential replay")
 
 
@@ -230,10 +271,11 @@ def test_curves_have_the_same_numbers_and_say_why_there_are_none():
     assert selectivity.missing == dict.fromkeys(
         ("scores", "mlp", "part"), "there is no record of it"
     )
-    compression = DescriptionLength().curves(results)
+    compression, learning = DescriptionLength().curves(results)
     assert [p.value for p in compression.models["full"]] == pytest.approx([1.5, 2.1])
     assert compression.models["full"][0].interval == pytest.approx((300 / 220, 300 / 180))
     assert compression.levels == {"labels alone": pytest.approx(300 / 280)}
+    assert learning.missing == compression.missing == selectivity.missing
     mix = Localisation().curves(results)
     assert [p[:2] for p in mix.models["full"]] == [(0, 0.5), (1, 0.7)]
     assert mix.missing == {

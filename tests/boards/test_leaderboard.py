@@ -158,7 +158,7 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
         ends=(9,),
         n_classes=2,
         uniform_bits=200.0,
-        prior_bits=100.0,
+        prior_block_bits=(100.0,),
         layers=(LayerCode(layer=0, bits=50.0, interval=(40.0, 80.0), block_bits=(50.0,)),),
     )
     mixes = Mixes(

@@ -241,7 +241,7 @@ def test_numbers_of_plug_ins_are_rows_of_their_own_file(folder, wug):
     path = put(folder, "x", "pos", 9, p_best=False)
     leaderboard(folder)
     assert not (folder / "measurements.csv").exists()
-    beside = put_evidence(path, "wug", _Payload(value=0.5))
+    beside = put_evidence(path, "wug", _Payload(value=0.5), version=1)
     assert before == leaderboard(folder).replace(*_rows_of(folder, '"x"'))
     header, first, second = (folder / "measurements.csv").read_text().splitlines(keepends=True)
     key = f"sha256:{beside.stem[-8:]}"
@@ -264,7 +264,7 @@ def _rows_of(folder, name):
 
 def test_numbers_of_a_plug_in_come_when_it_is_loaded_and_stay_when_it_is_not(folder, wug):
     path = put(folder, "x", "pos", 9, p_best=False)
-    put_evidence(path, "wug", _Payload(value=0.5))
+    put_evidence(path, "wug", _Payload(value=0.5), version=1)
     leaderboard(folder)
     assert not (folder / "measurements.csv").exists()
     wug()

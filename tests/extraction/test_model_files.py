@@ -1,5 +1,6 @@
 """Finding models: folders, packages, the hub cache; nothing here touches the network."""
 
+import hashlib
 import json
 import shutil
 
@@ -38,6 +39,28 @@ def test_a_random_twin_needs_no_weights_and_is_another_model(tiny_bert, tmp_path
     assert twin.digest == find_model(f"random:{tiny_bert}").digest
     with pytest.raises(UserError, match=r"holds no model\.safetensors"):
         find_model(str(folder))
+
+
+@pytest.mark.parametrize("library", ["torch", "transformers"])
+def test_a_random_twin_is_another_with_another_version_of_what_draws_it(
+    tiny_bert, monkeypatch, library
+):
+    def digests(version):
+        versions = {"torch": "2.1.0", "transformers": "4.50.0"} | {library: version}
+        monkeypatch.setattr("probes.extraction.model_files.version", versions.get)
+        return tuple(find_model(f"{prefix}{tiny_bert}").digest for prefix in ("", "random:"))
+
+    (pretrained, twin), (same, other) = digests("9.0.0"), digests("9.0.1")
+    assert pretrained == same
+    assert twin != other
+    assert digests("9.0.0+cpu") == digests("9.0.0+cu128") == (pretrained, twin)
+
+
+def test_the_digest_of_pretrained_weights_is_that_of_their_files(tiny_bert):
+    files = find_model(str(tiny_bert)).files
+    checksums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    content = json.dumps(checksums, sort_keys=True).encode()
+    assert find_model(str(tiny_bert)).digest == hashlib.sha256(content).hexdigest()
 
 
 def test_pickled_weights_are_refused(tiny_bert, tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 from results_by_hand import evidence_record, make_result, with_layers
 
 from probes.extraction.windows import WINDOW_RULE
+from probes.measurements.measurement import get_measurement
 from probes.measurements.results import as_result
 from probes.records.files import read_record, write_record
 from probes.records.keys import Inputs, record_key, record_name
@@ -94,8 +95,13 @@ def store(folder, result, arrays=None, inputs=None):
     return path
 
 
-def put_evidence(path, measurement, payload, *, version=1, settings=(), **fields):
-    """Write a record of evidence beside the scores at `path`; return its path."""
+def put_evidence(path, measurement, payload, *, version=None, settings=(), **fields):
+    """Write a record of evidence beside the scores at `path`; return its path.
+
+    Args:
+        version: the present one of the measurement if not given.
+    """
+    version = version or get_measurement(measurement).version
     scores = as_result(read_record(path), path)
     settings = dict(settings)
     key = record_key(scores.inputs, measurement, version, settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
+from probes.measurements.scores import ScoreMeasurement
 from probes.measurements.selectivity import ControlScores, LayerSelectivity
 from probes.measurements.training_variance import LayerVariance, Spread, Variances
 from probes.records.header import (
@@ -58,7 +59,7 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         "schema_version": SCHEMA_VERSION,
         "suite_version": "0",
         "measurement": "scores",
-        "measurement_version": 1,
+        "measurement_version": ScoreMeasurement.version,
         "key": "0" * 64,
         "inputs": "1" * 64,
         "extent": {layer.layer: len(layer.fits) for layer in payload["layers"]},
@@ -184,16 +185,16 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
     )
     codes = Codelengths(
         code="online code",
-        ends=(9,),
+        ends=(4, 9),
         n_classes=2,
         uniform_bits=300.0,
-        prior_bits=280.0,
+        prior_block_bits=(80.0, 200.0),
         layers=tuple(
             LayerCode(
                 layer=x.layer,
                 bits=100 / score(x),
                 interval=(90 / score(x), 110 / score(x)),
-                block_bits=(100 / score(x),),
+                block_bits=(40 / score(x), 60 / score(x)),
             )
             for x in given.layers
         ),

@@ -20,7 +20,7 @@ from probes.training.codes import (
     OnlineCode,
     deviation,
     mixture_bits,
-    prior_bits,
+    prior_block_bits,
     sentence_bits,
     sentence_clusters,
     uniform_bits,
@@ -79,14 +79,16 @@ def test_a_probe_that_knows_label_frequencies_gives_the_prior_code():
         Linear(), parameters, examples(torch.zeros(1, 300, 3), y[200:]), 3, n_sent=200
     )
     bits, _ = mixture_bits(each, words)
-    assert bits.item() == pytest.approx(prior_bits(y, (200, 500), 3) - 200 * math.log2(3), rel=1e-6)
+    assert bits.item() == pytest.approx(
+        sum(prior_block_bits(y, (200, 500), 3)) - 200 * math.log2(3), rel=1e-6
+    )
 
 
 def test_the_prior_code_is_a_hand_computation():
     y = torch.tensor([0, 0, 1, 0, 1])
     # Block 1: 3 labels of 1 bit. Block 2: one 0 and one 1 after two 0 and one 1.
-    expected = 3 - math.log2(2.5 / 4) - math.log2(1.5 / 4)
-    assert prior_bits(y, (3, 5), 2) == pytest.approx(expected)
+    expected = [3, -math.log2(2.5 / 4) - math.log2(1.5 / 4)]
+    assert prior_block_bits(y, (3, 5), 2) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("of_a_document", [1, 4])
@@ -145,7 +147,7 @@ def test_labels_independent_of_the_features_cost_little_more_than_their_entropy(
     entropy = -(share * share.log2()).sum().item()
     deviation = (share * (-share.log2() - entropy) ** 2).sum().sqrt().item()
     low = 3000 * entropy - 3 * deviation * 3000**0.5
-    assert low < code.bits.item() < 1.1 * prior_bits(y, code.ends, 3)
+    assert low < code.bits.item() < 1.1 * sum(prior_block_bits(y, code.ends, 3))
 
 
 def test_informative_features_give_a_far_shorter_code():
@@ -230,9 +232,13 @@ def test_layers_are_coded_in_groups_and_compared_with_codes_without_vectors(
     assert found.uniform_bits == pytest.approx(12 * math.log2(3))
     # After 0 0 1 0 1: 3.5, 2.5 and .5 of 6.5. Sent: 2 0 0 1 0 2 0.
     sent = [0.5, 3.5, 3.5, 2.5, 3.5, 0.5, 3.5]
-    assert found.prior_bits == pytest.approx(
-        5 * math.log2(3) - sum(math.log2(x / 6.5) for x in sent)
-    )
+    later = -sum(math.log2(x / 6.5) for x in sent)
+    assert found.prior_block_bits == pytest.approx((5 * math.log2(3), later))
+    assert found.prior_bits == pytest.approx(5 * math.log2(3) + later)
+    # The first block after 0 examples has 5, the second after 5 has 7.
+    assert found.starts == (0, 5)
+    assert found.per_label(found.prior_block_bits) == pytest.approx([math.log2(3), later / 7])
+    assert found.per_label(found.layers[0].block_bits) == [1, 9 / 7]
     assert found.compression(found.layers[0]) == pytest.approx(12 * math.log2(3) / 14)
 
 
@@ -299,7 +305,8 @@ def test_ewt_dev_changes_nothing_and_compression_is_sensible(
     assert [x.layer for x in found.layers] == [0, 1, 2]
     for layer in found.layers:
         assert sum(layer.block_bits) == pytest.approx(layer.bits)
-        assert len(layer.block_bits) == len(found.ends)
+        areas = np.multiply(found.per_label(layer.block_bits), np.diff(found.ends, prepend=0))
+        assert areas.sum() == pytest.approx(layer.bits)
         low, high = found.compression_interval(layer)
         assert low < found.compression(layer) < high
         assert found.compression(layer) > 1.05 * alone

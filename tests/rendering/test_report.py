@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from board_by_hand import store
@@ -14,7 +15,11 @@ from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_files import pretrained_name
 from probes.measurements.localisation import Localisation
 from probes.measurements.scores import ScoreMeasurement
+from probes.records.curves import Curves, Point
+from probes.rendering.page.charts import line_chart
+from probes.rendering.page.models import shown_models
 from probes.rendering.page.page import page
+from probes.rendering.page.tables import numbers
 from probes.statistics.formatting import shown
 
 
@@ -191,3 +196,19 @@ def test_only_a_leading_zero_is_dropped():
         "10.125",
         "20.000",
     ]
+
+
+def test_a_chart_has_a_line_for_each_curve_of_a_model():
+    points = [Point(20, 1.5, line="a"), Point(100, 0.5, line="a"), Point(20, 2.0, line="b")]
+    curves = Curves("c", "C", "", "bits", what="examples", log=True, models={"m": points})
+    found = {Path("p.json"): make_result(model="m")}
+    chart = line_chart(curves, shown_models(found))
+    assert (chart["log"], chart["lines"]) == (True, ["a", "b"])
+    assert [(s["m"], s["line"], s["x"], s["y"]) for s in chart["series"]] == [
+        (0, "a", [20, 100], [1.5, 0.5]),
+        (0, "b", [20], [2.0]),
+    ]
+    (unit,) = group(found)[0][0].units
+    table = numbers(curves, unit)
+    assert table.heads == ("model, by examples", "20", "100")
+    assert table.texts == [("m, a", "1.50", "0.50"), ("m, b", "2.00", "–")]

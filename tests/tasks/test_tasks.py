@@ -100,6 +100,80 @@ def test_agreement_takes_the_verb_itself_and_sees_no_attractor_of_the_same_numbe
 
 
 @pytest.mark.parametrize(
+    ("text", "upos", "heads", "deprels", "numbers", "group"),
+    [
+        # A conjunct is part of the subject, on the subject itself or on another conjunct.
+        (
+            "Dogs , cat and bird bark",
+            "NOUN PUNCT NOUN CCONJ NOUN VERB",
+            (5, 2, 0, 4, 2, ROOT),
+            "nsubj punct conj cc conj root",
+            (PLUR, {}, SING, {}, SING),
+            "0 attractors",
+        ),
+        # A noun that modifies a conjunct is not.
+        (
+            "Dogs and friends of cat bark",
+            "NOUN CCONJ NOUN ADP NOUN VERB",
+            (5, 2, 0, 4, 2, ROOT),
+            "nsubj cc conj case nmod root",
+            (PLUR, {}, PLUR, {}, SING),
+            "1+ attractors",
+        ),
+        # Neither is a conjunct of an attractor.
+        (
+            "Dogs of dogs and cat bark",
+            "NOUN ADP NOUN CCONJ NOUN VERB",
+            (5, 2, 0, 4, 2, ROOT),
+            "nsubj case nmod cc conj root",
+            (PLUR, {}, PLUR, {}, SING),
+            "1+ attractors",
+        ),
+        # The noun has another number than the verb, but that of the subject.
+        (
+            "Group near house bark",
+            "NOUN ADP NOUN VERB",
+            (3, 2, 0, ROOT),
+            "nsubj case nmod root",
+            (SING, {}, SING),
+            "subject of another Number",
+        ),
+        (
+            "Dog and cat bark",
+            "NOUN CCONJ NOUN VERB",
+            (3, 2, 0, ROOT),
+            "nsubj cc conj root",
+            (SING, {}, SING),
+            "subject of another Number",
+        ),
+        (
+            "Scissors near dog bark",
+            "NOUN ADP NOUN VERB",
+            (3, 2, 0, ROOT),
+            "nsubj case nmod root",
+            ({"Number": "Ptan"}, {}, SING),
+            "1+ attractors",
+        ),
+        (
+            "Tiger-Cats near dog bark",
+            "PROPN ADP NOUN VERB",
+            (3, 2, 0, ROOT),
+            "nsubj case nmod root",
+            ({}, {}, SING),
+            None,
+        ),
+    ],
+)
+def test_attractors_have_another_number_than_the_subject(
+    text, upos, heads, deprels, numbers, group
+):
+    """The verb is plural in all of them."""
+    feats = (*numbers, finite("Plur"))
+    (example,) = agreement_of(text, upos, heads, deprels, feats)
+    assert example.groups == (() if group is None else (group,))
+
+
+@pytest.mark.parametrize(
     ("form", "feats", "reason"),
     [
         ("barked", finite("Plur", "Past"), "form does not show number"),
@@ -242,3 +316,6 @@ def test_ewt_agreement_examples(real_data):
         for split, part in corpus.splits.items()
     }
     assert (found["train"]["Example"], found["test"]["Example"]) == (3985, 484)
+    examples = [x for s in corpus.splits["test"] for x in task.examples(s)]
+    groups = Counter(group for x in examples if isinstance(x, Example) for group in x.groups)
+    assert groups == {"0 attractors": 429, "1+ attractors": 24, "subject of another Number": 31}

@@ -10,7 +10,7 @@ import torch
 from probes.records.probe_spec import PROBES
 from probes.training import online_code as coding
 from probes.training.batches import Batches, batch_bounds
-from probes.training.codes import OnlineCode, block_ends, decisions, prior_bits, uniform_bits
+from probes.training.codes import OnlineCode, block_ends, decisions, prior_block_bits, uniform_bits
 from probes.training.features import Held
 from probes.training.linear import Linear
 from probes.training.online_code import online_code
@@ -92,7 +92,7 @@ def test_a_probe_that_knows_label_frequencies_gives_the_prior_code(monkeypatch):
     says(monkeypatch, frequencies)
     data = examples(torch.randn(1, 500, 4), y)
     code = online_code(data, 3, PROBES["linear"])
-    expected = prior_bits(y, code.ends, 3)
+    expected = sum(prior_block_bits(y, code.ends, 3))
     assert code.bits.item() == pytest.approx(expected, rel=1e-6)
     assert uniform_bits(500, 3) == 500 * math.log2(3)
 
@@ -100,8 +100,8 @@ def test_a_probe_that_knows_label_frequencies_gives_the_prior_code(monkeypatch):
 def test_the_prior_code_is_a_hand_computation():
     y = torch.tensor([0, 0, 1, 0, 1])
     # Block 1: 3 labels of 1 bit. Block 2: one 0 and one 1 after two 0 and one 1.
-    expected = 3 - math.log2(2.5 / 4) - math.log2(1.5 / 4)
-    assert prior_bits(y, (3, 5), 2) == pytest.approx(expected)
+    expected = [3, -math.log2(2.5 / 4) - math.log2(1.5 / 4)]
+    assert prior_block_bits(y, (3, 5), 2) == pytest.approx(expected)
 
 
 def test_class_weights_are_left_out(monkeypatch):
@@ -122,7 +122,7 @@ def test_labels_independent_of_the_features_cost_little_more_than_their_entropy(
     entropy = -(share * share.log2()).sum().item()
     deviation = (share * (-share.log2() - entropy) ** 2).sum().sqrt().item()
     low = 3000 * entropy - 3 * deviation * 3000**0.5
-    assert low < code.bits.item() < 1.1 * prior_bits(y, code.ends, 3)
+    assert low < code.bits.item() < 1.1 * sum(prior_block_bits(y, code.ends, 3))
 
 
 @pytest.mark.parametrize("family", CODES)
@@ -176,7 +176,7 @@ def test_the_code_of_sets_is_that_of_each_label_alone(monkeypatch):
         return n - m * (held * math.log2(yes) + (1 - held) * math.log2(1 - yes))
 
     expected = prior(0.75) + prior(0.5) + prior(0)
-    assert sum(prior_bits(each, (20, 80), 2) for each in sent) == pytest.approx(expected)
+    assert sum(sum(prior_block_bits(each, (20, 80), 2)) for each in sent) == pytest.approx(expected)
     says(monkeypatch, lambda prefix, k: SETS[prefix.labels[0]].mean(0).logit().clamp(-80, 80))
     code = online_code(
         replace(examples(torch.randn(1, 80, 4), labels), sets=SETS), 3, PROBES["linear"]

@@ -10,7 +10,7 @@ import torch
 from probes.records.probe_spec import PROBES
 from probes.training import replay_code as coding
 from probes.training.batches import BATCH, Batches, batch_bounds
-from probes.training.codes import block_ends, prior_bits, sentence_ends, uniform_bits
+from probes.training.codes import block_ends, prior_block_bits, sentence_ends, uniform_bits
 from probes.training.features import Held
 from probes.training.replay_code import batch_ends, replay_code
 
@@ -79,7 +79,7 @@ def test_a_class_that_first_occurs_late_has_a_finite_cost():
     y = torch.cat([torch.randint(2, (900,)), torch.full((100,), 2)])
     code = replay_code(examples(torch.randn(1, 1000, 4), y), 3, SPEC)
     assert code.bits.isfinite().all()
-    assert code.bits.item() < 1.3 * prior_bits(y, code.ends, 3)
+    assert code.bits.item() < 1.3 * sum(prior_block_bits(y, code.ends, 3))
 
 
 def test_sets_of_labels_are_sent_label_by_label():

@@ -39,9 +39,7 @@ def draw(path: Path, group: Group, width: float) -> None:
 
 def _panel(axes: Any, found: Curves, styles: dict[str, dict[str, Any]]) -> None:
     for model, points in found.models.items():
-        known = [
-            (p.layer, found.scale * p.value, p.interval) for p in points if p.value is not None
-        ]
+        known = [(p.x, found.scale * p.value, p.interval) for p in points if p.value is not None]
         layers = [layer for layer, *_ in known]
         axes.plot(layers, [value for _, value, _ in known], **styles[model])
         banded = [(layer, *bounds) for layer, _, bounds in known if bounds]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from itertools import product
 from typing import Any
 
 from probes.boards.groups import Group
@@ -30,15 +31,17 @@ def model_styles(models: Mapping[str, Shown]) -> list[dict[str, Any]]:
 
 
 def line_chart(curves: Curves, models: Mapping[str, Shown]) -> Chart:
-    """A line with its band for each model, and levels."""
+    """A line with its band for each model and name of a line, and levels."""
     series = []
-    for label, points in curves.models.items():
-        known = [point for point in points if point.value is not None]
+    for label, line in product(curves.models, curves.lines):
+        on_line = [point for point in curves.models[label] if point.line == line]
+        known = [point for point in on_line if point.value is not None]
         bounds = [point.interval or (None, None) for point in known]
         series.append(
             {
                 "m": models[label].id,
-                "x": [point.layer for point in known],
+                "line": _text(line),
+                "x": [point.x for point in known],
                 "y": [_rounded(point.value, curves.scale) for point in known],
                 "l": [_rounded(low, curves.scale) for low, _ in bounds],
                 "h": [_rounded(high, curves.scale) for _, high in bounds],
@@ -50,6 +53,8 @@ def line_chart(curves: Curves, models: Mapping[str, Shown]) -> Chart:
         "kind": "lines",
         "axis": curves.axis,
         "what": curves.what,
+        "log": curves.log,
+        "lines": [_text(line) for line in curves.lines],
         "digits": digits,
         "series": series,
         "levels": levels,

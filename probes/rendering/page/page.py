@@ -134,7 +134,7 @@ def _curves(unit: Unit) -> Iterator[Curves]:
     for each in (scores, *probe_measurements()):
         there = each.name == SCORES or any(r.found(each.name) for r in unit.results.values())
         if there and (found := each.curves(unit.results)):
-            yield found
+            yield from [found] if isinstance(found, Curves) else found
 
 
 def _claims(paths: Mapping[Path, Result], family: str) -> Report | str:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from probes.boards.groups import Group, Unit
-from probes.boards.layer_tables import layer_rows
-from probes.measurements.cells import estimate_text, group_metric_title, number_cell, score_cell
+from probes.boards.layer_tables import floor_row, layer_rows, with_twins
+from probes.extraction.model_files import pretrained_name
+from probes.measurements.cells import (
+    estimate_text,
+    group_cell,
+    group_metric_title,
+    number_cell,
+    score_cell,
+)
 from probes.measurements.localisation import mixes_of, no_localisation
 from probes.records.curves import Curves, Point
 from probes.records.result import Result
@@ -36,27 +44,41 @@ def _best(result: Result | None) -> Cell:
 
 
 def heat_map(group: Group, model: str) -> Table:
-    """Test scores, a row per layer and a column per task."""
+    """Test scores, a row per layer and a column per task; and the floor."""
     units = [unit for unit in group.units if model in unit.results]
     among = [list(unit.results.values()) for unit in units]
     rows = layer_rows([unit.results[model] for unit in units], among)
-    return Table(model, ("layer", *(unit.title for unit in units)), tuple(rows))
+    floors = floor_row([_beside_twins(unit, model) for unit in units])
+    return Table(model, ("layer", *(unit.title for unit in units)), (*rows, floors))
+
+
+def _beside_twins(unit: Unit, model: str) -> Result:
+    """A model's result, with the scores of its random twins among the baselines."""
+    twins = [
+        other
+        for label, other in unit.results.items()
+        if label != model and pretrained_name(label) == model
+    ]
+    (result,) = with_twins([unit.results[model]], twins)
+    return result
 
 
 def numbers(curves: Curves, unit: Unit) -> Table:
-    """The numbers of a chart: a row per model, a column per layer."""
-    layers = sorted({p.layer for points in curves.models.values() for p in points})
-    heads = [f"0–{x}" if curves.what != "layer" and x else f"{x}" for x in layers]
+    """The numbers of a chart: a row per model and line, a column per x, such as a layer."""
+    every = sorted({p.x for points in curves.models.values() for p in points})
+    heads = [f"0–{x}" if curves.what == "layers 0 to k" and x else f"{x:,}" for x in every]
     rows = []
-    for model, points in curves.models.items():
+    for model, line in product(curves.models, curves.lines):
         best = unit.results[model].best_number if curves.name == "score" else None
-        given = {point.layer: point for point in points}
+        given = {point.x: point for point in curves.models[model] if point.line == line}
         cells = [
             replace(_number(given[x], curves.metric), best=x == best) if x in given else NO_RESULT
-            for x in layers
+            for x in every
         ]
-        rows.append(Row.of(model, *cells, model=model))
-    return Table(f"{curves.title}, {curves.axis}", ("model, by layer", *heads), tuple(rows))
+        rows.append(Row.of(f"{model}, {line}" if line else model, *cells, model=model))
+    return Table(
+        f"{curves.title}, {curves.axis}", (f"model, by {curves.what}", *heads), tuple(rows)
+    )
 
 
 def _number(point: Point, metric: str) -> Cell:
@@ -106,9 +128,8 @@ def breakdown(unit: Unit) -> Table:
     rows = []
     for model, result in unit.results.items():
         best = result.best_layer
-        scores = best.fits[0].groups
-        texts = (shown(scores.get(name), result.payload.group_metric) for name in groups)
-        rows.append(Row.of(f"{model}, layer {best.layer}", *texts, model=model))
+        cells = (group_cell(result, best, name) for name in groups)
+        rows.append(Row.of(f"{model}, layer {best.layer}", *cells, model=model))
     return Table(
         f"{unit.name}: {group_metric_title(first)}",
         ("model", *(f"{name}, n = {n:,}" for name, n in groups.items())),

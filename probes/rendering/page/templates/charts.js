@@ -1,6 +1,7 @@
 // Charts: the data, handed to the plotting library as they come into view.
 const drawn = id => matching.has(id) && document.querySelector(`[data-draw="${id}"]`).checked;
 const grey = "#808890";
+const dashes = ["solid", "dash", "dashdot", "dot"];
 const number = digits => `:.${digits}f`;
 
 function lines(chart) {
@@ -9,6 +10,7 @@ function lines(chart) {
     const { name, colour, symbol, random } = data.models[s.m];
     const banded = s.l.every(value => value !== null);
     const f = number(chart.digits);
+    const dash = s.line ? dashes[chart.lines.indexOf(s.line) % dashes.length] : random ? "dot" : "solid";
     if (banded) {
       traces.push({
         x: [...s.x, ...s.x.toReversed()], y: [...s.h, ...s.l.toReversed()], meta: s.m,
@@ -16,9 +18,9 @@ function lines(chart) {
       });
     }
     traces.push({
-      x: s.x, y: s.y, meta: s.m, name, customdata: s.x.map((_, i) => [s.l[i], s.h[i]]),
+      x: s.x, y: s.y, meta: s.m, name: s.line ? `${name}, ${s.line}` : name, customdata: s.x.map((_, i) => [s.l[i], s.h[i]]),
       mode: "lines+markers",
-      line: { color: colour, width: 2, dash: random ? "dot" : "solid" },
+      line: { color: colour, width: 2, dash },
       marker: { color: colour, size: 7, symbol: symbol + (random ? "-open" : "") },
       hovertemplate: `%{y${f}}` + (banded ? ` [%{customdata[0]${f}}, %{customdata[1]${f}}]` : ""),
     });
@@ -95,7 +97,7 @@ function draw(place, width) {
     font: { family: getComputedStyle(document.body).fontFamily, size: 12 },
     showlegend: false, hovermode: isBars ? "closest" : "x unified", dragmode: false,
     barmode: "group", shapes: [], annotations: [],
-    xaxis: { title: { text: isBars ? "layer" : chart.what }, dtick: Math.ceil(last(chart) / 14) || 1, showgrid: isBars, zeroline: false },
+    xaxis: { title: { text: isBars ? "layer" : chart.what }, dtick: chart.log ? 1 : Math.ceil(last(chart) / 14) || 1, type: chart.log ? "log" : "linear", showgrid: isBars, zeroline: false },
     yaxis: { title: { text: isBars ? "" : chart.axis }, automargin: true, zeroline: false },
   };
   if (isBars) Object.assign(layout, { scattermode: "group" }).xaxis.rangemode = "tozero";
