@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probes.measurements.cells import group_cell, group_metric_title, starred
+from probes.measurements.cells import group_cell, group_metric_title, interval_note, starred
 from probes.records.result import Result
 from probes.records.table import Row, Table
 from probes.records.titles import limit_mark, task_head
@@ -24,7 +24,7 @@ def group_table(result: Result) -> Table | None:
         _title(result, f"{group_metric_title(result)}, by group"),
         ("layer", *(f"{name}\nn = {n:,}" for name, n in groups.items())),
         tuple(rows),
-        notes=("★ best layer on dev · ± half a 95 % interval over test sentences",),
+        notes=(f"★ best layer on dev · {interval_note([result])}",),
         repeated=1,
     )
 

@@ -162,7 +162,7 @@ def test_training_variance_by_layer_and_pooled():
             LayerVariance(layer=2, reseeded=(), resampled=(0.5, None)),
         ),
         seeds=None,
-        samples=Spread(sd=0.02, df=2),
+        both=Spread(sd=0.02, df=2),
         p_best={0: 0.01, 1: 0.02},
     )
     (table,) = evidence_tables(
@@ -236,7 +236,7 @@ def test_numbers_of_description_length():
 
 def test_numbers_of_training_variance():
     found = Variances(
-        layers=(), seeds=None, samples=Spread(sd=0.02, df=2), p_best={1: 0.25, 2: None}
+        layers=(), seeds=None, both=Spread(sd=0.02, df=2), p_best={1: 0.25, 2: None}
     )
     assert numbers(TrainingVariance(), found) == [
         ("retraining_sd", None, None, None, None, "test"),

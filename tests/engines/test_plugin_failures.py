@@ -98,7 +98,7 @@ def test_the_error_of_a_rule_with_a_stand_in_names_the_rules_own_line(write):
 FAILING_METRIC = """
 from probes import Metric, class_parts, metrics
 
-def value(gold, sums):
+def value(sums):
     {body}
 
 metrics.add("bad", Metric(class_parts, value))

@@ -67,6 +67,7 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         "layers": np.arange(n),
         "gold": np.zeros(N, dtype=np.int16),
         "sentence": np.arange(N),
+        "clusters": np.arange(N),
         "punctuation": np.zeros(N, dtype=bool),
         "unseen": np.array([], dtype=str),
     }

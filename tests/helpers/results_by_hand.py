@@ -25,15 +25,15 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
     """A result with these test scores, which are dev's too, and training variance.
 
     Args:
-        p_best: corrected p-values by layer, None for the best one; .001 for every other layer if
-            not given; False for a result without training variance.
+        p_best: p-values by layer, None where nothing could be tested; 1 for the best layer and .001
+            for every other one if not given; False for a result without training variance.
         more: fields of the record, of its payload, or `model`, `random_seed`, `metric`, `labels`,
             `unseen` and `groups`.
     """
     layers = tuple(range(len(scores))) if layers is None else layers
     best = max(range(len(scores)), key=lambda i: (scores[i] or 0, -i))
     if p_best is None:
-        p_best = [None if i == best else 0.001 for i in range(len(scores))]
+        p_best = [1.0 if i == best else 0.001 for i in range(len(scores))]
     metric = more.pop("metric", "accuracy")
     payload = {
         "probe_parameters": 1,
@@ -45,6 +45,9 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
             groups=more.pop("groups", {}),
             typed=True,
             covered_sentences=None,
+            resampled="sentences",
+            clusters=9,
+            test_digest="e" * 64,
         ),
         "group_metric": "accuracy",
         "layers": tuple(
@@ -111,8 +114,8 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
     variances = Variances(
         layers=tuple(LayerVariance(layer=x, reseeded=(), resampled=()) for x in layers),
         seeds=None,
-        samples=Spread(sd=0.01, df=4),
-        p_best={x: p for i, (x, p) in enumerate(zip(layers, p_best, strict=True)) if i != best},
+        both=Spread(sd=0.01, df=4),
+        p_best=dict(zip(layers, p_best, strict=True)),
     )
     return result.with_evidence(evidence_record(result, "training_variance", variances))
 
@@ -172,12 +175,14 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
         metric=metric,
         types=9,
         seen=0.9,
+        common=1,
         draws=None,
         layers=tuple(
             LayerSelectivity(
                 layer=x.layer,
                 task=score(x),
                 controls=(0.3,),
+                value=score(x) - 0.3,
                 interval=(score(x) - 0.3 - half, score(x) - 0.3 + half),
             )
             for x in given.layers

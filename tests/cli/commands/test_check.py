@@ -35,7 +35,7 @@ def test_an_error_in_a_task_is_status_2(tmp_path, capsys):
 FAILING_METRIC = """\
 from probes import Example, Metric, class_parts, metrics, task
 
-def half(gold, sums):
+def half(sums):
     return sums / [][0]
 
 metrics.add("half", Metric(class_parts, half))
