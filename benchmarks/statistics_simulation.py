@@ -1,25 +1,30 @@
-"""How often intervals cover a known truth, and tests reject a true null, in simulated test sets.
+"""How often intervals cover a known truth, and tests separate what is equal, in simulations.
 
     python benchmarks/statistics_simulation.py
 
-Sentences have 5 to 30 words and a difficulty of their own, so that their words are not
+Intervals: sentences have 5 to 30 words and a difficulty of their own, so that their words are not
 independent. The truth is the metric of a test set two hundred times as large.
+
+Tests: layers of one model, or models, are equally good. The score of each is the truth, plus what
+its training and what the test sample happen to add; the deviation over trainings is estimated from
+as many further fits as the suite makes.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.arrays import Floats
 from probes.statistics.bootstrap import interval, replicates, resample
-from probes.statistics.gold import Gold, Predictions
+from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
-from probes.statistics.significance import paired_p
+from probes.statistics.significance import ALPHA, all_pairs, max_t
+from probes.statistics.training_noise import training_noise
 
 METRICS = {
     "accuracy": (0.93, 0.97),
@@ -37,32 +42,26 @@ _N_RESAMPLES = 500
 
 
 def simulate(
-    metric: str, n_sentences: int, rng: np.random.Generator, n_systems: int = 1
+    metric: str, n_sentences: int, rng: np.random.Generator
 ) -> tuple[Gold, NDArray[np.generic]]:
-    """A test set, and predictions (n,) of a system of fixed quality on it.
-
-    With several systems, which are equally good, predictions (systems, n).
-    """
+    """A test set, and predictions (n,) of a system of fixed quality on it."""
     lengths = rng.integers(5, 31, n_sentences)
     sentence = np.repeat(np.arange(n_sentences), lengths)
     n = len(sentence)
     difficulty = np.repeat(rng.normal(0, 0.7, n_sentences), lengths)
-    rows = []
     if metric in ("nspr", "spearman", "root_accuracy", "mae", "corpus_spearman"):
         labels: NDArray[Any] = rng.integers(0, 6, n).astype(np.float32)
         first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         labels[first] = 0
-        for _ in range(n_systems):
-            rows.append(labels + rng.normal(0, 1, n) * 1.5 * np.exp(difficulty / 2))
+        given = labels + rng.normal(0, 1, n) * 1.5 * np.exp(difficulty / 2)
         classes: tuple[str, ...] = ()
     else:
         labels = rng.choice(len(TAGS), n, p=_SHARES)
-        for _ in range(n_systems):
-            right = rng.random(n) < 1 / (1 + np.exp(-1.2 - difficulty))
-            rows.append(np.where(right, labels, rng.choice(len(TAGS), n, p=_SHARES)))
+        right = rng.random(n) < 1 / (1 + np.exp(-1.2 - difficulty))
+        given = np.where(right, labels, rng.choice(len(TAGS), n, p=_SHARES))
         classes = TAGS
     gold = Gold(labels, sentence, classes, rng.random(n) < 0.1)
-    return gold, np.stack(rows) if n_systems > 1 else rows[0]
+    return gold, given
 
 
 @cache
@@ -72,44 +71,92 @@ def truth(metric: str) -> float:
     return float(metrics.get(metric)(gold, given[None])[0])
 
 
-def _replicates(metric: str, gold: Gold, given: Predictions, seed: int) -> Floats:
-    return replicates(
-        metrics.get(metric), gold, given, resample(gold.n_sentences, _N_RESAMPLES, seed)
-    )
-
-
 def coverage(metric: str, n_sets: int, n_sentences: int) -> float:
     """Share of simulated test sets whose 95 % interval holds the truth."""
     hits = 0
     for number in range(n_sets):
         gold, given = simulate(metric, n_sentences, np.random.default_rng(number))
-        low, high = interval(_replicates(metric, gold, given[None], number))[0]
+        draws = resample(gold.n_clusters, _N_RESAMPLES, number)
+        low, high = interval(replicates(metrics.get(metric), gold, given[None], draws))[0]
         hits += bool(low <= truth(metric) <= high)
     return hits / n_sets
 
 
-def false_rejections(metric: str, n_sets: int, n_sentences: int) -> float:
-    """Share of simulated test sets in which two equally good systems differ at .05."""
+@dataclass(frozen=True)
+class Design:
+    """What is compared, and how training variance is measured.
+
+    Attributes:
+        n_results: models, each with a deviation of its own.
+        n_layers: layers of each that are compared.
+        measured: layers at which further fits are made.
+        fits: further fits at each.
+    """
+
+    n_results: int
+    n_layers: int
+    measured: int
+    fits: int
+
+
+DESIGNS = {
+    "7 layers, linear": Design(1, 7, measured=7, fits=5),
+    "7 layers, MLP": Design(1, 7, measured=3, fits=3),
+    "52 layers, linear": Design(1, 52, measured=52, fits=5),
+    "2 models, MLP": Design(2, 1, measured=3, fits=3),
+    "5 models, linear": Design(5, 1, measured=7, fits=5),
+    "40 models, linear": Design(40, 1, measured=7, fits=5),
+}
+
+
+def false_separations(design: Design, ratio: float, n_sets: int, n_clusters: int = 200) -> float:
+    """Share of simulations in which a test separates any two of equally good layers or models.
+
+    Args:
+        ratio: the deviation over trainings in standard errors of the test score.
+    """
+    n_cells = design.n_results * design.n_layers
+    pairs = all_pairs(n_cells)
+    draws = resample(n_clusters).astype(np.float64) / n_clusters
+    trained = ratio / np.sqrt(n_clusters)
     wrong = 0
     for number in range(n_sets):
-        gold, given = simulate(metric, n_sentences, np.random.default_rng(number), n_systems=2)
-        first, second = _replicates(metric, gold, given, number)
-        wrong += bool(paired_p(first, second) < 0.05)
+        rng = np.random.default_rng(number)
+        # Half of what clusters contribute is common to all cells, since they share the text.
+        shared, own = (
+            rng.standard_normal((n_clusters, 1)),
+            rng.standard_normal((n_clusters, n_cells)),
+        )
+        parts = np.sqrt(0.5) * (shared + own) + trained * rng.standard_normal(n_cells)
+        values = (draws @ parts).T
+        for result in range(design.n_results):
+            further = trained * rng.standard_normal((design.measured, design.fits))
+            df = design.measured * (design.fits - 1)
+            sd = float(np.sqrt(((further - further.mean(1, keepdims=True)) ** 2).sum() / df))
+            cells = slice(result * design.n_layers, (result + 1) * design.n_layers)
+            name = f"{number} {result}"
+            values[cells] += training_noise(name, range(design.n_layers), sd, df, len(draws))
+        wrong += bool(max_t(parts.mean(0), values, pairs).min() < ALPHA)
     return wrong / n_sets
 
 
 def main() -> None:
-    """Print the table of docs/method.md."""
+    """Print the tables of docs/method.md."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--sets", type=int, default=1000)
+    parser.add_argument("--sets", type=int, default=1000, help="test sets for intervals")
     parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--simulations", type=int, default=5000, help="for each test and ratio")
     options = parser.parse_args()
-    print("| metric | 95 % intervals that cover the truth | true nulls rejected at .05 |")
-    print("| --- | ---: | ---: |")
+    print("| metric | 95 % intervals that cover the truth |")
+    print("| --- | ---: |")
     for name in METRICS:
-        covered = coverage(name, options.sets, options.sentences)
-        rejected = false_rejections(name, options.sets, options.sentences)
-        print(f"| {name} | {covered:.1%} | {rejected:.1%} |")
+        print(f"| {name} | {coverage(name, options.sets, options.sentences):.1%} |")
+    ratios = (0.0, 0.5, 1.0, 2.0)
+    print("\n| separated though equal; training SD / SE |", *(f"{x:g} |" for x in ratios))
+    print("| --- |" + " ---: |" * len(ratios))
+    for name, design in DESIGNS.items():
+        found = (false_separations(design, x, options.simulations) for x in ratios)
+        print(f"| {name} |", *(f"{x:.1%} |" for x in found), flush=True)
 
 
 if __name__ == "__main__":

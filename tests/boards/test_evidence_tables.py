@@ -235,9 +235,7 @@ def test_numbers_of_description_length():
 
 
 def test_numbers_of_training_variance():
-    found = Variances(
-        layers=(), seeds=None, both=Spread(sd=0.02, df=2), p_best={1: 0.25, 2: None}
-    )
+    found = Variances(layers=(), seeds=None, both=Spread(sd=0.02, df=2), p_best={1: 0.25, 2: None})
     assert numbers(TrainingVariance(), found) == [
         ("retraining_sd", None, None, None, None, "test"),
         ("sampling_sd", 0.02, None, None, None, "test"),
