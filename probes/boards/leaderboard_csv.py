@@ -54,6 +54,7 @@ COLUMNS = (
     "score",
     "low",
     "high",
+    "resampled",
     "best",
     "p_best",
     "majority",

@@ -125,6 +125,7 @@ def _of_result(result: Result) -> Line:
         "project": result.project,
         "view": result.view,
         "metric": task.metric,
+        "resampled": result.examples.resampled,
         "control_metric": control_metric(task.kind, task.metric) if result.examples.typed else None,
         "majority": result.baselines["majority"][task.metric],
         "type_majority": result.baselines["type majority"][task.metric],
