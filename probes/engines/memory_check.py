@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -89,8 +89,14 @@ def _least(run: ModelRun, unit: Unit, examples: Examples, hidden: int, device: t
         if isinstance(found, ProbeMeasurement)
         and not found.missing(unit.task, unit.probe, config.level)
     ]
-    n_cells = max(config.seeds, *(each.fits_at_once(unit.probe, config.level) for each in its))
-    work = work_of(examples, hidden, config.project, unit.probe, device, n_cells=n_cells)
     every = config.layers in ((), tuple(range(run.n_layers + 1)))
-    mixes = every and any(each.reads_all_layers for each in its)
-    return least(work, run.n_layers + 1 if mixes else 0)
+
+    def needed(each: ProbeMeasurement[Any]) -> int:
+        assert unit.probe
+        assert run.n_layers is not None
+        n_cells = max(config.seeds, each.fits_at_once(unit.probe, config.level))
+        data = examples, hidden, config.project
+        work = work_of(*data, unit.probe, device, n_cells, each.n_concatenated)
+        return least(work, run.n_layers + 1 if every and each.reads_all_layers else 0)
+
+    return max(map(needed, its))
