@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from probes.training.batches import Batches
     from probes.training.features import Features
 
-BITS = "bits"
+BITS = "bits per example"
 """What tables and curves of bits name in place of a metric."""
 
 
@@ -80,7 +80,7 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Only convex probes are fitted."""
-        return "" if is_convex(probe) else "only convex probes are fitted to two layers"
+        return "" if is_convex(probe) else "only convex probes are fitted on concatenated layers"
 
     def cost(self, probe: ProbeSpec) -> float:
         """Twice as many features, and a share of the probe on layer 0."""
@@ -200,8 +200,8 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
         found = metric_curves(
             "conditional",
             "What a layer adds to layer 0",
-            "Conditional probing (Hewitt et al. 2021): a probe on layers 0 and k against one on "
-            "layer 0. Without --evidence full, at the best layer and the highest alone.",
+            "A probe on layers 0 and k concatenated against one on layer 0 (conditional probing, "
+            "Hewitt et al. 2021).",
             BITS if bits else task.metric,
             prefix="" if bits else "added ",
         )
@@ -228,10 +228,10 @@ def best_gain(result: Result) -> LayerGain | None:
 def no_conditional_probing(result: Result) -> str:
     """Why it was not measured what layers add to layer 0."""
     if not is_convex(result.probe):
-        return "only convex probes are fitted to two layers"
+        return "only convex probes are fitted on concatenated layers"
     if 0 not in result.extent:
         return "layer 0 was not probed"
-    return "no other layer was probed" if len(result.extent) == 1 else "there is no record of it"
+    return "only layer 0 was probed" if len(result.extent) == 1 else "there is no record of it"
 
 
 def _bits_cell(gain: LayerGain, metric: str) -> Cell:
