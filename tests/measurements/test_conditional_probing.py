@@ -337,9 +337,7 @@ FOUND = ConditionalInformation(
             points=0.125,
             points_interval=(0.1, 0.15),
         ),
-        LayerGain(
-            layer=3, bits=-0.5, bits_interval=None, points=-0.01, points_interval=None
-        ),
+        LayerGain(layer=3, bits=-0.5, bits_interval=None, points=-0.01, points_interval=None),
     ),
 )
 NUMBERS = ConditionalInformation(
