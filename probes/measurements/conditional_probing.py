@@ -70,7 +70,7 @@ class ConditionalInformation(Frozen):
 class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
     """Convex probes on layers 0 and k against one on layer 0.
 
-    At the best layer on dev and the highest; with full evidence at every layer.
+    At the best layer on dev, or the highest if that is layer 0; with full evidence at every layer.
     """
 
     name = "conditional_probing"
@@ -83,16 +83,16 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
         return "" if is_convex(probe) else "only convex probes are fitted on concatenated layers"
 
     def cost(self, probe: ProbeSpec) -> float:
-        """Twice as many features, and a share of the probe on layer 0."""
-        return 3.0
+        """Twice as many features, in axes of their own, and the probe on layer 0."""
+        return 4.0
 
     def extent(self, request: Request) -> Extent:
         """Layers above 0; none if layer 0 has no scores."""
         if 0 not in request.layers:
             return {}
         scored = request.scores
-        wanted = request.layers if request.level == "full" else (scored.best, scored.layers[-1])
-        return dict.fromkeys(sorted({*wanted} - {0}), 1)
+        wanted = scored.layers if request.level == "full" else (scored.best or scored.layers[-1],)
+        return {layer: 1 for layer in wanted if layer}
 
     def compute(self, context: ProbeContext) -> Found[ConditionalInformation]:
         """Fit both probes, and compare them on test."""

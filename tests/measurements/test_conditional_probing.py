@@ -304,7 +304,7 @@ def test_few_sentences_have_no_intervals():
 @pytest.mark.parametrize(
     ("layers", "best", "level", "expected"),
     [
-        ((0, 1, 2, 3), 2, "standard", [2, 3]),
+        ((0, 1, 2, 3), 2, "standard", [2]),
         ((0, 1, 2, 3), 3, "standard", [3]),
         ((0, 1, 2, 3), 0, "standard", [3]),
         ((0, 2), 0, "standard", [2]),

@@ -62,7 +62,7 @@ def test_what_there_is_of_each_probe(found, unit):
     )
     assert result.evidence["selectivity"].extent == draws
     if convex:
-        assert result.evidence["conditional_probing"].extent.keys() == {best, 2} - {0}
+        assert result.evidence["conditional_probing"].extent == {best or 2: 1}
 
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
