@@ -12,6 +12,7 @@ import pandas as pd
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
 from probes.boards.separability import confidence_set
 from probes.measurements.cells import interval_note, score_cell
+from probes.measurements.conditional_probing import best_gain
 from probes.measurements.current import is_current
 from probes.measurements.results import find_results
 from probes.records.probe_scores import best_of
@@ -113,7 +114,7 @@ def score_tables(results: Sequence[Result]) -> Iterator[Table]:
 
 
 def score_table(results: Sequence[Result]) -> Table:
-    """The scores of one probe family: layers, what context adds, floor, baselines, references."""
+    """The scores of one probe family: layers, what the best adds, floor, baselines, references."""
     first = results[0]
     layers = layer_rows(results)
     layers[-1] = replace(layers[-1], ends_section=True)
@@ -171,10 +172,15 @@ def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
 
 
 def _other_rows(results: Sequence[Result]) -> Iterator[Row]:
-    """What context adds, the floor, baselines and references: a cell per result."""
+    """What the best layer adds to layer 0, floor, baselines, references: a cell per result."""
     named = [{**result.baselines, **result.references} for result in results]
-    gains = (shown(result.gain_over_embeddings, result.task.metric) for result in results)
-    yield Row.of("best less layer 0", *gains, faint=True)
+    gains = [best_gain(result) for result in results]
+    if any(gains):
+        cells = (
+            score_cell(gain.points, gain.points_interval, result.task.metric) if gain else NOTHING
+            for gain, result in zip(gains, results, strict=True)
+        )
+        yield Row.of("best layer adds to layer 0", *cells, faint=True)
     yield floor_row(results)
     for name in dict.fromkeys(name for scores in named for name in scores):
         texts = (

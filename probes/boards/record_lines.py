@@ -17,7 +17,7 @@ from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
 from probes.records.unique import identity
 
-BOUNDED = ("selectivity", "compression", "expected_layer")
+BOUNDED = ("selectivity", "added_bits", "added_points", "compression", "expected_layer")
 """Numbers of evidence with two more columns for their interval."""
 
 PLAIN = ("p_best", "codelength", "centre_of_gravity", "retraining_sd", "sampling_sd", "training_sd")

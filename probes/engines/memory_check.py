@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 import torch
 
 from probes.common.errors import UserError
-from probes.engines.plan import Unit
+from probes.engines.plan import Unit, layers_of
 from probes.examples.examples import Examples, NotServedError
 from probes.extraction.views import ViewName
-from probes.measurements.measurement import ProbeMeasurement, get_measurement
+from probes.measurements.measurement import (
+    ProbeMeasurement,
+    Request,
+    Scored,
+    get_measurement,
+)
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.result import SCORES
 from probes.tasks.validation import TaskError
@@ -78,19 +83,22 @@ def _size(n_bytes: int) -> str:
 
 def _least(run: ModelRun, unit: Unit, examples: Examples, hidden: int, device: torch.device) -> int:
     """The fewest bytes in which a unit, and the evidence that follows it, can be fitted."""
-    config = run.config
-    assert unit.task
-    assert unit.probe
+    config, task, probe = run.config, unit.task, unit.probe
+    assert task
+    assert probe
     assert run.n_layers is not None
-    names = (SCORES, *run.evidence) if unit.measurement == SCORES else (unit.measurement,)
-    its = [
-        found
-        for found in map(get_measurement, names)
-        if isinstance(found, ProbeMeasurement)
-        and not found.missing(unit.task, unit.probe, config.level)
-    ]
-    n_cells = max(config.seeds, *(each.fits_at_once(unit.probe, config.level) for each in its))
-    work = work_of(examples, hidden, config.project, unit.probe, device, n_cells=n_cells)
-    every = config.layers in ((), tuple(range(run.n_layers + 1)))
-    mixes = every and any(each.reads_all_layers for each in its)
-    return least(work, run.n_layers + 1 if mixes else 0)
+    layers = layers_of(config, run.n_layers, run.model.source.name)
+    # Which layer is the best, and whether there are control tasks, is not known yet.
+    scored = Scored(probe, layers, layers[-1], typed=True)
+    request = Request(layers, run.n_layers, config.seeds, config.level, scored)
+    needs = []
+    for name in (SCORES, *run.evidence) if unit.measurement == SCORES else (unit.measurement,):
+        its = get_measurement(name)
+        assert isinstance(its, ProbeMeasurement)
+        if its.missing(task, probe, config.level) or not its.extent(request):
+            continue
+        n_cells = config.seeds if name == SCORES else its.fits_at_once(probe, config.level)
+        data = examples, hidden, config.project
+        work = work_of(*data, probe, device, n_cells, its.n_concatenated)
+        needs.append(least(work, len(layers) if its.reads_all_layers else 0))
+    return max(needs, default=0)

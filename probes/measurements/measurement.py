@@ -163,9 +163,11 @@ class ProbeMeasurement(Measurement[P]):
 
     Attributes:
         reads_all_layers: whether all layers are in memory at once, instead of one after the other.
+        n_concatenated: layers whose features one probe reads.
     """
 
     reads_all_layers: ClassVar[bool] = False
+    n_concatenated: ClassVar[int] = 1
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Why it is not made for this task and probe family; empty if it is."""
@@ -224,6 +226,7 @@ class CorpusMeasurement(Measurement[P]):
 EVIDENCE = {
     "training_variance": "probes.measurements.training_variance:TrainingVariance",
     "selectivity": "probes.measurements.selectivity:Selectivity",
+    "conditional_probing": "probes.measurements.conditional_probing:ConditionalProbing",
     "description_length": "probes.measurements.description_length:DescriptionLength",
     "localisation": "probes.measurements.localisation:Localisation",
 }

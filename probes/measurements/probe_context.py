@@ -117,9 +117,15 @@ class ProbeContext:
         """A progress bar, which every step of training advances."""
         return progress.bar(self.title, total=n_steps, unit="step")
 
-    def groups(self, layers: Sequence[int], n_cells: int) -> Iterator[tuple[list[int], bool]]:
-        """The layers in groups that fit in memory, and whether to hold their features there."""
-        size, hold = self.data.group_layers(self.memory, self.spec, n_cells)
+    def groups(
+        self, layers: Sequence[int], n_cells: int, n_concatenated: int = 1
+    ) -> Iterator[tuple[list[int], bool]]:
+        """The layers in groups that fit in memory, and whether to hold their features there.
+
+        Args:
+            n_cells, n_concatenated: see `probes.training.dataset.work_of`.
+        """
+        size, hold = self.data.group_layers(self.memory, self.spec, n_cells, n_concatenated)
         for first in range(0, len(layers), size):
             yield list(layers[first : first + size]), hold
 

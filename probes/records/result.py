@@ -78,13 +78,6 @@ class Result(Record[ProbeScores]):
         return len(self.layers) == self.model.n_layers + 1
 
     @property
-    def gain_over_embeddings(self) -> float | None:
-        """Test score of the best layer minus that of layer 0: what context adds."""
-        scores = self.headline
-        best, first = scores[self.best_layer.layer], scores.get(0)
-        return None if best is None or first is None else best - first
-
-    @property
     def headline(self) -> dict[int, float | None]:
         """Headline test scores by layer; evidence behind other scores is not shown with these."""
         return {layer.layer: self.score(layer) for layer in self.layers}

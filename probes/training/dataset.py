@@ -18,6 +18,7 @@ from probes.extraction.store import Vectors
 from probes.extraction.views import View
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import READERS, Batches, batch_bounds
+from probes.training.concatenated import Concatenated
 from probes.training.families import family_of
 from probes.training.features import Features, held
 from probes.training.memory_plan import Work, group_layers
@@ -70,13 +71,12 @@ class ProbingData:
         self._hidden = vectors.manifest["model"]["hidden_size"]
         self.width, self.width_read = _widths(examples, self._hidden, project)
 
-    def group_layers(self, memory: int, spec: ProbeSpec, n_cells: int) -> tuple[int, bool]:
-        """See `probes.training.memory_plan.group_layers`.
-
-        Args:
-            n_cells: cells of a layer that are fitted at once; see `work_of`.
-        """
-        work = work_of(self.examples, self._hidden, self._project, spec, self.device, n_cells)
+    def group_layers(
+        self, memory: int, spec: ProbeSpec, n_cells: int, n_concatenated: int = 1
+    ) -> tuple[int, bool]:
+        """See `probes.training.memory_plan.group_layers`, and `work_of` for the last arguments."""
+        data = self.examples, self._hidden, self._project
+        work = work_of(*data, spec, self.device, n_cells, n_concatenated)
         return group_layers(memory, self.device, work)
 
     def features(self, layers: Sequence[int], hold: bool = False) -> dict[str, Features]:
@@ -118,6 +118,20 @@ class ProbingData:
             return found
         return projected(found, self._project, len(self._rows["train"]))
 
+    def concatenated(
+        self, first: int, layers: Sequence[int], hold: bool = False
+    ) -> dict[str, Features]:
+        """Features of one layer concatenated with those of each of some others, by split.
+
+        Args:
+            hold: see `features`.
+        """
+        standardised = self._standardised((first, *layers))
+        found: dict[str, Features] = {k: Concatenated(each) for k, each in standardised.items()}
+        if hold:
+            return {split: held(features) for split, features in found.items()}
+        return {**found, "train": self.computed_once(found["train"])}
+
     def computed_once(self, features: Features) -> Features:
         """Features of this task's examples that are not computed anew each time they are read.
 
@@ -135,7 +149,7 @@ class ProbingData:
         labels: Array | None = None,
         kept: Array | None = None,
     ) -> Batches:
-        """Train or dev; an example whose label train lacks has weight 0.
+        """A split; an example whose label train lacks has weight 0.
 
         Args:
             labels: in training form and in the order of the split's examples, (R, n); by default
@@ -213,6 +227,7 @@ def work_of(
     spec: ProbeSpec,
     device: torch.device,
     n_cells: int,
+    n_concatenated: int = 1,
 ) -> Work:
     """What determines the memory of training on a task; reads no vectors.
 
@@ -221,8 +236,11 @@ def work_of(
         project: see `ProbingData`.
         n_cells: cells of a layer that are fitted at once, those of all draws; of a code one for
             each prior (`probes.training.codes.n_cells`).
+        n_concatenated: layers whose features one probe reads.
     """
-    n_features, n_read = _widths(examples, hidden, project)
+    n_features, n_read = (n_concatenated * n for n in _widths(examples, hidden, project))
+    if n_concatenated > 1:
+        n_read += n_features  # A block is in memory both before and after it is concatenated.
     return Work(
         spec,
         n_features=n_features,

@@ -175,3 +175,22 @@ def predict(
         outputs = family.float_outputs(fitted.parameters, features.block(part))
         parts.append(loss.decide(outputs))
     return torch.cat(parts, 2)
+
+
+def log_probabilities(fitted: FittedProbes, data: Batches, spec: ProbeSpec) -> Tensor:
+    """The natural logarithm of the probability that fitted cells give to the label of each example.
+
+    That of a label set is the sum over its labels, each a decision of two outcomes.
+
+    Args:
+        data: labels of shape (K, N) or (1, N), of a classification or multi-label task.
+
+    Returns:
+        shape (L, K, N).
+    """
+    family, loss = family_of(spec), log_loss(data.sets)
+    parts = []
+    for part in blocks(data.features.shape[1]):
+        outputs = family.float_outputs(fitted.parameters, data.features.block(part))
+        parts.append(loss.log_probabilities(outputs, data.labels[:, part]).sum(2))
+    return torch.cat(parts, 2)

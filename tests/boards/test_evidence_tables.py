@@ -72,6 +72,7 @@ def test_tables_are_in_the_order_of_the_measurements():
     assert list(evidence_tables([make_full_result()])) == [
         "training_variance",
         "selectivity",
+        "conditional_probing",
         "description_length",
         "localisation",
     ]

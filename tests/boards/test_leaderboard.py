@@ -15,6 +15,7 @@ from results_by_hand import with_layers
 
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
+from probes.measurements.conditional_probing import ConditionalInformation, LayerGain
 from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.results import read_result
@@ -187,7 +188,11 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
             LayerSelectivity(layer=1, task=0.75, controls=(0.5, 0.125), interval=(0.125, 0.375)),
         ),
     )
+    gain = LayerGain(
+        layer=1, bits=0.5, bits_interval=(0.25, 0.75), points=0.0625, points_interval=None
+    )
     put_evidence(path, "description_length", codes)
+    put_evidence(path, "conditional_probing", ConditionalInformation(left_out=0, layers=(gain,)))
     put_evidence(path, "localisation", mixes)
     put_evidence(path, "selectivity", controls)
     frame = read(tmp_path)
@@ -195,7 +200,7 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
     assert (
         first["evidence"]
         == second["evidence"]
-        == ("training_variance selectivity description_length localisation")
+        == "training_variance selectivity conditional_probing description_length localisation"
     )
     expected = {
         # 200 / 50, between 200 / 80 and 200 / 40.
@@ -210,6 +215,12 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
         "selectivity": (None, 0.25),
         "selectivity_low": (None, 0.125),
         "selectivity_high": (None, 0.375),
+        "added_bits": (None, 0.5),
+        "added_bits_low": (None, 0.25),
+        "added_bits_high": (None, 0.75),
+        "added_points": (None, 0.0625),
+        "added_points_low": (None, None),
+        "added_points_high": (None, None),
         "p_best": (0.03, None),
         "retraining_sd": (None, None),
         "sampling_sd": (0.01, 0.01),

@@ -95,16 +95,17 @@ def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_
     everything = payloads(
         run(tiny_bert, tmp_path / "all", tasks=("pos", "depth"), evidence=tuple(EVIDENCE))
     )
-    # Linear probes have mixes, and codes of classes; MLPs have neither.
-    assert len(everything) == 2 * (2 * 3 + 1) + 1
+    # Linear probes have mixes, pairs of layers, and codes of classes; MLPs have none of them.
+    assert len(everything) == 2 * (2 * 3 + 2) + 1
     for family in ("linear", "mlp"):
         settings = {"tasks": ("depth",), "probes": (family,)}
         for name in reversed(EVIDENCE):
             alone = payloads(run(tiny_bert, tmp_path / "some", evidence=name, **settings))
             assert alone == {key: everything[key] for key in alone}
             assert ("depth", family, name) in alone or name in (
-                "localisation",
+                "conditional_probing",
                 "description_length",
+                "localisation",
             )
 
 

@@ -127,7 +127,7 @@ def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, ca
     twin = found.results[2].best_layer.fits[0].test["accuracy"]
     (text,) = [p.read_text() for p in (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")]
     assert f"| random twin | {100 * twin:.1f} |" in text
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())  # titles are as wide as their tables
     assert "models at their best layers · linear probe" in printed
     # Once before the evidence, and once at the end; the twin has no table of its own.
     assert printed.count("tiny-bert · sample, limit 60 · linear probe") == 2

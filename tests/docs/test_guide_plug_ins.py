@@ -57,6 +57,6 @@ def test_a_full_run_has_everything_for_a_plugged_in_task_and_probe(write, run_wi
         write(TASK), family, tasks=("mine",), probes=("low_rank",), evidence=tuple(EVIDENCE)
     )
     (result,) = found
-    assert result.evidence.keys() == set(EVIDENCE) - {"localisation", "description_length"}
+    assert result.evidence.keys() == {"training_variance", "selectivity"}
     assert result.found("selectivity").types > 1
     assert result.found("training_variance").seeds.df > 0

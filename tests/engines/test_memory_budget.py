@@ -31,6 +31,16 @@ def run(tiny_bert, tmp_path):
     return run
 
 
+def most_cells(works):
+    """The most fits at once, by what else determines their memory."""
+    most = {}
+    for work in works:
+        # Samples have a shorter schedule.
+        data = replace(work, spec=PROBES["linear"], n_cells=0)
+        most[data] = max(work.n_cells, most.get(data, 0))
+    return most
+
+
 @pytest.mark.parametrize(
     ("settings", "mixed"),
     [
@@ -40,6 +50,8 @@ def run(tiny_bert, tmp_path):
         ({"layers": (1,)}, 0),
         ({"evidence": "training_variance,localisation"}, 3),
         ({"evidence": "description_length"}, 0),
+        ({"evidence": "conditional_probing"}, 0),
+        ({"evidence": "conditional_probing", "layers": (1, 2)}, 0),
     ],
 )
 def test_the_need_stated_before_encoding_is_that_of_the_plan_of_training(
@@ -48,7 +60,8 @@ def test_the_need_stated_before_encoding_is_that_of_the_plan_of_training(
     foretold, followed = [], []
 
     def tell(work, n_mixed):
-        foretold.append((work, n_mixed))
+        if not followed:  # what evidence needs is told again before it is measured
+            foretold.append((work, n_mixed))
         return 0
 
     def plan(memory, device, work):
@@ -59,16 +72,8 @@ def test_the_need_stated_before_encoding_is_that_of_the_plan_of_training(
     monkeypatch.setattr("probes.training.dataset.group_layers", plan)
     tasks = ("pos", "depth", "agreement", "srl", "deprel")
     run(**settings, tasks=tasks, memory="1GB", twins=0)
-    # Of each task that of the measurement which makes most fits at once.
-    largest = {}
-    for work in followed:
-        work = replace(work, spec=PROBES["linear"])  # samples have a shorter schedule
-        task = replace(work, n_cells=0)
-        largest[task] = max(work, largest.get(task, work), key=lambda work: work.n_cells)
-    # What evidence needs is told again before it is measured.
-    of_scores = foretold[: len(tasks)]
-    assert [work for work, _ in of_scores] == list(largest.values())
-    assert {n for _, n in of_scores} == {mixed}
+    assert most_cells(work for work, _ in foretold) == most_cells(followed)
+    assert max(n for _, n in foretold) == mixed
 
 
 def test_a_budget_that_is_too_small_is_refused_before_anything_is_computed(
@@ -101,18 +106,23 @@ def test_a_budget_that_is_too_small_ends_in_one_line_with_status_2(tiny_bert, tm
 
 def test_features_of_one_group_are_freed_before_the_next_are_read(run, monkeypatch, short_schedule):
     """On a device that holds them, two groups at once would take twice what was planned."""
-    made, features = [], ProbingData.features
+    made = []
 
-    def held(data, layers, hold=False):
-        gc.collect()
-        assert all(each() is None for each in made)
-        found = features(data, layers, hold)
-        made.extend(weakref.ref(each) for each in found.values())
-        return found
+    def watched(method):
+        def held(*args):
+            gc.collect()
+            assert all(each() is None for each in made)
+            found = method(*args)
+            made.extend(weakref.ref(each) for each in found.values())
+            return found
 
-    monkeypatch.setattr(ProbingData, "features", held)
+        return held
+
+    for name in ("features", "concatenated"):
+        monkeypatch.setattr(ProbingData, name, watched(getattr(ProbingData, name)))
     monkeypatch.setattr(ProbingData, "group_layers", lambda *budget: (1, True))
     run(seeds=1, quick=False, twins=0)
     # Scores, samples, control tasks and codes of three layers, further control tasks of the lowest
-    # (the best) and the highest, and all layers to mix; of each three splits.
-    assert len(made) == 3 * (4 * 3 + 2 + 1)
+    # (the best) and the highest, layer 0 and this with the highest, and all layers to mix; of each
+    # three splits.
+    assert len(made) == 3 * (4 * 3 + 2 + 2 + 1)

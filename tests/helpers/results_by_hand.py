@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probes.measurements.conditional_probing import ConditionalInformation, LayerGain
 from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.scores import ScoreMeasurement
@@ -204,9 +205,23 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
             for x in given.layers
         ),
     )
+    gains = ConditionalInformation(
+        left_out=0,
+        layers=tuple(
+            LayerGain(
+                layer=x.layer,
+                bits=2 * score(x),
+                bits_interval=(2 * score(x) - half, 2 * score(x) + half),
+                points=score(x) - 0.3,
+                points_interval=(score(x) - 0.3 - half, score(x) - 0.3 + half),
+            )
+            for x in given.layers[1:]
+        ),
+    )
     mixes = _mixes(scores, metric, half, located=located)
     return result.with_evidence(
         evidence_record(result, "selectivity", controls),
+        evidence_record(result, "conditional_probing", gains),
         evidence_record(result, "description_length", codes),
         evidence_record(result, "localisation", mixes),
     )

@@ -17,7 +17,7 @@ from probes.statistics.metrics import metrics
 from probes.statistics.significance import holm, paired_p
 from probes.statistics.training_noise import with_training_noise
 
-EVIDENCE = ("training_variance", "selectivity", "localisation")
+EVIDENCE = ("training_variance", "selectivity", "conditional_probing", "localisation")
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ UNITS = [(task, family) for task in ("pos", "depth") for family in ("linear", "m
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
 def test_what_there_is_of_each_probe(found, unit):
     _, result = found[unit]
-    named = {"training_variance", "selectivity"} | ({"localisation"} if "linear" in unit else set())
-    assert result.evidence.keys() == named
+    convex = {"conditional_probing", "localisation"} if "linear" in unit else set()
+    assert result.evidence.keys() == {"training_variance", "selectivity"} | convex
     for record in result.evidence.values():
         assert record.inputs == result.inputs
         assert record.key != result.key
@@ -61,6 +61,8 @@ def test_what_there_is_of_each_probe(found, unit):
         {x: 5 if x in dear else 1 for x in every} if "linear" in unit else dict.fromkeys(dear, 1)
     )
     assert result.evidence["selectivity"].extent == draws
+    if convex:
+        assert result.evidence["conditional_probing"].extent == {best or 2: 1}
 
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)

@@ -6,6 +6,7 @@ import torch
 from sklearn.preprocessing import StandardScaler
 from torch.nn.functional import embedding_bag
 
+from probes.training.concatenated import Concatenated
 from probes.training.family import shared_input
 from probes.training.features import Chosen, Held, Part
 from probes.training.streamed import SpanRows, Streamed, gather, mapped_tensor, standard_scale
@@ -163,3 +164,25 @@ def test_a_constant_feature_becomes_zero_even_if_its_last_stored_bit_varies():
     ours = standardised(vectors, words(0, 103), words(0, 100)).block(slice(None))[0]
     assert (ours[:, 0] == 0).all()
     assert ours[:100, 1].std() == pytest.approx(1, abs=0.02)
+
+
+def test_the_first_layer_is_concatenated_with_each_other():
+    x = torch.arange(3 * 5 * 2.0).view(3, 5, 2)
+    joined = Concatenated(Held(x, torch.bfloat16))
+    assert joined.shape == (2, 5, 4)
+    assert joined.fit_dtype == torch.bfloat16
+    block = joined.block(slice(1, 3))
+    assert block[0].tolist() == [[2, 3, 12, 13], [4, 5, 14, 15]]
+    assert block[1].tolist() == [[2, 3, 22, 23], [4, 5, 24, 25]]
+
+
+def test_principal_axes_of_two_layers_are_those_of_all_their_features_together():
+    torch.manual_seed(0)
+    x = torch.randn(2, 400, 3)
+    x[1, :, 0] += 2 * x[0, :, 1]
+    features, axes = Concatenated(Held(x)).in_principal_axes
+    both = np.concatenate([x[0], x[1]], axis=1)
+    values = features.block(slice(None)).numpy()[0]
+    np.testing.assert_allclose(values, both @ axes[0].numpy(), atol=1e-5)
+    products = values.T @ values
+    np.testing.assert_allclose(products, np.diag(np.linalg.eigvalsh(both.T @ both)), atol=1e-3)

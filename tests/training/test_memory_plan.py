@@ -74,3 +74,6 @@ def test_a_step_reads_a_batch_of_each_fit_that_runs_with_it(family, kind, n_cell
     work = work_of(examples, 16, 5, PROBES[family], device, n_cells)
     assert (work.n_cells, work.n_batches) == (n_cells, n_batches)
     assert (work.n_features, work.n_read, work.n_outputs) == (10, 42, len(examples.classes))
+    # Two layers, in memory before and after they are concatenated.
+    both = work_of(examples, 16, 5, PROBES[family], device, n_cells, 2)
+    assert (both.n_features, both.n_read) == (20, 2 * 42 + 20)

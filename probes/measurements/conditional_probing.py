@@ -1,0 +1,300 @@
+"""Conditional probing: what a layer adds to layer 0 (Hewitt, Ethayarajh, Liang & Manning 2021).
+
+The conditional V-information of layer k given layer 0 is how much less the labels cost, in bits, a
+probe on both layers concatenated than a probe on layer 0. The paper's second probe reads [layer 0;
+zeros]: under the penalty weights of zeros are 0, so that it is the probe on layer 0 alone. Both are
+fitted with the same prior and schedule, and only convex ones are, whose optimum does not depend on
+a start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.examples.scoring import number
+from probes.measurements.cells import metric_curves, score_cell
+from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
+from probes.records.base import Frozen
+from probes.records.curves import Curves, Point
+from probes.records.probe_spec import ProbeSpec
+from probes.records.record import Extent, Record
+from probes.records.result import Result
+from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.titles import task_head
+from probes.records.values import Interval
+from probes.statistics.bootstrap import Draws, bounds, draws_of, interval, replicates
+from probes.statistics.gold import Gold
+from probes.statistics.metrics import Metric, mean_value, metrics
+from probes.statistics.sums import sparse
+from probes.tasks.task import Task
+from probes.training.families import is_convex
+
+if TYPE_CHECKING:
+    from probes.common.arrays import Floats
+    from probes.measurements.probe_context import ProbeContext
+    from probes.training.batches import Batches
+    from probes.training.features import Features
+
+BITS = "bits per example"
+"""What tables and curves of bits name in place of a metric."""
+
+
+class LayerGain(Frozen):
+    """What one layer adds to layer 0 on test, each with its 95 % interval over the test split."""
+
+    layer: int
+    bits: float | None
+    """Per example; None for a regression, and if no example can be coded."""
+    bits_interval: Interval
+    points: float | None
+    """Of the headline metric, in its own unit: a share for accuracy. None if it is undefined."""
+    points_interval: Interval
+
+
+class ConditionalInformation(Frozen):
+    """What `ConditionalProbing` finds."""
+
+    left_out: int
+    """Test examples that bits leave out: train lacks their label, and no probe can code it."""
+    layers: tuple[LayerGain, ...]
+
+    def at(self, layer: int) -> LayerGain | None:
+        """Of one layer; None if it was not measured."""
+        return next((x for x in self.layers if x.layer == layer), None)
+
+
+class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
+    """Convex probes on layers 0 and k against one on layer 0.
+
+    At the best layer on dev, or the highest if that is layer 0; with full evidence at every layer.
+    """
+
+    name = "conditional_probing"
+    summary = "what a layer adds to layer 0 (Hewitt et al. 2021)"
+    payload: ClassVar[type[ConditionalInformation]] = ConditionalInformation
+    n_concatenated = 2
+
+    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
+        """Only convex probes are fitted."""
+        return "" if is_convex(probe) else "only convex probes are fitted on concatenated layers"
+
+    def cost(self, probe: ProbeSpec) -> float:
+        """Twice as many features, in axes of their own, and the probe on layer 0."""
+        return 4.0
+
+    def extent(self, request: Request) -> Extent:
+        """Layers above 0; none if layer 0 has no scores."""
+        if 0 not in request.layers:
+            return {}
+        scored = request.scores
+        wanted = scored.layers if request.level == "full" else (scored.best or scored.layers[-1],)
+        return {layer: 1 for layer in wanted if layer}
+
+    def compute(self, context: ProbeContext) -> Found[ConditionalInformation]:
+        """Fit both probes, and compare them on test."""
+        from probes.training.fit import Draw
+        from probes.training.steps import fit_steps
+
+        data, gold = context.data, context.scorers["test"].gold
+        groups = list(context.groups(context.layers, 1, self.n_concatenated))
+        steps = fit_steps(context.spec, data.sentences("train"), data.n_outputs, [Draw()])
+        with context.bar((1 + len(groups)) * steps):
+            alone = _tested(context, data.features((0,), groups[0][1]))
+            both = [_tested(context, data.concatenated(0, *group)) for group in groups]
+        metric = metrics.get(context.task.metric)
+        predicted = np.concatenate([each.predicted for each in both])
+        points = metric(gold, predicted) - metric(gold, alone.predicted)
+        points_intervals = _intervals(
+            gold,
+            lambda draws: (
+                replicates(metric, gold, predicted, draws)
+                - replicates(metric, gold, alone.predicted, draws)
+            ),
+            len(points),
+        )
+        bits: Floats = np.full(len(points), np.nan)
+        bits_intervals: list[Interval] = [None] * len(points)
+        if data.n_outputs:
+            gained = np.concatenate([each.log_probabilities for each in both])
+            gained = (gained - alone.log_probabilities) / np.log(2)
+            mean = _weighted_mean(alone.weights)
+            bits = mean(gold, gained)
+            bits_intervals = _intervals(
+                gold, lambda draws: replicates(mean, gold, gained, draws), len(bits)
+            )
+        return Found(
+            ConditionalInformation(
+                left_out=int((alone.weights == 0).sum()),
+                layers=tuple(
+                    LayerGain(
+                        layer=layer,
+                        bits=number(bits[place]),
+                        bits_interval=bits_intervals[place],
+                        points=number(points[place]),
+                        points_interval=points_intervals[place],
+                    )
+                    for place, layer in enumerate(context.layers)
+                ),
+            )
+        )
+
+    def numbers(self, record: Record[ConditionalInformation]) -> Iterator[Number]:
+        """Bits and points that each layer adds."""
+        for x in record.payload.layers:
+            yield Number("added_bits", x.bits, x.layer, *(x.bits_interval or (None, None)))
+            yield Number("added_points", x.points, x.layer, *(x.points_interval or (None, None)))
+
+    def tables(self, results: Sequence[Result]) -> list[Table]:
+        """By layer: bits of all tasks but regressions, then points."""
+        classes = [result for result in results if result.task.kind != "regression"]
+        found: list[ConditionalInformation] = [result.found(self.name) for result in classes]
+        left_out = Row.of("examples left out", *(str(x.left_out) for x in found))
+        tables = []
+        if classes:
+            tables.append(
+                Table(
+                    "conditional probing: bits per example that a layer adds to layer 0",
+                    ("layer", *map(task_head, classes)),
+                    (
+                        *self._rows(classes, _bits_cell),
+                        *[left_out] * any(x.left_out for x in found),
+                    ),
+                    notes=(
+                        "How much less test labels cost a probe on layers 0 and k concatenated "
+                        "than one on layer 0 (Hewitt et al. 2021). ± half a 95 % interval over "
+                        "test documents or sentences; training is taken as it was.",
+                    ),
+                )
+            )
+        points = Table(
+            "conditional probing: points that a layer adds to layer 0",
+            ("layer", *(task_head(result, result.task.metric) for result in results)),
+            tuple(self._rows(results, _points_cell)),
+            notes=("Score of the same probe on both layers less score on layer 0.",),
+        )
+        return [*tables, points]
+
+    def _rows(
+        self, results: Sequence[Result], cell: Callable[[LayerGain, str], Cell]
+    ) -> Iterator[Row]:
+        """A row per layer that was measured for any result."""
+        every: list[ConditionalInformation] = [result.found(self.name) for result in results]
+        for layer in sorted({x.layer for found in every for x in found.layers}):
+            gains = (found.at(layer) for found in every)
+            yield Row.of(
+                str(layer),
+                *(
+                    cell(gain, result.task.metric) if gain else NOTHING
+                    for gain, result in zip(gains, results, strict=True)
+                ),
+            )
+
+    def curves(self, results: Mapping[str, Result]) -> Curves:
+        """Bits that layers add; points for a regression."""
+        task = next(iter(results.values())).task
+        bits = task.kind != "regression"
+        found = metric_curves(
+            "conditional",
+            "What a layer adds to layer 0",
+            "A probe on layers 0 and k concatenated against one on layer 0 (conditional probing, "
+            "Hewitt et al. 2021).",
+            BITS if bits else task.metric,
+            prefix="" if bits else "added ",
+        )
+        for model, result in results.items():
+            payload: ConditionalInformation | None = result.found(self.name)
+            if payload is None:
+                found.missing[model] = no_conditional_probing(result)
+            else:
+                found.models[model] = [
+                    Point(x.layer, x.bits, x.bits_interval)
+                    if bits
+                    else Point(x.layer, x.points, x.points_interval)
+                    for x in payload.layers
+                ]
+        return found
+
+
+def best_gain(result: Result) -> LayerGain | None:
+    """What the best layer adds to layer 0; None if it was not measured, or is layer 0."""
+    found: ConditionalInformation | None = result.found(ConditionalProbing.name)
+    return None if found is None else found.at(result.best_layer.layer)
+
+
+def no_conditional_probing(result: Result) -> str:
+    """Why it was not measured what layers add to layer 0."""
+    if not is_convex(result.probe):
+        return "only convex probes are fitted on concatenated layers"
+    if 0 not in result.extent:
+        return "layer 0 was not probed"
+    return "only layer 0 was probed" if len(result.extent) == 1 else "there is no record of it"
+
+
+def _bits_cell(gain: LayerGain, metric: str) -> Cell:
+    return score_cell(gain.bits, gain.bits_interval, BITS)
+
+
+def _points_cell(gain: LayerGain, metric: str) -> Cell:
+    return score_cell(gain.points, gain.points_interval, metric)
+
+
+class _Tested(NamedTuple):
+    """What L probes say of the n test examples.
+
+    Attributes:
+        predicted: shape (L, n, …).
+        log_probabilities: of the labels, natural; of a regression without meaning. Shape (L, n).
+        weights: of the examples in a mean of bits; see `_weights`. Shape (n,).
+    """
+
+    predicted: NDArray[Any]
+    log_probabilities: Floats
+    weights: Floats
+
+
+def _tested(context: ProbeContext, features: Mapping[str, Features]) -> _Tested:
+    """Fit a probe at each layer of `features` as those of scores are fitted, and read test."""
+    from probes.training.fit import Draw, fit, log_probabilities, predict
+
+    data, spec = context.data, context.spec
+    train, dev, test = (data.batches(x, features[x]) for x in ("train", "dev", "test"))
+    fitted = fit(train, dev, data.n_outputs, spec, [Draw()])
+    outputs = predict(fitted, test.features, data.n_outputs, spec, data.sets)
+    found = np.zeros(outputs.shape)
+    if data.n_outputs:
+        found = log_probabilities(fitted, test, spec).cpu().double().numpy()
+    predicted = data.in_labels_unit(outputs[:, 0].cpu().numpy())
+    return _Tested(predicted, found[:, 0], _weights(context.scorers["test"].gold, test))
+
+
+def _weights(gold: Gold, test: Batches) -> Floats:
+    """The weight of each example in a mean of bits: in training its class's. Shape (n,).
+
+    0 where train lacks the label, or one of the set.
+    """
+    weights: Floats = test.weights[0].cpu().double().numpy()
+    if gold.sets is not None:
+        weights = weights * ~gold.sets[gold.labels, len(gold.classes) :].any(1)
+    return weights
+
+
+def _weighted_mean(weights: Floats) -> Metric:
+    """The mean of a number of each example (n,), as a function of sums over sentences."""
+
+    def parts(gold: Gold, values: Floats) -> Any:
+        both = np.stack([weights * values, weights], axis=1)
+        return sparse(np.add.reduceat(both, gold.bounds[:-1]))
+
+    return Metric(parts, mean_value)
+
+
+def _intervals(gold: Gold, replicated: Callable[[Draws], Floats], n: int) -> list[Interval]:
+    """The intervals of n numbers, given each of them in every resample; too few clusters: none."""
+    draws = draws_of(gold)
+    if draws is None:
+        return [None] * n
+    return [bounds(pair) for pair in interval(replicated(draws))]
