@@ -23,6 +23,7 @@ from probes.measurements.conditional_probing import (
 )
 from probes.measurements.measurement import Request, Scored
 from probes.measurements.probe_context import ProbeContext
+from probes.records.curves import Point
 from probes.records.probe_spec import PROBES
 from probes.tasks.task import Example, Task
 from probes.training.dataset import ProbingData, work_of
@@ -401,7 +402,7 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
             "one": make_result(scores=(0.5,), p_best=False, n_layers=2),
         }
     )
-    assert curves.models == {"full": [(1, 0.25, (0.2, 0.3)), (3, -0.5, None)]}
+    assert curves.models == {"full": [Point(1, 0.25, (0.2, 0.3)), Point(3, -0.5, None)]}
     assert curves.axis == "bits per example"
     assert curves.missing == {
         "scores": "there is no record of it",
