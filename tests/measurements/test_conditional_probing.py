@@ -411,7 +411,7 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
         "one": "only layer 0 was probed",
     }
     curves = ConditionalProbing().curves({"m": regression()})
-    assert curves.models == {"m": [(2, 0.0625, (0.06, 0.065))]}
+    assert curves.models == {"m": [Point(2, 0.0625, (0.06, 0.065))]}
     assert curves.axis == "added NSpr"
 
 
