@@ -6,9 +6,9 @@ its score s_k can be compared with those of single layers; s_0 is the score of l
 with convex probes: MLPs on mixes score below MLPs on single layers, so that their gains would say
 little.
 
-Intervals of what is computed from the scores s_k resample test sentences. Mix weights do not depend
-on test: intervals of what is computed from them come from mixes learnt on bootstrap samples of the
-training sentences.
+Intervals of what is computed from the scores s_k resample test documents or sentences. Mix weights
+do not depend on test: intervals of what is computed from them come from mixes learnt on bootstrap
+samples of the training split.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from probes.measurements.probe_context import ProbeContext
 
 N_SAMPLES = 2
-"""Bootstrap samples of the training sentences on which the mix of all layers is learnt again."""
+"""Bootstrap samples of the training split on which the mix of all layers is learnt again."""
 
 
 class MixResult(Frozen):
@@ -64,7 +64,7 @@ class MixResult(Frozen):
     dev: Scores
     test: Scores
     intervals: dict[str, Interval]
-    """95 % intervals of the test scores, test sentences resampled."""
+    """95 % intervals of the test scores over test documents or sentences."""
 
 
 class Mixes(Frozen):
@@ -73,13 +73,13 @@ class Mixes(Frozen):
     mixes: tuple[MixResult, ...] = Field(min_length=1)
     """One for every layer k."""
     total_gain: Estimate
-    """Headline test score of the mix of all layers minus that of layer 0; sentences resampled."""
+    """Headline test score of the mix of all layers minus that of layer 0; over the test split."""
     expected_layer: Estimate
     """Mean layer of the gains; without a value unless the total gain's interval is above 0."""
     centre_of_gravity: Estimate
-    """Mean layer of the weights of the mix of all layers; training sentences resampled."""
+    """Mean layer of the weights of the mix of all layers; the training split is resampled."""
     kl: Estimate
-    """Divergence of these weights from uniform ones, in bits; training sentences resampled."""
+    """Divergence of these weights from uniform ones, in bits; resampled likewise."""
     sample_weights: tuple[tuple[float, ...], ...]
     """The weights of the mix of all layers, learnt on the whole training split, then on each
     bootstrap sample of it."""
@@ -264,7 +264,7 @@ def mixes_record(
 
     Args:
         weights: of the mixes of layers 0 to k for every k, then of the mix of all layers on each
-            bootstrap sample of the training sentences. Shape (L + 1 + samples, L + 1).
+            bootstrap sample of the training split. Shape (L + 1 + samples, L + 1).
         strengths: of L2, of the probe on each of the first L + 1 mixes.
         predicted: on dev and test, by these probes. Each (L + 1, n).
     """

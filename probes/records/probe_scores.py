@@ -33,7 +33,7 @@ class LayerScores(Frozen):
     fits: tuple[FitScores, ...] = Field(min_length=1)
     """One for each seed; the first one's scores are reported."""
     intervals: dict[str, Interval] = Field(default_factory=dict)
-    """95 % intervals of the first fit's test scores, test sentences resampled."""
+    """95 % intervals of the first fit's test scores over test documents or sentences."""
     group_intervals: dict[str, Interval] = Field(default_factory=dict)
     """95 % intervals of the first fit's scores within each breakdown, the sentences that have an
     example there resampled; None for very few of them."""

@@ -35,7 +35,7 @@ class Draw(NamedTuple):
     """Of the starting parameters and the order of batches. A convex fit depends on neither."""
 
     sample: int = 0
-    """The bootstrap sample of training sentences; 0 is the training split, each sentence once."""
+    """The bootstrap sample of the training split; 0 is the split itself, each sentence once."""
 
 
 def fit(

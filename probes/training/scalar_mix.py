@@ -127,7 +127,7 @@ def learn_mixes(
         train, dev: features of J layers; labels and weights of shape (1, N).
         overlap: R of `layer_overlap`. Shape (J, J).
         reach: the last layer of each of the C mixes.
-        samples: the bootstrap sample of training sentences of each; see
+        samples: the bootstrap sample of the training split of each; see
             `probes.training.fit.Draw`.
 
     Returns:

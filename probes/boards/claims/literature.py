@@ -238,6 +238,6 @@ CLAIMS = (
 )
 
 NOTE = (
-    f"{CAVEAT} Undecided: the test sentences cannot tell. Each verdict is tested at .05 by itself, "
+    f"{CAVEAT} Undecided: the data cannot tell. Each verdict is tested at .05 by itself, "
     "without correction for many claims and models."
 )

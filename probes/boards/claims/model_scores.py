@@ -37,7 +37,7 @@ class ModelScores:
     resampled_mixes: Callable[[str], Replicates | None]
 
     def result(self, task: str) -> Result:
-        """The result of `task`, with a score for every layer and enough test sentences.
+        """The result of `task`, with a score for every layer and enough of a test split.
 
         Raises:
             MissingError: there is no such result.
