@@ -180,8 +180,8 @@ class ProbeContext:
         data, spec = self.data, self.spec
         features = data.features(layers, hold)
         other = {split: data.standardised(each) for split, each in (labels or {}).items()}
-        train = data.batches("train", features["train"], other.get("train"), kept)
-        dev = data.batches("dev", features["dev"], other.get("dev"))
+        train = data.batches("train", features["train"], other, kept)
+        dev = data.batches("dev", features["dev"], other)
         strengths = None
         if self.scores is not None:
             # Evidence is about the probe that was scored, and that has its strength.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +17,7 @@ from probes.examples.scoring import Scorer
 from probes.extraction.store import Vectors
 from probes.extraction.views import View
 from probes.records.probe_spec import ProbeSpec
+from probes.statistics.sums import ratio
 from probes.training.batches import READERS, Batches, batch_bounds
 from probes.training.concatenated import Concatenated
 from probes.training.families import family_of
@@ -146,33 +147,36 @@ class ProbingData:
         self,
         split: str,
         features: Features,
-        labels: Array | None = None,
+        labels: Mapping[str, Array] | None = None,
         kept: Array | None = None,
     ) -> Batches:
         """A split; an example whose label train lacks has weight 0.
 
         Args:
-            labels: in training form and in the order of the split's examples, (R, n); by default
-                `targets`.
+            labels: of train and the split, in training form and in the order of the split's
+                examples, each (R, n); by default `targets`. Class weights are those of each row.
             kept: which examples each cell has, the others having weight 0; (K, n) in the order of
                 the split's examples, by default all.
         """
-        labels = self.targets(split) if labels is None else labels
-        weights = np.where(labels < 0, 0, 1) if self.n_outputs else np.ones((1, labels.shape[1]))
+        given = labels or {each: self.targets(each) for each in ("train", split)}
+        rows = given[split]
+        weights = np.where(rows < 0, 0, 1) if self.n_outputs else np.ones((1, rows.shape[1]))
         if self.examples.task.metric == "balanced_accuracy":
-            weights = weights * _class_weights(self.examples)[labels]
+            by_class = [_class_weights(row, self.n_outputs) for row in given["train"]]
+            pairs = zip(by_class, rows, strict=True)
+            weights = weights * np.stack([of_class[row] for of_class, row in pairs])
         if kept is not None:
             weights = weights * kept
         if (weights == weights[:1]).all():
             weights = weights[:1]
         if split == "train":
-            labels, weights = labels[:, self._order], weights[:, self._order]
+            rows, weights = rows[:, self._order], weights[:, self._order]
         if self.n_outputs:
-            labels = labels.clip(0)
+            rows = rows.clip(0)
         sentences = self.sentences(split)
         return Batches(
             features,
-            torch.from_numpy(labels).to(self.device),
+            torch.from_numpy(rows).to(self.device),
             torch.from_numpy(weights.astype(np.float32)).to(self.device),
             sentences.to(self.device),
             batch_bounds(sentences),
@@ -278,8 +282,11 @@ def _training_order(examples: Examples) -> Array:
     return np.argsort(shuffled[place], kind="stable")
 
 
-def _class_weights(examples: Examples) -> Array:
-    """Inverse frequency of each class in train, with mean 1 over the training examples."""
-    count = np.bincount(examples.targets("train"), minlength=len(examples.classes))
-    weights: Array = count.sum() / (len(count) * count)
-    return weights
+def _class_weights(labels: Array, n_classes: int) -> Array:
+    """Inverse frequency of each class, with mean 1 over the examples; 0 of one that is not there.
+
+    Args:
+        labels: those of train. Shape (n,).
+    """
+    count = np.bincount(labels, minlength=n_classes)
+    return ratio(labels.size / (count > 0).sum(), count, otherwise=0.0)

@@ -118,7 +118,7 @@ def test_other_labels_are_put_in_the_same_order_as_the_real_ones():
     data = worded()
     real = data.targets("train")
     labels = np.concatenate([real, real[:, ::-1], real])
-    found = data.batches("train", held(data, "train"), labels)
+    found = data.batches("train", held(data, "train"), {"train": labels})
     plain = data.batches("train", held(data, "train"))
     assert found.labels.shape == (3, real.shape[1])
     assert torch.equal(found.labels[0], plain.labels[0])
@@ -136,12 +136,29 @@ def test_an_example_whose_label_train_lacks_has_no_weight():
 def test_class_weights_are_those_of_each_cells_labels():
     data = worded("balanced_accuracy")
     real = data.targets("train")
-    count = np.bincount(real[0])
-    weight = len(real[0]) / (len(count) * count)
-    labels = np.concatenate([real, real[:, ::-1]])
-    found = data.batches("train", held(data, "train"), labels)
+    one_of_each = np.arange(real.shape[1])[None] < data.n_outputs
+    labels = np.concatenate(
+        [real, real[:, ::-1], np.where(one_of_each, np.arange(real.shape[1]), 0)]
+    )
+    found = data.batches("train", held(data, "train"), {"train": labels})
     assert found.weights.shape == labels.shape
-    np.testing.assert_allclose(found.weights, weight[found.labels], rtol=1e-6)
+    for row, weights in zip(found.labels.numpy(), found.weights.numpy(), strict=True):
+        # Every class of these labels weighs as much as any other, and an example 1 on average.
+        total = np.bincount(row, weights)
+        np.testing.assert_allclose(total, len(row) / data.n_outputs, rtol=1e-6)
+
+
+def test_class_weights_of_dev_are_those_of_train_and_a_class_that_train_lacks_weighs_nothing():
+    data = worded("balanced_accuracy")
+    n_train, n_dev = (data.targets(split).shape[1] for split in ("train", "dev"))
+    labels = {
+        "train": np.array([[0, 0, 0, 1] * n_train])[:, :n_train],
+        "dev": np.arange(n_dev)[None] % 3,
+    }
+    found = data.batches("dev", held(data, "dev"), labels).weights[0]
+    zeros = (labels["train"] == 0).sum()
+    expected = [n_train / (2 * zeros), n_train / (2 * (n_train - zeros)), 0.0]
+    assert found.tolist() == pytest.approx([expected[i % 3] for i in range(n_dev)])
 
 
 def test_control_labels_are_standardised_as_the_real_ones():
@@ -151,7 +168,9 @@ def test_control_labels_are_standardised_as_the_real_ones():
     assert found.dtype == np.float32
     assert np.array_equal(found[:1], data.targets("train"))
     np.testing.assert_allclose(data.in_labels_unit(found)[1], 7, rtol=1e-6)
-    assert data.batches("train", held(data, "train"), found).weights.tolist() == [[1.0] * 10]
+    assert data.batches("train", held(data, "train"), {"train": found}).weights.tolist() == [
+        [1.0] * 10
+    ]
 
 
 class Counted(Features):
