@@ -12,7 +12,9 @@ def by_definition(scores, replicates, pairs):
     """Westfall & Young (1993), algorithm 2.8, with loops."""
     n = replicates.shape[1]
     differences = [replicates[a] - replicates[b] for a, b in pairs]
-    sizes = [abs(scores[a] - scores[b]) / np.std(d) for (a, b), d in zip(pairs, differences)]
+    sizes = [
+        abs(scores[a] - scores[b]) / np.std(d) for (a, b), d in zip(pairs, differences, strict=True)
+    ]
     order = sorted(range(len(pairs)), key=lambda i: -sizes[i])
     p_values, before = [0.0] * len(pairs), 0.0
     for place, i in enumerate(order):
