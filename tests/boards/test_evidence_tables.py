@@ -34,7 +34,9 @@ CONTROLS = ControlScores(
     common=1,
     draws=Spread(sd=0.0125, df=18),
     layers=(
-        LayerSelectivity(layer=0, task=0.5, controls=(0.25, 0.3), value=0.25, interval=(0.23, 0.27)),
+        LayerSelectivity(
+            layer=0, task=0.5, controls=(0.25, 0.3), value=0.25, interval=(0.23, 0.27)
+        ),
         LayerSelectivity(layer=1, task=0.9, controls=(0.25,), value=0.65, interval=None),
     ),
 )
@@ -254,9 +256,7 @@ def test_numbers_of_description_length():
 
 
 def test_numbers_of_training_variance():
-    found = Variances(
-        layers=(), seeds=None, both=Spread(sd=0.02, df=2), p_best={1: 0.25, 2: None}
-    )
+    found = Variances(layers=(), seeds=None, both=Spread(sd=0.02, df=2), p_best={1: 0.25, 2: None})
     assert numbers(TrainingVariance(), found) == [
         ("retraining_sd", None, None, None, None, "test"),
         ("sampling_sd", 0.02, None, None, None, "test"),

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from stored_replicates import of_all_layers
 
 import probes
 from probes.__main__ import main
 from probes.common.errors import UserError
 from probes.measurements.localisation import mixes_of
-from probes.measurements.resampled import resampled_scores
 from probes.measurements.resampled_mixes import resampled_mixes
 from probes.measurements.results import find_results
 from probes.records.probe_spec import PROBES
@@ -49,14 +49,14 @@ def test_stored_predictions_give_the_stored_intervals(folder):
     found = find_results(folder)
     assert sorted(r.task.name for r in found.values()) == sorted(TASKS)
     for path, result in found.items():
-        bounds = interval(resampled_scores(result, path))
+        bounds = interval(of_all_layers(result, path).values)
         stored = [layer.intervals[result.task.metric] for layer in result.layers]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
 
 
 def test_stored_predictions_on_mixes_give_the_stored_intervals(folder, tmp_path):
     for path, result in find_results(folder).items():
-        bounds = interval(resampled_mixes(result, path))
+        bounds = interval(resampled_mixes(result, path).values)
         stored = [mix.intervals[result.task.metric] for mix in mixes_of(result).mixes]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
         assert resampled_mixes(result, tmp_path / path.name) is None
@@ -70,7 +70,9 @@ def test_changed_predictions_on_mixes_are_refused(folder, tmp_path):
     predicted = np.load(changed)["predicted"]
     for wrong in (np.roll(predicted, 1, axis=-1), predicted[:, 1:]):
         np.savez(changed, predicted=wrong)
-        with pytest.raises(UserError, match=r"localisation.*\.npz: these predictions do not give"):
+        with pytest.raises(
+            UserError, match=r"localisation.*\.npz: what is stored here does not give"
+        ):
             resampled_mixes(find_results(folder)[scores], tmp_path / scores.name)
 
 
@@ -79,15 +81,15 @@ def test_missing_or_changed_predictions_are_not_used(folder, tmp_path):
     path, result = next(
         (path, result) for path, result in find_results(folder).items() if result.task.name == "pos"
     )
-    assert resampled_scores(result, tmp_path / "gone.json") is None
+    assert of_all_layers(result, tmp_path / "gone.json") is None
     arrays = dict(np.load(path.with_suffix(".npz")))
     arrays["predicted"] = np.roll(arrays["predicted"], 1, axis=-1)
     np.savez(tmp_path / "changed.npz", **arrays)
-    with pytest.raises(UserError, match=r"changed\.npz: these predictions do not give"):
-        resampled_scores(result, tmp_path / "changed.json")
+    with pytest.raises(UserError, match=r"changed\.npz: what is stored here does not give"):
+        of_all_layers(result, tmp_path / "changed.json")
     (tmp_path / "torn.npz").write_bytes(b"PK")
     with pytest.raises(UserError, match=r"torn\.npz: not readable"):
-        resampled_scores(result, tmp_path / "torn.json")
+        of_all_layers(result, tmp_path / "torn.json")
 
 
 def test_breakdowns_are_in_the_results(folder):
