@@ -12,6 +12,7 @@ from probes.common.errors import UserError
 from probes.measurements.localisation import mixes_of
 from probes.measurements.resampled_mixes import resampled_mixes
 from probes.measurements.results import find_results
+from probes.records.files import find_records
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import interval
 
@@ -90,6 +91,52 @@ def test_missing_or_changed_predictions_are_not_used(folder, tmp_path):
     (tmp_path / "torn.npz").write_bytes(b"PK")
     with pytest.raises(UserError, match=r"torn\.npz: not readable"):
         of_all_layers(result, tmp_path / "torn.json")
+
+
+@pytest.fixture(scope="module")
+def shared(folder, tmp_path_factory):
+    """The same results as they may be passed on: with sums instead of predictions."""
+    there = tmp_path_factory.mktemp("shared")
+    assert main(["export", str(folder), str(there / "b.zip"), "--sums"]) == 0
+    assert main(["import", str(there / "b.zip"), "--output", str(there / "results")]) == 0
+    return there / "results"
+
+
+@pytest.mark.parametrize("read", [of_all_layers, resampled_mixes])
+def test_sums_give_the_replicates_that_predictions_give(folder, shared, read):
+    from_sums = find_results(shared)
+    assert len(from_sums) == len(TASKS)
+    for path, result in find_results(folder).items():
+        there = shared / path.relative_to(folder)
+        ours, theirs = read(result, path), read(from_sums[there], there)
+        assert ours.noise is not None
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_sums_give_the_claims_that_predictions_give(folder, shared, capsys):
+    said = []
+    for results in (folder, shared):
+        assert main(["claims", str(results), "--format", "json"]) == 0
+        said.append(json.loads(capsys.readouterr().out))
+    assert said[0] == said[1]
+    (report,) = said[0]
+    assert {claim["verdict"] for claim in report["claims"]} > {"not tested"}
+
+
+def test_only_sums_are_shared(folder, shared):
+    names = set()
+    for path in shared.rglob("*.npz"):
+        with np.load(path) as stored:
+            names |= set(stored.files)
+    assert names == {"layers", "sums", "clusters", "n_clusters"}
+    assert len(list(shared.rglob("*.npz"))) == 2 * len(TASKS)
+    # Nothing else is different.
+    ours, theirs = find_records(folder), find_records(shared)
+    assert len(theirs) == len(ours)
+    for path, record in ours.items():
+        other = theirs[shared / path.relative_to(folder)]
+        assert other.model_copy(update={"arrays": record.arrays}) == record
 
 
 def test_breakdowns_are_in_the_results(folder):
