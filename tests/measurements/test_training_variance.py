@@ -189,9 +189,7 @@ def test_several_layers_are_corrected_by_the_greatest_of_their_differences(examp
     """Against a simulation of its own: three layers, whose errors are nested."""
     errors = {2: 48, 3: 40, 5: 60}
     offset = {1: -6, 2: -6, 3: 0, 4: 6, 5: 6}
-    found, _ = measured(
-        examples, errors, lambda layer, draw: errors[layer] + offset[draw.sample]
-    )
+    found, _ = measured(examples, errors, lambda layer, draw: errors[layer] + offset[draw.sample])
     sd, df = found.both.sd, found.both.df
     assert (sd, df) == (pytest.approx(0.015), 12)
     rng, n = np.random.default_rng(3), 40_000
@@ -228,7 +226,9 @@ def test_a_layer_that_is_better_on_test_than_the_best_on_dev_takes_its_place(exa
     record = evidence_record(context.result, TrainingVariance.name, found)
     result = context.result.with_evidence(record)
     assert confidence_set(result) == {2}
-    marks = [(cell.best, cell.tied, cell.beaten) for _, cell in (r.cells for r in layer_rows([result]))]
+    marks = [
+        (cell.best, cell.tied, cell.beaten) for _, cell in (r.cells for r in layer_rows([result]))
+    ]
     assert marks == [(False, True, False), (True, False, True), (False, False, False)]
 
 

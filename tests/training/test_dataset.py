@@ -20,7 +20,7 @@ WORDS = [("a", "bird", "sang"), ("the", "old", "house", "is", "near"), ("some", 
 LETTERS = np.array([len(word) for words in WORDS for word in words])
 
 
-def probing_data(label, folder=None, device="cpu", documents=("",) * len(WORDS)):
+def probing_data(label, folder=None, device="cpu", documents=("", "", "")):
     """What probes read for numbers that a function makes of the length of a word."""
 
     def rule(sentence):
