@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from probes import run_probes
 from probes.common.default_folders import default_cache, default_data_dir
-from probes.measurements.resampled import gold_of
 from probes.measurements.results import find_results
-from probes.measurements.scores import read_predictions
+from probes.measurements.scores import gold_of, read_predictions
 from probes.records.probe_scores import LayerScores
 from probes.records.result import Result
 

@@ -134,7 +134,7 @@ def paired_differences(
     The p-values are corrected over all pairs that can be tested.
     """
     values = np.array([np.nan if x.value is None else x.value for x in scores])
-    replicates = np.array([x.resampled for x in scores])
+    replicates = np.array([x.resampled for x in scores]).reshape(-1, RESAMPLES)
     paired = [scores[one].paired_with(scores[other]) for one, other in pairs]
     tested = [
         both and scores[one].testable and scores[other].testable

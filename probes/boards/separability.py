@@ -19,10 +19,11 @@ def p_best(result: Result) -> dict[int, float | None] | None:
 def confidence_set(result: Result) -> set[int] | None:
     """The layers that no other layer is separated above, at .05 over all pairs of layers.
 
-    It says nothing of the layer that is best on dev, which may be outside. None without training
-    variance, since scores alone cannot tell layers apart.
+    It says nothing of the layer that is best on dev, which may be outside. None where nothing was
+    tested: without training variance, since scores alone cannot tell layers apart, or with too few
+    test documents or sentences.
     """
     found = p_best(result)
-    if found is None:
+    if found is None or all(p is None for p in found.values()):
         return None
     return {layer for layer in result.extent if (found.get(layer) or 0.0) >= ALPHA}

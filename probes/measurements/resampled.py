@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
@@ -66,7 +67,8 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates |
     """
     if not path.with_suffix(".npz").exists() or result.task.metric not in metrics:
         return None
-    arrays = read_arrays(path, SUMS) if has_arrays(path, SUMS) else as_sums(result, path)
+    named = ("layers", *SUMS)
+    arrays = read_arrays(path, named) if has_arrays(path, SUMS) else as_sums(result, path)
     metric = metrics.get(result.task.metric)
     stored = arrays["layers"].tolist()
     if stored != [layer.layer for layer in result.layers]:
@@ -145,15 +147,31 @@ def replicates_of(
     Raises:
         UserError: the sums do not give the recorded scores.
     """
+    if not _belong_together(*(arrays[name] for name in SUMS)):
+        raise unlike(path)
     clusters, n_clusters = arrays["clusters"].astype(np.int64), int(arrays["n_clusters"])
     if len(np.unique(clusters)) < FEWEST:
         return None
-    parts = [arrays["sums"][place] for place in places]
-    scores = np.array([metric.value(part.sum(0)) for part in parts])
+    try:
+        parts = [arrays["sums"][place] for place in places]
+        scores = np.array([metric.value(part.sum(0)) for part in parts])
+    except (IndexError, ValueError) as error:  # of fewer cells, or of another metric
+        raise unlike(path) from error
     if not np.allclose(scores, recorded, atol=1e-6, equal_nan=True):
         raise unlike(path)
     draws = resample(n_clusters)
     return np.stack([metric.value(resampled_sums(sparse(x), clusters, draws)) for x in parts])
+
+
+def _belong_together(sums: NDArray[Any], clusters: NDArray[Any], n_clusters: NDArray[Any]) -> bool:
+    """Whether these are numbers of the same sentences, and the clusters are numbered."""
+    return bool(
+        sums.dtype.kind in "biuf"
+        and all(x.dtype.kind in "iu" for x in (clusters, n_clusters))
+        and (sums.ndim, clusters.shape, n_clusters.shape) == (3, sums.shape[1:2], ())
+        and clusters.min(initial=0) >= 0
+        and clusters.max(initial=0) < n_clusters
+    )
 
 
 def unlike(path: Path) -> UserError:

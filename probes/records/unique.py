@@ -26,8 +26,11 @@ def identity(record: AnyRecord) -> Identity:
 
 
 def content_of(record: AnyRecord) -> dict[str, Any]:
-    """The content of a record, without where, when and with what it was computed."""
-    aside = {"seconds", "provenance", "suite_version", "encoding", "schema_version"}
+    """The content of a record, without where, when and with what it was computed.
+
+    Nor does it matter whether predictions are beside it, or sums instead.
+    """
+    aside = {"seconds", "provenance", "suite_version", "encoding", "schema_version", "arrays"}
     return record.model_dump(exclude=aside)
 
 

@@ -15,6 +15,7 @@ from probes.records.table import cell_text
 from probes.records.titles import corpus_title, task_head
 from probes.rendering.markdown import escaped, markdown, markdown_lines
 from probes.statistics.formatting import shown
+from probes.statistics.partition import FEWEST
 
 
 def layers_md(results: Sequence[Result]) -> str:
@@ -51,7 +52,7 @@ def _separation(results: Sequence[Result]) -> str:
     if all(confidence_set(result) is None for result in results):
         return (
             "Layers are not tested against each other, which takes training variance "
-            "(--evidence standard)."
+            f"(--evidence standard) and {FEWEST} test documents or sentences."
         )
     return (
         "Starred, if not bold: layers that may be the best too, since no other layer is separated "

@@ -102,7 +102,8 @@ def p_best(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Floats:
     """
     found = np.where(np.isnan(scores), np.nan, 1.0)
     for (one, other), p in zip(pairs, p_values, strict=True):
-        if scores[one] != scores[other]:
-            below = one if scores[one] < scores[other] else other
-            found[below] = np.minimum(found[below], p)
+        if scores[one] < scores[other]:
+            found[one] = np.minimum(found[one], p)
+        elif scores[other] < scores[one]:
+            found[other] = np.minimum(found[other], p)
     return found

@@ -11,6 +11,7 @@ from probes.boards.claims.bands import around_layer_4, higher, late_middle, lowe
 from probes.boards.claims.literature import CAVEAT, CLAIMS
 from probes.boards.claims.model_scores import MissingError, ModelScores, within
 from probes.measurements.localisation import Mixes, MixResult
+from probes.measurements.resampled import Replicates
 from probes.records.values import Estimate
 
 METHOD = Path(__file__).parents[2] / "docs" / "method.md"
@@ -35,7 +36,7 @@ def made(task, scores, p=None, **more):
 def at(task, best, also=(), n=6):
     """A result whose best layer is `best` and cannot be separated from the layers in `also`."""
     scores = [1 - abs(layer - best) / 100 - (layer > best) / 1000 for layer in range(n + 1)]
-    p = [None if x == best else 0.5 if x in also else 0.001 for x in range(n + 1)]
+    p = [1.0 if x == best else 0.5 if x in also else 0.001 for x in range(n + 1)]
     return made(task, scores, p)
 
 
@@ -43,6 +44,13 @@ def scattered(scores, noise, n=500):
     """Resamples of scores, which scatter around them by `noise`."""
     drawn = np.random.default_rng(0).standard_normal((len(scores), n))
     return np.array(scores, dtype=float)[:, None] + noise * drawn
+
+
+def mix_replicates(scores, noise=0.001):
+    """Scores on mixes with resamples, to which training adds `noise`."""
+    values = scattered(scores, 0.001)
+    added = noise * np.random.default_rng(1).standard_normal(values.shape)
+    return Replicates(np.array(scores, dtype=float), values, added)
 
 
 def model_scores(*results, noise=0.001, mixes=None):
@@ -102,7 +110,7 @@ def test_the_reason_gives_the_numbers():
         "depth may be best at 2, 3, 4 of 6; best on dev: 3, 1.000 [0.950, 1.000]; middle: 3, 4"
     )
     (numbers,) = found.numbers
-    assert numbers["p_best"] == {0: 0.001, 1: 0.001, 2: 0.5, 4: 0.5, 5: 0.001, 6: 0.001}
+    assert numbers["p_best"] == {0: 0.001, 1: 0.001, 2: 0.5, 3: 1.0, 4: 0.5, 5: 0.001, 6: 0.001}
     assert (numbers["best_layer"], numbers["peak_layers"]) == (3, [2, 3, 4])
 
 
@@ -170,8 +178,8 @@ def test_word_order_falls():
     found = outcome(name, rises)
     assert found.why.startswith("change from layer 1 to 3: position +0.400 [+0.39")
     assert found.numbers[1]["change"] == pytest.approx(0.4)
-    # One resample added to each side of 500.
-    assert found.numbers[1]["p"] == pytest.approx(2 / 501)
+    # In none of 500 resamples as large.
+    assert found.numbers[1]["p"] == pytest.approx(1 / 501)
 
 
 def test_knowledge_of_hierarchy_rises():
@@ -257,7 +265,7 @@ def test_semantics_is_spread(kl, gains, expected):
     found = outcome(
         "semantics-spread",
         *results,
-        mixes={task: scattered(curve, 0.001) for task, curve in curves.items()},
+        mixes={task: mix_replicates(curve) for task, curve in curves.items()},
     )
     assert found.verdict == expected
     if expected == "supported":
@@ -285,13 +293,14 @@ def test_final_layers_lower_cumulative_scores():
         "flat": (0, 0, 0, 0, 0.5, 0.5, 0.9),
     }
 
-    def found(*kinds):
+    def found(*kinds, noise=0.001):
         by_task = {f"{kind} {i}": curves[kind] for i, kind in enumerate(kinds)}
         results = [mixed(task, scores) for task, scores in by_task.items()]
-        drawn = {task: scattered(scores, 0.001) for task, scores in by_task.items()}
+        drawn = {task: mix_replicates(scores, noise) for task, scores in by_task.items()}
         return outcome(name, *results, mixes=drawn)
 
     assert found("fall", "fall", "rise").verdict == "supported"
+    assert found("fall", "fall", "rise", noise=1).verdict == "undecided"
     assert found("rise", "rise", "fall", "flat").verdict == "contradicted"
     assert found("fall", "fall", "flat", "flat").verdict == "undecided"
     assert found("fall", "fall").verdict == "not tested"
@@ -310,7 +319,7 @@ def three(scores):
 def test_middle_transfers_best():
     name = "middle-transfers-best"
     assert verdict(name, *three(UP), noise=0.01) == "supported"
-    assert verdict(name, *three(UP[::-1][3:] + UP[:3]), noise=0.01) == "contradicted"
+    assert verdict(name, *three([0.8 - score for score in UP]), noise=0.01) == "contradicted"
     assert verdict(name, *three(UP), noise=5) == "undecided"
     assert verdict(name, *three(UP)[:2]) == "not tested"
     found = outcome(name, *three(UP))
@@ -346,7 +355,7 @@ def test_every_claim_names_its_source_and_fits_in_json():
         "agreement chunking deprel depth length main-verb pos position srl subject-noun tree-depth"
     )
     results = [mixed(task, UP, (1, 2), (0.1, 0.2)) for task in tasks.split()]
-    mixes = {result.task.name: scattered(UP, 0.001) for result in results}
+    mixes = {result.task.name: mix_replicates(UP) for result in results}
     found = model_scores(*results, mixes=mixes)
     assert len(BY_NAME) == len(CLAIMS)
     for claim in CLAIMS:

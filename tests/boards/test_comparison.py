@@ -4,17 +4,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from probes.boards.comparison import compare, comparison_tables
 from probes.boards.paired import LayerScore
 from probes.common.errors import UserError
+from probes.measurements.resampled import Replicates
 from probes.records.probe_spec import PROBES
-from probes.statistics.bootstrap import MIN_SENTENCES, replicates, resample
+from probes.statistics.bootstrap import RESAMPLES, draws_of, replicates
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 
+SD = 0.02
+"""Of the noise that training adds."""
 
-def result(name, dev, task="pos", fingerprint="f", view="plain"):
+
+def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e"):
     """The parts of a result that are read for a comparison."""
     layer = SimpleNamespace(layer=2)
     return SimpleNamespace(
@@ -27,19 +32,28 @@ def result(name, dev, task="pos", fingerprint="f", view="plain"):
         fit_dtype="float32",
         view=view,
         silver=False,
+        examples=SimpleNamespace(test_digest=digest),
         best_layer=layer,
         score=lambda _, split="test": dev,
     )
 
 
-def scored(given, n_wrong, n=400):
-    """Its score, with errors on the first `n_wrong` of `n` test sentences of one word."""
+def scored(given, n_wrong, n=400, trained=True):
+    """Its score, with errors on the first `n_wrong` of `n` test sentences of one word.
+
+    Args:
+        trained: whether there is training variance.
+    """
     gold = Gold(np.zeros(n, dtype=np.int16), np.arange(n), ("a", "b"), np.zeros(n, dtype=bool), ())
-    if gold.n_sentences < MIN_SENTENCES:
+    draws = draws_of(gold)
+    if draws is None:
         return LayerScore(given, given.best_layer)
     predicted = (np.arange(n) < n_wrong).astype(np.int16)[None]
-    values = replicates(metrics.get("accuracy"), gold, predicted, resample(n))
-    return LayerScore(given, given.best_layer, f"{n} sentences", values[0])
+    values = replicates(metrics.get("accuracy"), gold, predicted, draws)
+    rng = np.random.default_rng(list(given.model.name.encode()))
+    noise = SD * rng.standard_normal((1, RESAMPLES)) if trained else None
+    scores = np.array([given.score(given.best_layer)])
+    return LayerScore(given, given.best_layer, Replicates(scores, values, noise))
 
 
 def test_models_are_ordered_by_dev_and_tested_against_the_first():
@@ -52,18 +66,44 @@ def test_models_are_ordered_by_dev_and_tested_against_the_first():
     first, close, low = (standing.difference for standing in found.standings)
     assert first is None
     assert low.value == pytest.approx(-0.4)
-    # 160 of 400 sentences differ, all one way.
-    half = 1.96 * np.sqrt(0.4 * 0.6 / 400)
+    # 160 of 400 sentences differ, all one way, and both are trained once.
+    half = 1.96 * np.sqrt(0.4 * 0.6 / 400 + 2 * SD**2)
     assert low.interval == (
+        pytest.approx(-0.4 - half, abs=0.008),
+        pytest.approx(-0.4 + half, abs=0.008),
+    )
+    # Eleven standard errors: in none of 2,000 resamples.
+    assert low.p == pytest.approx(1 / 2001)
+    assert low.separated
+    # The smallest of the three differences is tested by itself: two words of 400.
+    z = 0.005 / np.sqrt(2 / 400**2 + 2 * SD**2)
+    assert close.p == pytest.approx(2 * norm.sf(z), abs=0.03)
+    assert not close.separated
+
+
+def test_without_the_training_variance_of_both_there_is_an_interval_and_no_p():
+    wrong = {"low": 200, "high": 40, "middle": 120}
+    (found,) = compare(
+        [result("high", 0.9), result("middle", 0.7), result("low", 0.5)],
+        lambda r: scored(r, wrong[r.model.name], trained=r.model.name != "low"),
+    )
+    _, middle, low = (standing.difference for standing in found.standings)
+    assert (low.p, low.separated, low.texts[1]) == (None, False, "–")
+    assert low.interval[0] < low.value < low.interval[1]
+    assert middle.p == pytest.approx(1 / 2001)
+
+
+def test_intervals_without_training_variance_are_those_over_sentences():
+    wrong = {"high": 40, "low": 200}
+    (found,) = compare(
+        [result("high", 0.9), result("low", 0.5)],
+        lambda r: scored(r, wrong[r.model.name], trained=False),
+    )
+    half = 1.96 * np.sqrt(0.4 * 0.6 / 400)
+    assert found.standings[1].difference.interval == (
         pytest.approx(-0.4 - half, abs=0.006),
         pytest.approx(-0.4 + half, abs=0.006),
     )
-    # No resample without a loss: 2 · 1 / 2,001, times two comparisons.
-    assert low.p == pytest.approx(4 / 2001)
-    assert low.separated
-    # Two words: e^-2 of the resamples have neither.
-    assert close.p == pytest.approx(2 * np.exp(-2), abs=0.05)
-    assert not close.separated
 
 
 def test_a_task_of_one_model_is_left_out():
@@ -73,8 +113,8 @@ def test_a_task_of_one_model_is_left_out():
 def test_results_that_cannot_be_compared_are_set_apart_with_the_reason():
     (found,) = compare(
         [result("a", 0.9), result("b", 0.8, fingerprint="g"), result("c", 0.7, view="cut"),
-         result("d", 0.6)],
-        lambda r: scored(r, 3, n=399 if r.model.name == "d" else 400),
+         result("d", 0.6, digest="d")],
+        lambda r: scored(r, 3),
     )  # fmt: skip
     assert [s.model for s in found.standings] == ["a"]
     assert found.apart == {
@@ -115,5 +155,5 @@ def test_a_handful_of_sentences_is_not_tested():
     (found,) = compare([result("a", 0.9), result("b", 0.8)], lambda r: scored(r, 3, n=9))
     difference = found.standings[1].difference
     assert difference.value == pytest.approx(-0.1)
-    assert (difference.tested, difference.p, difference.interval) == (False, None, None)
+    assert (difference.p, difference.interval) == (None, None)
     assert difference.texts == ("−10.0", "–")

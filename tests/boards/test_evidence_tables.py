@@ -31,10 +31,13 @@ CONTROLS = ControlScores(
     metric="accuracy",
     types=10,
     seen=0.876,
+    common=1,
     draws=Spread(sd=0.0125, df=18),
     layers=(
-        LayerSelectivity(layer=0, task=0.5, controls=(0.25, 0.3), interval=(0.23, 0.27)),
-        LayerSelectivity(layer=1, task=0.9, controls=(0.25,), interval=None),
+        LayerSelectivity(
+            layer=0, task=0.5, controls=(0.25, 0.3), value=0.25, interval=(0.23, 0.27)
+        ),
+        LayerSelectivity(layer=1, task=0.9, controls=(0.25,), value=0.65, interval=None),
     ),
 )
 
@@ -173,8 +176,26 @@ def test_training_variance_by_layer_and_pooled():
         ("0", "2.00"),
         ("1", "–"),
         ("2", "–"),
-        ("samples, pooled", "2.00 (df 2)"),
-        ("seeds, pooled", "–"),
+        ("pooled", "2.00 (df 2)"),
+        ("seeds alone", "–"),
+        ("samples alone", "2.00"),
+    ]
+
+
+@pytest.mark.parametrize(("of_seeds", "alone"), [(0.03, "4.00"), (0.06, "0.00")])
+def test_what_samples_add_to_seeds_is_the_difference_of_variances(of_seeds, alone):
+    found = Variances(
+        layers=(),
+        seeds=Spread(sd=of_seeds, df=3),
+        both=Spread(sd=0.05, df=6),
+        p_best={},
+    )
+    result = with_found(bare(scores=(0.5, 0.6)), "training_variance", found)
+    (table,) = evidence_tables([result])["training_variance"]
+    assert table.texts[-3:] == [
+        ("pooled", "5.00 (df 6)"),
+        ("seeds alone", f"{100 * of_seeds:.2f} (df 3)"),
+        ("samples alone", alone),
     ]
 
 
@@ -213,7 +234,7 @@ def test_numbers_of_selectivity():
         ("selectivity", 0.25, 0, 0.23, 0.27, "test"),
         ("selectivity", pytest.approx(0.65), 1, None, None, "test"),
     ]
-    undefined = LayerSelectivity(layer=3, task=None, controls=(0.5,), interval=None)
+    undefined = LayerSelectivity(layer=3, task=None, controls=(0.5,), value=None, interval=None)
     payload = CONTROLS.model_copy(update={"layers": (undefined,)})
     assert numbers(Selectivity(), payload) == [("selectivity", None, 3, None, None, "test")]
 
@@ -240,6 +261,7 @@ def test_numbers_of_training_variance():
     assert numbers(TrainingVariance(), found) == [
         ("retraining_sd", None, None, None, None, "test"),
         ("sampling_sd", 0.02, None, None, None, "test"),
+        ("training_sd", 0.02, None, None, None, "test"),
         ("p_best", 0.25, 1, None, None, "test"),
         ("p_best", None, 2, None, None, "test"),
     ]

@@ -183,9 +183,12 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
         metric="accuracy",
         types=9,
         seen=0.5,
+        common=2,
         draws=None,
         layers=(
-            LayerSelectivity(layer=1, task=0.75, controls=(0.5, 0.125), interval=(0.125, 0.375)),
+            LayerSelectivity(
+                layer=1, task=0.75, controls=(0.625, 0.375), value=0.25, interval=(0.125, 0.375)
+            ),
         ),
     )
     gain = LayerGain(
@@ -224,6 +227,7 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
         "p_best": (0.03, None),
         "retraining_sd": (None, None),
         "sampling_sd": (0.01, 0.01),
+        "training_sd": (0.01, 0.01),
     }
     found = {name: tuple(map(known, (first[name], second[name]))) for name in expected}
     assert found == expected
@@ -254,7 +258,7 @@ def test_evidence_behind_other_scores_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("versions", "counts"), [((2, 1), 1), ((1, 2), 1), ((9, 10), 10), ((10, 9), 10)]
+    ("versions", "counts"), [((2, 1), 2), ((1, 2), 2), ((9, 10), 10), ((10, 9), 10)]
 )
 def test_of_several_versions_of_evidence_the_present_one_counts_or_else_the_highest(
     tmp_path, versions, counts
@@ -265,4 +269,4 @@ def test_of_several_versions_of_evidence_the_present_one_counts_or_else_the_high
         found = Variances(layers=(), seeds=None, both=spread, p_best={})
         put_evidence(path, "training_variance", found, version=version)
     assert read(tmp_path).sampling_sd.tolist() == [counts / 100] * 2
-    assert read_result(path).found("training_variance").samples.sd == counts / 100
+    assert read_result(path).found("training_variance").both.sd == counts / 100

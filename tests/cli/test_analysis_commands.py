@@ -4,14 +4,15 @@ import json
 
 import numpy as np
 import pytest
+from stored_replicates import of_all_layers
 
 import probes
 from probes.__main__ import main
 from probes.common.errors import UserError
 from probes.measurements.localisation import mixes_of
-from probes.measurements.resampled import resampled_scores
 from probes.measurements.resampled_mixes import resampled_mixes
 from probes.measurements.results import find_results
+from probes.records.files import find_records
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import interval
 
@@ -49,14 +50,14 @@ def test_stored_predictions_give_the_stored_intervals(folder):
     found = find_results(folder)
     assert sorted(r.task.name for r in found.values()) == sorted(TASKS)
     for path, result in found.items():
-        bounds = interval(resampled_scores(result, path))
+        bounds = interval(of_all_layers(result, path).values)
         stored = [layer.intervals[result.task.metric] for layer in result.layers]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
 
 
 def test_stored_predictions_on_mixes_give_the_stored_intervals(folder, tmp_path):
     for path, result in find_results(folder).items():
-        bounds = interval(resampled_mixes(result, path))
+        bounds = interval(resampled_mixes(result, path).values)
         stored = [mix.intervals[result.task.metric] for mix in mixes_of(result).mixes]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
         assert resampled_mixes(result, tmp_path / path.name) is None
@@ -70,7 +71,9 @@ def test_changed_predictions_on_mixes_are_refused(folder, tmp_path):
     predicted = np.load(changed)["predicted"]
     for wrong in (np.roll(predicted, 1, axis=-1), predicted[:, 1:]):
         np.savez(changed, predicted=wrong)
-        with pytest.raises(UserError, match=r"localisation.*\.npz: these predictions do not give"):
+        with pytest.raises(
+            UserError, match=r"localisation.*\.npz: what is stored here does not give"
+        ):
             resampled_mixes(find_results(folder)[scores], tmp_path / scores.name)
 
 
@@ -79,15 +82,61 @@ def test_missing_or_changed_predictions_are_not_used(folder, tmp_path):
     path, result = next(
         (path, result) for path, result in find_results(folder).items() if result.task.name == "pos"
     )
-    assert resampled_scores(result, tmp_path / "gone.json") is None
+    assert of_all_layers(result, tmp_path / "gone.json") is None
     arrays = dict(np.load(path.with_suffix(".npz")))
     arrays["predicted"] = np.roll(arrays["predicted"], 1, axis=-1)
     np.savez(tmp_path / "changed.npz", **arrays)
-    with pytest.raises(UserError, match=r"changed\.npz: these predictions do not give"):
-        resampled_scores(result, tmp_path / "changed.json")
+    with pytest.raises(UserError, match=r"changed\.npz: what is stored here does not give"):
+        of_all_layers(result, tmp_path / "changed.json")
     (tmp_path / "torn.npz").write_bytes(b"PK")
     with pytest.raises(UserError, match=r"torn\.npz: not readable"):
-        resampled_scores(result, tmp_path / "torn.json")
+        of_all_layers(result, tmp_path / "torn.json")
+
+
+@pytest.fixture(scope="module")
+def shared(folder, tmp_path_factory):
+    """The same results as they may be passed on: with sums instead of predictions."""
+    there = tmp_path_factory.mktemp("shared")
+    assert main(["export", str(folder), str(there / "b.zip"), "--sums"]) == 0
+    assert main(["import", str(there / "b.zip"), "--output", str(there / "results")]) == 0
+    return there / "results"
+
+
+@pytest.mark.parametrize("read", [of_all_layers, resampled_mixes])
+def test_sums_give_the_replicates_that_predictions_give(folder, shared, read):
+    from_sums = find_results(shared)
+    assert len(from_sums) == len(TASKS)
+    for path, result in find_results(folder).items():
+        there = shared / path.relative_to(folder)
+        ours, theirs = read(result, path), read(from_sums[there], there)
+        assert ours.noise is not None
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_sums_give_the_claims_that_predictions_give(folder, shared, capsys):
+    said = []
+    for results in (folder, shared):
+        assert main(["claims", str(results), "--format", "json"]) == 0
+        said.append(json.loads(capsys.readouterr().out))
+    assert said[0] == said[1]
+    (report,) = said[0]
+    assert {claim["verdict"] for claim in report["claims"]} > {"not tested"}
+
+
+def test_only_sums_are_shared(folder, shared):
+    names = set()
+    for path in shared.rglob("*.npz"):
+        with np.load(path) as stored:
+            names |= set(stored.files)
+    assert names == {"layers", "sums", "clusters", "n_clusters"}
+    assert len(list(shared.rglob("*.npz"))) == 2 * len(TASKS)
+    # Nothing else is different.
+    ours, theirs = find_records(folder), find_records(shared)
+    assert len(theirs) == len(ours)
+    for path, record in ours.items():
+        other = theirs[shared / path.relative_to(folder)]
+        assert other.model_copy(update={"arrays": record.arrays}) == record
 
 
 def test_breakdowns_are_in_the_results(folder):

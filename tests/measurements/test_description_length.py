@@ -311,8 +311,8 @@ def test_ewt_dev_changes_nothing_and_compression_is_sensible(
         assert low < found.compression(layer) < high
         assert found.compression(layer) > 1.05 * alone
 
-    def shuffled(self, split, features, labels=None):
-        made = batches(self, split, features, labels)
+    def shuffled(self, split, *others):
+        made = batches(self, split, *others)
         return replace(made, labels=made.labels.flip(1)) if split == "dev" else made
 
     batches = ProbingData.batches

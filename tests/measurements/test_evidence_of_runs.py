@@ -4,18 +4,18 @@ import json
 
 import numpy as np
 import pytest
+from stored_replicates import of_all_layers
 from tiny_runs import run
 
 from probes.common.errors import UserError
-from probes.measurements.resampled import gold_of, resampled_scores
 from probes.measurements.results import find_results, read_result
-from probes.measurements.scores import read_predictions
+from probes.measurements.scores import gold_of, read_predictions
 from probes.measurements.training_variance import TrainingVariance, pooled
 from probes.records.files import find_records
-from probes.statistics.bootstrap import interval
+from probes.statistics.bootstrap import RESAMPLES, interval
 from probes.statistics.metrics import metrics
-from probes.statistics.significance import holm, paired_p
-from probes.statistics.training_noise import with_training_noise
+from probes.statistics.significance import all_pairs, max_t, p_best
+from probes.statistics.training_noise import training_noise
 
 EVIDENCE = ("training_variance", "selectivity", "conditional_probing", "localisation")
 
@@ -58,7 +58,7 @@ def test_what_there_is_of_each_probe(found, unit):
     n = 5 if "linear" in unit else 4
     assert result.evidence["training_variance"].extent == dict.fromkeys(every, n)
     draws = (
-        {x: 5 if x in dear else 1 for x in every} if "linear" in unit else dict.fromkeys(dear, 1)
+        {x: 5 if x in dear else 1 for x in every} if "linear" in unit else dict.fromkeys(dear, 2)
     )
     assert result.evidence["selectivity"].extent == draws
     if convex:
@@ -72,7 +72,7 @@ def test_stored_predictions_give_the_scores_and_their_intervals(found, unit):
     metric = result.task.metric
     scores = metrics.get(metric)(gold_of(result, arrays), arrays["predicted"][:, 0])
     assert scores == pytest.approx([result.score(x) for x in result.layers], abs=1e-9)
-    bounds = interval(resampled_scores(result, path))
+    bounds = interval(of_all_layers(result, path).values)
     for layer, expected in zip(result.layers, bounds, strict=True):
         assert layer.intervals[metric] == pytest.approx(tuple(expected))
 
@@ -82,15 +82,17 @@ def test_p_values_follow_from_predictions_and_spreads(found, unit):
     path, result = found[unit]
     variances = result.found("training_variance")
     first = {x.layer: result.score(x) for x in result.layers}
-    assert variances.samples == pooled([x.resampled for x in variances.layers])
     seeds = pooled([[first[x.layer], *x.reseeded] for x in variances.layers])
     assert variances.seeds == (seeds if "mlp" in unit else None)
-    spreads = [x for x in (variances.seeds, variances.samples) if x]
-    values = with_training_noise(resampled_scores(result, path), [(x.sd, x.df) for x in spreads])
-    best = result.best_layer.layer
-    others = [layer for layer in range(3) if layer != best]
-    expected = holm(paired_p(values[others], values[best]))
-    assert variances.p_best == {k: pytest.approx(p) for k, p in zip(others, expected, strict=True)}
+    both = pooled([x.resampled for x in variances.layers])
+    assert variances.both == both
+    found = of_all_layers(result, path)
+    noise = training_noise(result.key, range(3), both.sd, both.df, RESAMPLES)
+    assert (found.noise == noise).all()
+    pairs = all_pairs(3)
+    p_values = max_t(found.scores, found.values + noise, pairs)
+    expected = p_best(found.scores, pairs, p_values)
+    assert variances.p_best == {k: pytest.approx(p) for k, p in enumerate(expected)}
 
 
 def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(found):
@@ -110,7 +112,8 @@ def test_selectivity_is_that_of_the_scores(found, unit):
         assert layer.task == pytest.approx(tested[layer.layer])
         low, high = layer.interval
         assert low < layer.value < high
-        assert layer.value == layer.task - layer.controls[0]
+        assert layer.value == pytest.approx(layer.task - np.mean(layer.controls[: controls.common]))
+    assert controls.common == (1 if "linear" in unit else 2)
     several = [x.controls for x in controls.layers if len(x.controls) > 1]
     assert controls.draws == pooled(several)
 
@@ -142,14 +145,14 @@ def test_adding_evidence_leaves_scores_alone_and_adding_layers_completes_it(
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     first = result.found("training_variance")
     assert [x.layer for x in first.layers] == [0, 1]
-    assert len(first.p_best) == 1
+    assert list(first.p_best) == [0, 1]
     # More layers: scores and evidence are measured again, with the ones that were there.
     (result,) = run(tiny_bert, tmp_path, **few)
     assert sorted(result.extent) == [0, 1, 2]
     (result,) = run(tiny_bert, tmp_path, **few, **evidence)
     second = result.found("training_variance")
     assert [x.layer for x in second.layers] == [0, 1, 2]
-    assert len(second.p_best) == 2
+    assert list(second.p_best) == [0, 1, 2]
     assert second.layers[:2] == first.layers
     # Fewer layers: nothing is lost, and nothing is measured.
     stamps = {p: p.stat().st_mtime_ns for p in find_records(tmp_path / "results")}

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from probes.measurements.expected_layer import (
-    FEW_SENTENCES,
+    FEW_CLUSTERS,
     NO_GAIN,
     NO_SCORE,
     centre_of_gravity,
@@ -134,8 +134,8 @@ def test_a_loss_or_too_few_sentences_have_no_expected_layer():
     assert gain.interval[1] < 0
     assert (layer.value, layer.missing) == (None, NO_GAIN)
     gain, layer = gain_and_expected_layer(np.array([0.1, 0.9]), None)
-    assert (gain.value, gain.interval, gain.missing) == (pytest.approx(0.8), None, FEW_SENTENCES)
-    assert (layer.value, layer.missing) == (None, FEW_SENTENCES)
+    assert (gain.value, gain.interval, gain.missing) == (pytest.approx(0.8), None, FEW_CLUSTERS)
+    assert (layer.value, layer.missing) == (None, FEW_CLUSTERS)
     gain, layer = gain_and_expected_layer(np.array([0.1, np.nan]), np.zeros((2, 9)))
     assert (gain.value, gain.missing, layer.missing) == (None, NO_SCORE, NO_SCORE)
 

@@ -6,6 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
+from stored_replicates import of_all_layers
 
 import probes
 from probes.data.find import find_corpus
@@ -16,8 +17,7 @@ from probes.extraction.encoding import open_or_encode
 from probes.extraction.loading import load_model
 from probes.extraction.store import StoreKey
 from probes.measurements.probe_context import ProbeContext
-from probes.measurements.resampled import gold_of, resampled_scores
-from probes.measurements.scores import ScoreMeasurement
+from probes.measurements.scores import ScoreMeasurement, gold_of
 from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
@@ -89,7 +89,7 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path, monkeypatch):
     )
     low, high = layer.intervals["micro_f1"]
     assert low <= layer.fits[0].test["micro_f1"] <= high
-    assert np.quantile(resampled_scores(result, path)[1], [0.025, 0.975]) == pytest.approx(
+    assert np.quantile(of_all_layers(result, path).values[1], [0.025, 0.975]) == pytest.approx(
         [low, high]
     )
     controls = result.found("selectivity")

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from board_by_hand import put
 from plugged_in import TASK, guide_file
+from stored_replicates import of_all_layers
 
 from probes.boards.board import make_boards, named
 from probes.boards.groups import group
 from probes.measurements.current import is_current
 from probes.measurements.plugins import load_file
-from probes.measurements.resampled import resampled_scores
 from probes.measurements.results import find_results
 from probes.records.header import PlugIn
 from probes.records.keys import Inputs, numerics_version, record_key
@@ -102,6 +102,7 @@ def test_keys_of_the_suites_own_tasks_have_not_changed():
         **plain,
         "probe": PROBES["linear"].model_dump(mode="json"),
         "numerics": numerics_version("classification", "linear"),
+        "resampling": 2,
     }
     expected = _sha256(content)
     inputs = {**plain, "kind": "classification"}
@@ -145,6 +146,6 @@ def test_a_metric_and_a_probe_family_are_part_of_the_key_too(write, run_with):
 def test_stored_results_of_a_metric_that_is_not_loaded_have_no_intervals(tmp_path):
     path = put(tmp_path, "m", "pos", 5)
     (result,) = find_results(tmp_path).values()
-    assert resampled_scores(result, path) is not None
+    assert of_all_layers(result, path) is not None
     task = result.task.model_copy(update={"metric": "unknown"})
-    assert resampled_scores(result.model_copy(update={"task": task}), path) is None
+    assert of_all_layers(result.model_copy(update={"task": task}), path) is None

@@ -187,7 +187,7 @@ for registry in (metrics, families, corpora):
 
 def test_a_file_of_torch_free_plug_ins_is_listed_without_torch(write):
     metric = "from probes import Metric, class_parts, metrics\n"
-    metric += "metrics.add('m', Metric(class_parts, lambda gold, sums: sums[..., 0]))\n"
+    metric += "metrics.add('m', Metric(class_parts, lambda sums: sums[..., 0]))\n"
     path = write(metric + TASK.format(name="mine"))
     code = f"import sys; from probes.cli.main import main; main(['--list-tasks', '--include', {str(path)!r}])\n"
     code += "assert not {'torch', 'transformers'} & set(sys.modules)"
@@ -241,7 +241,7 @@ def test_an_installed_task_is_found_and_knows_its_distribution(install):
 
 def test_an_installed_metric_is_found_in_its_group(install):
     text = "from probes import Metric, class_parts, metrics\n"
-    text += "metrics.add('m', Metric(class_parts, lambda gold, sums: sums[..., 0]))\n"
+    text += "metrics.add('m', Metric(class_parts, lambda sums: sums[..., 0]))\n"
     install("plug_b", text, {"m": "plug_b"}, "probes.metrics")
     discover()
     assert metrics.origin("m").distribution == "dist-plug_b 2.1"

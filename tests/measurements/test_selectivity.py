@@ -1,15 +1,22 @@
 """Control tasks: who gets which random label, and what is made of probes fitted to them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from planted_context import WORDS, PlantedContext, corpus, draw
 from results_by_hand import make_result
+from scipy.stats import t
+from sklearn.metrics import balanced_accuracy_score
+from tiny_runs import run
 
 from probes.examples.control_task import control_labels, has_types
 from probes.examples.examples import collect_examples
+from probes.examples.scoring import control_metric
 from probes.measurements.measurement import Request, Scored
 from probes.measurements.selectivity import Selectivity
+from probes.measurements.training_variance import Spread
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
@@ -127,7 +134,7 @@ def test_on_one_hot_types_a_probe_learns_the_control_task_perfectly(examples, fa
     [
         ("linear", "standard", {0: 5, 1: 1, 2: 5, 3: 5}),
         ("linear", "full", {0: 10, 1: 10, 2: 10, 3: 10}),
-        ("mlp", "standard", {0: 1, 2: 1, 3: 1}),
+        ("mlp", "standard", {0: 2, 2: 2, 3: 2}),
         ("mlp", "full", {0: 3, 1: 3, 2: 3, 3: 3}),
     ],
 )
@@ -136,10 +143,10 @@ def test_the_number_of_draws(family, level, expected):
     assert Selectivity().extent(Request((0, 1, 2, 3), 3, level=level, scored=scored)) == expected
 
 
-def with_errors(labels, n):
-    """The labels, of which the first `n` are wrong."""
-    given = labels.copy()
-    given[:n] = 1 - given[:n]
+def with_errors(labels, wrong):
+    """The labels, of which the first `wrong` are wrong, or those of a mask."""
+    given, places = labels.copy(), slice(wrong) if isinstance(wrong, int) else wrong
+    given[places] = 1 - given[places]
     return given
 
 
@@ -165,17 +172,101 @@ def measured(examples, errors, extent, control_errors):
 
 
 def test_selectivity_is_the_score_of_the_task_minus_that_of_the_control(examples):
-    found, _ = measured(examples, {4: 100}, {4: 1}, lambda layer, number: 300)
+    found, _ = measured(examples, {4: 100}, {4: 2}, lambda layer, number: 300)
     (layer,) = found.layers
     assert layer.layer == 4
     assert layer.task == pytest.approx(301 / 401)
-    assert layer.controls == (pytest.approx(101 / 401),)
+    assert layer.controls == pytest.approx([101 / 401] * 2)
     assert layer.value == pytest.approx(200 / 401)
     low, high = layer.interval
     # Sentences are all right or all wrong in both: 10 both wrong, 20 right in the task alone.
     half = 1.96 * np.sqrt(0.5 * 0.5 / 41)
     assert (low, high) == (pytest.approx(0.5 - half, abs=0.03), pytest.approx(0.5 + half, abs=0.03))
-    assert found.draws is None
+    assert (found.common, found.draws) == (2, Spread(sd=0.0, df=1))
+
+
+def test_a_single_draw_has_a_value_and_no_interval(examples):
+    found, _ = measured(examples, {4: 100}, {4: 1}, lambda layer, number: 300)
+    assert (found.common, found.draws) == (1, None)
+    assert found.layers[0].value == pytest.approx(200 / 401)
+    assert found.layers[0].interval is None
+
+
+ERRORS = (1, 2, 3, 2, 2)
+"""Of ten words of every sentence, by draw: their shares have a deviation of √(.02 / 4)."""
+
+
+@pytest.mark.parametrize("few", [5, 1])
+def test_intervals_know_of_other_draws(few):
+    """Every sentence is as right as the next, so that draws alone differ.
+
+    Args:
+        few: draws of layer 1; those that all layers have count.
+    """
+    made = corpus({"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 40)})
+    alike = collect_examples(tasks.get("pos"), made, "masked")
+    place = np.arange(400) % 10
+    found, _ = measured(
+        alike, {0: 0, 1: 0, 2: 0}, {0: 5, 1: few, 2: 5}, lambda _, k: place < ERRORS[k]
+    )
+    sd, df = np.sqrt(0.02 / 4), 4 * (3 if few == 5 else 2)
+    assert (found.draws.sd, found.draws.df) == (pytest.approx(sd), df)
+    value = 0.2 if few == 5 else 0.1
+    half = t(df).ppf(0.975) * sd / np.sqrt(few)
+    for layer in found.layers:
+        assert layer.value == pytest.approx(value)
+        # Three standard errors of a quantile of 2,000 draws.
+        assert layer.interval == pytest.approx((value - half, value + half), abs=0.12 * half)
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "expected"),
+    [
+        ("classification", "accuracy", "accuracy"),
+        ("classification", "span_f1", "accuracy"),
+        ("classification", "balanced_accuracy", "balanced_accuracy"),
+        ("multi-label", "micro_f1", "micro_f1"),
+        ("regression", "nspr", "nspr"),
+    ],
+)
+def test_the_metric_of_selectivity(kind, metric, expected):
+    assert control_metric(kind, metric) == expected
+
+
+def test_a_task_with_class_weights_is_compared_by_balanced_accuracy():
+    weighted = replace(tasks.get("pos"), metric="balanced_accuracy", also=())
+    made = corpus({"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 40)})
+    balanced = collect_examples(weighted, made, "masked")
+    wrong = (np.arange(400) % 3 == 0, np.arange(400) % 2 == 0)
+    found, context = measured(balanced, {4: 0}, {4: 2}, lambda _, k: wrong[k])
+    truth = [balanced.targets("test"), *control_labels(balanced, "test", range(2))]
+    given = [context.scores[4], *map(with_errors, truth[1:], wrong)]
+    task, *controls = map(balanced_accuracy_score, truth, given)
+    (layer,) = found.layers
+    assert (found.metric, layer.task) == ("balanced_accuracy", pytest.approx(task))
+    assert layer.controls == pytest.approx(controls)
+    assert layer.value == pytest.approx(task - np.mean(controls))
+    # By accuracy it would be another number.
+    assert abs(layer.value - (1 - (2 / 3 + 1 / 2) / 2)) > 0.005
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_given_the_task_s_own_labels_a_control_probe_is_the_scored_probe(
+    tiny_bert, tmp_path, monkeypatch, family
+):
+    """The same start, schedule, strength and class weights: nothing but labels tells them apart."""
+
+    def own(examples, split, draws):
+        return np.stack([examples.targets(split)] * len(draws))
+
+    monkeypatch.setattr("probes.measurements.selectivity.control_labels", own)
+    settings = {"tasks": ("pos", "depth", "agreement"), "twins": 0, "quick": False}
+    found = run(tiny_bert, tmp_path, probes=(family,), evidence=("selectivity",), **settings)
+    assert [r.task.metric for r in found] == ["accuracy", "nspr", "balanced_accuracy"]
+    for result in found:
+        for layer in result.found("selectivity").layers:
+            assert layer.controls == pytest.approx([layer.task] * len(layer.controls), abs=1e-12)
+            assert layer.value == pytest.approx(0, abs=1e-12)
 
 
 def test_the_payload_counts_types_and_the_share_known_from_train(examples):
@@ -195,7 +286,8 @@ def test_layers_with_several_draws_are_fitted_to_them_besides(examples):
     assert controls[0] == pytest.approx([201 / 401, 191 / 401, 181 / 401])
     assert controls[1] == pytest.approx([200 / 401])
     assert controls[3] == pytest.approx([198 / 401, 188 / 401, 178 / 401])
-    # The first draw counts.
+    # The first draw counts, which all layers have.
+    assert found.common == 1
     assert [x.value for x in found.layers] == pytest.approx([100 / 401, 111 / 401, 153 / 401])
     # Within a layer, steps of 10 words: a deviation of 10 / 401, with 2 + 2 degrees of freedom.
     assert (found.draws.sd, found.draws.df) == (pytest.approx(10 / 401), 4)
@@ -204,6 +296,7 @@ def test_layers_with_several_draws_are_fitted_to_them_besides(examples):
 def test_with_very_few_sentences_there_are_no_intervals():
     splits = {"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 19)}
     few = collect_examples(tasks.get("pos"), corpus(splits), "masked")
-    found, _ = measured(few, {0: 19, 1: 0}, {0: 1, 1: 1}, lambda layer, number: 95)
+    found, _ = measured(few, {0: 19, 1: 0}, {0: 2, 1: 2}, lambda layer, number: 95)
     assert [x.interval for x in found.layers] == [None, None]
+    assert found.draws is not None
     assert [x.value for x in found.layers] == pytest.approx([0.4, 0.5])

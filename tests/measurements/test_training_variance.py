@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from planted_context import PlantedContext, corpus, draw
-from results_by_hand import make_result
+from results_by_hand import evidence_record, make_result
 
+from probes.boards.layer_tables import layer_rows
+from probes.boards.separability import confidence_set
 from probes.examples.examples import collect_examples
 from probes.measurements.measurement import Request, Scored
 from probes.measurements.training_variance import (
@@ -13,6 +15,7 @@ from probes.measurements.training_variance import (
     pooled,
 )
 from probes.records.probe_spec import PROBES
+from probes.statistics.bootstrap import resample
 from probes.tasks.builtin import tasks
 from probes.training.fit import Draw
 
@@ -125,8 +128,8 @@ def test_convex_probes_are_fitted_to_five_samples(examples):
     assert [x.reseeded for x in found.layers] == [()] * 3
     assert found.seeds is None
     # Deviations ±8 / 400 at each layer: √(2 · .02² / 4).
-    assert found.samples.sd == pytest.approx(np.sqrt(2 * 0.02**2 / 4))
-    assert found.samples.df == 12
+    assert tuple_of(found.both) == (pytest.approx(np.sqrt(2 * 0.02**2 / 4)), 12)
+    assert found.sampling_sd == found.both.sd
 
 
 def test_other_probes_are_fitted_from_other_seeds_too(examples):
@@ -138,48 +141,100 @@ def test_other_probes_are_fitted_from_other_seeds_too(examples):
         family="mlp",
     )
     ((_, draws, _),) = context.asked
-    assert draws == [Draw(1, 0), Draw(2, 0), Draw(0, 1), Draw(0, 2)]
-    assert found.layers[0].reseeded == pytest.approx([0.89, 0.88])
-    assert found.layers[0].resampled == pytest.approx([0.8, 0.7])
-    # Seed 0 is that of the scores: .9, .89, .88 around .89.
-    assert tuple_of(found.seeds) == (pytest.approx(0.01), 6)
-    assert tuple_of(found.samples) == (pytest.approx(np.sqrt(2 * 0.05**2)), 3)
+    # Each sample is fitted from a seed of its own.
+    assert draws == [Draw(1, 0), Draw(1, 1), Draw(2, 2), Draw(3, 3)]
+    assert found.layers[0].reseeded == pytest.approx([0.89])
+    assert found.layers[0].resampled == pytest.approx([0.79, 0.68, 0.57])
+    # Seed 0 is that of the scores: .9 and .89.
+    assert tuple_of(found.seeds) == (pytest.approx(0.01 / 2**0.5), 3)
+    assert tuple_of(found.both) == (pytest.approx(0.11), 6)
+    assert found.sampling_sd == pytest.approx(np.sqrt(0.11**2 - 0.01**2 / 2))
 
 
 def test_without_variance_tests_are_those_over_sentences(examples):
     errors = {2: 42, 3: 40, 5: 120}
     found, _ = measured(examples, errors, lambda layer, draw: errors[layer])
-    assert found.samples == Spread(sd=0.0, df=12)
-    assert found.p_best.keys() == {2, 5}
-    # Two words, which no resample has with a probability of e⁻²: 2 · e⁻².
-    assert found.p_best[2] == pytest.approx(2 * np.exp(-2), abs=0.03)
-    # No resample of 2,000 has the other sign: 2 · 1 / 2,001, times two comparisons.
-    assert found.p_best[5] == pytest.approx(2 * 2 / 2001)
+    assert found.both == Spread(sd=0.0, df=12)
+    # The layers differ in two words: p is the share of resamples in which they occur not at all,
+    # or four times and more; four times is as far as not at all, up to rounding.
+    often = resample(N)[:, 40:42].sum(1)
+    shares = [((often == 0) | (often >= least)).sum() + 1 for least in (5, 4)]
+    assert shares[0] <= 2001 * found.p_best[2] <= shares[1]
+    assert found.p_best[3] == 1.0
+    # In none of 2,000 resamples, and nothing is gained or lost by the other two differences.
+    assert found.p_best[5] == pytest.approx(1 / 2001)
 
 
 @pytest.mark.parametrize("step", [2, 6, 10, 20])
 def test_tests_know_of_the_variance_of_training(examples, step):
-    """Against a simulation of its own: sentences resampled, and t times SD added to both."""
+    """Against a simulation of its own: sentences resampled, and noise of training in both."""
     errors = {3: 40, 5: 64}
     offset = {1: -step, 2: -step, 3: 0, 4: step, 5: step}
     found, _ = measured(
         examples, errors, lambda layer, draw: errors[layer] + offset[draw.sample], {3: 0.9, 5: 0.5}
     )
     sd, df = np.sqrt(4 * (step / N) ** 2 / 4), 8
-    assert tuple_of(found.samples) == (pytest.approx(sd), df)
+    assert tuple_of(found.both) == (pytest.approx(sd), df)
     rng = np.random.default_rng(77)
     n = 40_000
-    # The layers differ in words 40 to 63.
-    differing = rng.multinomial(N, [1 - 24 / N, 24 / N], n)[:, 1] / N
-    noise = sd * (rng.standard_t(df, n) - rng.standard_t(df, n))
-    tail = (differing + noise <= 0).mean()
-    error = 2 * np.sqrt(tail * (1 - tail) / 2000)
-    assert found.p_best[5] == pytest.approx(2 * tail, abs=3 * error + 0.001)
+    # The layers differ in words 40 to 63. One estimate of the deviation serves both: the
+    # difference of two normal draws over one χ² is √2 t.
+    moved = rng.binomial(N, 24 / N, n) / N - 24 / N + sd * 2**0.5 * rng.standard_t(df, n)
+    p = (np.abs(moved) >= 24 / N).mean()
+    assert found.p_best[5] == pytest.approx(p, abs=3 * np.sqrt(p * (1 - p) / 2000) + 0.001)
+    assert found.p_best[3] == 1.0
 
 
-def test_a_single_layer_has_no_test(examples):
+def test_several_layers_are_corrected_by_the_greatest_of_their_differences(examples):
+    """Against a simulation of its own: three layers, whose errors are nested."""
+    errors = {2: 48, 3: 40, 5: 60}
+    offset = {1: -6, 2: -6, 3: 0, 4: 6, 5: 6}
+    found, _ = measured(examples, errors, lambda layer, draw: errors[layer] + offset[draw.sample])
+    sd, df = found.both.sd, found.both.df
+    assert (sd, df) == (pytest.approx(0.015), 12)
+    rng, n = np.random.default_rng(3), 40_000
+    parts = rng.multinomial(N, np.array([8, 12, N - 20]) / N, n)[:, :2] / N
+    noise = sd * rng.standard_normal((3, n)) * np.sqrt(df / rng.chisquare(df, n))
+    # Words 40 to 47 and 48 to 59 are what layer 2, and then layer 5, get wrong besides.
+    moved = {
+        (2, 3): parts[:, 0] - 8 / N + noise[0] - noise[1],
+        (2, 5): parts[:, 1] - 12 / N + noise[2] - noise[0],
+        (3, 5): parts.sum(1) - 20 / N + noise[2] - noise[1],
+    }
+    sizes = {
+        pair: abs(errors[pair[0]] - errors[pair[1]]) / N / each.std()
+        for pair, each in moved.items()
+    }
+    greatest, p = np.zeros(n), {}
+    for pair in sorted(sizes, key=sizes.get):
+        greatest = np.maximum(greatest, np.abs(moved[pair]) / moved[pair].std())
+        p[pair] = (greatest >= sizes[pair]).mean()
+    assert found.p_best == {
+        2: pytest.approx(p[2, 3], abs=0.04),
+        3: 1.0,
+        5: pytest.approx(min(p[3, 5], p[2, 5]), abs=0.04),
+    }
+
+
+def test_a_layer_that_is_better_on_test_than_the_best_on_dev_takes_its_place(examples):
+    errors = {2: 20, 3: 100, 5: 200}
+    found, context = measured(
+        examples, errors, lambda layer, draw: errors[layer] + (draw.sample == 1)
+    )
+    assert context.result.best_number == 3
+    assert found.p_best == {2: 1.0, 3: pytest.approx(1 / 2001), 5: pytest.approx(1 / 2001)}
+    record = evidence_record(context.result, TrainingVariance.name, found)
+    result = context.result.with_evidence(record)
+    assert confidence_set(result) == {2}
+    marks = [
+        (cell.best, cell.tied, cell.beaten) for _, cell in (r.cells for r in layer_rows([result]))
+    ]
+    assert marks == [(False, True, False), (True, False, True), (False, False, False)]
+
+
+def test_a_single_layer_is_the_best(examples):
     found, _ = measured(examples, {3: 40}, lambda layer, draw: 40, {3: 0.9})
-    assert found.p_best == {}
+    assert found.p_best == {3: 1.0}
 
 
 def test_layers_are_tested_that_were_not_fitted_again(examples):
@@ -189,15 +244,15 @@ def test_layers_are_tested_that_were_not_fitted_again(examples):
     )
     found = TrainingVariance().compute(context).payload
     assert [x.layer for x in found.layers] == [3]
-    assert found.p_best == {2: 1.0, 5: pytest.approx(2 * 2 / 2001)}
+    assert found.p_best == {2: 1.0, 3: 1.0, 5: pytest.approx(1 / 2001)}
 
 
 def test_very_few_sentences_are_not_tested():
     splits = {"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 19)}
     few = collect_examples(tasks.get("pos"), corpus(splits), "masked")
     found, _ = measured(few, {2: 0, 3: 10, 5: 90}, lambda layer, draw: 10 * draw.sample)
-    assert found.p_best == {2: None, 5: None}
-    assert found.samples.df == 12
+    assert found.p_best == {2: None, 3: None, 5: None}
+    assert found.both.df == 12
 
 
 def test_an_undefined_metric_separates_no_layers_and_has_no_spread():
@@ -221,6 +276,6 @@ def test_an_undefined_metric_separates_no_layers_and_has_no_spread():
         lambda layer, draw, labels: flat,
     )
     found = TrainingVariance().compute(context).payload
-    assert found.samples is None
+    assert (found.both, found.sampling_sd) == (None, None)
     assert found.layers[0].resampled == (None,) * 5
-    assert found.p_best == {1: None}
+    assert found.p_best == {0: None, 1: None}

@@ -287,4 +287,4 @@ def test_evidence_can_be_shared_without_its_scores_and_joins_them(results, tmp_p
     assert main(["export", str(results / "other"), str(tmp_path / "e.zip")]) == 0
     assert read_result(moved / scores.name).evidence == {}
     assert imported(tmp_path / "e.zip", tmp_path / "scores") == 0
-    assert read_result(moved / scores.name).found("training_variance").samples.df == 4
+    assert read_result(moved / scores.name).found("training_variance").both.df == 4

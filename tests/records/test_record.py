@@ -168,14 +168,14 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
     def counts():
         records = find_records(tmp_path)
         orders = records, dict(reversed(records.items()))
-        found = [joined(order)[path].found("training_variance").samples.sd for order in orders]
+        found = [joined(order)[path].found("training_variance").both.sd for order in orders]
         assert found[0] == found[1]
         return found[0]
 
     for version, sd in ((3, 0.3), (2, 0.2), (1, 0.1)):
         put_evidence(path, "training_variance", variances(sd), version=version)
-    assert TrainingVariance.version == 1
-    assert counts() == 0.1
+    assert TrainingVariance.version == 2
+    assert counts() == 0.2
     monkeypatch.setattr(TrainingVariance, "version", 9)
     assert counts() == 0.3
     # Other options count for less than an older version, and layers for more than their place.
@@ -221,7 +221,7 @@ def test_evidence_is_not_part_of_the_scores_file(tmp_path):
 def test_a_file_is_read_by_its_path_whatever_its_name(tmp_path):
     path = put(tmp_path, "m", "pos", 9)
     renamed = path.rename(path.with_name("mine.json"))
-    assert read_result(renamed).found("training_variance").samples.df == 4
+    assert read_result(renamed).found("training_variance").both.df == 4
     assert read_result(renamed).model.name == "m"
 
 
@@ -262,7 +262,7 @@ def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, ca
     assert error.count("left out") == 1
     assert f"left out 2 results of schema 5 in {tmp_path / 'm' / 'c'}" in error
     (path, *_) = (tmp_path / "m" / "c").glob("*.json")
-    with pytest.raises(UserError, match="result schema 5, this version reads 6"):
+    with pytest.raises(UserError, match="result schema 5, this version reads 7"):
         read_record(path)
 
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 from board_by_hand import put
+from stored_replicates import of_all_layers
 
 from probes.__main__ import main
 from probes.common.errors import UserError
-from probes.measurements.resampled import resampled_scores
 from probes.measurements.results import find_results, read_result
 from probes.records.files import read_arrays
 
@@ -81,4 +81,4 @@ def test_inconsistent_predictions_are_named(tmp_path, change):
     change(arrays)
     np.savez(path.with_suffix(".npz"), **arrays)
     with pytest.raises(UserError, match=r"\.npz: .*delete"):
-        resampled_scores(read_result(path), path)
+        of_all_layers(read_result(path), path)

@@ -1,4 +1,6 @@
-"""Intervals and tests: against data resampled by hand, closed forms, and simulated truths."""
+"""Intervals: against data resampled by hand, closed forms, and simulated truths."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,15 +8,15 @@ from scipy.sparse import csr_array
 from scipy.stats import norm
 from statistics_simulation import METRICS, coverage, false_rejections, simulate
 
-from probes.statistics.bootstrap import interval, replicates, resample
+from probes.statistics.bootstrap import draws_of, interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import Metric, metrics
-from probes.statistics.significance import holm, paired_p
+from probes.statistics.partition import Partition, by_sentence
 
 
 def repeated(gold, predicted, draw):
-    """The sentences of `gold` as often as `draw` says, as new sentences."""
-    order = np.repeat(np.arange(gold.n_sentences), draw.astype(int))
+    """The sentences of `gold` as often as `draw` has their clusters, as new sentences."""
+    order = np.repeat(np.arange(gold.n_sentences), draw[gold.clusters].astype(int))
     parts = [np.arange(gold.bounds[s], gold.bounds[s + 1]) for s in order]
     rows = np.concatenate(parts)
     unseen = dict(zip(np.flatnonzero(gold.labels < 0), gold.unseen, strict=True))
@@ -30,14 +32,25 @@ def repeated(gold, predicted, draw):
     )
 
 
+def in_documents(gold, n_documents, rng):
+    """The same examples in every second sentence of a split, which is cut into documents."""
+    of_sentence = rng.integers(0, n_documents, 2 * gold.n_sentences)
+    of_sentence[:n_documents] = np.arange(n_documents)
+    return replace(gold, sentence=2 * gold.place, partition=Partition("documents", of_sentence))
+
+
 @pytest.mark.parametrize("dense", [0, 2], ids=["plain products", "sparse products"])
+@pytest.mark.parametrize("clusters", ["documents", "sentences"])
 @pytest.mark.parametrize("name", sorted({*METRICS, "mae", "spearman", "root_accuracy"}))
-def test_a_replicate_is_the_metric_of_the_resampled_sentences(name, dense, monkeypatch):
+def test_a_replicate_is_the_metric_of_what_is_resampled(name, clusters, dense, monkeypatch):
     monkeypatch.setattr("probes.statistics.bootstrap._DENSE", dense)
     monkeypatch.setattr("probes.statistics.bootstrap._ROWS", 3)
-    gold, predicted = simulate(name, 60, np.random.default_rng(3))
+    rng = np.random.default_rng(3)
+    gold, predicted = simulate(name, 60, rng)
     predicted = np.stack([predicted, predicted[::-1]])
-    draws = resample(gold.n_sentences, 8)
+    if clusters == "documents":
+        gold = in_documents(gold, 25, rng)
+    draws = resample(gold.n_clusters, 8)
     found = replicates(metrics.get(name), gold, predicted, draws)
     for i, draw in enumerate(draws):
         expected = metrics.get(name)(*repeated(gold, predicted, draw))
@@ -54,7 +67,7 @@ def test_parts_of_any_type_are_summed_as_numbers(dtype):
     gold = Gold(right.astype(np.int64), np.arange(n), ("a", "b"), np.zeros(n, dtype=bool))
     metric = Metric(
         lambda gold, given: csr_array((given == 1)[:, None].astype(dtype)),
-        lambda gold, sums: sums[..., 0] / n,
+        lambda sums: sums[..., 0] / n,
     )
     draws = resample(n, 20)
     expected = draws[:, right].sum(1) / n
@@ -84,18 +97,57 @@ def test_an_undefined_metric_has_no_interval():
     assert found[1].tolist() == [0.5, 0.5]
 
 
-def test_p_is_twice_the_smaller_tail_with_one_resample_added():
-    first, second = np.zeros(99), np.zeros(99)
-    first[:97] = 1.0
-    second[97:] = 1.0
-    assert paired_p(first, second) == pytest.approx(2 * 3 / 100)
-    assert paired_p(second, first) == pytest.approx(2 * 3 / 100)
-    assert paired_p(first, first) == 1.0
+def ones(sentence, partition=None):
+    """One-word sentences, all with the label 1."""
+    n = len(sentence)
+    return Gold(
+        np.ones(n, dtype=np.int64), sentence, ("a", "b"), np.zeros(n, dtype=bool),
+        partition=partition,
+    )  # fmt: skip
 
 
-def test_holm_by_hand():
-    assert holm([0.01, 0.04, 0.03, 0.005]).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
+def test_tasks_with_examples_in_other_sentences_share_their_resamples():
+    """Accuracy by hand: sentence 70 alone is right, among 100 of the 150 of the split."""
+    draws = resample(150)
+    for first in (0, 50):
+        gold = ones(np.arange(first, first + 100), by_sentence(150))
+        right = (gold.sentence == 70).astype(np.int64)
+        found = replicates(metrics.get("accuracy"), gold, right[None], draws_of(gold))[0]
+        expected = draws[:, 70] / draws[:, first : first + 100].sum(1)
+        assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("n", "enough"), [(19, False), (20, True)])
+def test_examples_in_fewer_than_twenty_clusters_are_not_resampled(n, enough):
+    of_sentence = np.arange(100) // 2
+    # Two sentences to a document, fifty documents, of which n have examples.
+    gold = ones(np.arange(2 * n), Partition("documents", of_sentence))
+    assert (draws_of(gold) is not None) == enough
+    if enough:
+        assert draws_of(gold).shape == (2000, 50)
+
+
+def test_intervals_over_sentences_are_too_short_where_documents_differ():
+    """Documents of m sentences whose chance to be right is drawn uniformly.
+
+    Two sentences of a document then correlate by 1/3, so that the variance of the accuracy is
+    1 + (m − 1)/3 times that of independent sentences (Kish 1965): 4 times for m = 10.
+    """
+    n_documents, m, n_sets = 60, 10, 400
+    rng = np.random.default_rng(5)
+    documents = Partition("documents", np.repeat(np.arange(n_documents), m))
+    covered, widths = {}, {}
+    for partition in (documents, by_sentence(n_documents * m)):
+        gold, draws = ones(np.arange(n_documents * m), partition), resample(partition.n, 500)
+        chance = np.repeat(rng.random((n_sets, n_documents)), m, axis=1)
+        right = (rng.random(chance.shape) < chance).astype(np.int64)
+        low, high = interval(replicates(metrics.get("accuracy"), gold, right, draws)).T
+        covered[partition.clusters] = np.mean((low <= 0.5) & (high >= 0.5))
+        widths[partition.clusters] = np.mean(high - low)
+    # Three standard errors of a share over 400 sets.
+    assert covered["documents"] == pytest.approx(0.95, abs=0.033)
+    assert covered["sentences"] == pytest.approx(2 * norm.cdf(norm.ppf(0.975) / 2) - 1, abs=0.07)
+    assert widths["documents"] / widths["sentences"] == pytest.approx(2, rel=0.05)
 
 
 def test_a_small_simulation_covers_and_rejects_about_as_it_should():
@@ -119,12 +171,3 @@ def test_a_true_null_is_rejected_about_one_time_in_twenty(name):
     found = false_rejections(name, n_sets=1000, n_sentences=200)
     print(f"{name}: {found:.1%} of 1,000 true nulls rejected at .05")
     assert 0.03 <= found <= 0.07
-
-
-def test_missing_comparisons_have_no_p_value_and_are_not_counted():
-    nothing = np.full((1, 9), np.nan)
-    assert np.isnan(paired_p(nothing, np.zeros((1, 9)))).all()
-    assert holm([0.01, np.nan, 0.03]).tolist() == [0.02, pytest.approx(np.nan, nan_ok=True), 0.03]
-    # Resamples without a value are no evidence for either side.
-    some = np.array([1.0, 1.0, 1.0, np.nan, np.nan, np.nan, np.nan, np.nan, np.nan])
-    assert paired_p(some, np.zeros(9)) == pytest.approx(2 * 1 / 4)

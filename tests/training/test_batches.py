@@ -1,4 +1,4 @@
-"""Batches of whole sentences, and bootstrap samples of sentences."""
+"""Batches of whole sentences, and bootstrap samples of documents or sentences."""
 
 from dataclasses import replace
 from itertools import islice
@@ -9,11 +9,13 @@ import torch
 from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, planted, with_cells
 
 from probes.records.probe_spec import PROBES
+from probes.statistics.partition import Partition
 from probes.training.batches import (
     Batches,
     batch_bounds,
     bootstrap_weights,
     rebatched,
+    resampled,
     shuffled_batches,
 )
 from probes.training.fit import Draw, fit
@@ -54,6 +56,41 @@ def test_bootstrap_samples_draw_whole_sentences_and_seed_0_draws_each_once():
     # Independent of the layout.
     order = torch.tensor([5, 0, 1, 2, 6, 7, 3, 4])
     assert torch.equal(bootstrap_weights(sentences[order], 5), weights[order])
+
+
+DOCUMENTS = np.arange(200) % 25
+"""Of 200 sentences; those of a document do not stand together."""
+
+
+def test_bootstrap_samples_keep_documents_whole():
+    train = replace(planted(1000, 1), partition=Partition("documents", DOCUMENTS))
+    of_example = DOCUMENTS[train.sentences]
+    assert train.clusters.tolist() == of_example.tolist()
+    drawn = torch.randint(25, (25,), generator=torch.Generator().manual_seed(3))
+    expected = np.bincount(drawn, minlength=25)[of_example]
+    none, sample = resampled(train, [0, 3]).weights
+    assert (none == 1).all()
+    assert sample.tolist() == expected.tolist()
+    # Sentences of their own, where the corpus names no documents.
+    alone = resampled(replace(train, partition=None), [3]).weights[0]
+    per_document = [len(alone[of_example == document].unique()) for document in range(25)]
+    assert min(per_document) > 1
+
+
+def test_samples_of_documents_are_those_of_the_split_whatever_is_left_of_it():
+    train = replace(planted(1000, 1), partition=Partition("documents", DOCUMENTS))
+    part = train.part(slice(100, 600))
+    assert part.clusters.tolist() == train.clusters[100:600].tolist()
+    sample = resampled(train, [3])
+    lean = sample.drawn()
+    assert lean.clusters.tolist() == train.clusters[sample.weights[0] > 0].tolist()
+
+
+def test_the_share_of_documents_that_samples_have():
+    clusters = torch.from_numpy(DOCUMENTS)
+    shares = [(bootstrap_weights(clusters, n) > 0).float().mean() for n in range(1, 401)]
+    # 1 − (1 − 1/25)²⁵ = .640; the deviation of one sample is about .06.
+    assert np.mean(shares) == pytest.approx(1 - (24 / 25) ** 25, abs=0.009)
 
 
 def test_seeds_of_an_mlp_have_different_orders_and_end_in_different_places(data):

@@ -20,7 +20,7 @@ WORDS = [("a", "bird", "sang"), ("the", "old", "house", "is", "near"), ("some", 
 LETTERS = np.array([len(word) for words in WORDS for word in words])
 
 
-def probing_data(label, folder=None, device="cpu"):
+def probing_data(label, folder=None, device="cpu", documents=("", "", "")):
     """What probes read for numbers that a function makes of the length of a word."""
 
     def rule(sentence):
@@ -28,7 +28,10 @@ def probing_data(label, folder=None, device="cpu"):
             yield Example(label(len(word)), (i, i + 1), type=word)
 
     splits = {
-        split: tuple(Sentence(f"{split}{i}", "en", words) for i, words in enumerate(WORDS))
+        split: tuple(
+            Sentence(f"{split}{i}", "en", WORDS[i % len(WORDS)], document=document)
+            for i, document in enumerate(documents)
+        )
         for split in ("train", "dev", "test")
     }
     corpus = Corpus("c", "1", "MIT", splits)
@@ -74,6 +77,16 @@ def test_errors_are_in_the_unit_of_the_task(scale, origin):
     (scores,) = found.scorers["test"].scores(said)
     expected = scale * np.abs(LETTERS - LETTERS.mean()).mean()
     assert scores["mae"] == pytest.approx(expected, rel=1e-5, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_documents", [25, 5])
+def test_training_samples_are_drawn_from_documents_where_there_are_enough(n_documents):
+    data = probing_data(lambda n: n, documents=[f"d{i % n_documents}" for i in range(60)])
+    sentences = data.sentences("train")
+    batches = data.batches("train", Held(torch.zeros(1, len(sentences), 2)))
+    assert sentences.tolist() != sorted(sentences.tolist())
+    enough = n_documents == 25
+    assert torch.equal(batches.clusters, sentences % 25 if enough else sentences)
 
 
 def worded(metric="accuracy"):

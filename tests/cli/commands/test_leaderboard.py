@@ -113,7 +113,7 @@ def test_without_predictions_only_intervals_that_do_not_overlap_separate(tmp_pat
         put(tmp_path, model, "pos", wrong, predictions=model == "a")
     text = printed(capsys, tmp_path, "--format", "md")
     assert [row[:11] for row in rows(text)[3:]] == ["| 1–2 | a |", "| 1–2 | b |", "| 3 | c | 1"]
-    assert "Where predictions are missing" in text
+    assert "Where training variance or predictions are missing" in text
 
 
 def test_silver_labels_are_flagged(tmp_path, capsys):

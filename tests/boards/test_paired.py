@@ -1,0 +1,96 @@
+"""One test of two models, wherever they are compared."""
+
+import re
+
+import numpy as np
+import pytest
+from board_by_hand import N, put
+
+from probes.__main__ import main
+from probes.boards.board import make_boards, named
+from probes.boards.comparison import compare
+from probes.boards.paired import layer_scores
+from probes.boards.ranking import Ranking
+from probes.measurements.results import find_results
+from probes.statistics.formatting import shown_p
+
+WRONG = {"first": 20, "second": 32, "third": 60, "last": 62}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for model, wrong in WRONG.items():
+        put(tmp_path, model, "pos", wrong)
+    return tmp_path
+
+
+def in_a_run(folder, *models):
+    """Differences from the first, as at the end of a run."""
+    found = {r.model.name: (path, r) for path, r in find_results(folder).items()}
+
+    def score_of(result):
+        path, _ = found[result.model.name]
+        return layer_scores(result, path, [result.best_layer])[0]
+
+    (comparison,) = compare([found[name][1] for name in models], score_of)
+    return {s.model: s.difference for s in comparison.standings}
+
+
+def test_p_is_that_of_a_simulation(folder):
+    """Words resampled, and t with 4 degrees of freedom times .01 added to both models."""
+    rng, n = np.random.default_rng(11), 200_000
+    for model in ("second", "third"):
+        found = in_a_run(folder, "first", model)[model]
+        share = (WRONG[model] - WRONG["first"]) / N
+        assert found.value == pytest.approx(-share)
+        moved = rng.binomial(N, share, n) / N - share
+        moved += 0.01 * (rng.standard_t(4, n) - rng.standard_t(4, n))
+        p = (np.abs(moved) / moved.std() >= share / moved.std()).mean()
+        assert found.p == pytest.approx(p, abs=3 * np.sqrt(p * (1 - p) / 2000) + 1 / 2001)
+        assert found.interval == pytest.approx(
+            np.quantile(moved - share, [0.025, 0.975]), abs=0.006
+        )
+
+
+def test_a_run_and_compare_say_the_same_of_a_pair(folder, capsys):
+    order = list(WRONG)
+    found = in_a_run(folder, *reversed(order))
+    assert found["first"] is None
+    assert main(["compare", *order, "--results", str(folder), "--format", "md"]) == 0
+    text = capsys.readouterr().out
+    for model in order[1:]:
+        (row,) = re.findall(rf"^\|  \| {model} \|.*\| (.*) \| (.*) \|$", text, re.MULTILINE)
+        difference, p = found[model].texts
+        assert row == (difference, p.replace("<", "&lt;"))
+    assert len({shown_p(found[model].p) for model in order[1:]}) > 1
+
+
+def test_ranks_separate_what_a_run_separates(folder):
+    order = list(WRONG)
+    above = {
+        (one, other): in_a_run(folder, *order)[other].separated
+        for one, other in [("first", other) for other in order[1:]]
+    }
+    assert above == {
+        ("first", "second"): False,
+        ("first", "third"): True,
+        ("first", "last"): True,
+    }
+    (board,) = make_boards(named(find_results(folder)))
+    places = {p.candidate.name: p.text for p in Ranking().places(board.tasks["pos"])}
+    # The first two are not told apart, nor the last two; .07 lies between second and third.
+    assert places == {"first": "1–2", "second": "1–2", "third": "3–4", "last": "3–4"}
+
+
+def test_without_training_variance_there_is_no_p_anywhere(tmp_path, capsys):
+    for model, wrong in (("first", 20), ("last", 200)):
+        put(tmp_path, model, "pos", wrong, p_best=None if model == "first" else False)
+    difference = in_a_run(tmp_path, "first", "last")["last"]
+    assert (difference.p, difference.separated, difference.texts[1]) == (None, False, "–")
+    assert difference.interval is not None
+    assert main(["compare", "first", "last", "--results", str(tmp_path), "--format", "md"]) == 0
+    assert re.search(r"\|  \| last \|.*\| – \|$", capsys.readouterr().out, re.MULTILINE)
+    ranking = Ranking()
+    (board,) = make_boards(named(find_results(tmp_path)))
+    assert [p.text for p in ranking.places(board.tasks["pos"])] == ["1", "2"]
+    assert ranking.untested

@@ -1,0 +1,121 @@
+"""Bundles with sums instead of predictions: what they hold, and what can be computed from them."""
+
+import zipfile
+
+import numpy as np
+import pytest
+from board_by_hand import N, put
+from stored_replicates import of_all_layers
+
+from probes.__main__ import main
+from probes.common.errors import UserError
+from probes.measurements.results import find_results, read_result
+from probes.records.files import read_arrays
+from probes.statistics.bootstrap import resample
+
+
+@pytest.fixture
+def results(tmp_path):
+    folder = tmp_path / "results"
+    for model, wrong in (("first", 20), ("second", 40), ("last", 80)):
+        put(folder, model, "pos", wrong)
+    return folder
+
+
+def exported(folder, bundle):
+    assert main(["export", str(folder), str(bundle), "--sums"]) == 0
+    return bundle
+
+
+@pytest.fixture
+def shared(results, tmp_path):
+    bundle = exported(results, tmp_path / "b.zip")
+    assert main(["import", str(bundle), "--output", str(tmp_path / "shared")]) == 0
+    return tmp_path / "shared"
+
+
+def test_sums_by_hand(shared):
+    (path,) = shared.glob("first*/c/*-scores-*.json")
+    arrays = read_arrays(path)
+    # By layer and sentence, of one word each: right, and 1.
+    wrong = np.array([[N // 2 + 100], [20]])
+    assert (arrays["sums"][:, :, 0] == (np.arange(N) >= wrong)).all()
+    assert (arrays["sums"][:, :, 1] == 1).all()
+    assert (arrays["clusters"].tolist(), int(arrays["n_clusters"])) == (list(range(N)), N)
+    draws = resample(N)
+    found = of_all_layers(read_result(path), path)
+    assert found.values[1] == pytest.approx(draws[:, 20:].sum(1) / N)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["compare", "first", "second", "last", "--results", "{}", "--format", "md"],
+        ["leaderboard", "{}", "--format", "md"],
+        ["leaderboard", "{}", "--format", "csv"],
+    ],
+    ids=["compare", "leaderboard", "csv"],
+)
+def test_models_are_compared_as_from_predictions(results, shared, capsys, command):
+    capsys.readouterr()
+    said = []
+    for folder in (results, shared):
+        assert main([part.format(folder) for part in command]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    # Not for want of tests.
+    assert "intervals do not overlap" not in said[0]
+    if command[0] == "compare":
+        assert "&lt;.001" in said[0]
+
+
+def test_predictions_and_labels_are_not_in_the_bundle(results, tmp_path):
+    with zipfile.ZipFile(exported(results, tmp_path / "b.zip")) as bundle:
+        arrays = [name for name in bundle.namelist() if name.endswith(".npz")]
+        held = [zipfile.ZipFile(bundle.open(name)).namelist() for name in arrays]
+    assert len(arrays) == 3
+    assert {name for names in held for name in names} == {
+        "layers.npy",
+        "sums.npy",
+        "clusters.npy",
+        "n_clusters.npy",
+    }
+
+
+def test_what_was_shared_can_be_passed_on(results, shared, tmp_path):
+    first = exported(results, tmp_path / "one.zip").read_bytes()
+    assert exported(shared, tmp_path / "two.zip").read_bytes() == first
+
+
+def test_sums_do_not_replace_predictions_that_are_there(results, tmp_path, capsys):
+    before = {path: path.read_bytes() for path in results.rglob("*-scores-*")}
+    bundle = exported(results, tmp_path / "b.zip")
+    assert main(["import", str(bundle), "--output", str(results)]) == 0
+    assert "6 existed already" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in results.rglob("*-scores-*")} == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a.update(sums=a["sums"] + 1),
+        lambda a: a.update(sums=a["sums"][:1]),
+        lambda a: a.update(sums=a["sums"][:, 1:]),
+        lambda a: a.update(sums=a["sums"][:, :, 0]),
+        lambda a: a.update(sums=a["sums"][:, :, :1]),
+        lambda a: a.update(sums=a["sums"].astype(str)),
+        lambda a: a.update(clusters=a["clusters"][1:]),
+        lambda a: a.update(clusters=a["clusters"] + 1),
+        lambda a: a.update(clusters=a["clusters"] - 1),
+        lambda a: a.update(n_clusters=np.array([3, 4])),
+        lambda a: a.update(layers=a["layers"] + 1),
+        lambda a: a.pop("layers"),
+    ],
+)
+def test_inconsistent_sums_are_named(shared, change):
+    (path,) = shared.glob("first*/c/*-scores-*.json")
+    arrays = dict(read_arrays(path))
+    change(arrays)
+    np.savez(path.with_suffix(".npz"), **arrays)
+    with pytest.raises(UserError, match=r"\.npz: .*delete"):
+        of_all_layers(find_results(shared)[path], path)

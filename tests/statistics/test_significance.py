@@ -1,0 +1,193 @@
+"""Tests of many differences: against their definition, hand examples, and simulated nulls."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from probes.statistics.bootstrap import RESAMPLES, resample
+from probes.statistics.significance import ALPHA, all_pairs, max_t, p_best, rank_ranges
+
+
+def by_definition(scores, replicates, pairs):
+    """Westfall & Young (1993), algorithm 2.8, with loops."""
+    n = replicates.shape[1]
+    differences = [replicates[a] - replicates[b] for a, b in pairs]
+    sizes = [
+        abs(scores[a] - scores[b]) / np.std(d) for (a, b), d in zip(pairs, differences, strict=True)
+    ]
+    order = sorted(range(len(pairs)), key=lambda i: -sizes[i])
+    p_values, before = [0.0] * len(pairs), 0.0
+    for place, i in enumerate(order):
+        exceeded = 0
+        for b in range(n):
+            statistics = [
+                abs(differences[j][b] - (scores[pairs[j][0]] - scores[pairs[j][1]]))
+                / np.std(differences[j])
+                for j in order[place:]
+            ]
+            exceeded += max(statistics) >= sizes[i]
+        before = max(before, (exceeded + 1) / (n + 1))
+        p_values[i] = before
+    return p_values
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("chosen", ["all pairs", "with the first"])
+def test_p_values_are_those_of_the_definition(seed, chosen):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(0, 1.5, 6)
+    # Of different widths, and dependent.
+    noise = rng.normal(size=(6, 200)) * rng.uniform(0.2, 2, 6)[:, None] + rng.normal(size=200)
+    pairs = all_pairs(6) if chosen == "all pairs" else [(0, i) for i in range(1, 6)]
+    replicates = scores[:, None] + noise
+    found = max_t(scores, replicates, pairs)
+    assert found == pytest.approx(by_definition(scores, replicates, pairs), abs=1e-12)
+    assert len(set(found)) > 1
+    # The order of a pair, and of pairs, does not matter.
+    backwards = [(b, a) for a, b in reversed(pairs)]
+    assert max_t(scores, replicates, backwards)[::-1] == pytest.approx(found, abs=1e-12)
+
+
+def cells(differences, moves):
+    """Cell 0 is constant; the others differ from it, and in resamples move by this much."""
+    scores = np.array([0.0, *differences])
+    return scores, scores[:, None] + np.array([[0.0] * 4, *moves])
+
+
+def test_step_down_by_hand():
+    # Deviations 1 and √2; in these units 1.2 and 1.06 are compared with 1, and 1.41 or 0.
+    scores, replicates = cells([1.2, 1.5], [[1, -1, 1, -1], [2, -2, 0, 0]])
+    pairs = [(0, 1), (0, 2)]
+    assert max_t(scores, replicates, pairs) == pytest.approx([3 / 5, 3 / 5])
+    assert max_t(scores, replicates, pairs[:1]) == pytest.approx([1 / 5])
+    # 4 deviations are never exceeded; the other difference is then tested by itself.
+    scores, replicates = cells([4.0, 1.5], [[1, -1, 1, -1], [2, -2, 0, 0]])
+    assert max_t(scores, replicates, pairs) == pytest.approx([1 / 5, 3 / 5])
+
+
+def test_no_difference_is_more_certain_than_a_greater_one():
+    # Alone, the smaller one (1.3 deviations) would have 1/5; the greater one (1.4) has 3/5.
+    scores, replicates = cells([1.3, 1.4 * 2**0.5], [[1, -1, 1, -1], [2, -2, 0, 0]])
+    assert max_t(scores, replicates, [(0, 1)]) == pytest.approx([1 / 5])
+    assert max_t(scores, replicates, [(0, 1), (0, 2)]) == pytest.approx([3 / 5, 3 / 5])
+
+
+def simulated(n_cells, seed, n_resamples=500):
+    """Equal cells that are scored on the same 400 items: their means, and those of resamples."""
+    rng, n = np.random.default_rng(seed), 400
+    items = rng.normal(size=(n_cells, n)) + rng.normal(size=n)
+    return items.mean(1), items @ resample(n, n_resamples).T / n
+
+
+def test_under_the_complete_null_one_test_in_twenty_finds_anything():
+    pairs = all_pairs(10)
+    least = np.array([max_t(*simulated(10, seed), pairs).min() for seed in range(400)])
+    # .05 ± three standard errors of a share over 400.
+    assert (least < ALPHA).mean() == pytest.approx(0.05, abs=0.033)
+    assert (least < 0.5).mean() == pytest.approx(0.5, abs=0.075)
+
+
+def test_a_true_null_beside_clear_differences_is_rejected_one_time_in_twenty():
+    """Step-down: what is clear does not make the rest less certain."""
+    found = []
+    for seed in range(400):
+        scores, replicates = simulated(4, seed)
+        apart = np.array([0.0, 0.0, 50.0, 100.0])
+        p_values = max_t(scores + apart, replicates + apart[:, None], all_pairs(4))
+        assert (p_values[1:] == 1 / 501).all()
+        found.append(p_values[0] < ALPHA)
+    assert np.mean(found) == pytest.approx(0.05, abs=0.033)
+
+
+def test_eighty_different_cells_can_all_be_told_apart():
+    """A correction by their number could not: 3,160 pairs, and p is at least 1 / 2,001."""
+    scores = np.arange(80.0)
+    replicates = scores[:, None] + np.random.default_rng(0).normal(0, 0.05, (80, RESAMPLES))
+    pairs = all_pairs(80)
+    assert len(pairs) == 3160
+    assert (max_t(scores, replicates, pairs) == 1 / 2001).all()
+    assert min(1, 2 / 2001 * len(pairs)) > ALPHA
+
+
+def test_identical_cells_are_never_told_apart():
+    scores, replicates = simulated(2, 0)
+    same = np.array([0, 0, 1])
+    found = max_t(scores[same], replicates[same], [(0, 1), (0, 2)])
+    assert found[0] == 1.0
+    assert found[1] == max_t(scores, replicates, [(0, 1)])[0]
+    # Cells of the same score are not, even if resamples differ.
+    level = replicates - scores[:, None]
+    assert max_t(np.zeros(2), level, [(0, 1)]).tolist() == [1.0]
+
+
+def test_undefined_cells_have_no_p_value_and_do_not_count():
+    scores, replicates = simulated(3, 1)
+    scores += [0, 0.2, 0.4]
+    replicates += np.array([[0], [0.2], [0.4]])
+    expected = max_t(scores, replicates, all_pairs(3))
+    without_score = np.append(scores, np.nan), np.vstack([replicates, replicates[:1]])
+    without_replicates = np.append(scores, 0.5), np.vstack([replicates, replicates[:1] * np.nan])
+    for given in (without_score, without_replicates):
+        found = dict(zip(all_pairs(4), max_t(*given, all_pairs(4)), strict=True))
+        assert [found[pair] for pair in all_pairs(3)] == expected.tolist()
+        assert np.isnan([found[i, 3] for i in range(3)]).all()
+    assert max_t(scores, replicates, []).tolist() == []
+
+
+def test_resamples_without_a_value_count_against_a_difference():
+    scores, replicates = cells([9.0, 1.5], [[1, -1, 1, np.nan], [2, -2, 0, 0]])
+    # One of four resamples is unknown: (1 + 1) / 5; the other difference has all of them.
+    assert max_t(scores, replicates, [(0, 1), (0, 2)]) == pytest.approx([2 / 5, 3 / 5])
+
+
+def test_ranges_of_ranks_by_hand():
+    scores, pairs = np.array([0.7, 0.9, 0.8]), [(0, 1), (0, 2), (1, 2)]
+    # Only the best and the worst are told apart; .05 itself does not separate.
+    assert rank_ranges(scores, pairs, np.array([0.049, 0.05, np.nan])).tolist() == [
+        [2, 3],
+        [1, 2],
+        [1, 3],
+    ]
+    assert rank_ranges(scores, pairs, np.array([0.01, 0.01, 0.01])).tolist() == [
+        [3, 3],
+        [1, 1],
+        [2, 2],
+    ]
+    assert rank_ranges(scores[:1], [], np.array([])).tolist() == [[1, 1]]
+
+
+def test_the_evidence_against_being_best_by_hand():
+    pairs = all_pairs(4)  # 01 02 03 12 13 23
+    scores = np.array([0.9, 0.7, 0.8, 0.7])
+    p_values = np.array([0.03, 0.3, 0.2, 0.02, 0.5, 0.04])
+    # 1 is below 0 (.03) and 2 (.02), 2 below 0 (.3), 3 below 0 (.2) and 2 (.04); 1 and 3 are equal.
+    assert p_best(scores, pairs, p_values).tolist() == [1.0, 0.02, 0.3, 0.04]
+    undefined = np.array([0.03, np.nan, 0.2, 0.02, 0.5, 0.04])
+    assert p_best(scores, pairs, undefined) == pytest.approx([1, 0.02, np.nan, 0.04], nan_ok=True)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_cell_without_a_score_leaves_the_others_as_they_are(place):
+    scores = np.insert([0.9, 0.8], place, np.nan)
+    values = np.where(np.isnan(scores), np.nan, 0.01)
+    pairs = all_pairs(3)
+    p_values = np.array([values[a] + values[b] for a, b in pairs])
+    expected = np.insert([1.0, 0.02], place, np.nan)
+    assert p_best(scores, pairs, p_values) == pytest.approx(expected, nan_ok=True)
+
+
+def test_the_leader_of_equal_models_is_not_split_off():
+    """Of forty equal models one always leads; it is not the best for that."""
+    n, pairs = 40, all_pairs(40)
+    split, split_naively = [], []
+    for seed in range(100):
+        scores, replicates = simulated(n, seed, n_resamples=300)
+        ranges = rank_ranges(scores, pairs, max_t(scores, replicates, pairs))
+        split.append((ranges != [1, n]).any())
+        # What a test of two models would say of the first and the last, chosen because they are.
+        first, last = scores.argmax(), scores.argmin()
+        distance = scores[first] - scores[last]
+        p = 2 * norm.sf(distance / (replicates[first] - replicates[last]).std())
+        split_naively.append(p < ALPHA)
+    assert np.mean(split) <= 0.08
+    assert np.mean(split_naively) > 0.9
