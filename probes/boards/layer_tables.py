@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
-from probes.boards.separability import confidence_set
+from probes.boards.separability import confidence_set, p_best
 from probes.measurements.cells import interval_note, score_cell
 from probes.measurements.conditional_probing import best_gain
 from probes.measurements.current import is_current
@@ -20,6 +20,7 @@ from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import limit_mark, metric_name
 from probes.statistics.formatting import shown
+from probes.statistics.significance import ALPHA
 from probes.tasks.builtin import tasks
 
 
@@ -166,7 +167,7 @@ def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
         result.task.metric,
         best=best,
         tied=not best and among is not None and number in among,
-        beaten=best and among is not None and number not in among,
+        beaten=best and (p := (p_best(result) or {}).get(number)) is not None and p < ALPHA,
         place=None if value is None else 0.0 if high == low else (value - low) / (high - low),
     )
 

@@ -6,6 +6,7 @@ The one place where models are compared: the summary of a run, `compare` and the
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,14 +17,14 @@ import numpy as np
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.resampled import Replicates, resampled
+from probes.measurements.resampled import Replicates, p_values_of, resampled
 from probes.records.probe_scores import LayerScores
 from probes.records.result import Result
 from probes.records.table import NOTHING
 from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval
 from probes.statistics.formatting import shown, shown_p
-from probes.statistics.significance import ALPHA, max_t
+from probes.statistics.significance import ALPHA, Pair
 
 TESTED = (
     "p is corrected by max-T over all pairs of a task's models, and knows of the test split and of "
@@ -53,10 +54,7 @@ class LayerScore:
         """The replicates, with noise of training if it was measured. Shape (resamples,)."""
         if self.replicates is None:
             return np.full(RESAMPLES, np.nan)
-        values = (
-            self.replicates.values if self.replicates.tested is None else self.replicates.tested
-        )
-        found: Floats = values[0]
+        found: Floats = self.replicates.resampled[0]
         return found
 
     @property
@@ -126,9 +124,7 @@ def readable_layer_scores(
         return [LayerScore(result, layer) for layer in layers]
 
 
-def paired_differences(
-    scores: Sequence[LayerScore], pairs: Sequence[tuple[int, int]]
-) -> list[Difference]:
+def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> list[Difference]:
     """For each pair of places in `scores`, the second score minus the first.
 
     The p-values are corrected over all pairs that can be tested.
@@ -141,10 +137,10 @@ def paired_differences(
         for both, (one, other) in zip(paired, pairs, strict=True)
     ]
     chosen = [pair for pair, is_tested in zip(pairs, tested, strict=True) if is_tested]
-    p_values = iter(max_t(values, replicates, chosen).tolist())
+    p_values = _p_values(scores, chosen)
     differences = []
     for (one, other), both, is_tested in zip(pairs, paired, tested, strict=True):
-        p = next(p_values) if is_tested else np.nan
+        p = p_values[one, other] if is_tested else np.nan
         value = values[other] - values[one]
         differences.append(
             Difference(
@@ -155,6 +151,20 @@ def paired_differences(
             )
         )
     return differences
+
+
+def _p_values(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> dict[Pair, float]:
+    """Of pairs of scores that can all be tested, corrected over those on the same examples."""
+    found: dict[Pair, float] = {}
+    by_examples = defaultdict(list)
+    for pair in pairs:
+        by_examples[scores[pair[0]].result.examples.test_digest].append(pair)
+    for chosen in by_examples.values():
+        cells = sorted({cell for pair in chosen for cell in pair})
+        known = [x for cell in cells if (x := scores[cell].replicates) is not None]
+        places = [(cells.index(one), cells.index(other)) for one, other in chosen]
+        found |= dict(zip(chosen, p_values_of(known, places), strict=True))
+    return found
 
 
 def _signed(value: float, metric: str) -> str:

@@ -10,7 +10,8 @@ from probes.boards.paired import LayerScore, layer_scores
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, locked
 from probes.engines.model_run import ModelRun
-from probes.measurements.scores import read_predictions
+from probes.measurements.scores import SUMS, read_predictions
+from probes.records.files import has_arrays
 from probes.records.result import Result
 from probes.rendering.folder import write_tables
 
@@ -49,7 +50,8 @@ def compare_models(runs: Sequence[ModelRun]) -> list[Comparison]:
     def score_of(result: Result) -> LayerScore:
         path = paths[result.key]
         try:
-            read_predictions(path)  # which a run's own results must have
+            if not has_arrays(path, SUMS):
+                read_predictions(path)  # which a run's own results must have
             (score,) = layer_scores(result, path, [result.best_layer])
         except UserError as error:
             what = f"{result.model.name} · {result.task.name} · {result.probe.family}"

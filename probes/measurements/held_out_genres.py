@@ -2,8 +2,8 @@
 
 Each genre of the corpus is held out in turn: at the best layer on dev a probe is trained on the
 sentences of all other genres, and compared with the reported one, which is trained on everything,
-on the test sentences of that genre. It has less to learn from, too: as a control, a third probe is
-trained without as many sentences, drawn at random from all genres.
+on the test text of that genre. It has less to learn from, too: as a control, a third probe is
+trained without as many examples, in sentences drawn at random from all genres.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class GenreScores(Frozen):
     held_out: Refit | None
     """Trained on the other genres; None for a genre that train, its rest or test lacks."""
     random: Refit | None
-    """Trained without as many sentences as the genre has, drawn from all genres."""
+    """Trained without as many examples as the genre has, in sentences drawn from all genres."""
 
 
 class HeldOut(Frozen):
@@ -193,7 +193,7 @@ class HeldOutGenres(ProbeMeasurement[HeldOut]):
                 f"than {FEWEST} there is none.",
             ),
             table(
-                "held-out genres: drop without as many random sentences",
+                "held-out genres: drop without as many random examples",
                 lambda found, metric: drop(found.random, metric),
                 "Drawn from all genres: what is lost because there is less to learn from.",
             ),
@@ -214,11 +214,13 @@ def kept_without(left_out: NDArray[np.bool_], sentence: Ints) -> NDArray[np.bool
         sentence: number of each example's sentence. Shape (n,).
 
     Returns:
-        the examples of other genres; those without as many sentences, drawn at random from all.
+        the examples of other genres; those without as many (or a sentence more) of all genres.
         Shape (2, n).
     """
-    drawn = np.random.default_rng(0).permutation(np.unique(sentence))
-    as_many = drawn[: len(np.unique(sentence[left_out]))]
+    numbers, sizes = np.unique(sentence, return_counts=True)
+    order = np.random.default_rng(0).permutation(len(numbers))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    as_many = numbers[order[before < left_out.sum()]]
     return np.stack([~left_out, ~np.isin(sentence, as_many)])
 
 

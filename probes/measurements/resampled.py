@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.measurements.scores import gold_of, read_predictions
+from probes.measurements.scores import SUMS, gold_of, read_predictions
 from probes.measurements.training_variance import training_spread
 from probes.records.files import Arrays, has_arrays, read_arrays
 from probes.records.result import Result
-from probes.statistics.bootstrap import RESAMPLES, resample, resampled_sums
+from probes.statistics.bootstrap import cluster_sums, influence, resample, resampled_sums
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import Metric, metrics
 from probes.statistics.partition import FEWEST
+from probes.statistics.significance import Errors, Pair, max_t
 from probes.statistics.sums import sparse
 from probes.statistics.training_noise import training_noise
-
-SUMS = ("sums", "clusters", "n_clusters")
-"""What is stored where predictions are not to be passed on; see `sums_of`."""
 
 
 class Replicates(NamedTuple):
@@ -32,24 +29,43 @@ class Replicates(NamedTuple):
     Attributes:
         scores: NaN where undefined. Shape (layers,).
         values: over test documents or sentences alone. Shape (layers, resamples).
+        influence: see `probes.statistics.bootstrap.influence`. Shape (layers, clusters).
         noise: what other trainings would add; None without training variance, and then there are
             no tests. Shape (layers, resamples).
+        training: variance of each score over trainings; 0 without training variance.
+            Shape (layers,).
     """
 
     scores: Floats
     values: Floats
+    influence: Floats
     noise: Floats | None
+    training: Floats
 
     def row(self, place: int) -> Replicates:
         """Those of one layer."""
         at = slice(place, place + 1)
         noise = None if self.noise is None else self.noise[at]
-        return Replicates(self.scores[at], self.values[at], noise)
+        return Replicates(
+            self.scores[at], self.values[at], self.influence[at], noise, self.training[at]
+        )
 
     @property
-    def tested(self) -> Floats | None:
-        """The replicates that tests are made with: test split and training."""
-        return None if self.noise is None else self.values + self.noise
+    def resampled(self) -> Floats:
+        """The replicates with what other trainings would change, if that is known."""
+        return self.values if self.noise is None else self.values + self.noise
+
+
+def p_values_of(cells: Sequence[Replicates], pairs: Sequence[Pair]) -> list[float]:
+    """P-values of differences between the rows of these, all of one test split; see `max_t`."""
+    changes = np.concatenate([x.influence for x in cells])
+    trained = np.concatenate([x.training for x in cells])
+    errors = Errors(changes, trained, resample(changes.shape[1]).astype(np.float64))
+    scores = np.concatenate([x.scores for x in cells])
+    found: list[float] = max_t(
+        scores, np.concatenate([x.resampled for x in cells]), pairs, errors
+    ).tolist()
+    return found
 
 
 def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates | None:
@@ -67,110 +83,89 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates |
     """
     if not path.with_suffix(".npz").exists() or result.task.metric not in metrics:
         return None
-    named = ("layers", *SUMS)
-    arrays = read_arrays(path, named) if has_arrays(path, SUMS) else as_sums(result, path)
-    metric = metrics.get(result.task.metric)
+    if has_arrays(path, SUMS):
+        arrays = read_arrays(path, ("layers", *SUMS))
+    else:
+        arrays = as_sums(result, path)
     stored = arrays["layers"].tolist()
     if stored != [layer.layer for layer in result.layers]:
         raise unlike(path)
     places = [stored.index(layer) for layer in layers]
     scores = [result.score(result.layers[place]) for place in places]
     known = np.array([np.nan if score is None else score for score in scores])
-    values = replicates_of(arrays, metric, places, known, path)
-    if values is None:
-        return None
-    return Replicates(known, values, noise_of(result, result.key, layers))
-
-
-def noise_of(result: Result, name: str, layers: Sequence[int]) -> Floats | None:
-    """What other trainings would add to replicates; None without training variance.
-
-    Args:
-        name: see `probes.statistics.training_noise`.
-    """
-    spread = training_spread(result)
-    if spread is None:
-        return None
-    return training_noise(name, layers, spread.sd, spread.df, RESAMPLES)
+    return replicates_of(result, result.key, arrays["sums"][places], known, layers, path)
 
 
 def as_sums(result: Result, path: Path) -> Arrays:
-    """What each test sentence contributes to the headline metric, instead of predictions.
+    """What each cluster contributes to the headline metric of each layer, instead of predictions.
 
-    Every score, interval and test of the headline metric can be computed from these, but neither
-    text nor labels can be restored.
+    Every score, interval and test of the headline metric can be computed from these.
 
     Returns:
-        `layers` (layers,), and what `sums_of` returns.
+        `layers` (layers,), and `sums` as of `sums_of`.
 
     Raises:
         UserError: there are no predictions, or they cannot be read.
     """
     arrays = read_predictions(path)
     gold, metric = gold_of(result, arrays), metrics.get(result.task.metric)
-    return {"layers": arrays["layers"], **sums_of(metric, gold, arrays["predicted"][:, 0], path)}
+    sums = sums_of(metric, gold, arrays["predicted"][:, 0], path)
+    return {"layers": arrays["layers"], "sums": sums}
 
 
-def sums_of(metric: Metric, gold: Gold, predicted: Predictions, path: Path) -> Arrays:
-    """What each sentence contributes to a metric of each row of `predicted` (cells, n).
+def sums_of(metric: Metric, gold: Gold, predicted: Predictions, path: Path) -> Floats:
+    """What each document or sentence contributes to a metric of each row of `predicted` (cells, n).
 
-    Returns:
-        `sums` (cells, sentences, k), see `probes.statistics.metrics.Metric`; `clusters`
-        (sentences,), what is resampled, of `n_clusters` in the whole split.
+    Shape (cells, clusters, k); see `probes.statistics.metrics.Metric`.
 
     Raises:
         UserError: the predictions are not of these examples.
     """
     try:
-        parts = [metric.parts(gold, row).toarray() for row in predicted]
+        return np.stack(
+            [cluster_sums(metric.parts(gold, row), gold).toarray() for row in predicted]
+        )
     except (IndexError, ValueError, OverflowError) as error:  # labels out of range
         raise unlike(path) from error
-    return {
-        "sums": np.stack(parts),
-        "clusters": gold.clusters,
-        "n_clusters": np.array(gold.n_clusters),
-    }
 
 
 def replicates_of(
-    arrays: Arrays, metric: Metric, places: Sequence[int], recorded: Floats, path: Path
-) -> Floats | None:
-    """The metric of some cells in every resample, from sums; None with too few clusters.
+    result: Result,
+    key: str,
+    sums: Floats,
+    recorded: Floats,
+    layers: Sequence[int],
+    path: Path,
+) -> Replicates | None:
+    """The headline metric in every resample, from sums; None with too few clusters.
 
     Args:
-        arrays: as of `sums_of`.
-        recorded: the scores of these cells. Shape (cells,).
-
-    Returns:
-        shape (cells, resamples).
+        sums: as of `sums_of`. Shape (layers, clusters, k).
+        key: of the record of these scores, by which noise of training is drawn.
+        recorded: the scores. Shape (layers,).
+        path: of the arrays.
 
     Raises:
         UserError: the sums do not give the recorded scores.
     """
-    if not _belong_together(*(arrays[name] for name in SUMS)):
-        raise unlike(path)
-    clusters, n_clusters = arrays["clusters"].astype(np.int64), int(arrays["n_clusters"])
-    if len(np.unique(clusters)) < FEWEST:
+    if result.examples.clusters < FEWEST:
         return None
-    try:
-        parts = [arrays["sums"][place] for place in places]
-        scores = np.array([metric.value(part.sum(0)) for part in parts])
-    except (IndexError, ValueError) as error:  # of fewer cells, or of another metric
-        raise unlike(path) from error
+    metric = metrics.get(result.task.metric)
+    scores = np.array([metric.value(each.sum(0)) for each in sums])
     if not np.allclose(scores, recorded, atol=1e-6, equal_nan=True):
         raise unlike(path)
-    draws = resample(n_clusters)
-    return np.stack([metric.value(resampled_sums(sparse(x), clusters, draws)) for x in parts])
-
-
-def _belong_together(sums: NDArray[Any], clusters: NDArray[Any], n_clusters: NDArray[Any]) -> bool:
-    """Whether these are numbers of the same sentences, and the clusters are numbered."""
-    return bool(
-        sums.dtype.kind in "biuf"
-        and all(x.dtype.kind in "iu" for x in (clusters, n_clusters))
-        and (sums.ndim, clusters.shape, n_clusters.shape) == (3, sums.shape[1:2], ())
-        and clusters.min(initial=0) >= 0
-        and clusters.max(initial=0) < n_clusters
+    parts = [sparse(each) for each in sums]
+    draws = resample(sums.shape[1])
+    spread = training_spread(result)
+    noise = None
+    if spread is not None:
+        noise = training_noise(key, layers, spread.sd, spread.df, len(draws))
+    return Replicates(
+        recorded,
+        np.stack([metric.value(resampled_sums(each, draws)) for each in parts]),
+        np.stack([influence(metric, each) for each in parts]),
+        noise,
+        np.full(len(sums), spread.sd**2 if spread else 0.0),
     )
 
 

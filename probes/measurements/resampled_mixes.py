@@ -6,16 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from probes.common.arrays import Floats
 from probes.measurements.localisation import Localisation, mixes_of
-from probes.measurements.resampled import (
-    SUMS,
-    Replicates,
-    noise_of,
-    replicates_of,
-    sums_of,
-)
-from probes.measurements.scores import gold_of, read_predictions
-from probes.records.files import Arrays, has_arrays, read_arrays
+from probes.measurements.resampled import Replicates, replicates_of, sums_of
+from probes.measurements.scores import SUMS, gold_of, read_predictions
+from probes.records.files import has_arrays, read_arrays
 from probes.records.keys import record_name
 from probes.records.result import Result
 from probes.statistics.metrics import metrics
@@ -48,16 +43,15 @@ def resampled_mixes(result: Result, path: Path) -> Replicates | None:
     if not all(each.with_suffix(".npz").exists() for each in (path, beside)):
         return None
     known = np.array([mix.test[name] for mix in mixes.mixes], dtype=np.float64)
-    arrays = (
-        read_arrays(beside, SUMS) if has_arrays(beside, SUMS) else mix_sums(result, path, beside)
-    )
-    places = range(len(known))
-    values = replicates_of(arrays, metrics.get(name), places, known, beside)
-    return None if values is None else Replicates(known, values, noise_of(result, key, places))
+    if has_arrays(beside, SUMS):
+        sums = read_arrays(beside, SUMS)["sums"]
+    else:
+        sums = mix_sums(result, path, beside)
+    return replicates_of(result, key, sums, known, range(len(known)), beside)
 
 
-def mix_sums(result: Result, path: Path, beside: Path) -> Arrays:
-    """What each test sentence contributes to the headline metric of every mix; see `sums_of`.
+def mix_sums(result: Result, path: Path, beside: Path) -> Floats:
+    """What each cluster contributes to the headline metric of every mix; see `sums_of`.
 
     Args:
         path: of the scores, which have the gold labels.

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from probes.examples.examples import NotServedError
 from probes.examples.scoring import Scorer, baselines, count_examples, references
 from probes.measurements.cells import metric_curves
 from probes.measurements.measurement import Found, Number, ProbeMeasurement, Request
 from probes.measurements.uncertainty import intervals
 from probes.records.curves import Curves, Point
-from probes.records.files import Arrays, read_arrays, unreadable_arrays
+from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
 from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
 from probes.records.record import Extent, Record, united
 from probes.records.result import SCORES, Result
@@ -113,6 +114,9 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         return found
 
 
+SUMS = ("sums",)
+"""What is stored where predictions are not to be passed on; see `probes.measurements.resampled`."""
+
 _ARRAYS = ("predicted", "layers", "gold", "sentence", "clusters", "punctuation", "unseen")
 
 
@@ -134,8 +138,14 @@ def read_predictions(path: Path) -> Arrays:
     """The arrays of the scores at `path`; see `ScoreMeasurement.compute`.
 
     Raises:
+        NotServedError: there are only sums.
         UserError: there are none, they cannot be read, or they do not belong together.
     """
+    if has_arrays(path, SUMS):
+        raise NotServedError(
+            f"{path.name} has sums instead of predictions, as export --sums writes; --overwrite "
+            "always fits its probes again"
+        )
     arrays = read_arrays(path, _ARRAYS)
     try:
         _require_shapes(arrays)

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from probes.measurements.localisation import Localisation
-from probes.measurements.resampled import SUMS, as_sums
+from probes.measurements.resampled import as_sums
 from probes.measurements.resampled_mixes import mix_sums
 from probes.measurements.results import joined
+from probes.measurements.scores import SUMS
 from probes.records.files import Arrays, has_arrays, read_arrays
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES
 
 
 def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, Arrays]]:
-    """The records with what each test sentence contributes to the headline metric as their arrays.
+    """The records with what each document, or sentence, contributes to the metric as their arrays.
 
     Every score, interval and p-value of the headline metric can be computed from these. Arrays of
     plug-ins, which may hold anything, are left out.
@@ -39,6 +40,6 @@ def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, 
             arrays = as_sums(results[path], path)
         elif record.arrays and record.key in scores:
             its = scores[record.key]
-            arrays = mix_sums(results[its], its, path)
+            arrays = {"sums": mix_sums(results[its], its, path)}
         found[path] = record.model_copy(update={"arrays": tuple(arrays)}), arrays
     return found

@@ -26,10 +26,11 @@ from probes.records.record import Extent, Record
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import task_head
-from probes.statistics.bootstrap import draws_of, replicates
+from probes.statistics.bootstrap import cluster_sums, draws_of, influence, replicates
 from probes.statistics.formatting import shown_sd
 from probes.statistics.metrics import metrics
-from probes.statistics.significance import all_pairs, max_t, p_best
+from probes.statistics.partition import Cluster
+from probes.statistics.significance import Errors, all_pairs, max_t, p_best
 from probes.statistics.training_noise import training_noise
 from probes.training.families import is_convex
 
@@ -59,6 +60,8 @@ class Variances(Frozen):
     """What `TrainingVariance` finds."""
 
     layers: tuple[LayerVariance, ...]
+    resampled: Cluster
+    """What training samples are drawn from."""
     seeds: Spread | None
     """Over seeds, seed 0 among them; None for convex probes."""
     both: Spread | None
@@ -141,7 +144,12 @@ class TrainingVariance(ProbeMeasurement[Variances]):
             over_seeds = pooled([[first[x.layer], *x.reseeded] for x in found])
         both = pooled([x.resampled for x in found])
         tests = _tested(context, both)
-        return Found(Variances(layers=tuple(found), seeds=over_seeds, both=both, p_best=tests))
+        drawn = context.examples.splits["train"].partition.clusters
+        return Found(
+            Variances(
+                layers=tuple(found), resampled=drawn, seeds=over_seeds, both=both, p_best=tests
+            )
+        )
 
     def numbers(self, record: Record[Variances]) -> Iterator[Number]:
         """The pooled standard deviations, and the p-value of every layer."""
@@ -177,6 +185,7 @@ class TrainingVariance(ProbeMeasurement[Variances]):
             for x, metric in zip(every, metrics_of, strict=True)
         )
         rows = rows_by_layer(results, cell)
+        drawn = " or ".join(dict.fromkeys(x.resampled for x in every))
         return [
             Table(
                 "training variance: standard deviation of test scores over trainings",
@@ -188,11 +197,11 @@ class TrainingVariance(ProbeMeasurement[Variances]):
                     Row.of("samples alone", *alone),
                 ),
                 notes=(
-                    "Over bootstrap samples of training documents, or of sentences where the "
-                    "corpus names no documents, each fitted from another seed. Seeds alone: other "
-                    "initial parameters and orders of batches on the whole training split; a "
-                    "convex probe does not depend on them. Samples alone: the difference of both "
-                    "variances.",
+                    f"Over bootstrap samples of training {drawn}, each fitted from another seed. "
+                    "Seeds alone: other initial parameters and orders of batches on the whole "
+                    "training split; a convex probe does not depend on them. Samples alone: the "
+                    "difference of both variances. Tests carry the pooled deviation at every "
+                    "layer, though layers may differ.",
                 ),
             )
         ]
@@ -223,10 +232,13 @@ def _tested(context: ProbeContext, spread: Spread | None) -> dict[int, float | N
     draws = draws_of(gold)
     if draws is None or spread is None:
         return dict.fromkeys(layers)
-    metric = metrics.get(context.task.metric)
-    values = replicates(metric, gold, context.predicted(layers), draws)
+    metric, predicted = metrics.get(context.task.metric), context.predicted(layers)
+    values = replicates(metric, gold, predicted, draws)
     values += training_noise(result.key, layers, spread.sd, spread.df, len(draws))
+    changes = [influence(metric, cluster_sums(metric.parts(gold, x), gold)) for x in predicted]
+    trained = np.full(len(layers), spread.sd**2)
+    errors = Errors(np.stack(changes), trained, draws.astype(np.float64))
     scores = np.array([result.headline[layer] for layer in layers], dtype=np.float64)
     pairs = all_pairs(len(layers))
-    p_values = p_best(scores, pairs, max_t(scores, values, pairs)).tolist()
+    p_values = p_best(scores, pairs, max_t(scores, values, pairs, errors)).tolist()
     return {layer: None if np.isnan(p) else p for layer, p in zip(layers, p_values, strict=True)}

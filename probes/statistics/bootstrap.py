@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.arrays import Floats, Ints
+from probes.common.arrays import Floats
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import Metric
 from probes.statistics.partition import FEWEST
@@ -67,26 +67,45 @@ def replicates(metric: Metric, gold: Gold, predicted: Predictions, draws: Draws)
 
     Shape (cells, resamples).
     """
-    rows = (metric.parts(gold, row) for row in predicted)
-    return np.stack([metric.value(resampled_sums(row, gold.clusters, draws)) for row in rows])
+    rows = (cluster_sums(metric.parts(gold, row), gold) for row in predicted)
+    return np.stack([metric.value(resampled_sums(row, draws)) for row in rows])
 
 
-def resampled_sums(parts: csr_array, clusters: Ints, draws: Draws) -> Floats:
-    """What sentences contribute, summed over every resample. Shape (resamples, k).
+def cluster_sums(parts: csr_array, gold: Gold) -> csr_array:
+    """What sentences contribute, summed over each cluster of the split. Shape (clusters, k).
 
     Args:
         parts: shape (sentences, k).
-        clusters: of each sentence. Shape (sentences,).
     """
-    n_sentences, n_clusters = len(clusters), draws.shape[1]
-    ones = np.ones(n_sentences), (clusters, np.arange(n_sentences))
-    by_cluster = sparse(ones, (n_clusters, n_sentences)) @ sparse(parts).astype(np.float64)
-    if by_cluster.nnz < _DENSE * math.prod(by_cluster.shape):
-        sums: Floats = (by_cluster.T @ draws.T).T
-        return sums
-    dense = by_cluster.toarray()
+    places = gold.clusters, np.arange(gold.n_sentences)
+    members = sparse((np.ones(gold.n_sentences), places), (gold.n_clusters, gold.n_sentences))
+    return sparse(members @ sparse(parts).astype(np.float64))
+
+
+def resampled_sums(sums: csr_array, draws: Draws) -> Floats:
+    """What clusters contribute (clusters, k), summed over every resample. Shape (resamples, k)."""
+    if sums.nnz < _DENSE * math.prod(sums.shape):
+        found: Floats = (sums.T @ draws.T).T
+        return found
+    dense = sums.toarray()
     blocks = (draws[first : first + _ROWS] for first in range(0, len(draws), _ROWS))
     return np.concatenate([block.astype(np.float64) @ dense for block in blocks])
+
+
+def influence(metric: Metric, sums: csr_array) -> Floats:
+    """How much a metric changes with the weight of each cluster. Shape (clusters,).
+
+    The empirical influence of the infinitesimal jackknife (Efron & Tibshirani 1993, section 21.3):
+    the metric of a resample in which cluster c occurs w_c times is about its value plus
+    Σ (w_c − 1) · influence_c.
+
+    Args:
+        sums: as of `cluster_sums`.
+    """
+    dense, h = sums.toarray(), 1e-3
+    whole = dense.sum(0)
+    found: Floats = (metric.value(whole + h * dense) - metric.value(whole - h * dense)) / (2 * h)
+    return found
 
 
 def interval(values: Floats, level: float = LEVEL) -> Floats:

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from probes.boards import separability
 from probes.boards.claims.bands import Band, around_layer_4, middle
-from probes.boards.claims.model_scores import ModelScores, scores, within
+from probes.boards.claims.model_scores import ModelScores, within
 from probes.boards.claims.outcome import Outcome, verdict
-from probes.boards.separability import p_best
 from probes.boards.transferability import layer_ranks
+from probes.measurements.resampled import p_values_of
 from probes.statistics.bootstrap import bounds, interval
-from probes.statistics.significance import ALPHA, max_t
+from probes.statistics.significance import ALPHA, all_pairs, max_t, p_best
 
 FEWEST_TASKS = 3
 """A layer that is best on two tasks does not transfer across tasks."""
@@ -80,19 +81,14 @@ def _step(tasks: Collection[str], sign: int) -> Predicate:
     """
 
     def predicate(model: ModelScores) -> Outcome:
-        values = [model.replicates(task) for task in tasks]
-        before, after = around_layer_4(len(values[0]) - 1)
-        known = [scores(model.result(task)) for task in tasks]
-        ends = [before, after]
-        p_values = max_t(
-            np.concatenate([each[ends] for each in known]),
-            np.concatenate([each[ends] for each in values]),
-            [(2 * i, 2 * i + 1) for i in range(len(values))],
-        ).tolist()
+        values = [model.tested(task) for task in tasks]
+        before, after = around_layer_4(len(values[0].scores) - 1)
+        ends = [each.row(layer) for each in values for layer in (before, after)]
+        p_values = p_values_of(ends, [(2 * i, 2 * i + 1) for i in range(len(values))])
         parts, numbers, directions = [], [], []
-        for task, score, resampled, p in zip(tasks, known, values, p_values, strict=True):
-            change = float(score[after] - score[before])
-            between = bounds(interval(resampled[after] - resampled[before]))
+        for task, each, p in zip(tasks, values, p_values, strict=True):
+            change = float(each.scores[after] - each.scores[before])
+            between = bounds(interval(each.resampled[after] - each.resampled[before]))
             directions.append(sign * np.sign(change) if p < ALPHA else 0)
             parts.append(f"{task} {_change(change, between, p)}")
             numbers.append({"task": task, "change": change, "interval": between, "p": p})
@@ -114,26 +110,30 @@ def _change(change: float, between: tuple[float, float] | None, p: float) -> str
 
 
 def middle_transfers(model: ModelScores) -> Outcome:
-    """Compares the best mean rank of a middle layer with that of any other layer, in resamples."""
-    values, left_out = model.of_all(model.replicates, FEWEST_TASKS)
-    ranks = layer_ranks(np.array([scores(model.result(task)) for task in values])).mean(0)
-    resampled = np.mean([layer_ranks(each.T) for each in values.values()], axis=0)
+    """Where the mean rank over tasks may be best: at layers that none is separated above.
+
+    Supported if all of these are middle layers; contradicted if none is. Ranks are made in each
+    resample, and all pairs of layers are tested at .05.
+    """
+    values, left_out = model.of_all(model.tested, FEWEST_TASKS)
+    ranks = layer_ranks(np.array([each.scores for each in values.values()])).mean(0)
+    resampled = np.mean([layer_ranks(each.resampled.T) for each in values.values()], axis=0).T
+    pairs = all_pairs(len(ranks))
+    p_values = p_best(-ranks, pairs, max_t(-ranks, -resampled, pairs))
     inside = within(model.result(next(iter(values))), middle)
-    is_inside = np.array([layer in inside for layer in range(len(ranks))])
-    ours, theirs = ranks[is_inside].min(), ranks[~is_inside].min()
-    both = np.stack([resampled[:, is_inside].min(1), resampled[:, ~is_inside].min(1)])
-    p = float(max_t(np.array([ours, theirs]), both, [(0, 1)])[0])
-    found = verdict(for_it=p < ALPHA and ours < theirs, against=p < ALPHA and ours > theirs)
-    bounds = interval(resampled.T).round(2).tolist()
+    best = {layer for layer, p in enumerate(p_values) if p >= ALPHA}
     why = (
-        f"mean rank over {', '.join(values)}: best middle layer ({_listed(inside)}) {ours:.1f}, "
-        f"best other layer {theirs:.1f} (p = {p:.2g}); best of all: layer {ranks.argmin()}"
+        f"mean rank over {', '.join(values)} may be best at {_listed(best)}; middle: "
+        f"{_listed(inside)}; best: layer {ranks.argmin()} with {ranks.min():.1f}"
     )
     numbers = [
-        {"layer": layer, "mean_rank": float(rank), "interval": bound, "middle": bool(is_in)}
-        for layer, (rank, bound, is_in) in enumerate(zip(ranks, bounds, is_inside, strict=True))
+        {"layer": layer, "mean_rank": float(rank), "interval": bound, "p_best": float(p)}
+        for layer, (rank, bound, p) in enumerate(
+            zip(ranks, interval(resampled).round(2).tolist(), p_values, strict=True)
+        )
     ]
-    return Outcome(found, why + left_out, [{"tasks": list(values), "p": p}, *numbers])
+    found = verdict(for_it=best <= inside, against=not best & inside)
+    return Outcome(found, why + left_out, [{"tasks": list(values)}, *numbers])
 
 
 def _peak(model: ModelScores, task: str) -> str:
@@ -158,7 +158,7 @@ def _peak_numbers(model: ModelScores, task: str) -> dict[str, Any]:
         "score": result.score(best),
         "interval": best.intervals[result.task.metric],
         "peak_layers": sorted(model.peaks(task)),
-        "p_best": p_best(result),
+        "p_best": separability.p_best(result),
         "layers": result.model.n_layers,
     }
 

@@ -9,9 +9,10 @@ from probes.boards.claims.layers import FEWEST_TASKS
 from probes.boards.claims.model_scores import ModelScores, within
 from probes.boards.claims.outcome import MissingError, Outcome, verdict
 from probes.measurements.expected_layer import gain_deviation
+from probes.measurements.resampled import p_values_of
 from probes.records.values import Interval
 from probes.statistics.bootstrap import bounds, interval
-from probes.statistics.significance import ALPHA, max_t
+from probes.statistics.significance import ALPHA
 
 PIPELINE = ("pos", "deprel", "srl")
 """Part of speech, parsing, semantic roles: the first two are syntax, the third is semantics."""
@@ -79,11 +80,10 @@ def final_layers_lower(model: ModelScores) -> Outcome:
     steps = [
         (i * (last + 1) + k - 1, i * (last + 1) + k) for i in range(len(values)) for k in final
     ]
-    scores, replicates = (np.concatenate(each) for each in zip(*values.values(), strict=True))
-    p_values = iter(max_t(scores, replicates, steps).tolist())
+    p_values = iter(p_values_of(list(values.values()), steps))
     lowered, raised, numbers = [], [], []
-    for task, (mixed, resampled) in values.items():
-        signs = []
+    for task, each in values.items():
+        mixed, resampled, signs = each.scores, each.resampled, []
         for k in final:
             step, p = float(mixed[k] - mixed[k - 1]), next(p_values)
             signs.append(np.sign(step) if p < ALPHA else 0)

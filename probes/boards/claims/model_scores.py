@@ -6,12 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-
 from probes.boards.claims.bands import Band
 from probes.boards.claims.outcome import MissingError
 from probes.boards.separability import confidence_set
-from probes.common.arrays import Floats
 from probes.measurements.localisation import Mixes, mixes_of, no_localisation
 from probes.measurements.resampled import Replicates
 from probes.records.result import Result
@@ -26,14 +23,12 @@ class ModelScores:
 
     Attributes:
         results: by task.
-        resampled: gives a task's headline test scores in resamples, shape (layers, resamples);
-            None if they cannot be computed.
-        resampled_mixes: the same for probes on mixes of layers 0 to k, with and without what other
-            trainings would change.
+        resampled: gives a task's headline test scores in resamples; None if there are none.
+        resampled_mixes: the same for probes on mixes of layers 0 to k.
     """
 
     results: Mapping[str, Result]
-    resampled: Callable[[str], Floats | None]
+    resampled: Callable[[str], Replicates | None]
     resampled_mixes: Callable[[str], Replicates | None]
 
     def result(self, task: str) -> Result:
@@ -67,8 +62,8 @@ class ModelScores:
             raise MissingError(f"{task} has no training variance, which tests of layers need")
         return found
 
-    def replicates(self, task: str) -> Floats:
-        """The resampled scores of `task`. Shape (L + 1, resamples).
+    def tested(self, task: str) -> Replicates:
+        """The resampled scores of `task`, with what other trainings would change.
 
         Raises:
             MissingError: there are none, or layers cannot be tested.
@@ -96,17 +91,15 @@ class ModelScores:
             raise MissingError(f"{task} has no expected layer: {mixes.expected_layer.missing}")
         return mixes
 
-    def tested_mixes(self, task: str) -> tuple[Floats, Floats]:
-        """Scores of probes on mixes of layers 0 to k (L + 1,), and replicates for tests.
+    def tested_mixes(self, task: str) -> Replicates:
+        """The resampled scores of probes on mixes, with what other trainings would change.
 
         Raises:
             MissingError: there are none, or no training variance.
         """
         found = self.mix_replicates(task)
-        tested = _there(
-            found.tested, f"{task} has no training variance, which tests of layers need"
-        )
-        return found.scores, tested
+        _there(found.noise, f"{task} has no training variance, which tests of layers need")
+        return found
 
     def mix_replicates(self, task: str) -> Replicates:
         """The resampled scores of probes on mixes of layers 0 to k.
@@ -135,11 +128,6 @@ class ModelScores:
         if len(found) < least:
             raise MissingError("; ".join([f"fewer than {least} complete tasks", *reasons]))
         return found, "".join(f"; left out: {reason}" for reason in reasons)
-
-
-def scores(result: Result) -> Floats:
-    """Headline test scores by layer; NaN where undefined. Shape (layers,)."""
-    return np.array([np.nan if s is None else s for s in map(result.score, result.layers)])
 
 
 def within(result: Result, band: Band) -> set[int]:

@@ -13,7 +13,6 @@ from probes.boards.claims.literature import CLAIMS, NOTE
 from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.outcome import Outcome
 from probes.boards.comparable import SAME_CLAIM, values
-from probes.common.arrays import Floats
 from probes.common.terminal import progress
 from probes.extraction.model_files import RANDOM
 from probes.measurements.current import is_current
@@ -66,15 +65,10 @@ def _report(results: Mapping[str, Result], paths: Mapping[str, Path]) -> Report:
         "part of the corpus" * first.corpus.limited,
         "some labels made by a machine" * any(result.silver for result in results.values()),
     ]
-
-    @cache
-    def tested(task: str) -> Floats | None:
-        result = results[task]
-        found = resampled(result, paths[task], list(result.headline))
-        return found and found.tested
-
     scores = ModelScores(
-        results, tested, cache(lambda task: resampled_mixes(results[task], paths[task]))
+        results,
+        cache(lambda task: resampled(results[task], paths[task], list(results[task].headline))),
+        cache(lambda task: resampled_mixes(results[task], paths[task])),
     )
     return Report(
         first.model.name,

@@ -24,8 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sums",
         action="store_true",
-        help="instead of predictions and labels, which a licence may protect, what each test "
-        "sentence contributes to the headline metric: enough for its intervals and tests",
+        help="instead of predictions and labels, what each test document, or sentence where the "
+        "corpus names no documents, contributes to the headline metric: enough for its intervals "
+        "and tests, and no text (counts of a short one may still show its labels)",
     )
 
 
