@@ -150,7 +150,8 @@ class Localisation(ProbeMeasurement[Mixes]):
                 notes=(
                     "Scalar mixes as in Tenney et al. 2019a; the expected layer follows from their "
                     "gains, centre of gravity and divergence from the weights of the mix of all "
-                    "layers. Brackets and ±: 95 % intervals.",
+                    "layers. Brackets and ±: 95 % intervals, of scores and expected layers over "
+                    "test text, of centres and divergences over training text; none is over both.",
                 ),
             )
         ]

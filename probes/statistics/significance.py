@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -14,13 +14,16 @@ from probes.statistics.bootstrap import Draws
 ALPHA = 0.05
 """Level of all tests."""
 
+_AT_ONCE = 128
+"""Differences whose resamples are in memory at once."""
+
 Pair = tuple[int, int]
 """Two cells, by their places."""
 
 
 @dataclass(frozen=True)
 class Errors:
-    """What standard errors of differences between cells are computed from.
+    """Standard errors of differences between cells, each resample with one of its own.
 
     Attributes:
         influence: of every cell; see `probes.statistics.bootstrap.influence`. Shape
@@ -33,16 +36,41 @@ class Errors:
     training: Floats
     draws: Draws
 
-    def of(self, one: int, other: int) -> tuple[Floats, Floats]:
-        """The standard error of a difference, and those of resamples (n,)."""
+    def of_sample(self, one: Ints, other: Ints) -> Floats:
+        """Of the differences between cells `one` and `other`. Shape (pairs,)."""
         change = self.influence[one] - self.influence[other]
-        n = len(change)
-        moments = np.stack([change, change**2], axis=1)
-        first, second = (self.draws @ moments).T
-        trained = self.training[one] + self.training[other]
-        of_all = (moments[:, 1].sum() - moments[:, 0].sum() ** 2 / n) * n / (n - 1)
-        of_resamples = (second - first**2 / n).clip(0) * n / (n - 1)
-        return np.sqrt(of_all + trained), np.sqrt(of_resamples + trained)
+        found: Floats = np.sqrt(self._variance(change.sum(1), (change**2).sum(1), one, other))
+        return found
+
+    def of_resamples(self, one: Ints, other: Ints) -> Floats:
+        """The same in each resample. Shape (pairs, n)."""
+        change = self.influence[one] - self.influence[other]
+        sums, squares = (self.draws @ each.T for each in (change, change**2))
+        found: Floats = np.sqrt(self._variance(sums, squares, one, other)).T
+        return found
+
+    def _variance(self, sums: Floats, squares: Floats, one: Ints, other: Ints) -> Floats:
+        n = self.influence.shape[1]
+        of_test = (squares - sums**2 / n).clip(0) * n / (n - 1)
+        found: Floats = of_test + self.training[one] + self.training[other]
+        return found
+
+
+@dataclass(frozen=True)
+class _Deviations:
+    """Standard deviations of replicates (cells, n), the same for every resample."""
+
+    replicates: Floats
+
+    def of_sample(self, one: Ints, other: Ints) -> Floats:
+        differences = self.replicates[one] - self.replicates[other]
+        found: Floats = np.full(len(differences), np.nan)
+        known = ~np.isnan(differences).all(1)
+        found[known] = np.nanstd(differences[known], axis=1)
+        return found
+
+    def of_resamples(self, one: Ints, other: Ints) -> Floats:
+        return self.of_sample(one, other)[:, None]
 
 
 def all_pairs(n_cells: int) -> list[Pair]:
@@ -74,37 +102,37 @@ def max_t(
     Returns:
         a p-value for each pair; NaN where a score or all replicates are undefined. Shape (pairs,).
     """
-    found = np.full(len(pairs), np.nan)
-    sizes = np.full(len(pairs), np.nan)
-    for place, (one, other) in enumerate(pairs):
-        distance = abs(scores[one] - scores[other])
-        if not (np.isnan(distance) or np.isnan(replicates[one] - replicates[other]).all()):
-            error, _ = _standard_errors(replicates, one, other, errors)
-            sizes[place] = _ratio(distance, error)
+    given = errors or _Deviations(replicates)
+    found, sizes = np.full((2, len(pairs)), np.nan)
+    one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    for block in _blocks(np.arange(len(pairs))):
+        first, second = one[block], other[block]
+        distance = np.abs(scores[first] - scores[second])
+        undefined = np.isnan(replicates[first] - replicates[second]).all(1) | np.isnan(distance)
+        error = given.of_sample(first, second)
+        sizes[block] = np.where(undefined, np.nan, _ratio(distance, error))
     (tested,) = np.nonzero(~np.isnan(sizes))
     order = tested[np.argsort(sizes[tested], kind="stable")]
-    greatest = np.zeros(replicates.shape[1])
-    for place in order:
-        one, other = pairs[place]
-        moved = np.abs(replicates[one] - replicates[other] - (scores[one] - scores[other]))
-        _, of_resamples = _standard_errors(replicates, one, other, errors)
-        greatest = np.fmax(greatest, _ratio(moved, of_resamples))
-        exceeded = (greatest >= sizes[place]) | np.isnan(moved)
-        found[place] = (exceeded.sum() + 1) / (len(exceeded) + 1)
+    greatest = np.zeros((1, replicates.shape[1]))
+    for block in _blocks(order):
+        first, second = one[block], other[block]
+        difference = (scores[first] - scores[second])[:, None]
+        moved = np.abs(replicates[first] - replicates[second] - difference)
+        reached = _ratio(moved, given.of_resamples(first, second))
+        # The greatest of each difference and all before it, in this block and the ones before.
+        reached = np.fmax.accumulate(np.concatenate([greatest, reached]))[1:]
+        greatest = reached[-1:]
+        exceeded = (reached >= sizes[block][:, None]) | np.isnan(moved)
+        found[block] = (exceeded.sum(1) + 1) / (exceeded.shape[1] + 1)
     # A difference is no more certain than any that is greater.
     found[order] = np.maximum.accumulate(found[order][::-1])[::-1]
     return found
 
 
-def _standard_errors(
-    replicates: Floats, one: int, other: int, errors: Errors | None
-) -> tuple[Floats, Floats]:
-    """Of a difference: its standard error, and that of each resample."""
-    if errors is None:
-        difference = replicates[one] - replicates[other]
-        scale = difference[~np.isnan(difference)].std()
-        return scale, scale
-    return errors.of(one, other)
+def _blocks(places: Ints) -> Iterator[Ints]:
+    """The places in parts for which there is memory."""
+    for start in range(0, len(places), _AT_ONCE):
+        yield places[start : start + _AT_ONCE]
 
 
 def _ratio(distance: Floats, error: Floats) -> Floats:
