@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from replicates_by_hand import of_means
 from results_by_hand import evidence_record, make_result, with_layers
 
 from probes.boards.claims.bands import around_layer_4, higher, late_middle, lower, middle
@@ -40,22 +41,12 @@ def at(task, best, also=(), n=6):
     return made(task, scores, p)
 
 
-def scattered(scores, noise, n=500):
-    """Resamples of scores, which scatter around them by `noise`."""
-    drawn = np.random.default_rng(0).standard_normal((len(scores), n))
-    return np.array(scores, dtype=float)[:, None] + noise * drawn
-
-
-def mix_replicates(scores, noise=0.001):
-    """Scores on mixes with resamples, to which training adds `noise`."""
-    values = scattered(scores, 0.001)
-    added = noise * np.random.default_rng(1).standard_normal(values.shape)
-    return Replicates(np.array(scores, dtype=float), values, added)
-
-
 def model_scores(*results, noise=0.001, mixes=None):
     """Scores with resamples, and those of mixes by task."""
-    values = {r.task.name: scattered([r.score(x) for x in r.layers], noise) for r in results}
+    values = {
+        r.task.name: of_means([r.score(x) for x in r.layers], noise, seed=i)
+        for i, r in enumerate(results)
+    }
     return ModelScores({r.task.name: r for r in results}, values.get, (mixes or {}).get)
 
 
@@ -178,8 +169,8 @@ def test_word_order_falls():
     found = outcome(name, rises)
     assert found.why.startswith("change from layer 1 to 3: position +0.400 [+0.39")
     assert found.numbers[1]["change"] == pytest.approx(0.4)
-    # In none of 500 resamples as large.
-    assert found.numbers[1]["p"] == pytest.approx(1 / 501)
+    # In none of 2,000 resamples as large.
+    assert found.numbers[1]["p"] == pytest.approx(1 / 2001)
 
 
 def test_knowledge_of_hierarchy_rises():
@@ -265,7 +256,7 @@ def test_semantics_is_spread(kl, gains, expected):
     found = outcome(
         "semantics-spread",
         *results,
-        mixes={task: mix_replicates(curve) for task, curve in curves.items()},
+        mixes={task: of_means(curve, 0.001) for task, curve in curves.items()},
     )
     assert found.verdict == expected
     if expected == "supported":
@@ -296,7 +287,7 @@ def test_final_layers_lower_cumulative_scores():
     def found(*kinds, noise=0.001):
         by_task = {f"{kind} {i}": curves[kind] for i, kind in enumerate(kinds)}
         results = [mixed(task, scores) for task, scores in by_task.items()]
-        drawn = {task: mix_replicates(scores, noise) for task, scores in by_task.items()}
+        drawn = {task: of_means(scores, 0.001, noise) for task, scores in by_task.items()}
         return outcome(name, *results, mixes=drawn)
 
     assert found("fall", "fall", "rise").verdict == "supported"
@@ -355,7 +346,7 @@ def test_every_claim_names_its_source_and_fits_in_json():
         "agreement chunking deprel depth length main-verb pos position srl subject-noun tree-depth"
     )
     results = [mixed(task, UP, (1, 2), (0.1, 0.2)) for task in tasks.split()]
-    mixes = {result.task.name: mix_replicates(UP) for result in results}
+    mixes = {result.task.name: of_means(UP, 0.001) for result in results}
     found = model_scores(*results, mixes=mixes)
     assert len(BY_NAME) == len(CLAIMS)
     for claim in CLAIMS:
@@ -386,4 +377,4 @@ def test_what_probes_of_one_model_cannot_test_says_why(name):
 
 def test_resampled_scores_need_predictions():
     with pytest.raises(MissingError, match="predictions of pos"):
-        ModelScores({"pos": at("pos", 3)}, lambda task: None, lambda task: None).replicates("pos")
+        ModelScores({"pos": at("pos", 3)}, lambda task: None, lambda task: None).tested("pos")

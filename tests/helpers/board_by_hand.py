@@ -31,7 +31,8 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
     plain = {"probe": PROBES[family], **fields}
     n = len(wrongs)
     labels = {"a": (9, 2, N), "b": (5, 1, 0)}
-    result = make_result(task, [1 - w / N for w in wrongs], model=model, labels=labels, **plain)
+    scores = [1 - w / N for w in wrongs]
+    result = make_result(task, scores, model=model, labels=labels, clusters=N, **plain)
     random_seed = fields.get("random_seed")
     updates = {"model": {"digest": f"{model} {random_seed}"}, "corpus": {}, "task": {}}
     for name, value in records.items():

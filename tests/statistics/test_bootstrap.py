@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from scipy.stats import norm
-from statistics_simulation import METRICS, coverage, false_rejections, simulate
+from statistics_simulation import DESIGNS, METRICS, coverage, false_separations, simulate
 
 from probes.statistics.bootstrap import draws_of, interval, replicates, resample
 from probes.statistics.gold import Gold
