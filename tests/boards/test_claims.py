@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from replicates_by_hand import of_means
 from results_by_hand import evidence_record, make_result, with_layers
+from scipy.stats import rankdata
 
 from probes.boards.claims.bands import around_layer_4, higher, late_middle, lower, middle
 from probes.boards.claims.literature import CAVEAT, CLAIMS
@@ -324,21 +325,70 @@ def test_middle_transfers_best():
     assert "predictions of pos are not beside" in BY_NAME[name].on(nothing).why
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("truth", [(0,) * 7, (-6, -3, 0, 0, -3, -3, -6), (0, 0, -5, 0, -5, -5, -5)])
-def test_equal_peaks_inside_and_outside_the_middle_are_rarely_told_apart(truth):
-    """True scores in units of their standard error; five tasks, noise of its own in each layer."""
-    rng = np.random.default_rng(0)
-    wrong = 0
-    for _ in range(400):
+def leading(*layers):
+    """Six layers, of which these lead: by less and less, and by far above the others."""
+    return [0.8 - 0.0005 * layers.index(x) if x in layers else 0.1 * x / 6 for x in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ((3, 4), "supported"),
+        ((3,), "supported"),
+        ((3, 5), "undecided"),
+        ((2, 4), "undecided"),
+        ((2, 5), "contradicted"),
+        ((0, 1, 6), "contradicted"),
+    ],
+)
+def test_layers_whose_mean_rank_may_be_the_best(layers, expected):
+    found = outcome("middle-transfers-best", *three(leading(*layers)), noise=0.001)
+    assert found.verdict == expected
+    named = ", ".join(map(str, sorted(layers)))
+    assert found.why == (
+        f"mean rank over pos, depth, srl may be best at {named}; middle: 3, 4; "
+        f"best: layer {layers[0]} with 1.0"
+    )
+    assert {x["layer"] for x in found.numbers[1:] if x["p_best"] >= 0.05} == set(layers)
+
+
+def test_the_p_value_of_two_mean_ranks_by_definition():
+    """The difference of two layers that alone change places is tested by itself."""
+    results = three(leading(3, 5))
+    found = model_scores(*results, noise=0.001)
+    ranks = [rankdata(-found.tested(r.task.name).resampled, axis=0)[[3, 5]] for r in results]
+    above, below = np.mean(ranks, axis=0)
+    # 1 and 2 in the sample; 2 − 1 has to be exceeded, in either direction.
+    p = (np.sum(np.abs(below - above - 1) >= 1 - 1e-9) + 1) / 2001
+    numbers = BY_NAME["middle-transfers-best"].on(found).numbers[1:]
+    assert numbers[5]["p_best"] == pytest.approx(p)
+    assert 0.05 < p < 1
+    assert [numbers[layer]["p_best"] for layer in (0, 1, 2, 4, 6)] == [pytest.approx(1 / 2001)] * 5
+
+
+TRUTHS = [(0,) * 7, (-6, -3, 0, 0, -3, -3, -6), (0, 0, -5, 0, -5, -5, -5)]
+"""Scores in standard errors, of which the highest are in the middle and outside."""
+
+
+def share_of_sides_taken(truth, n_sets):
+    """How often five tasks decide, with errors of its own in each layer."""
+    rng, decided = np.random.default_rng(0), 0
+    nothing = np.zeros((7, 1)), None, np.zeros(7)
+    for _ in range(n_sets):
         results, values = {}, {}
         for task in "abcde":
             scores = np.array(truth) + rng.standard_normal(7)
             results[task] = made(task, scores)
-            values[task] = scores[:, None] + rng.standard_normal((7, 500))
+            resampled = scores[:, None] + rng.standard_normal((7, 500))
+            values[task] = Replicates(scores, resampled, *nothing)
         model = ModelScores(results, values.get, lambda task: None)
-        wrong += BY_NAME["middle-transfers-best"].on(model).verdict != "undecided"
-    assert wrong / 400 <= 0.05
+        decided += BY_NAME["middle-transfers-best"].on(model).verdict != "undecided"
+    return decided / n_sets
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_equal_peaks_inside_and_outside_the_middle_are_rarely_told_apart(truth):
+    assert share_of_sides_taken(truth, 200) <= 0.05
 
 
 def test_every_claim_names_its_source_and_fits_in_json():

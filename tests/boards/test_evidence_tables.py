@@ -258,6 +258,23 @@ def test_numbers_of_description_length():
     ]
 
 
+@pytest.mark.parametrize(
+    ("drawn", "said"),
+    [
+        (("sentences",), "training sentences, each"),
+        (("documents",), "training documents, each"),
+        (("documents", "sentences"), "training documents or sentences, each"),
+    ],
+)
+def test_the_note_says_what_training_samples_are_drawn_from(drawn, said):
+    results = []
+    for task, clusters in zip(("pos", "srl"), drawn, strict=False):
+        found = Variances(layers=(), resampled=clusters, seeds=None, both=None, p_best={})
+        results.append(with_found(bare(task), "training_variance", found))
+    (table,) = evidence_tables(results)["training_variance"]
+    assert f"bootstrap samples of {said}" in table.notes[0]
+
+
 def test_numbers_of_training_variance():
     found = Variances(
         layers=(),

@@ -77,7 +77,9 @@ def test_studentised_p_values_are_those_of_the_definition(monkeypatch):
     """Standard errors of means are scipy's, of the items as often as a resample has them."""
     monkeypatch.setattr("probes.statistics.significance._AT_ONCE", 4)
     rng, n = np.random.default_rng(9), 25
-    items = rng.normal(size=(5, n)) * [[1], [2], [0.5], [1], [1]] + rng.normal(0, 0.3, (5, 1))
+    items = rng.normal(size=(5, n)) * np.array([[1], [2], [0.5], [1], [1]]) + rng.normal(
+        0, 0.3, (5, 1)
+    )
     draws, training = resample(n, 150), [0.01, 0.0, 0.04, 0.02, 0.09]
     scores, replicates, errors = of_means(items, draws, training)
     replicates += np.sqrt(training)[:, None] * rng.standard_normal(replicates.shape)
@@ -101,7 +103,8 @@ def test_studentised_p_values_are_those_of_the_definition(monkeypatch):
 def test_a_studentised_test_of_few_normal_means_is_the_paired_t_test():
     n, found = 20, []
     for seed in range(40):
-        items = np.random.default_rng(seed).normal(size=(2, n)) + [[0.0], [0.4]]
+        items = np.random.default_rng(seed).normal(size=(2, n))
+        items[1] += 0.4
         scores, replicates, errors = of_means(items, resample(n), [0, 0])
         (studentised,) = max_t(scores, replicates, [(0, 1)], errors)
         (plain,) = max_t(scores, replicates, [(0, 1)])
