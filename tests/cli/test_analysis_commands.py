@@ -129,7 +129,7 @@ def test_only_sums_are_shared(folder, shared):
     for path in shared.rglob("*.npz"):
         with np.load(path) as stored:
             names |= set(stored.files)
-    assert names == {"layers", "sums", "clusters", "n_clusters"}
+    assert names == {"layers", "sums"}
     assert len(list(shared.rglob("*.npz"))) == 2 * len(TASKS)
     # Nothing else is different.
     ours, theirs = find_records(folder), find_records(shared)

@@ -47,6 +47,27 @@ def test_sums_by_hand(shared):
     assert found.values[1] == pytest.approx(draws[:, 20:].sum(1) / N)
 
 
+def test_resamples_of_documents_are_the_same_from_sums_and_from_predictions(tmp_path):
+    documents = np.arange(N) % 37 % 29  # of 10 to 22 sentences
+    put(tmp_path / "results", "m", "pos", 20, documents=documents)
+    bundle = exported(tmp_path / "results", tmp_path / "b.zip")
+    assert main(["import", str(bundle), "--output", str(tmp_path / "shared")]) == 0
+    found = []
+    for folder in ("results", "shared"):
+        (path,) = (tmp_path / folder).glob("m*/c/*-scores-*.json")
+        found.append(of_all_layers(read_result(path), path))
+    assert set(np.load(path.with_suffix(".npz"))) == {"layers", "sums"}
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    # Words that are right, and words, by document and resample; the last layer errs on the first 20.
+    right, n = (np.bincount(documents[first:], minlength=29) for first in (20, 0))
+    draws, score = resample(29), 1 - 20 / N
+    assert found[1].values[1] == pytest.approx(draws @ right / (draws @ n))
+    assert found[1].influence[1] == pytest.approx((right - score * n) / N, abs=1e-6)
+    assert found[1].training.tolist() == [0.01**2] * 2
+    assert found[1].noise is not None
+
+
 @pytest.mark.parametrize(
     "command",
     [
