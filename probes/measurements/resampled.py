@@ -153,7 +153,9 @@ def replicates_of(
     metric = metrics.get(result.task.metric)
     try:
         scores = np.array([metric.value(each.sum(0)) for each in sums])
-        is_recorded = np.allclose(scores, recorded, atol=1e-6, equal_nan=True)
+        is_recorded = scores.shape == recorded.shape and np.allclose(
+            scores, recorded, atol=1e-6, equal_nan=True
+        )
     except (IndexError, TypeError, ValueError) as error:  # of another shape, or no numbers
         raise unlike(path) from error
     if not is_recorded:
