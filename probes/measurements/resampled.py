@@ -88,7 +88,7 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates |
     else:
         arrays = as_sums(result, path)
     stored = arrays["layers"].tolist()
-    if stored != [layer.layer for layer in result.layers]:
+    if stored != [x.layer for x in result.layers] or arrays["sums"].shape[:1] != (len(stored),):
         raise unlike(path)
     places = [stored.index(layer) for layer in layers]
     scores = [result.score(result.layers[place]) for place in places]
@@ -151,8 +151,14 @@ def replicates_of(
     if result.examples.clusters < FEWEST:
         return None
     metric = metrics.get(result.task.metric)
-    scores = np.array([metric.value(each.sum(0)) for each in sums])
-    if not np.allclose(scores, recorded, atol=1e-6, equal_nan=True):
+    try:
+        scores = np.array([metric.value(each.sum(0)) for each in sums])
+        is_recorded = scores.shape == recorded.shape and np.allclose(
+            scores, recorded, atol=1e-6, equal_nan=True
+        )
+    except (IndexError, TypeError, ValueError) as error:  # of another shape, or no numbers
+        raise unlike(path) from error
+    if not is_recorded:
         raise unlike(path)
     parts = [sparse(each) for each in sums]
     draws = resample(sums.shape[1])

@@ -9,7 +9,6 @@ from itertools import combinations
 import numpy as np
 
 from probes.common.arrays import Floats, Ints
-from probes.statistics.bootstrap import Draws
 
 ALPHA = 0.05
 """Level of all tests."""
@@ -34,7 +33,7 @@ class Errors:
 
     influence: Floats
     training: Floats
-    draws: Draws
+    draws: Floats
 
     def of_sample(self, one: Ints, other: Ints) -> Floats:
         """Of the differences between cells `one` and `other`. Shape (pairs,)."""

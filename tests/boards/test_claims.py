@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from replicates_by_hand import of_means
 from results_by_hand import evidence_record, make_result, with_layers
+from scipy.stats import rankdata
 
 from probes.boards.claims.bands import around_layer_4, higher, late_middle, lower, middle
 from probes.boards.claims.literature import CAVEAT, CLAIMS
@@ -40,22 +42,12 @@ def at(task, best, also=(), n=6):
     return made(task, scores, p)
 
 
-def scattered(scores, noise, n=500):
-    """Resamples of scores, which scatter around them by `noise`."""
-    drawn = np.random.default_rng(0).standard_normal((len(scores), n))
-    return np.array(scores, dtype=float)[:, None] + noise * drawn
-
-
-def mix_replicates(scores, noise=0.001):
-    """Scores on mixes with resamples, to which training adds `noise`."""
-    values = scattered(scores, 0.001)
-    added = noise * np.random.default_rng(1).standard_normal(values.shape)
-    return Replicates(np.array(scores, dtype=float), values, added)
-
-
 def model_scores(*results, noise=0.001, mixes=None):
     """Scores with resamples, and those of mixes by task."""
-    values = {r.task.name: scattered([r.score(x) for x in r.layers], noise) for r in results}
+    values = {
+        r.task.name: of_means([r.score(x) for x in r.layers], noise, seed=i)
+        for i, r in enumerate(results)
+    }
     return ModelScores({r.task.name: r for r in results}, values.get, (mixes or {}).get)
 
 
@@ -178,8 +170,8 @@ def test_word_order_falls():
     found = outcome(name, rises)
     assert found.why.startswith("change from layer 1 to 3: position +0.400 [+0.39")
     assert found.numbers[1]["change"] == pytest.approx(0.4)
-    # In none of 500 resamples as large.
-    assert found.numbers[1]["p"] == pytest.approx(1 / 501)
+    # In none of 2,000 resamples as large.
+    assert found.numbers[1]["p"] == pytest.approx(1 / 2001)
 
 
 def test_knowledge_of_hierarchy_rises():
@@ -265,7 +257,7 @@ def test_semantics_is_spread(kl, gains, expected):
     found = outcome(
         "semantics-spread",
         *results,
-        mixes={task: mix_replicates(curve) for task, curve in curves.items()},
+        mixes={task: of_means(curve, 0.001) for task, curve in curves.items()},
     )
     assert found.verdict == expected
     if expected == "supported":
@@ -296,7 +288,7 @@ def test_final_layers_lower_cumulative_scores():
     def found(*kinds, noise=0.001):
         by_task = {f"{kind} {i}": curves[kind] for i, kind in enumerate(kinds)}
         results = [mixed(task, scores) for task, scores in by_task.items()]
-        drawn = {task: mix_replicates(scores, noise) for task, scores in by_task.items()}
+        drawn = {task: of_means(scores, 0.001, noise) for task, scores in by_task.items()}
         return outcome(name, *results, mixes=drawn)
 
     assert found("fall", "fall", "rise").verdict == "supported"
@@ -333,21 +325,70 @@ def test_middle_transfers_best():
     assert "predictions of pos are not beside" in BY_NAME[name].on(nothing).why
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("truth", [(0,) * 7, (-6, -3, 0, 0, -3, -3, -6), (0, 0, -5, 0, -5, -5, -5)])
-def test_equal_peaks_inside_and_outside_the_middle_are_rarely_told_apart(truth):
-    """True scores in units of their standard error; five tasks, noise of its own in each layer."""
-    rng = np.random.default_rng(0)
-    wrong = 0
-    for _ in range(400):
+def leading(*layers):
+    """Six layers, of which these lead: by less and less, and by far above the others."""
+    return [0.8 - 0.0005 * layers.index(x) if x in layers else 0.1 * x / 6 for x in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ((3, 4), "supported"),
+        ((3,), "supported"),
+        ((3, 5), "undecided"),
+        ((2, 4), "undecided"),
+        ((2, 5), "contradicted"),
+        ((0, 1, 6), "contradicted"),
+    ],
+)
+def test_layers_whose_mean_rank_may_be_the_best(layers, expected):
+    found = outcome("middle-transfers-best", *three(leading(*layers)), noise=0.001)
+    assert found.verdict == expected
+    named = ", ".join(map(str, sorted(layers)))
+    assert found.why == (
+        f"mean rank over pos, depth, srl may be best at {named}; middle: 3, 4; "
+        f"best: layer {layers[0]} with 1.0"
+    )
+    assert {x["layer"] for x in found.numbers[1:] if x["p_best"] >= 0.05} == set(layers)
+
+
+def test_the_p_value_of_two_mean_ranks_by_definition():
+    """The difference of two layers that alone change places is tested by itself."""
+    results = three(leading(3, 5))
+    found = model_scores(*results, noise=0.001)
+    ranks = [rankdata(-found.tested(r.task.name).resampled, axis=0)[[3, 5]] for r in results]
+    above, below = np.mean(ranks, axis=0)
+    # 1 and 2 in the sample; 2 − 1 has to be exceeded, in either direction.
+    p = (np.sum(np.abs(below - above - 1) >= 1 - 1e-9) + 1) / 2001
+    numbers = BY_NAME["middle-transfers-best"].on(found).numbers[1:]
+    assert numbers[5]["p_best"] == pytest.approx(p)
+    assert 0.05 < p < 1
+    assert [numbers[layer]["p_best"] for layer in (0, 1, 2, 4, 6)] == [pytest.approx(1 / 2001)] * 5
+
+
+TRUTHS = [(0,) * 7, (-6, -3, 0, 0, -3, -3, -6), (0, 0, -5, 0, -5, -5, -5)]
+"""Scores in standard errors, of which the highest are in the middle and outside."""
+
+
+def share_of_sides_taken(truth, n_sets):
+    """How often five tasks decide, with errors of its own in each layer."""
+    rng, decided = np.random.default_rng(0), 0
+    nothing = np.zeros((7, 1)), None, np.zeros(7)
+    for _ in range(n_sets):
         results, values = {}, {}
         for task in "abcde":
             scores = np.array(truth) + rng.standard_normal(7)
             results[task] = made(task, scores)
-            values[task] = scores[:, None] + rng.standard_normal((7, 500))
+            resampled = scores[:, None] + rng.standard_normal((7, 500))
+            values[task] = Replicates(scores, resampled, *nothing)
         model = ModelScores(results, values.get, lambda task: None)
-        wrong += BY_NAME["middle-transfers-best"].on(model).verdict != "undecided"
-    assert wrong / 400 <= 0.05
+        decided += BY_NAME["middle-transfers-best"].on(model).verdict != "undecided"
+    return decided / n_sets
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_equal_peaks_inside_and_outside_the_middle_are_rarely_told_apart(truth):
+    assert share_of_sides_taken(truth, 200) <= 0.05
 
 
 def test_every_claim_names_its_source_and_fits_in_json():
@@ -355,7 +396,7 @@ def test_every_claim_names_its_source_and_fits_in_json():
         "agreement chunking deprel depth length main-verb pos position srl subject-noun tree-depth"
     )
     results = [mixed(task, UP, (1, 2), (0.1, 0.2)) for task in tasks.split()]
-    mixes = {result.task.name: mix_replicates(UP) for result in results}
+    mixes = {result.task.name: of_means(UP, 0.001) for result in results}
     found = model_scores(*results, mixes=mixes)
     assert len(BY_NAME) == len(CLAIMS)
     for claim in CLAIMS:
@@ -386,4 +427,4 @@ def test_what_probes_of_one_model_cannot_test_says_why(name):
 
 def test_resampled_scores_need_predictions():
     with pytest.raises(MissingError, match="predictions of pos"):
-        ModelScores({"pos": at("pos", 3)}, lambda task: None, lambda task: None).replicates("pos")
+        ModelScores({"pos": at("pos", 3)}, lambda task: None, lambda task: None).tested("pos")

@@ -11,7 +11,13 @@ from probes.boards.paired import LayerScore
 from probes.common.errors import UserError
 from probes.measurements.resampled import Replicates
 from probes.records.probe_spec import PROBES
-from probes.statistics.bootstrap import RESAMPLES, draws_of, replicates
+from probes.statistics.bootstrap import (
+    RESAMPLES,
+    cluster_sums,
+    draws_of,
+    influence,
+    replicates,
+)
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 
@@ -49,11 +55,15 @@ def scored(given, n_wrong, n=400, trained=True):
     if draws is None:
         return LayerScore(given, given.best_layer)
     predicted = (np.arange(n) < n_wrong).astype(np.int16)[None]
-    values = replicates(metrics.get("accuracy"), gold, predicted, draws)
+    metric = metrics.get("accuracy")
+    values = replicates(metric, gold, predicted, draws)
+    change = influence(metric, cluster_sums(metric.parts(gold, predicted[0]), gold))[None]
     rng = np.random.default_rng(list(given.model.name.encode()))
     noise = SD * rng.standard_normal((1, RESAMPLES)) if trained else None
     scores = np.array([given.score(given.best_layer)])
-    return LayerScore(given, given.best_layer, Replicates(scores, values, noise))
+    training = np.full(1, SD**2 if trained else 0)
+    known = Replicates(scores, values, change, noise, training)
+    return LayerScore(given, given.best_layer, known)
 
 
 def test_models_are_ordered_by_dev_and_tested_against_the_first():

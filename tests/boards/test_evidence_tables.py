@@ -165,6 +165,7 @@ def test_training_variance_by_layer_and_pooled():
             LayerVariance(layer=0, reseeded=(), resampled=(0.48, 0.5, 0.52)),
             LayerVariance(layer=2, reseeded=(), resampled=(0.5, None)),
         ),
+        resampled="sentences",
         seeds=None,
         both=Spread(sd=0.02, df=2),
         p_best={0: 0.01, 1: 0.02},
@@ -186,6 +187,7 @@ def test_training_variance_by_layer_and_pooled():
 def test_what_samples_add_to_seeds_is_the_difference_of_variances(of_seeds, alone):
     found = Variances(
         layers=(),
+        resampled="sentences",
         seeds=Spread(sd=of_seeds, df=3),
         both=Spread(sd=0.05, df=6),
         p_best={},
@@ -256,8 +258,31 @@ def test_numbers_of_description_length():
     ]
 
 
+@pytest.mark.parametrize(
+    ("drawn", "said"),
+    [
+        (("sentences",), "training sentences, each"),
+        (("documents",), "training documents, each"),
+        (("documents", "sentences"), "training documents or sentences, each"),
+    ],
+)
+def test_the_note_says_what_training_samples_are_drawn_from(drawn, said):
+    results = []
+    for task, clusters in zip(("pos", "srl"), drawn, strict=False):
+        found = Variances(layers=(), resampled=clusters, seeds=None, both=None, p_best={})
+        results.append(with_found(bare(task), "training_variance", found))
+    (table,) = evidence_tables(results)["training_variance"]
+    assert f"bootstrap samples of {said}" in table.notes[0]
+
+
 def test_numbers_of_training_variance():
-    found = Variances(layers=(), seeds=None, both=Spread(sd=0.02, df=2), p_best={1: 0.25, 2: None})
+    found = Variances(
+        layers=(),
+        resampled="sentences",
+        seeds=None,
+        both=Spread(sd=0.02, df=2),
+        p_best={1: 0.25, 2: None},
+    )
     assert numbers(TrainingVariance(), found) == [
         ("retraining_sd", None, None, None, None, "test"),
         ("sampling_sd", 0.02, None, None, None, "test"),

@@ -248,7 +248,9 @@ def test_seconds_are_those_of_the_scores(tmp_path):
 
 def test_evidence_behind_other_scores_is_left_out(tmp_path):
     path = put(tmp_path, "m", "pos", 9, wrongs=(30, 20, 9))
-    few = Variances(layers=(), seeds=None, both=None, p_best={0: 0.5, 1: 0.25})
+    few = Variances(
+        layers=(), resampled="sentences", seeds=None, both=None, p_best={0: 0.5, 1: 0.25}
+    )
     scores = read_result(path).headline
     put_evidence(path, "training_variance", few, behind={**scores, 1: 0.5})
     assert read(tmp_path).p_best.isna().all()
@@ -266,7 +268,7 @@ def test_of_several_versions_of_evidence_the_present_one_counts_or_else_the_high
     path = put(tmp_path, "m", "pos", 9, p_best=False)
     for version in versions:
         spread = Spread(sd=version / 100, df=1)
-        found = Variances(layers=(), seeds=None, both=spread, p_best={})
+        found = Variances(layers=(), resampled="sentences", seeds=None, both=spread, p_best={})
         put_evidence(path, "training_variance", found, version=version)
     assert read(tmp_path).sampling_sd.tolist() == [counts / 100] * 2
     assert read_result(path).found("training_variance").both.sd == counts / 100

@@ -9,10 +9,11 @@ from board_by_hand import N, put
 from probes.__main__ import main
 from probes.boards.board import make_boards, named
 from probes.boards.comparison import compare
-from probes.boards.paired import layer_scores
+from probes.boards.paired import layer_scores, paired_differences
 from probes.boards.ranking import Ranking
-from probes.measurements.results import find_results
+from probes.measurements.results import find_results, read_result
 from probes.statistics.formatting import shown_p
+from probes.statistics.significance import all_pairs
 
 WRONG = {"first": 20, "second": 32, "third": 60, "last": 62}
 
@@ -94,3 +95,28 @@ def test_without_training_variance_there_is_no_p_anywhere(tmp_path, capsys):
     (board,) = make_boards(named(find_results(tmp_path)))
     assert [p.text for p in ranking.places(board.tasks["pos"])] == ["1", "2"]
     assert ranking.untested
+
+
+def test_models_on_other_test_examples_are_corrected_by_themselves(tmp_path):
+    """As in a leaderboard of two test splits; across them, nothing is tested."""
+
+    def scored(model, wrong, digest):
+        path = put(tmp_path, model, "pos", wrong)
+        result = read_result(path)
+        examples = result.examples.model_copy(update={"test_digest": digest})
+        payload = result.payload.model_copy(update={"examples": examples})
+        result = result.model_copy(update={"payload": payload})
+        return layer_scores(result, path, [result.best_layer])[0]
+
+    one = [scored(model, wrong, "d") for model, wrong in WRONG.items()]
+    other = [scored(f"{model}, again", wrong, "e") for model, wrong in [("a", 20), ("b", 34)]]
+    within = all_pairs(4)
+    alone = paired_differences(one, within)
+    (pair,) = paired_differences(other, [(0, 1)])
+    across = [(0, 4), (3, 5)]
+    together = paired_differences([*one, *other], [(4, 5), *across, *within])
+    assert together[0] == pair
+    assert together[3:] == alone
+    assert [(x.p, x.interval) for x in together[1:3]] == [(None, None)] * 2
+    assert together[2].value == pytest.approx((WRONG["last"] - 34) / N)
+    assert 1 / 2001 < pair.p < 1

@@ -180,7 +180,9 @@ def test_a_record_with_a_payload_that_is_not_sound_is_left_out(folder, capsys, c
 def test_evidence_that_is_not_sound_leaves_its_scores_alone(folder, capsys):
     path = put(folder, "new", "pos", 4, p_best=False)
     before = leaderboard(folder)
-    found = Variances(layers=(), seeds=None, both=Spread(sd=0.5, df=1), p_best={})
+    found = Variances(
+        layers=(), resampled="sentences", seeds=None, both=Spread(sd=0.5, df=1), p_best={}
+    )
     beside = put_evidence(path, "training_variance", found)
     beside.write_text(beside.read_text().replace('"df"', '"ef"'))
     assert leaderboard(folder) == before

@@ -49,3 +49,13 @@ def test_the_layer_that_is_best_on_dev_may_be_beaten_on_test():
 def test_layers_keep_their_numbers():
     result = make_result(scores=(0.3, 0.2, 0.1), p_best=[1.0, 0.5, 0.01], layers=(2, 5, 9))
     assert confidence_set(result) == {2, 5}
+
+
+def test_a_layer_is_beaten_only_if_that_is_known():
+    scores = (None, 0.3, 0.31)
+    assert make_result(scores=scores).best_number == 2
+    untested = make_result(scores=scores, p_best=[None, 1.0, None])
+    assert confidence_set(untested) == {1}
+    assert marks(untested) == {0: "", 1: "tied", 2: "best"}
+    for p, expected in ((0.049, "best beaten"), (0.05, "best")):
+        assert marks(make_result(scores=scores, p_best=[None, 1.0, p]))[2] == expected

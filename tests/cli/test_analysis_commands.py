@@ -114,6 +114,26 @@ def test_sums_give_the_replicates_that_predictions_give(folder, shared, read):
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda sums: sums + 1,
+        lambda sums: sums[:1],
+        lambda sums: sums[..., :1],
+        lambda sums: sums[0],
+        lambda sums: sums.astype(str),
+    ],
+)
+def test_changed_sums_on_mixes_are_refused(shared, tmp_path, change):
+    (scores,) = shared.rglob("pos-linear-scores-*.json")
+    for path in scores.parent.glob("pos-linear-*"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (stored,) = tmp_path.glob("pos-linear-localisation-*.npz")
+    np.savez(stored, sums=change(np.load(stored)["sums"]))
+    with pytest.raises(UserError, match=r"localisation.*\.npz: what is stored here does not give"):
+        resampled_mixes(find_results(shared)[scores], tmp_path / scores.name)
+
+
 def test_sums_give_the_claims_that_predictions_give(folder, shared, capsys):
     said = []
     for results in (folder, shared):
@@ -129,7 +149,7 @@ def test_only_sums_are_shared(folder, shared):
     for path in shared.rglob("*.npz"):
         with np.load(path) as stored:
             names |= set(stored.files)
-    assert names == {"layers", "sums", "clusters", "n_clusters"}
+    assert names == {"layers", "sums"}
     assert len(list(shared.rglob("*.npz"))) == 2 * len(TASKS)
     # Nothing else is different.
     ours, theirs = find_records(folder), find_records(shared)

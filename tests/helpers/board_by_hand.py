@@ -22,16 +22,22 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
     Beside it is its training variance.
 
     Args:
-        fields: of the result; of records `model__…`, `corpus__…` and `task__…`; or `wrongs` by layer.
+        fields: of the result; of records `model__…`, `corpus__…` and `task__…`; `wrongs` by layer; or
+            `documents`, the number of each sentence's.
     """
     from probes.records.probe_spec import PROBES
 
     wrongs = fields.pop("wrongs", (N // 2 + 100, wrong))
+    documents = fields.pop("documents", None)
+    clusters = np.arange(N) if documents is None else documents
     records = {name: fields.pop(name) for name in list(fields) if "__" in name}
     plain = {"probe": PROBES[family], **fields}
     n = len(wrongs)
     labels = {"a": (9, 2, N), "b": (5, 1, 0)}
-    result = make_result(task, [1 - w / N for w in wrongs], model=model, labels=labels, **plain)
+    scores = [1 - w / N for w in wrongs]
+    plain["clusters"] = len(np.unique(clusters))
+    plain["resampled"] = "sentences" if documents is None else "documents"
+    result = make_result(task, scores, model=model, labels=labels, **plain)
     random_seed = fields.get("random_seed")
     updates = {"model": {"digest": f"{model} {random_seed}"}, "corpus": {}, "task": {}}
     for name, value in records.items():
@@ -67,7 +73,7 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         "layers": np.arange(n),
         "gold": np.zeros(N, dtype=np.int16),
         "sentence": np.arange(N),
-        "clusters": np.arange(N),
+        "clusters": clusters,
         "punctuation": np.zeros(N, dtype=bool),
         "unseen": np.array([], dtype=str),
     }

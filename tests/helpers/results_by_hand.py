@@ -29,7 +29,7 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         p_best: p-values by layer, None where nothing could be tested; 1 for the best layer and .001
             for every other one if not given; False for a result without training variance.
         more: fields of the record, of its payload, or `model`, `random_seed`, `metric`, `labels`,
-            `unseen` and `groups`.
+            `unseen`, `groups`, `resampled` and `clusters`.
     """
     layers = tuple(range(len(scores))) if layers is None else layers
     best = max(range(len(scores)), key=lambda i: (scores[i] or 0, -i))
@@ -46,8 +46,8 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
             groups=more.pop("groups", {}),
             typed=True,
             covered_sentences=None,
-            resampled="sentences",
-            clusters=9,
+            resampled=more.pop("resampled", "sentences"),
+            clusters=more.pop("clusters", 9),
             test_digest="e" * 64,
         ),
         "group_metric": "accuracy",
@@ -114,6 +114,7 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         return result
     variances = Variances(
         layers=tuple(LayerVariance(layer=x, reseeded=(), resampled=()) for x in layers),
+        resampled="sentences",
         seeds=None,
         both=Spread(sd=0.01, df=4),
         p_best=dict(zip(layers, p_best, strict=True)),

@@ -206,7 +206,7 @@ def test_both_probes_are_those_of_scikit_learn_on_the_same_sentences(kind):
         assert (each.held_out.interval is None) == (each.genre != "a")
 
 
-def test_the_control_lacks_as_many_sentences_of_any_genre():
+def test_the_control_lacks_as_many_examples_of_any_genre():
     sentence = np.repeat(np.arange(100) * 3, 2)
     left_out = np.repeat(np.arange(100) < 40, 2)
     held_out, control = kept_without(left_out, sentence)
@@ -215,6 +215,24 @@ def test_the_control_lacks_as_many_sentences_of_any_genre():
     # Whole sentences, of the genre in proportion: 16 of 40 are expected, with a deviation of 2.4.
     assert (control[::2] == control[1::2]).all()
     assert 8 < (~control & left_out).sum() / 2 < 24
+
+
+@pytest.mark.parametrize(("words", "others"), [(30, 3), (3, 30)])
+def test_a_genre_of_other_sentences_is_matched_by_examples(words, others):
+    """Forty of a hundred sentences: 1,200 of 1,380 examples, or 120 of 1,920."""
+    lengths = np.where(np.arange(100) < 40, words, others)
+    sentence = np.repeat(np.arange(100), lengths)
+    left_out = sentence < 40
+    _, control = kept_without(left_out, sentence)
+    lacking = np.unique(sentence[~control])
+    assert not np.isin(sentence[control], lacking).any()
+    n = lengths[lacking].sum()
+    assert (~control).sum() == n
+    # The last sentence drawn is what reaches the number.
+    assert 40 * words <= n < 40 * words + max(words, others)
+    # Of all genres: fewer sentences than the genre has if these are long, more if they are short.
+    assert {True, False} == set(lacking < 40)
+    assert (len(lacking) > 40) == (words > others)
 
 
 WORDS = ["the", "old", "dog", "sees", "a", "cat", "near", "the", "house"]

@@ -155,14 +155,13 @@ def test_without_variance_tests_are_those_over_sentences(examples):
     errors = {2: 42, 3: 40, 5: 120}
     found, _ = measured(examples, errors, lambda layer, draw: errors[layer])
     assert found.both == Spread(sd=0.0, df=12)
-    # The layers differ in two words: p is the share of resamples in which they occur not at all,
-    # or four times and more; four times is as far as not at all, up to rounding.
-    often = resample(N)[:, 40:42].sum(1)
-    shares = [((often == 0) | (often >= least)).sum() + 1 for least in (5, 4)]
-    assert shares[0] <= 2001 * found.p_best[2] <= shares[1]
+    # The layers differ in two words. Where these occur k times in a resample, the difference is
+    # |k − 2| / √(k (1 − k / N)) standard errors from its value, which is √2 of them from 0.
+    k = resample(N)[:, 40:42].sum(1)
+    assert found.p_best[2] == pytest.approx((((k == 0) | (k >= 6)).sum() + 1) / 2001)
     assert found.p_best[3] == 1.0
-    # In none of 2,000 resamples, and nothing is gained or lost by the other two differences.
-    assert found.p_best[5] == pytest.approx(1 / 2001)
+    # Eighty words are as far apart only where the two do not occur: a difference without any error.
+    assert found.p_best[5] == pytest.approx(((k == 0).sum() + 1) / 2001)
 
 
 @pytest.mark.parametrize("step", [2, 6, 10, 20])

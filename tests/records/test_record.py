@@ -141,7 +141,9 @@ def test_names_of_files():
 
 
 def test_evidence_joins_the_scores_of_its_model_and_inputs(tmp_path):
-    found = Variances(layers=(), seeds=None, both=Spread(sd=0.25, df=1), p_best={0: 0.5})
+    found = Variances(
+        layers=(), resampled="sentences", seeds=None, both=Spread(sd=0.25, df=1), p_best={0: 0.5}
+    )
     pos = put(tmp_path, "m", "pos", 9, p_best=False)
     put(tmp_path, "m", "srl", 9, p_best=False)
     put(tmp_path, "other", "pos", 9, p_best=False)
@@ -163,7 +165,9 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
     path = put(tmp_path, "m", "pos", 9, p_best=False)
 
     def variances(sd):
-        return Variances(layers=(), seeds=None, both=Spread(sd=sd, df=1), p_best={})
+        return Variances(
+            layers=(), resampled="sentences", seeds=None, both=Spread(sd=sd, df=1), p_best={}
+        )
 
     def counts():
         records = find_records(tmp_path)

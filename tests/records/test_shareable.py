@@ -41,10 +41,31 @@ def test_sums_by_hand(shared):
     wrong = np.array([[N // 2 + 100], [20]])
     assert (arrays["sums"][:, :, 0] == (np.arange(N) >= wrong)).all()
     assert (arrays["sums"][:, :, 1] == 1).all()
-    assert (arrays["clusters"].tolist(), int(arrays["n_clusters"])) == (list(range(N)), N)
+    assert arrays.keys() == {"layers", "sums"}
     draws = resample(N)
     found = of_all_layers(read_result(path), path)
     assert found.values[1] == pytest.approx(draws[:, 20:].sum(1) / N)
+
+
+def test_resamples_of_documents_are_the_same_from_sums_and_from_predictions(tmp_path):
+    documents = np.arange(N) % 37 % 29  # of 10 to 22 sentences
+    put(tmp_path / "results", "m", "pos", 20, documents=documents)
+    bundle = exported(tmp_path / "results", tmp_path / "b.zip")
+    assert main(["import", str(bundle), "--output", str(tmp_path / "shared")]) == 0
+    found = []
+    for folder in ("results", "shared"):
+        (path,) = (tmp_path / folder).glob("m*/c/*-scores-*.json")
+        found.append(of_all_layers(read_result(path), path))
+    assert set(np.load(path.with_suffix(".npz"))) == {"layers", "sums"}
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    # Words that are right, and words, by document and resample; the last layer errs on the first 20.
+    right, n = (np.bincount(documents[first:], minlength=29) for first in (20, 0))
+    draws, score = resample(29), 1 - 20 / N
+    assert found[1].values[1] == pytest.approx(draws @ right / (draws @ n))
+    assert found[1].influence[1] == pytest.approx((right - score * n) / N, abs=1e-6)
+    assert found[1].training.tolist() == [0.01**2] * 2
+    assert found[1].noise is not None
 
 
 @pytest.mark.parametrize(
@@ -77,8 +98,6 @@ def test_predictions_and_labels_are_not_in_the_bundle(results, tmp_path):
     assert {name for names in held for name in names} == {
         "layers.npy",
         "sums.npy",
-        "clusters.npy",
-        "n_clusters.npy",
     }
 
 
@@ -104,10 +123,7 @@ def test_sums_do_not_replace_predictions_that_are_there(results, tmp_path, capsy
         lambda a: a.update(sums=a["sums"][:, :, 0]),
         lambda a: a.update(sums=a["sums"][:, :, :1]),
         lambda a: a.update(sums=a["sums"].astype(str)),
-        lambda a: a.update(clusters=a["clusters"][1:]),
-        lambda a: a.update(clusters=a["clusters"] + 1),
-        lambda a: a.update(clusters=a["clusters"] - 1),
-        lambda a: a.update(n_clusters=np.array([3, 4])),
+        lambda a: a.update(sums=np.array(3.0)),
         lambda a: a.update(layers=a["layers"] + 1),
         lambda a: a.pop("layers"),
     ],

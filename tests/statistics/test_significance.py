@@ -2,18 +2,34 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.sparse import csr_array
+from scipy.stats import binom, norm, sem, ttest_rel
 
-from probes.statistics.bootstrap import RESAMPLES, resample
-from probes.statistics.significance import ALPHA, all_pairs, max_t, p_best, rank_ranges
+from probes.statistics.bootstrap import RESAMPLES, influence, resample, resampled_sums
+from probes.statistics.metrics import metrics
+from probes.statistics.significance import (
+    ALPHA,
+    Errors,
+    all_pairs,
+    max_t,
+    p_best,
+    rank_ranges,
+)
 
 
-def by_definition(scores, replicates, pairs):
-    """Westfall & Young (1993), algorithm 2.8, with loops."""
+def by_definition(scores, replicates, pairs, errors=None):
+    """Westfall & Young (1993), algorithm 2.8, with loops.
+
+    Args:
+        errors: of each pair, its standard error and those of resamples; by default standard
+            deviations of replicates.
+    """
     n = replicates.shape[1]
     differences = [replicates[a] - replicates[b] for a, b in pairs]
+    if errors is None:
+        errors = [(np.std(each), np.full(n, np.std(each))) for each in differences]
     sizes = [
-        abs(scores[a] - scores[b]) / np.std(d) for (a, b), d in zip(pairs, differences, strict=True)
+        abs(scores[a] - scores[b]) / error for (a, b), (error, _) in zip(pairs, errors, strict=True)
     ]
     order = sorted(range(len(pairs)), key=lambda i: -sizes[i])
     p_values, before = [0.0] * len(pairs), 0.0
@@ -22,7 +38,7 @@ def by_definition(scores, replicates, pairs):
         for b in range(n):
             statistics = [
                 abs(differences[j][b] - (scores[pairs[j][0]] - scores[pairs[j][1]]))
-                / np.std(differences[j])
+                / errors[j][1][b]
                 for j in order[place:]
             ]
             exceeded += max(statistics) >= sizes[i]
@@ -33,7 +49,8 @@ def by_definition(scores, replicates, pairs):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("chosen", ["all pairs", "with the first"])
-def test_p_values_are_those_of_the_definition(seed, chosen):
+def test_p_values_are_those_of_the_definition(seed, chosen, monkeypatch):
+    monkeypatch.setattr("probes.statistics.significance._AT_ONCE", 4)
     rng = np.random.default_rng(seed)
     scores = rng.normal(0, 1.5, 6)
     # Of different widths, and dependent.
@@ -46,6 +63,57 @@ def test_p_values_are_those_of_the_definition(seed, chosen):
     # The order of a pair, and of pairs, does not matter.
     backwards = [(b, a) for a, b in reversed(pairs)]
     assert max_t(scores, replicates, backwards)[::-1] == pytest.approx(found, abs=1e-12)
+
+
+def of_means(items, draws, training):
+    """Scores, replicates and errors of cells that are means of items (cells, n)."""
+    n, scores = items.shape[1], items.mean(1)
+    changes = (items - scores[:, None]) / n
+    errors = Errors(changes, np.array(training, dtype=float), draws.astype(float))
+    return scores, items @ draws.T / n, errors
+
+
+def test_studentised_p_values_are_those_of_the_definition(monkeypatch):
+    """Standard errors of means are scipy's, of the items as often as a resample has them."""
+    monkeypatch.setattr("probes.statistics.significance._AT_ONCE", 4)
+    rng, n = np.random.default_rng(9), 25
+    items = rng.normal(size=(5, n)) * np.array([[1], [2], [0.5], [1], [1]]) + rng.normal(
+        0, 0.3, (5, 1)
+    )
+    draws, training = resample(n, 150), [0.01, 0.0, 0.04, 0.02, 0.09]
+    scores, replicates, errors = of_means(items, draws, training)
+    replicates += np.sqrt(training)[:, None] * rng.standard_normal(replicates.shape)
+
+    def error(a, b, times):
+        return np.hypot(
+            sem(np.repeat(items[a] - items[b], times)), np.sqrt(training[a] + training[b])
+        )
+
+    pairs = all_pairs(5)
+    by_hand = [
+        (error(a, b, 1), np.array([error(a, b, draw.astype(int)) for draw in draws]))
+        for a, b in pairs
+    ]
+    found = max_t(scores, replicates, pairs, errors)
+    assert found == pytest.approx(by_definition(scores, replicates, pairs, by_hand), abs=1e-12)
+    plain = by_definition(scores, replicates, pairs)
+    assert np.abs(found - plain).max() > 0.02
+
+
+def test_a_studentised_test_of_few_normal_means_is_the_paired_t_test():
+    n, found = 20, []
+    for seed in range(40):
+        items = np.random.default_rng(seed).normal(size=(2, n))
+        items[1] += 0.4
+        scores, replicates, errors = of_means(items, resample(n), [0, 0])
+        (studentised,) = max_t(scores, replicates, [(0, 1)], errors)
+        (plain,) = max_t(scores, replicates, [(0, 1)])
+        found.append(np.array([studentised, plain]) - ttest_rel(*items).pvalue)
+    assert np.abs(found).max(0)[0] < 0.04
+    bias, bias_of_plain = np.mean(found, axis=0)
+    assert bias == pytest.approx(0, abs=0.004)
+    # With one error for all resamples p is too small.
+    assert bias_of_plain < -0.015
 
 
 def cells(differences, moves):
@@ -85,6 +153,35 @@ def test_under_the_complete_null_one_test_in_twenty_finds_anything():
     # .05 ± three standard errors of a share over 400.
     assert (least < ALPHA).mean() == pytest.approx(0.05, abs=0.033)
     assert (least < 0.5).mean() == pytest.approx(0.5, abs=0.075)
+
+
+def separates_equal_cells(words, rng, n_cells=7):
+    """Whether tests tell equal cells apart: studentised, and with one error for all resamples.
+
+    Documents have these numbers of words, and cells are means over words.
+    """
+    n, pairs, metric = len(words), all_pairs(n_cells), metrics.get("accuracy")
+    effects = (rng.standard_normal((n_cells, n)) + rng.standard_normal(n)) * words
+    draws = resample(n, 500)
+    sums = [csr_array(np.stack([each, words], axis=1)) for each in effects]
+    replicates = np.stack([metric.value(resampled_sums(each, draws)) for each in sums])
+    changes = np.stack([influence(metric, each) for each in sums])
+    scores = effects.sum(1) / words.sum()
+    errors = Errors(changes, np.zeros(n_cells), draws.astype(float))
+    tests = max_t(scores, replicates, pairs, errors), max_t(scores, replicates, pairs)
+    return [p.min() < ALPHA for p in tests]
+
+
+@pytest.mark.parametrize(("n", "spread"), [(20, 0.0), (60, 1.1)], ids=["few", "unequal"])
+def test_few_or_unequal_documents_need_an_error_for_each_resample(n, spread):
+    n_sets, rng = 400, np.random.default_rng(2)
+    found = [
+        separates_equal_cells(np.exp(spread * rng.standard_normal(n)), rng) for _ in range(n_sets)
+    ]
+    studentised, plain = np.mean(found, axis=0)
+    # Exceeded in one of a thousand cases, were .05 true.
+    most = binom.ppf(0.999, n_sets, ALPHA) / n_sets
+    assert studentised <= most < plain
 
 
 def test_a_true_null_beside_clear_differences_is_rejected_one_time_in_twenty():

@@ -1,0 +1,29 @@
+"""Resampled scores of a test set whose clusters are drawn for a test."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probes.measurements.resampled import Replicates
+from probes.statistics.bootstrap import RESAMPLES, resample
+
+
+def of_means(scores, error, training=0.0, *, seed=0, n_clusters=100):
+    """Replicates of scores that are means over clusters, which are drawn for each cell by itself.
+
+    Args:
+        scores: shape (cells,).
+        error: standard error of each score, by clusters that are drawn.
+        training: standard deviation over trainings.
+    """
+    rng, scores = np.random.default_rng(seed), np.array(scores, dtype=float)
+    parts = rng.standard_normal((len(scores), n_clusters))
+    parts -= parts.mean(1, keepdims=True)
+    parts *= error * np.sqrt(n_clusters) / parts.std(1, ddof=1, keepdims=True)
+    return Replicates(
+        scores,
+        scores[:, None] + parts @ resample(n_clusters).T / n_clusters,
+        parts / n_clusters,
+        training * rng.standard_normal((len(scores), RESAMPLES)),
+        np.full(len(scores), training**2),
+    )
