@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from probes.measurements.measurement import probe_measurements
 from probes.records.result import Result
@@ -19,5 +20,7 @@ def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
     for each in probe_measurements():
         having = [result for result in results if result.found(each.name) is not None]
         if having:
-            tables[each.name] = list(each.tables(having))
+            # Columns are results, of which there may be more than a terminal is wide.
+            made = each.tables(having)
+            tables[each.name] = [replace(table, repeated=table.repeated or 1) for table in made]
     return tables

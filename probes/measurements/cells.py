@@ -13,6 +13,7 @@ from probes.records.titles import METRIC_NAMES
 from probes.records.values import Estimate, Interval
 from probes.statistics.formatting import shown
 from probes.statistics.metrics import is_percent, lower_is_better
+from probes.statistics.partition import FEWEST
 
 
 def score_cell(score: float | None, interval: Interval, metric: str, **fields: Any) -> Cell:
@@ -45,6 +46,8 @@ def estimate_text(estimate: Estimate) -> str:
 def interval_note(results: Sequence[Result]) -> str:
     """What intervals of scores are of."""
     clusters = dict.fromkeys(result.examples.resampled for result in results)
+    if all(result.examples.clusters < FEWEST for result in results):
+        return f"No intervals: fewer than {FEWEST} test {' or '.join(clusters)}."
     return (
         f"± half a 95 % interval over test {' or '.join(clusters)}; the probe is taken as it was "
         "trained."
