@@ -14,7 +14,7 @@ from probes.measurements.scores import SUMS, gold_of, read_predictions
 from probes.measurements.training_variance import training_spread
 from probes.records.files import Arrays, has_arrays, read_arrays
 from probes.records.result import Result
-from probes.statistics.bootstrap import cluster_sums, influence, resample, resampled_sums
+from probes.statistics.bootstrap import cluster_sums, replicates_and_influences, resample
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import Metric, metrics
 from probes.statistics.partition import FEWEST
@@ -160,16 +160,16 @@ def replicates_of(
         raise unlike(path) from error
     if not is_recorded:
         raise unlike(path)
-    parts = [sparse(each) for each in sums]
     draws = resample(sums.shape[1])
+    values, influences = replicates_and_influences(metric, [sparse(x) for x in sums], draws)
     spread = training_spread(result)
     noise = None
     if spread is not None:
         noise = training_noise(key, layers, spread.sd, spread.df, len(draws))
     return Replicates(
         recorded,
-        np.stack([metric.value(resampled_sums(each, draws)) for each in parts]),
-        np.stack([influence(metric, each) for each in parts]),
+        values,
+        influences,
         noise,
         np.full(len(sums), spread.sd**2 if spread else 0.0),
     )

@@ -26,7 +26,7 @@ from probes.records.record import Extent, Record
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import task_head
-from probes.statistics.bootstrap import cluster_sums, draws_of, influence, replicates
+from probes.statistics.bootstrap import cluster_sums, draws_of, replicates_and_influences
 from probes.statistics.formatting import shown_sd
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import Cluster
@@ -233,11 +233,11 @@ def _tested(context: ProbeContext, spread: Spread | None) -> dict[int, float | N
     if draws is None or spread is None:
         return dict.fromkeys(layers)
     metric, predicted = metrics.get(context.task.metric), context.predicted(layers)
-    values = replicates(metric, gold, predicted, draws)
+    sums = [cluster_sums(metric.parts(gold, row), gold) for row in predicted]
+    values, influences = replicates_and_influences(metric, sums, draws)
     values += training_noise(result.key, layers, spread.sd, spread.df, len(draws))
-    changes = [influence(metric, cluster_sums(metric.parts(gold, x), gold)) for x in predicted]
     trained = np.full(len(layers), spread.sd**2)
-    errors = Errors(np.stack(changes), trained, draws.astype(np.float64))
+    errors = Errors(influences, trained, draws.astype(np.float64))
     scores = np.array([result.headline[layer] for layer in layers], dtype=np.float64)
     pairs = all_pairs(len(layers))
     p_values = p_best(scores, pairs, max_t(scores, values, pairs, errors)).tolist()

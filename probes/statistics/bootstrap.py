@@ -11,6 +11,7 @@ differences are paired.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,21 @@ def replicates(metric: Metric, gold: Gold, predicted: Predictions, draws: Draws)
     """
     rows = (cluster_sums(metric.parts(gold, row), gold) for row in predicted)
     return np.stack([metric.value(resampled_sums(row, draws)) for row in rows])
+
+
+def replicates_and_influences(
+    metric: Metric, sums: Sequence[csr_array], draws: Draws
+) -> tuple[Floats, Floats]:
+    """What tests of a metric need to know of each of several cells.
+
+    Args:
+        sums: of every cell; see `cluster_sums`.
+
+    Returns:
+        the metric in each resample, (cells, resamples), and its `influence`, (cells, clusters).
+    """
+    values = [metric.value(resampled_sums(each, draws)) for each in sums]
+    return np.stack(values), np.stack([influence(metric, each) for each in sums])
 
 
 def cluster_sums(parts: csr_array, gold: Gold) -> csr_array:
