@@ -12,7 +12,7 @@ from probes.engines.model_run import ModelRun
 from probes.engines.plan import Unit, layers_of, state_of, stored
 from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
-from probes.extraction.store import StoreKey, store_folder
+from probes.extraction.encoding import word_vectors
 from probes.extraction.views import View, plain_view
 from probes.measurements.measurement import (
     ProbeMeasurement,
@@ -97,22 +97,21 @@ class _ModelPlan:
                 views[key] = examples.view_of(corpus)
         config, info = self._run.config, self._encoder.info
         for name, view in views.items():
-            digest = self._run.model.source.digest
-            store = StoreKey(digest, view.digest, config.pooling, config.dtype)
-            if store_folder(config.cache_dir, store).exists():
+            about = info, config.dtype, view, self._layers, config.pooling
+            reading = word_vectors(config.cache_dir, *about)
+            texts = [text for shard in reading.missing() for text in shard.texts]
+            if not texts:
                 continue
-            pieces = self._encoder.words(view.texts)
-            n_tokens = sum(len(each.ids) for each in pieces)
-            n_words = sum(text.keep[1] - text.keep[0] for text in view.texts)
+            n_tokens = sum(len(each.ids) for each in self._encoder.words(texts))
             embedded = self._encoder.model.get_input_embeddings().weight.numel()
             seconds = encoding_seconds(
                 info.parameters - embedded, n_tokens, str(self._encoder.device)
             )
             self.seconds += seconds
-            self.bytes += 2 * n_words * info.hidden_size * (info.n_layers + 1)
+            self.bytes += reading.bytes_missing()
             of = "plain view" if name == "plain" else f"{view.name} view of {name}"
             yield Row.of(
-                "encode", of, f"{counted(len(view.texts), 'text')}", f"{in_words(seconds)}"
+                "encode", of, f"{counted(len(texts), 'text')}", f"{in_words(seconds)}"
             )
 
     def units(self, measurement: str) -> Iterator[Row]:

@@ -17,7 +17,7 @@ from probes.records.result import SCORES
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
     from probes.extraction.encoder import Encoder
-    from probes.extraction.store import Vectors
+    from probes.extraction.vectors import Vectors
     from probes.extraction.views import View
 
 MOST_LABELS = 10
@@ -83,16 +83,15 @@ def announce_task(examples: Examples) -> None:
     progress.detail(about + labels)
 
 
-def announce_vectors(view: View, vectors: Vectors, seconds: float) -> None:
+def announce_vectors(view: View, vectors: Vectors, n_layers: int, seconds: float) -> None:
     """Describe the word vectors of a view, read from the store or just encoded."""
-    manifest = vectors.manifest
+    n_rows, about = vectors.manifest["rows"], vectors.encoding
     progress.say(
-        f"vectors {view.name} view · {manifest['rows']:,} words × "
-        f"{vectors.n_layers} layers, {manifest['storage']} · "
-        f"{manifest['unknown_words']} words without a subword · {seconds:.1f} s",
+        f"vectors {view.name} view · {n_rows:,} words × {counted(n_layers, 'layer')}, "
+        f"{about.storage} · {about.unknown_words} words without a subword · {seconds:.1f} s",
         "vectors",
         view=view.name,
-        rows=manifest["rows"],
+        rows=n_rows,
         seconds=seconds,
     )
 

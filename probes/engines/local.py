@@ -26,8 +26,8 @@ from probes.engines.memory_check import require_memory
 from probes.engines.plan import State, Unit, layers_of, state_of, stored
 from probes.examples.breakdowns import marked_by_pieces
 from probes.examples.examples import Examples, NotServedError
-from probes.extraction.encoding import open_or_encode
-from probes.extraction.store import StoreKey, Vectors
+from probes.extraction.encoding import Reading, require_space, vectors_of, word_vectors
+from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, ViewName, plain_view
 from probes.measurements.corpus_context import CorpusContext
 from probes.measurements.measurement import (
@@ -42,7 +42,7 @@ from probes.measurements.plugin_keys import measurement_plug_in, plug_ins_of, pl
 from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import read_predictions
 from probes.records.files import write_record
-from probes.records.header import CorpusRecord, EncodingRecord, ModelRecord, TaskRecord
+from probes.records.header import CorpusRecord, ModelRecord, TaskRecord
 from probes.records.provenance import provenance
 from probes.records.record import SCHEMA_VERSION, AnyRecord, Extent, Record
 from probes.records.result import SCORES
@@ -64,6 +64,7 @@ class LocalEngine:
     run: ModelRun
     _tasks: dict[str, tuple[ProbingData, Vectors] | None] = field(default_factory=dict)
     _views: dict[str, tuple[View, Vectors]] = field(default_factory=dict)
+    _layers: tuple[int, ...] = ()
 
     def compute(
         self, units: Sequence[tuple[Unit, State]], *, wait: bool
@@ -78,6 +79,8 @@ class LocalEngine:
         """
         if units:
             self._require_possible([unit for unit, _ in units])
+            self._want_layers(units)
+            require_space([self._reading(view) for view in self._views_of(units)])
         busy = []
         for unit, state in units:
             try:
@@ -115,6 +118,44 @@ class LocalEngine:
                 f"only {info.hidden_size} dimensions; give at most that."
             )
         require_memory(self.run, units, info.hidden_size, self._device, self.hidden_view)
+
+    def _want_layers(self, units: Sequence[tuple[Unit, State]]) -> None:
+        """Read, from now on, the layers that these units may need."""
+        asked = layers_of(self.run.config, self._info.n_layers, self.run.model.source.name)
+        wanted = {*self._layers, *asked}.union(*(state.missing for _, state in units))
+        wanted.update(*(result.extent for result in self.run.results.values()))
+        if not wanted <= set(self._layers):
+            self._layers = tuple(sorted(wanted))
+            self._tasks.clear()
+            self._views.clear()
+
+    def _views_of(self, units: Sequence[tuple[Unit, State]]) -> list[View]:
+        """The views that units read; those of tasks that turn out not to be served are left out."""
+        found: dict[str, View] = {}
+        for unit, _ in units:
+            if unit.task is None:
+                found.setdefault("plain", plain_view(self.run.corpus.value))
+                continue
+            try:
+                examples = self.run.corpus.examples(unit.task, self.hidden_view)
+            except (NotServedError, TaskError):
+                continue  # reported when its turn comes
+            name = "plain" if examples.view == "plain" else unit.task.name
+            if name not in found:
+                found[name] = examples.view_of(self.run.corpus.value)
+        return list(found.values())
+
+    def _reading(self, view: View) -> Reading:
+        config = self.run.config
+        return word_vectors(
+            config.cache_dir,
+            self._info,
+            config.dtype,
+            view,
+            self._layers,
+            config.pooling,
+            self.run.corpus.source.name,
+        )
 
     # What remains known of a model when its weights have been released.
 
@@ -293,19 +334,11 @@ class LocalEngine:
         if name in self._views:
             return self._views[name]
         config, encoder = self.run.config, self.run.model.encoder
-        key = StoreKey(self.run.model.source.digest, view.digest, config.pooling, config.dtype)
         clock = time.perf_counter()
         remedy = "use --dtype bfloat16, another --device, or free some memory."
         with explain_out_of_memory(f"encoding {encoder.info.name}", remedy):
-            vectors = open_or_encode(
-                config.cache_dir,
-                key,
-                view,
-                encoder,
-                config.batch_tokens,
-                self.run.corpus.source.name,
-            )
-        announce_vectors(view, vectors, time.perf_counter() - clock)
+            vectors = vectors_of(self._reading(view), encoder, config.batch_tokens)
+        announce_vectors(view, vectors, len(self._layers), time.perf_counter() - clock)
         self._views[name] = view, vectors
         return view, vectors
 
@@ -350,9 +383,7 @@ class LocalEngine:
             probe=probe,
             plug_ins=(*plug_ins, *measurement_plug_in(unit.measurement)),
             project=config.project,
-            encoding=EncodingRecord(
-                **{name: vectors.manifest[name] for name in EncodingRecord.model_fields}
-            ),
+            encoding=vectors.encoding,
             seconds=seconds,
             provenance={
                 **provenance(self.run.command or "python", self._device),

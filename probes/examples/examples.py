@@ -17,7 +17,7 @@ from probes.common.errors import UserError
 from probes.data.sentence import SPLITS, Corpus
 from probes.examples.label_sets import label_set, membership
 from probes.examples.validation import require_consistent, require_repeatable
-from probes.extraction.store import Vectors
+from probes.extraction.vectors import Vectors
 from probes.extraction.views import (
     Text,
     View,

@@ -1,33 +1,116 @@
-"""What is kept of a model's forward passes."""
+"""What is kept of a model's forward passes: the protocol, and the collector of word vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import torch
 
 from probes.compute.transfers import to_device
+from probes.extraction.alignment import Pieces
 from probes.extraction.padding import PaddedWindows
+from probes.extraction.shards import Shard
+from probes.extraction.vectors import layer_part
+from probes.extraction.windows import Pooling
+from probes.records.header import ModelRecord
+
+Storage = Literal["float16", "float32"]
+"""The type in which vectors are stored."""
+
+_FP16_MAX = torch.finfo(torch.float16).max
 
 
-class Collector(Protocol):
-    """Keeps part of what a model computes.
+class Collector(ABC):
+    """Keeps part of what a model computes, one shard after the other.
+
+    Every collector has forward passes of its own, so that what one asks of the model (such as
+    attention computed in another way) does not change what another one finds.
 
     Attributes:
-        model_arguments: arguments for the model's `forward`, e.g. ``output_hidden_states``.
+        name, version: parts of the key of what is stored.
+        model_arguments: arguments for the model's `forward`, such as ``output_hidden_states``.
+        pooling: which pieces stand for a word in `PaddedWindows`; all of them with "mean".
+        computes_attention: whether `attend` takes the place of the model's attention function.
+        reads_logits: whether the language-model head is applied, at the positions that `positions`
+            names; the output of the forward pass then has ``logits`` of shape (positions, tokens
+            of the vocabulary).
     """
 
-    model_arguments: ClassVar[dict[str, Any]]
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    model_arguments: ClassVar[Mapping[str, Any]] = {}
+    pooling: Pooling = "mean"
+    computes_attention: ClassVar[bool] = False
+    reads_logits: ClassVar[bool] = False
 
-    def start(self, texts: Sequence[int], n_words: int) -> None:
-        """Begin a batch: the indices of its texts, and how many of their words are kept."""
+    @property
+    def settings(self) -> dict[str, str | int]:
+        """Settings that change what is found; part of the key."""
+        return {}
 
+    @property
+    def annotation(self) -> str:
+        """Fingerprint of the annotation that is read; part of the key, empty if none is read."""
+        return ""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[str, ...]:
+        """Names of the arrays to be collected. A store may have some of them already."""
+
+    def only(self, parts: Sequence[str]) -> Collector:
+        """The same collector for some of its parts."""
+        assert tuple(parts) == self.parts, "this collector's parts are collected together"
+        return self
+
+    @abstractmethod
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """What a shard will take on disk, headers left aside."""
+
+    @abstractmethod
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """Begin a shard, or begin it again.
+
+        Args:
+            pieces: its texts as subwords.
+        """
+
+    def prepare(self, windows: PaddedWindows) -> None:
+        """Learn what the next forward pass will read."""
+
+    def attend(self, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Compute attention in one block, as transformers' `AttentionInterface` calls it."""
+        raise NotImplementedError
+
+    def positions(self, windows: PaddedWindows) -> torch.Tensor:
+        """Where the language-model head is applied: indices into (windows × length), flattened."""
+        raise NotImplementedError
+
+    @abstractmethod
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Take what is kept from one forward pass of the batch."""
+        """Take what is kept from one forward pass."""
 
-    def finish(self) -> None:
-        """Complete the batch."""
+    @abstractmethod
+    def finish(self) -> dict[str, torch.Tensor]:
+        """What was found of the shard, by part."""
+
+
+class NotFiniteError(Exception):
+    """A vector is not finite, so that the whole encoding is useless.
+
+    Attributes:
+        layer, row: where, rows counted within the shard.
+    """
+
+    def __init__(self, layer: int, row: int) -> None:
+        super().__init__(layer, row)
+        self.layer, self.row = layer, row
+
+
+class OutOfRangeError(Exception):
+    """A value is beyond the range of fp16."""
 
 
 def layer_states(output: Any) -> list[torch.Tensor]:
@@ -39,21 +122,49 @@ def layer_states(output: Any) -> list[torch.Tensor]:
     return [*output.hidden_states[:-1], output.last_hidden_state]
 
 
-class WordVectors:
-    """Collects the vectors of every layer, one per kept word.
+class WordVectors(Collector):
+    """Collects the vectors of some layers, one per kept word, in the order of the shard's rows.
 
-    After each batch, `vectors` holds one float32 tensor (words, hidden size) per layer.
+    Args:
+        layers: which layers.
+        pooling: how a word's vector is made from those of its pieces.
+        storage: the type in which they are stored.
     """
 
-    model_arguments: ClassVar[dict[str, Any]] = {"output_hidden_states": True}
+    name = "word vectors"
+    model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
 
-    def __init__(self) -> None:
-        self.vectors: list[torch.Tensor] = []
-        self._n_words = 0
+    def __init__(
+        self, layers: Sequence[int], pooling: Pooling = "mean", storage: Storage = "float16"
+    ) -> None:
+        self.layers, self.pooling, self.storage = tuple(layers), pooling, storage
+        self._n_rows = 0
+        self._vectors: dict[int, torch.Tensor] = {}
+        self._peaks: dict[int, torch.Tensor] = {}
 
-    def start(self, texts: Sequence[int], n_words: int) -> None:
+    @property
+    def settings(self) -> dict[str, str | int]:
         """See `Collector`."""
-        self.vectors, self._n_words = [], n_words
+        return {"pooling": self.pooling, "storage": self.storage}
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """See `Collector`."""
+        return tuple(map(layer_part, self.layers))
+
+    def only(self, parts: Sequence[str]) -> WordVectors:
+        """See `Collector`."""
+        layers = [layer for layer in self.layers if layer_part(layer) in parts]
+        return WordVectors(layers, self.pooling, self.storage)
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """See `Collector`."""
+        item = getattr(torch, self.storage).itemsize
+        return len(self.layers) * shard.n_rows * model.hidden_size * item
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """See `Collector`."""
+        self._n_rows, self._vectors, self._peaks = shard.n_rows, {}, {}
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Pool each word's pieces; a word's pieces may come in several passes.
@@ -62,23 +173,38 @@ class WordVectors:
         """
         plan = (windows.position, windows.offset, windows.weight, windows.word)
         plans: dict[torch.device, list[torch.Tensor]] = {}
-        # Most passes have every word once and in order: their result is used as it is.
-        whole = torch.equal(windows.word, torch.arange(self._n_words))
-        for layer, hidden in enumerate(layer_states(output)):
-            flat = hidden.reshape(-1, hidden.shape[-1]).float()
+        states = layer_states(output)
+        for layer in self.layers:
+            flat = states[layer].reshape(-1, states[layer].shape[-1]).float()
             if flat.device not in plans:
                 plans[flat.device] = [to_device(part, flat.device) for part in plan]
             position, offset, weight, word = plans[flat.device]
             pooled = torch.nn.functional.embedding_bag(
                 position, flat, offset, mode="sum", per_sample_weights=weight
             )
-            if layer < len(self.vectors):
-                self.vectors[layer].index_add_(0, word, pooled)
-            elif whole:
-                self.vectors.append(pooled)
-            else:
-                empty = flat.new_zeros(self._n_words, flat.shape[-1])
-                self.vectors.append(empty.index_add_(0, word, pooled))
+            if layer not in self._vectors:
+                self._vectors[layer] = flat.new_zeros(self._n_rows, flat.shape[-1])
+                self._peaks[layer] = flat.new_zeros(())
+            found = self._vectors[layer]
+            # Faster on CPUs than `index_add_`; no word occurs twice in a pass.
+            found.index_copy_(0, word, pooled.add_(found.index_select(0, word)))
+            low, high = torch.aminmax(pooled)
+            self._peaks[layer] = torch.maximum(self._peaks[layer], torch.maximum(-low, high))
 
-    def finish(self) -> None:
-        """See `Collector`."""
+    def finish(self) -> dict[str, torch.Tensor]:
+        """The vectors of each layer in the storage type. Each (words, hidden size).
+
+        Raises:
+            NotFiniteError: a value is not finite.
+            OutOfRangeError: one is too large for the storage type.
+        """
+        found = {}
+        for layer in self.layers:
+            peak, vectors = float(self._peaks[layer]), self._vectors.pop(layer)
+            if not torch.isfinite(torch.tensor(peak)):
+                odd = ~vectors.isfinite()
+                raise NotFiniteError(layer, int(odd.any(dim=1).nonzero()[0]))
+            if self.storage == "float16" and peak > _FP16_MAX:
+                raise OutOfRangeError(f"layer {layer} reaches {peak:.0f}, beyond fp16's range")
+            found[layer_part(layer)] = vectors.to(getattr(torch, self.storage))
+        return found

@@ -7,7 +7,8 @@ architectures that have one. docs/architectures.md has the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -16,7 +17,8 @@ from probes.common.errors import UserError, out_of_memory
 from probes.common.terminal import progress
 from probes.compute.transfers import to_device
 from probes.extraction.alignment import Pieces, WordTokenizer
-from probes.extraction.batching import Batch, split_by_tokens
+from probes.extraction.attention import attention_computed_by
+from probes.extraction.batching import plan_batches, split_by_tokens
 from probes.extraction.collectors import Collector, WordVectors, layer_states
 from probes.extraction.inspection import (
     accepted_arguments,
@@ -28,7 +30,9 @@ from probes.extraction.inspection import (
     runs_remote_code,
     usable_window,
 )
-from probes.extraction.padding import pad_windows
+from probes.extraction.lm_head import has_lm_head, head_applied_at
+from probes.extraction.padding import PaddedWindows, pad_windows
+from probes.extraction.shards import Shard
 from probes.extraction.views import Text
 from probes.extraction.windows import Pooling, Window, windows_of_text
 from probes.records.header import ModelRecord
@@ -39,8 +43,8 @@ class Encoder:
 
     Args:
         model: a transformers encoder, decoder, or encoder–decoder (of which the encoder is used);
-            a language-model head is left aside. It is put into evaluation mode and moved to
-            `device`, and otherwise not changed.
+            a language-model head is applied only for collectors that ask for it. It is put into
+            evaluation mode and moved to `device`, and otherwise not changed.
         tokenizer: the fast tokenizer that belongs to it.
         name: its name in tables.
         revision: its commit on the hub, or version.
@@ -73,7 +77,9 @@ class Encoder:
         random_seed: int | None = None,
     ) -> None:
         self.model = base_model(model).eval()
-        self.device = place(model, self.model, device)
+        self._language_model = model.eval() if has_lm_head(model, self.model) else None
+        self.device = place(model, self._language_model or self.model, device)
+        self._pass_tokens: int | None = None
         self.remote_code = runs_remote_code(model, tokenizer)
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
@@ -159,7 +165,7 @@ class Encoder:
         """The states of every layer, each of shape (texts, length, hidden size)."""
         return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
-    def _forward(self, inputs: dict[str, torch.Tensor], arguments: dict[str, Any]) -> Any:
+    def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
         # Without segment ids: every model that has them takes 0 as the default.
         with torch.inference_mode():
             return self.model(
@@ -173,79 +179,105 @@ class Encoder:
         return self.words(texts)
 
     def encode(
-        self,
-        batches: Iterable[Batch],
-        pooling: Pooling,
-        batch_tokens: int,
-        collector: Collector,
-    ) -> Iterator[int]:
-        """Run `batches` of texts through the model and hand its outputs to `collector`.
+        self, shard: Shard, pieces: Sequence[Pieces], batch_tokens: int, collector: Collector
+    ) -> dict[str, torch.Tensor]:
+        """Run a shard's texts through the model, and return what `collector` keeps.
 
-        If memory runs out, the batch and those after it are read in smaller passes; which texts
-        share a batch does not change.
+        If memory runs out, the shard is begun again with smaller passes; which texts share a batch
+        does not change.
 
         Args:
-            batches: what to encode (see `batching.in_batches`).
-            pooling: which pieces make a word's vector.
-            batch_tokens: tokens of a forward pass, padding included; a longer text takes several.
-
-        Yields:
-            the number of texts of each batch when it is done.
+            pieces: the texts as subwords; see `split`.
+            batch_tokens: tokens of a batch, padding included; a longer text takes several passes.
 
         Raises:
-            UserError: there is not enough memory for a single window.
+            UserError: there is not enough memory for a single window, or the model does not let
+                attention be computed in another way or has no language-model head.
+            NotFiniteError, OutOfRangeError: see `WordVectors.finish`.
         """
-        for batch in batches:
-            kept = sum(text.keep[1] - text.keep[0] for text in batch.texts)
-            windows = self._windows(batch, pooling)
-            lengths = [len(window.ids) for window in windows]
+        batches = plan_batches(
+            pieces, batch_tokens, capacity=self.capacity, specials=self.specials
+        )
+        with ExitStack() as stack:
+            if collector.computes_attention:
+                stack.enter_context(attention_computed_by(self.model, collector.attend))
             while True:
-                collector.start(batch.index, kept)
-                n_windows = n_tokens = 0
+                collector.start(shard, pieces)
+                here: list[int] = []
                 try:
-                    for part in split_by_tokens(lengths, batch_tokens):
-                        n_windows = len(lengths[part])
-                        n_tokens = n_windows * max(lengths[part])
-                        given = pad_windows(windows[part], self.pad_id)
-                        # The output has no name, so that it is freed when memory runs out.
-                        collector.add(given, self._forward(given.inputs, collector.model_arguments))
-                    break
+                    for batch in batches:
+                        windows = self._windows(shard, pieces, batch, collector.pooling)
+                        lengths = [len(window.ids) for window in windows]
+                        tokens = min(batch_tokens, self._pass_tokens or batch_tokens)
+                        for part in split_by_tokens(lengths, tokens):
+                            here = lengths[part]
+                            given = pad_windows(
+                                windows[part],
+                                self.pad_id,
+                                n_prefix=len(self.words.prefix),
+                                n_suffix=len(self.words.suffix),
+                            )
+                            collector.prepare(given)
+                            # The output has no name, so that it is freed when memory runs out.
+                            collector.add(given, self._pass(given, collector))
+                        progress.advance(len(batch))
+                    return collector.finish()
                 except (MemoryError, RuntimeError) as error:
                     if not out_of_memory(error):
                         raise
-                    if n_windows <= 1:
+                    if len(here) <= 1:
                         raise UserError(
                             f"--model {self.info.name}: not enough memory on {self.device} for "
-                            f"{n_tokens} tokens at once; use --dtype bfloat16, another "
+                            f"{sum(here)} tokens at once; use --dtype bfloat16, another "
                             "--device, or free some memory. What has been encoded is kept: run "
                             "the same command again to continue."
                         ) from error
                 # Outside the handler: there the error would keep tensors alive.
-                batch_tokens = min(batch_tokens, n_tokens) // 2
-                if self.device.type == "cuda":
-                    torch.cuda.empty_cache()
-                progress.say(
-                    f"not enough memory for {n_tokens} tokens at once; continuing with "
-                    f"{batch_tokens}",
-                    "smaller passes",
-                    tokens=batch_tokens,
-                )
-            collector.finish()
-            yield len(batch.texts)
+                self._read_less_at_once(len(here) * max(here))
 
-    def _windows(self, batch: Batch, pooling: Pooling) -> list[Window]:
-        """The windows of a batch, text by text; a long text has several."""
-        found: list[Window] = []
-        n_words = 0
-        for text, pieces in zip(batch.texts, batch.pieces, strict=True):
-            found += windows_of_text(
-                pieces,
-                text.keep,
+    def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
+        """One forward pass, as far as the language-model head if the collector reads logits."""
+        if not collector.reads_logits:
+            return self._forward(windows.inputs, collector.model_arguments)
+        if self._language_model is None:
+            raise UserError(f"--model {self.info.name}: it has no language-model head.")
+        positions = to_device(collector.positions(windows), self.device)
+        with head_applied_at(self.model, positions), torch.inference_mode():
+            output = self._language_model(
+                **{name: to_device(x, self.device) for name, x in windows.inputs.items()},
+                **self._arguments,
+                **collector.model_arguments,
+            )
+        output.logits = output.logits[0]
+        return output
+
+    def _read_less_at_once(self, n_tokens: int) -> None:
+        """Halve the tokens of a pass after one of `n_tokens` did not fit in memory."""
+        self._pass_tokens = n_tokens // 2
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        progress.say(
+            f"not enough memory for {n_tokens} tokens at once; continuing with "
+            f"{self._pass_tokens}",
+            "smaller passes",
+            tokens=self._pass_tokens,
+        )
+
+    def _windows(
+        self, shard: Shard, pieces: Sequence[Pieces], batch: Sequence[int], pooling: Pooling
+    ) -> list[Window]:
+        """The windows of some texts of a shard, text by text; a long text has several."""
+        return [
+            window
+            for i in batch
+            for window in windows_of_text(
+                pieces[i],
+                shard.texts[i].keep,
                 pooling,
                 capacity=self.capacity,
                 prefix=self.words.prefix,
                 suffix=self.words.suffix,
-                first_word=n_words,
+                text=i,
+                first_row=int(shard.starts[i]),
             )
-            n_words += text.keep[1] - text.keep[0]
-        return found
+        ]

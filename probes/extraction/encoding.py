@@ -1,279 +1,334 @@
-"""From texts to a store: each batch is read by the model once; a stopped encoding is resumed.
+"""From texts to a store: a model reads a view shard by shard.
 
-An unfinished store is a folder ``<key>.partial``. It is resumed with the batch size that it was
-begun with, whatever ``--batch-tokens`` says now.
+Any number of processes may do so at once. Each takes a shard that nobody else is making; when none
+is left it waits for the others.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from probes.common.errors import UserError
-from probes.common.files import published, require_writable, sweep_temporaries, writing
-from probes.common.locks import SUFFIX, locked
+from probes.common.files import published, require_writable
+from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
 from probes.compute.precision import exact_products
-from probes.extraction.batching import Batch, default_batch_tokens, in_batches
-from probes.extraction.collectors import WordVectors
-from probes.extraction.encoder import Encoder
-from probes.extraction.layer_files import (
-    JOURNAL,
-    Journal,
+from probes.extraction.alignment import Pieces
+from probes.extraction.batching import default_batch_tokens
+from probes.extraction.collectors import (
+    Collector,
     NotFiniteError,
     OutOfRangeError,
-    layer_files,
-    order_checksum,
-    read_journal,
+    WordVectors,
 )
+from probes.extraction.encoder import Encoder
+from probes.extraction.shard_files import ShardWriter, drop_shards
+from probes.extraction.shards import Shard, shards_of, words_per_shard
 from probes.extraction.store import (
-    FORMAT,
     MANIFEST,
-    PARTIAL,
+    REPLACED,
+    Store,
     StoreKey,
-    Vectors,
-    checksum,
-    layer_name,
+    replacement,
     store_folder,
     write_manifest,
 )
-from probes.extraction.views import Text, View
-from probes.extraction.windows import WINDOW_RULE
+from probes.extraction.vectors import Vectors
+from probes.extraction.views import View
+from probes.extraction.windows import Pooling
+from probes.records.header import ModelRecord
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a collector keeps of one model's reading of a view: which shards, and where.
+
+    Attributes:
+        cache: the folder of all stores.
+        model: the model that reads.
+        dtype: the type in which it computes.
+        collector: what is kept.
+        corpus: its name, for listings of the cache.
+    """
+
+    cache: Path
+    model: ModelRecord
+    dtype: str
+    view: View
+    collector: Collector
+    corpus: str = ""
+
+    @cached_property
+    def key(self) -> StoreKey:
+        """That of the store."""
+        its = self.collector
+        return StoreKey(
+            self.model.digest,
+            self.view.digest,
+            self.dtype,
+            f"{its.name} v{its.version}",
+            its.settings,
+            its.annotation,
+        )
+
+    @cached_property
+    def folder(self) -> Path:
+        """That of the store."""
+        return store_folder(self.cache, self.key)
+
+    @cached_property
+    def words_per_shard(self) -> int:
+        """See `probes.extraction.shards.words_per_shard`."""
+        return words_per_shard(self.model.n_layers + 1, self.model.hidden_size)
+
+    @cached_property
+    def shards(self) -> list[Shard]:
+        """All shards of the view."""
+        return shards_of(self.view, self.words_per_shard)
+
+    def stored(self) -> Store | None:
+        """The store, as far as it is there; None if nothing is.
+
+        Raises:
+            UserError: it is damaged.
+        """
+        try:
+            return Store(self.cache, self.key) if self.folder.exists() else None
+        except UserError:
+            if self.folder.exists():
+                raise
+            return None  # another process has just deleted it
+
+    def missing(self) -> list[Shard]:
+        """The shards that lack a part.
+
+        Raises:
+            UserError: the store is damaged.
+        """
+        store, parts = self.stored(), self.collector.parts
+        return [
+            shard for shard in self.shards if store is None or store.missing(shard.number, parts)
+        ]
+
+    def bytes_missing(self) -> int:
+        """What is still to be written.
+
+        Raises:
+            UserError: the store is damaged.
+        """
+        store, its = self.stored(), self.collector
+        left = 0
+        for shard in self.shards:
+            parts = its.parts if store is None else store.missing(shard.number, its.parts)
+            if parts:
+                left += its.only(parts).bytes_of(shard, self.model)
+        return left
+
+
+def word_vectors(
+    cache: Path,
+    model: ModelRecord,
+    dtype: str,
+    view: View,
+    layers: Sequence[int],
+    pooling: Pooling = "mean",
+    corpus: str = "",
+) -> Reading:
+    """The reading that gives the vectors of words: in fp16, unless one was beyond its range."""
+    reading = Reading(cache, model, dtype, view, WordVectors(layers, pooling), corpus)
+    if replacement(reading.folder):
+        return Reading(cache, model, dtype, view, WordVectors(layers, pooling, "float32"), corpus)
+    return reading
+
+
+def vectors_of(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -> Vectors:
+    """The word vectors of a view: from the store, or encoded now and stored.
+
+    Args:
+        reading: see `word_vectors`.
+        batch_tokens: see `collect`.
+
+    Raises:
+        UserError: see `collect`.
+    """
+    try:
+        collect(reading, encoder, batch_tokens)
+    except OutOfRangeError:
+        its = reading.collector
+        assert isinstance(its, WordVectors)
+        about = reading.model, reading.dtype, reading.view
+        again = word_vectors(reading.cache, *about, its.layers, its.pooling, reading.corpus)
+        return vectors_of(again, encoder, batch_tokens)
+    return Vectors(reading.cache, reading.key, reading.view)
 
 
 @exact_products()
-def open_or_encode(
-    cache: Path,
-    key: StoreKey,
-    view: View,
+def collect(
+    reading: Reading,
     encoder: Encoder,
     batch_tokens: int | None = None,
-    corpus: str = "",
-) -> Vectors:
-    """The word vectors of `view`: from the store, or encoded now and stored.
-
-    If two processes ask for the same key, the second waits for the first.
+    only: int | None = None,
+) -> None:
+    """Make the shards that are missing, and wait for those that other processes are making.
 
     Args:
-        batch_tokens: tokens per forward pass; None for the device's default.
-        corpus: its name, for listings of the cache.
+        batch_tokens: tokens of a batch; None for the device's default. A store that was begun with
+            another number keeps that one.
+        only: make this shard alone, unless another process is making it.
 
     Raises:
         UserError: the disk is full, the folder cannot be written, a vector is not finite, or the
             store is damaged.
+        OutOfRangeError: a vector is beyond the range of the storage type; its store is given up.
     """
-    folder = store_folder(cache, key)
     # Without a lock, so that a read-only cache can be used.
-    if (found := _stored(cache, key)) is not None:
-        return found
-    require_writable(folder.parent)
-    with locked(folder.with_suffix(SUFFIX), waiting="for another run to encode the same text"):
-        # Another process may have encoded it in the meantime.
-        if (found := _stored(cache, key)) is not None:
-            return found
-        partial = folder.with_suffix(PARTIAL)
-        try:
-            with writing(partial):
-                if not (partial / MANIFEST).exists():
-                    manifest = _encode(partial, view, encoder, key, batch_tokens)
-                    write_manifest(partial, {**manifest, "corpus": corpus})
-                (partial / JOURNAL).unlink(missing_ok=True)
-                sweep_temporaries(partial, older_than=0)
-                partial.rename(folder)
-        except NotFiniteError as error:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise UserError(f"--model {encoder.info.name}: {error}") from error
-        return Vectors(cache, key)
+    if not (todo := reading.missing()):
+        return
+    if only is not None:
+        todo = [shard for shard in todo if shard.number == only]
+    store = _begun(reading, batch_tokens or default_batch_tokens(encoder.device.type))
+    encoder.words.require_pieces(reading.view.texts)
+    what = f"encoding {encoder.info.name} · {reading.view.name}"
+    total = sum(len(shard.texts) for shard in todo)
+    with progress.bar(what, total=total, unit="text"):
+        while todo:
+            try:
+                busy = _make(reading, store, todo, encoder)
+            except NotFiniteError as error:
+                drop_shards(store.folder)
+                raise UserError(f"--model {encoder.info.name}: {error}") from error
+            except OutOfRangeError as error:
+                _give_up(store, str(error))
+                raise
+            if only is not None:
+                return
+            if busy and len(busy) == len(todo):
+                waiting = "for another process to encode the same text"
+                with locked(store.lock(busy[0].number), waiting=waiting):
+                    pass
+            store.refresh()
+            todo = [x for x in busy if store.missing(x.number, reading.collector.parts)]
 
 
-def _stored(cache: Path, key: StoreKey) -> Vectors | None:
-    """The store of `key`; None if there is none.
+def _begun(reading: Reading, batch_tokens: int) -> Store:
+    """The store, which is begun if there is none.
 
     Raises:
-        UserError: it is damaged.
+        UserError: it cannot be written.
     """
-    folder = store_folder(cache, key)
-    try:
-        return Vectors(cache, key) if folder.exists() else None
-    except UserError:
-        if folder.exists():
-            raise
-        return None  # another process has just deleted it
+    folder = reading.folder
+    require_writable(folder.parent)
+    with locked(folder.with_suffix(SUFFIX)):
+        if not (folder / MANIFEST).exists():
+            shards = reading.shards
+            content = {
+                "key": asdict(reading.key),
+                "model": reading.model.model_dump(),
+                "view": reading.view.name,
+                "corpus": reading.corpus,
+                "layers": reading.model.n_layers + 1,
+                "texts": len(reading.view.texts),
+                "rows": sum(shard.n_rows for shard in shards),
+                "shards": len(shards),
+                "words_per_shard": reading.words_per_shard,
+                "batch_tokens": batch_tokens,
+            }
+            write_manifest(folder / MANIFEST, content)
+    store = Store(reading.cache, reading.key)
+    there = sum(not store.missing(x.number, reading.collector.parts) for x in reading.shards)
+    if 0 < there < store.n_shards:
+        used = store.manifest["batch_tokens"]
+        progress.say(
+            f"encoding goes on: {there} of {store.n_shards} shards are there, made with {used} "
+            "tokens per batch",
+            "resumed",
+        )
+    return store
 
 
-def _encode(
-    partial: Path, view: View, encoder: Encoder, key: StoreKey, batch_tokens: int | None
-) -> dict[str, Any]:
-    """Encode the texts of `view` that `partial` lacks, and return the manifest."""
-    kept = np.array([text.keep[1] - text.keep[0] for text in view.texts], dtype=np.int64)
-    n_layers, shape = encoder.info.n_layers + 1, (int(kept.sum()), encoder.info.hidden_size)
-    journal = read_journal(partial, n_layers)
-    if journal is None:
-        tokens = batch_tokens or default_batch_tokens(encoder.device.type)
-        journal = Journal(batch_tokens=tokens)
-    encoder.words.require_pieces(view.texts)
-    encoding = _Encoding(partial, view, encoder, key, shape, batch_tokens)
-    while True:
-        try:
-            read, crc32 = encoding.run(journal)
-            break
-        except (OutOfRangeError, OtherOrderError) as error:
-            storage = "float32" if isinstance(error, OutOfRangeError) else journal.storage
-            progress.say(str(error))
-            shutil.rmtree(partial)
-        # Outside the handler: there the error would keep tensors alive.
-        journal = Journal(batch_tokens=journal.batch_tokens, storage=storage)
+def _make(
+    reading: Reading, store: Store, shards: Sequence[Shard], encoder: Encoder
+) -> list[Shard]:
+    """Make the shards that nobody else is making; returns the others."""
+    busy = []
+    with ShardWriter() as writer:
+        for shard in shards:
+            if why := replacement(store.folder):
+                raise OutOfRangeError(why)
+            with ExitStack() as claim:
+                try:
+                    claim.enter_context(locked(store.lock(shard.number), wait=False))
+                except BusyError:
+                    busy.append(shard)
+                    continue
+                store.refresh(shard.number)
+                if parts := store.missing(shard.number, reading.collector.parts):
+                    pieces = encoder.split(shard.texts)
+                    its, batch_tokens = reading.collector.only(parts), store.manifest["batch_tokens"]
+                    try:
+                        arrays = encoder.encode(shard, pieces, batch_tokens, its)
+                    except NotFiniteError as error:
+                        error.args = (_explained(error, shard),)
+                        raise
+                    counts = _counts(pieces, encoder.capacity)
+                    writer.write(claim.pop_all(), store.folder, shard, arrays, counts)
+    return busy
 
-    order = np.concatenate([np.asarray(batch, dtype=np.int64) for batch in read.batches])
-    starts = np.empty(len(kept), dtype=np.int64)
-    starts[order] = np.cumsum(kept[order]) - kept[order]
-    with published(partial / "starts.npy") as temporary:
-        np.save(temporary, starts, allow_pickle=False)
-    checksums = {layer_name(layer): value for layer, value in enumerate(crc32)}
-    checksums["starts.npy"] = checksum(partial / "starts.npy")
+
+def _counts(pieces: Sequence[Pieces], capacity: int) -> dict[str, int]:
     return {
-        "format": FORMAT,
-        "key": asdict(key),
-        "windows": WINDOW_RULE,
-        "model": encoder.info.model_dump(),
-        "view": view.name,
-        "texts": len(view.texts),
-        "rows": shape[0],
-        "layers": n_layers,
-        "storage": journal.storage,
-        "batch_tokens": journal.batch_tokens,
-        "batches": len(read.batches),
-        "subwords": read.subwords,
-        "unknown_words": read.unknown,
-        "texts_in_several_windows": read.in_windows,
-        "files": {
-            name: {"bytes": (partial / name).stat().st_size, "crc32": value}
-            for name, value in checksums.items()
-        },
+        "subwords": sum(len(p.ids) for p in pieces),
+        "unknown_words": sum(p.unknown for p in pieces),
+        "texts_in_several_windows": sum(len(p.ids) > capacity for p in pieces),
     }
 
 
-class OtherOrderError(Exception):
-    """What is on disk was begun by another version or tokenizer: its batches hold other texts."""
+def _explained(error: NotFiniteError, shard: Shard) -> str:
+    """Which layer and word, with the words around it."""
+    place = int((shard.starts <= error.row).sum()) - 1
+    text = shard.texts[place]
+    word = text.keep[0] + error.row - int(shard.starts[place])
+    context = " ".join(text.words[max(0, word - 5) : word + 6])
+    return (
+        f"layer {error.layer} gives a vector that is not finite (NaN or infinite) for "
+        f"{text.words[word]!r}, word {word + 1} of {len(text.words)} in '… {context} …'; the model "
+        "is broken, or --dtype is too narrow for it (try --dtype float32)."
+    )
 
 
-@dataclass
-class _Read:
-    """Counts of what was read of a view.
+def _give_up(store: Store, why: str) -> None:
+    """Mark a store as replaced by another key, and delete its shards."""
+    if not replacement(store.folder):
+        progress.say(f"{why}: everything is encoded again and stored in fp32", "stored in fp32")
+        with published(store.folder / REPLACED) as temporary:
+            temporary.write_text(json.dumps({"why": why}))
+    drop_shards(store.folder)
 
-    Attributes:
-        batches: the indices of each batch's texts.
-        subwords: subwords of all texts.
-        unknown: words that yielded no subword.
-        in_windows: texts that did not fit into one window.
+
+def require_space(readings: Sequence[Reading]) -> None:
+    """Check that what is to be encoded fits on the disk, before any of it is.
+
+    Raises:
+        UserError: it does not.
     """
-
-    batches: list[list[int]] = field(default_factory=list)
-    subwords: int = 0
-    unknown: int = 0
-    in_windows: int = 0
-
-    def counting(self, batches: Iterable[Batch], capacity: int) -> Iterator[Batch]:
-        """Pass the batches on and count them."""
-        for batch in batches:
-            self.batches.append(batch.index)
-            self.subwords += sum(len(p.ids) for p in batch.pieces)
-            self.unknown += sum(p.unknown for p in batch.pieces)
-            self.in_windows += sum(len(p.ids) > capacity for p in batch.pieces)
-            yield batch
-
-
-@dataclass(frozen=True)
-class _Encoding:
-    """The encoding of a view into the folder `partial`.
-
-    Attributes:
-        shape: (words, hidden size) of each layer.
-        batch_tokens: what the user asked for; the journal's number is used.
-    """
-
-    partial: Path
-    view: View
-    encoder: Encoder
-    key: StoreKey
-    shape: tuple[int, int]
-    batch_tokens: int | None
-
-    def run(self, journal: Journal) -> tuple[_Read, list[int]]:
-        """Encode what the journal lacks; return counts, and the checksum of each layer's file."""
-        encoder, texts = self.encoder, self.view.texts
-        read, collector = _Read(), WordVectors()
-        with closing(in_batches(encoder, texts, journal.batch_tokens)) as planned:
-            batches = read.counting(planned, encoder.capacity)
-            order = 0
-            for batch in islice(batches, journal.batches):
-                order = order_checksum(batch.index, order)
-            if order != journal.order:
-                raise OtherOrderError("encoding starts again: it was begun with other batches")
-            if journal.batches:
-                self._say_resumed(journal)
-            n_layers, item = encoder.info.n_layers + 1, np.dtype(journal.storage).itemsize
-            needed = n_layers * (self.shape[0] * self.shape[1] * item - journal.bytes)
-            _require_space(self.partial.parent, needed)
-            progress.detail(
-                f"encode  {len(texts):,} texts in batches of up to {journal.batch_tokens} tokens, "
-                f"{journal.batches} batches done",
-                "encode",
-                key=self.key.digest,
-                done=journal.batches,
-                batch_tokens=journal.batch_tokens,
-            )
-            passes = encoder.encode(batches, self.key.pooling, journal.batch_tokens, collector)
-            what = f"encoding {encoder.info.name} · {self.view.name}"
-            with (
-                layer_files(self.partial, n_layers, self.shape, journal) as files,
-                progress.bar(what, total=len(texts), unit="text") as bar,
-            ):
-                bar.update(sum(map(len, read.batches)))
-                try:
-                    for n_texts in passes:
-                        files.append(collector.vectors, read.batches[-1])
-                        bar.update(n_texts)
-                    return read, files.finish()
-                except NotFiniteError as error:
-                    here = [texts[i] for i in read.batches[error.batch]]
-                    error.word = word_of_row(here, error.row)
-                    raise
-
-    def _say_resumed(self, journal: Journal) -> None:
-        usual = self.batch_tokens in (None, journal.batch_tokens)
-        progress.say(
-            f"encoding resumes after {journal.batches} batches, with {journal.batch_tokens} tokens "
-            f"per batch as before{'' if usual else f', not {self.batch_tokens}'}",
-            "resumed",
-        )
-
-
-def word_of_row(texts: Sequence[Text], row: int) -> str:
-    """The word whose vector is row `row` of a batch, with the words around it."""
-    for text in texts:
-        start, end = text.keep
-        if row < end - start:
-            place = start + row
-            context = " ".join(text.words[max(0, place - 5) : place + 6])
-            return (
-                f"{text.words[place]!r}, word {place + 1} of {len(text.words)} in '… {context} …'"
-            )
-        row -= end - start
-    raise AssertionError(f"the batch has no row {row}")
-
-
-def _require_space(folder: Path, needed: int) -> None:
-    free = shutil.disk_usage(folder).free
+    needed = sum(reading.bytes_missing() for reading in readings)
+    if not needed:
+        return
+    folder = readings[0].cache
+    free = shutil.disk_usage(_existing(folder)).free
     if needed > free:
         raise UserError(
             f"{folder}: the vectors need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free; "
-            "choose another --cache-dir, or use --limit."
+            "choose another --cache-dir, or use --layers or --limit."
         )
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())

@@ -21,7 +21,12 @@ class PaddedWindows:
             grouped by word. Shape (pieces,).
         offset: where each word's pieces start in `position`. Shape (words,).
         weight: share of each piece in its word's vector. Shape (pieces,).
-        word: number of the word among those that the batch keeps. Shape (words,).
+        word: the row of each word in the shard. Shape (words,).
+        text: number of each window's text in the shard. Shape (windows,).
+        first: the first of the text's pieces that is in each window. Shape (windows,).
+        n_prefix: special tokens before the pieces of each window: piece p of the text is at
+            position ``n_prefix + p - first``.
+        n_pieces: pieces in each window. Shape (windows,).
     """
 
     inputs: dict[str, torch.Tensor]
@@ -29,10 +34,20 @@ class PaddedWindows:
     offset: torch.Tensor
     weight: torch.Tensor
     word: torch.Tensor
+    text: torch.Tensor
+    first: torch.Tensor
+    n_prefix: int
+    n_pieces: torch.Tensor
 
 
-def pad_windows(windows: Sequence[Window], pad_id: int) -> PaddedWindows:
-    """Pad `windows` on the right with `pad_id` to the length of the longest."""
+def pad_windows(
+    windows: Sequence[Window], pad_id: int, *, n_prefix: int = 0, n_suffix: int = 0
+) -> PaddedWindows:
+    """Pad `windows` on the right with `pad_id` to the length of the longest.
+
+    Args:
+        n_prefix, n_suffix: special tokens before and after the pieces of each window.
+    """
     length = max(len(window.ids) for window in windows)
     ids = np.full((len(windows), length), pad_id, dtype=np.int64)
     mask = np.zeros((len(windows), length), dtype=np.int64)
@@ -49,4 +64,8 @@ def pad_windows(windows: Sequence[Window], pad_id: int) -> PaddedWindows:
         offset=torch.from_numpy(first_pieces),
         weight=torch.from_numpy(share.astype(np.float32)),
         word=torch.from_numpy(owner[first_pieces]),
+        text=torch.tensor([window.text for window in windows]),
+        first=torch.tensor([window.first for window in windows]),
+        n_prefix=n_prefix,
+        n_pieces=torch.from_numpy(mask.sum(1) - n_prefix - n_suffix),
     )

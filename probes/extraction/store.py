@@ -1,17 +1,20 @@
-"""Word vectors on disk: written by encoding.py, published whole, mapped read-only. No torch here.
+"""What collectors kept of a model's reading of a view, in shards on disk. No torch here.
 
-A store is a folder `<cache>/vectors/<key>/` of
+The store of a key is a folder `<cache>/vectors/<key>/` of
 
-- ``layer-00.npy`` …: one array (rows, hidden size) per layer,
-- ``starts.npy``: the first row of each text of the view; a text's kept words follow it,
-- ``manifest.json``: what it holds, the size and CRC-32 of each file, and a CRC-32 of itself.
+- ``manifest.json``: what the store holds, written when it is begun,
+- ``00003-layer-00``, …: a folder for each shard (here the fourth), named by the first of its parts;
+  a part that is asked for later gets a folder of its own. In it are an array ``<part>.npy`` for
+  each part, and a ``manifest.json`` with the number of texts and rows, and the shape, size and
+  CRC-32 of each array,
+- ``replaced.json``: only if a vector was beyond fp16's range; says which key took this one's place.
 
-Files are written into a folder ``<key>.partial`` next to it, which is renamed when it is
-complete: a store exists whole or not at all. A file is mapped only after its size and checksum
-have been verified, since reading past the end of a short mapped file kills the process with
-SIGBUS. The checksum protects against damage, not malice; CRC-32 is three times faster than SHA-256.
-The folder's modification time is the time of its last use. While a run reads a store it holds a
-shared lock on the manifest, so that the store is not deleted.
+A shard is written under another name and renamed when it is complete, and never changed: it is
+there, whole and checked, or it is not. A file is mapped only after its size and checksum have been
+verified, since reading past the end of a short mapped file kills the process with SIGBUS. The
+checksum protects against damage, not malice; CRC-32 is three times faster than SHA-256. The
+folder's modification time is the time of its last use. While a run reads a store it holds a shared
+lock on the manifest, so that the store is not deleted.
 """
 
 from __future__ import annotations
@@ -19,30 +22,28 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.errors import UserError
 from probes.common.files import published
-from probes.common.locks import mark_used
-from probes.extraction.windows import WINDOW_RULE, Pooling
+from probes.common.locks import SUFFIX, mark_used
+from probes.extraction.windows import WINDOW_RULE
 
-T = TypeVar("T")
-
-FORMAT = 4
+FORMAT = 5
 """Part of every key: raise it when stored numbers or the files change."""
 
-MANIFEST = "manifest.json"
+MANIFEST, REPLACED = "manifest.json", "replaced.json"
 
-PARTIAL = ".partial"
-"""Suffix of a folder that is being written."""
+SHARD_NAME = re.compile(r"[0-9]{5,}-[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,18 @@ class StoreKey:
     Attributes:
         model: digest of weights, configuration and tokenizer.
         view: digest of the texts and of the words to keep.
-        pooling: how a word's vector is made from its pieces.
         dtype: the type in which the model computes.
+        collector: name and version of what keeps a part of the forward passes.
+        settings: those of the collector.
+        annotation: fingerprint of the annotation that it reads; empty if it reads none.
     """
 
     model: str
     view: str
-    pooling: Pooling
     dtype: str
+    collector: str
+    settings: Mapping[str, str | int]
+    annotation: str = ""
 
     @property
     def digest(self) -> str:
@@ -68,97 +73,132 @@ class StoreKey:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-class Vectors:
-    """A published store.
+def store_folder(cache: Path, key: StoreKey) -> Path:
+    """The folder of the store of `key`, whether or not it exists."""
+    return cache / "vectors" / key.digest[:32]
+
+
+class Store:
+    """What is stored of a key, as far as it is there.
 
     Args:
         cache: the folder of all stores.
-        key: that of the vectors.
+        key: that of the store.
 
     Attributes:
+        folder: where it is.
         manifest: the content of ``manifest.json``.
-        starts: the first row of each text. Shape (texts,).
 
     Raises:
-        UserError: it is damaged, or holds the vectors of another key.
+        UserError: there is none, it is damaged, or it is that of another key.
     """
 
     def __init__(self, cache: Path, key: StoreKey) -> None:
         self.folder = folder = store_folder(cache, key)
         with suppress(OSError):  # reading the manifest raises the error
             self._used = mark_used(folder / MANIFEST)
-        self.manifest: dict[str, Any] = read_manifest(folder)
+        self.manifest: dict[str, Any] = read_manifest(folder / MANIFEST, STORE_FIELDS)
         if self.manifest["key"] != asdict(key):
-            raise UserError(f"{folder}: holds the vectors of another key; {_remedy(folder)}")
+            raise UserError(f"{folder}: holds what belongs to another key; {_remedy(folder)}")
         with suppress(OSError):  # a read-only cache
             os.utime(folder)
-        self._verified: set[str] = set()
-        self._derived: dict[str, Any] = {}
-        self.starts: NDArray[np.int64] = np.load(self._verify("starts.npy"), allow_pickle=False)
+        self._files: list[dict[str, tuple[Path, Mapping[str, Any]]]] = [
+            {} for _ in range(self.n_shards)
+        ]
+        self._counts: list[dict[str, int]] = [{} for _ in range(self.n_shards)]
+        self._verified: set[Path] = set()
+        self.refresh()
 
     @property
-    def n_layers(self) -> int:
-        """Number of layers, the embedding layer included."""
-        return int(self.manifest["layers"])
+    def n_shards(self) -> int:
+        """How many shards the view has."""
+        return int(self.manifest["shards"])
 
-    def layer(self, index: int) -> NDArray[np.floating[Any]]:
-        """The vectors of one layer, mapped read-only. Shape (rows, hidden size).
-
-        Raises:
-            UserError: the file is damaged.
-        """
-        path = self._verify(layer_name(index))
-        array: NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
-        return array
-
-    def derived(self, key: str, make: Callable[[], T]) -> T:
-        """The result of `make` for `key`, which is kept until `forget_derived`.
-
-        Several measurements, probe families and tasks read the same features.
+    def refresh(self, shard: int | None = None) -> None:
+        """Look for shards that have been added.
 
         Args:
-            key: names everything that the result depends on except the vectors.
-            make: computes the result.
+            shard: look for this one alone.
+
+        Raises:
+            UserError: a shard's manifest is damaged.
         """
-        if key not in self._derived:
-            self._derived[key] = make()
-        found: T = self._derived[key]
+        for folder in shard_folders(self.folder, shard):
+            manifest = read_manifest(folder / MANIFEST, SHARD_FIELDS)
+            number = manifest["shard"]
+            if not 0 <= number < self.n_shards:
+                raise UserError(f"{folder}: no shard of this store; {_remedy(folder)}")
+            self._counts[number] = manifest["counts"]
+            for part, about in manifest["files"].items():
+                self._files[number].setdefault(part, (folder / f"{part}.npy", about))
+
+    def missing(self, shard: int, parts: Sequence[str]) -> list[str]:
+        """The parts that a shard lacks."""
+        return [part for part in parts if part not in self._files[shard]]
+
+    def is_complete(self, parts: Sequence[str]) -> bool:
+        """Whether all shards have these parts."""
+        return not any(self.missing(shard, parts) for shard in range(self.n_shards))
+
+    def lock(self, shard: int) -> Path:
+        """The file whose lock is held by the process that makes a shard."""
+        return self.folder / f"{shard:05d}{SUFFIX}"
+
+    def arrays(self, part: str) -> list[NDArray[Any]]:
+        """A part of every shard, mapped read-only.
+
+        Raises:
+            UserError: a file is damaged.
+        """
+        found = []
+        for files in self._files:
+            path, about = files[part]
+            if path not in self._verified:
+                if (damage := damage_of(path, about)) is not None:
+                    raise UserError(f"{path}: {damage}; {_remedy(path.parent)}")
+                self._verified.add(path)
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            if list(array.shape) != about["shape"]:
+                raise UserError(f"{path}: not of the shape stated; {_remedy(path.parent)}")
+            found.append(array)
         return found
 
-    def forget_derived(self) -> None:
-        """Forget all results: a probe's code that failed may have changed them."""
-        self._derived.clear()
-
-    def _verify(self, name: str) -> Path:
-        path = self.folder / name
-        if name not in self._verified:
-            if (damage := damage_of(path, self.manifest["files"][name])) is not None:
-                raise UserError(f"{path}: {damage}; {_remedy(self.folder)}")
-            self._verified.add(name)
-        return path
+    def count(self, what: str) -> int:
+        """A count of all shards, such as ``unknown_words``."""
+        return sum(counts[what] for counts in self._counts)
 
 
-def store_folder(cache: Path, key: StoreKey) -> Path:
-    """The folder of the store of `key`, whether or not it exists."""
-    return cache / "vectors" / key.digest[:32]
+def shard_folders(folder: Path, shard: int | None = None) -> list[Path]:
+    """The folders of shards in a store's folder, in order.
+
+    Args:
+        shard: only those of this one.
+    """
+    pattern = "*-*" if shard is None else f"{shard:05d}-*"
+    return sorted(path for path in folder.glob(pattern) if SHARD_NAME.fullmatch(path.name))
 
 
-def layer_name(index: int) -> str:
-    """The name of one layer's file."""
-    return f"layer-{index:02d}.npy"
+def replacement(folder: Path) -> str:
+    """Why a store was given up for another key; empty if it was not."""
+    try:
+        return str(json.loads((folder / REPLACED).read_bytes())["why"])
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder / REPLACED}: not readable ({error}); {_remedy(folder)}") from error
 
 
-def checksum(path: Path, length: int | None = None) -> int:
-    """CRC-32 of a file, or of its first `length` bytes."""
-    value, left = 0, path.stat().st_size if length is None else length
+def checksum(path: Path) -> int:
+    """CRC-32 of a file."""
+    value = 0
     with path.open("rb") as file:
-        while block := file.read(min(left, 1 << 20)):
-            value, left = zlib.crc32(block, value), left - len(block)
+        while block := file.read(1 << 20):
+            value = zlib.crc32(block, value)
     return value
 
 
-def damage_of(path: Path, expected: Mapping[str, int], *, thorough: bool = True) -> str | None:
-    """What is wrong with a file of a store; None if nothing is.
+def damage_of(path: Path, expected: Mapping[str, Any], *, thorough: bool = True) -> str | None:
+    """What is wrong with a file of a shard; None if nothing is.
 
     Args:
         expected: its entry in the manifest.
@@ -171,46 +211,52 @@ def damage_of(path: Path, expected: Mapping[str, int], *, thorough: bool = True)
     return None
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a store.
+STORE_FIELDS = {
+    "key": dict,
+    "model": dict,
+    "view": str,
+    "layers": int,
+    "texts": int,
+    "rows": int,
+    "shards": int,
+    "words_per_shard": int,
+    "batch_tokens": int,
+}
+"""What is read of a store's manifest."""
+
+SHARD_FIELDS = {"shard": int, "texts": int, "rows": int, "counts": dict, "files": dict}
+"""What is read of a shard's manifest."""
+
+
+def read_manifest(path: Path, fields: Mapping[str, type]) -> dict[str, Any]:
+    """The manifest of a store or of a shard.
+
+    Args:
+        fields: what it has to have, with the type of each.
 
     Raises:
         UserError: it cannot be read, or has another format.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        manifest = json.loads(path.read_bytes())
         if manifest["format"] != FORMAT:
             raise ValueError(f"format {manifest['format']}, expected {FORMAT}")
         if manifest.pop("crc32") != _crc32(manifest):
-            raise ValueError("its manifest changed on disk")
-        _require_known(manifest)
+            raise ValueError("it changed on disk")
+        for name, kind in fields.items():
+            if not isinstance(manifest.get(name), kind):
+                raise ValueError(f"it has no {name}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{folder}: not a readable store ({error}); {_remedy(folder)}") from error
+        raise UserError(f"{path}: not readable ({error}); {_remedy(path.parent)}") from error
     return dict(manifest)
 
 
-def _require_known(manifest: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a manifest has all that is read of it, in the right types."""
-    for name, kind in (
-        ("key", dict),
-        ("model", dict),
-        ("files", dict),
-        ("layers", int),
-        ("rows", int),
-    ):
-        if not isinstance(manifest.get(name), kind):
-            raise ValueError(f"its manifest has no {name}")
-    needed = {"starts.npy", *(layer_name(i) for i in range(min(manifest["layers"], 10_000)))}
-    for name in needed | manifest["files"].keys():
-        if not all(isinstance(manifest["files"][name][x], int) for x in ("bytes", "crc32")):
-            raise ValueError(f"its manifest does not list {name}")
-
-
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write a store's manifest atomically, as the last of its files."""
-    with published(folder / MANIFEST) as temporary:
-        content = {**manifest, "crc32": _crc32(manifest)}
-        temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")
+def write_manifest(path: Path, content: Mapping[str, Any]) -> None:
+    """Write the manifest of a store or of a shard atomically."""
+    content = {"format": FORMAT, **content}
+    with published(path) as temporary:
+        whole = {**content, "crc32": _crc32(content)}
+        temporary.write_text(json.dumps(whole, indent=1), encoding="utf-8")
 
 
 def _crc32(manifest: Mapping[str, Any]) -> int:

@@ -29,13 +29,16 @@ class Window:
 
     Attributes:
         ids: token ids, special tokens included. Shape (length,).
+        text: number of the text.
+        first: the first of the text's pieces that is in the window.
         place: index into `ids` of each piece that is used, grouped by word. Shape (pieces,).
-        owner: the word that each piece belongs to, counted over the words kept of a batch.
-            Shape (pieces,).
+        owner: the word that each piece belongs to, as its row in the shard. Shape (pieces,).
         share: weight of each piece in its word's vector. Shape (pieces,).
     """
 
     ids: Ints
+    text: int
+    first: int
     place: Ints
     owner: Ints
     share: Ints
@@ -49,7 +52,8 @@ def windows_of_text(
     capacity: int,
     prefix: Sequence[int],
     suffix: Sequence[int],
-    first_word: int = 0,
+    text: int = 0,
+    first_row: int = 0,
 ) -> list[Window]:
     """The windows that must be read for the vectors of a text's words.
 
@@ -60,7 +64,8 @@ def windows_of_text(
         pooling: which pieces make a word's vector.
         capacity: subwords that a window holds, special tokens not counted.
         prefix, suffix: special tokens around each window.
-        first_word: number of the first kept word in `Window.owner`.
+        text: its number.
+        first_row: the row of its first kept word.
     """
     spans = window_spans(len(pieces.ids), capacity)
     used, owner = pooled_pieces(pieces.bounds, keep, pooling)
@@ -74,7 +79,8 @@ def windows_of_text(
         place = used[here] - start + len(prefix)
         if len(place):
             ids = np.array([*prefix, *pieces.ids[start:end], *suffix], dtype=np.int64)
-            found.append(Window(ids, place, owner[here] + first_word, share[here]))
+            rows = owner[here] + first_row
+            found.append(Window(ids, text, start, place, rows, share[here]))
     return found
 
 

@@ -10,7 +10,7 @@ import torch
 
 from probes.common.arrays import Floats, Ints
 from probes.data.sentence import Corpus
-from probes.extraction.store import Vectors
+from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, plain_text
 from probes.records.header import ModelRecord
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from probes.data.sentence import SPLITS
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
-from probes.extraction.store import Vectors
+from probes.extraction.vectors import Vectors
 from probes.extraction.views import View
 from probes.records.probe_spec import ProbeSpec
 from probes.statistics.sums import ratio
@@ -25,7 +25,7 @@ from probes.training.features import Features, held
 from probes.training.memory_plan import Work, group_layers
 from probes.training.projection import projected
 from probes.training.scratch import Scratch
-from probes.training.streamed import Streamed, mapped_tensor, standard_scale
+from probes.training.streamed import Mapped, Streamed, standard_scale
 from probes.training.trainer import fits_at_once
 
 Array = NDArray[Any]
@@ -105,14 +105,14 @@ class ProbingData:
 
     def _standardised(self, layers: Sequence[int]) -> dict[str, Features]:
         with ThreadPoolExecutor(READERS) as pool:
-            mapped = list(pool.map(self._vectors.layer, layers))
-            tensors = [mapped_tensor(array) for array in mapped]
-            resolution = float(np.finfo(mapped[0].dtype).eps) / 2
+            stored = list(pool.map(self._vectors.layer, layers))
+            mapped = list(map(Mapped, stored))
+            resolution = float(np.finfo(stored[0].dtype).eps) / 2
             spans = self._rows["train"]
-            scales = list(pool.map(lambda x: standard_scale(x, spans, resolution), tensors))
+            scales = list(pool.map(lambda x: standard_scale(x, spans, resolution), mapped))
         mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
         found: dict[str, Features] = {
-            split: Streamed(tensors, spans, mean, scale, self.device, self._fit_dtype)
+            split: Streamed(mapped, spans, mean, scale, self.device, self._fit_dtype)
             for split, spans in self._rows.items()
         }
         if self._project is None:

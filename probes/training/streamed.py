@@ -19,6 +19,7 @@ from torch.nn.functional import embedding_bag
 
 from probes.common.arrays import Ints
 from probes.compute.transfers import host_empty, to_device
+from probes.extraction.vectors import Sharded
 from probes.training.features import CACHED_ROWS, Features
 
 
@@ -26,14 +27,14 @@ class Streamed(Features):
     """Features computed from mapped vectors each time a block is read.
 
     Args:
-        layers: the vectors of each layer, mapped. Each (rows, hidden size).
+        layers: the vectors of each layer. Each (rows, hidden size).
         spans: first and end row of each example's span, once per span. Each (N, 2).
         mean, scale: subtracted from each feature, which is then multiplied. Each (L, H).
     """
 
     def __init__(
         self,
-        layers: Sequence[Tensor],
+        layers: Sequence[Rows],
         spans: Sequence[Ints],
         mean: Tensor,
         scale: Tensor,
@@ -71,11 +72,37 @@ class Streamed(Features):
         return to_device(out, self.device)
 
 
-def mapped_tensor(vectors: NDArray[np.floating[Any]]) -> Tensor:
+def mapped_tensor(array: NDArray[Any]) -> Tensor:
     """A tensor over a read-only mapped array, which must not be written to."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-        return torch.from_numpy(vectors)
+        return torch.from_numpy(array)
+
+
+class Mapped:
+    """The vectors of one layer in the mapped files of its shards, which must not be written to."""
+
+    def __init__(self, vectors: Sharded) -> None:
+        self._shards = [mapped_tensor(array) for array in vectors.arrays]
+        self._bounds = torch.from_numpy(vectors.bounds)
+        self.shape, self.dtype = vectors.shape, self._shards[0].dtype
+
+    def index_select(self, dim: int, rows: Tensor) -> Tensor:
+        """As `torch.index_select`, for dimension 0."""
+        assert dim == 0
+        shard = torch.bucketize(rows, self._bounds[1:], right=True)
+        found = torch.empty(len(rows), self.shape[1], dtype=self.dtype)
+        in_order = shard.argsort(stable=True)
+        counts = torch.bincount(shard, minlength=len(self._shards)).tolist()
+        for number, places in enumerate(in_order.split(counts)):
+            if len(places):
+                local = rows[places] - self._bounds[number]
+                found.index_copy_(0, places, self._shards[number].index_select(0, local))
+        return found
+
+
+Rows = Tensor | Mapped
+"""Vectors, of which some rows at a time are read."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +127,7 @@ class SpanRows:
         rows = np.repeat(span[:, 0] - offsets, lengths) + np.arange(lengths.sum())
         return cls(torch.from_numpy(rows), torch.from_numpy(offsets))
 
-    def means(self, vectors: Tensor) -> Tensor:
+    def means(self, vectors: Rows) -> Tensor:
         """The mean of each span of `vectors` (rows, hidden size). Shape (n, hidden size)."""
         if self.offsets is None:
             return vectors.index_select(0, self.rows)
@@ -117,7 +144,7 @@ class SpanRows:
         return torch.cat(found)
 
 
-def gather(vectors: Tensor, spans: Sequence[SpanRows], out: Tensor) -> None:
+def gather(vectors: Rows, spans: Sequence[SpanRows], out: Tensor) -> None:
     """Features of examples at one layer: the mean vectors of their spans, concatenated.
 
     Args:
@@ -130,7 +157,7 @@ def gather(vectors: Tensor, spans: Sequence[SpanRows], out: Tensor) -> None:
 
 
 def standard_scale(
-    vectors: Tensor, spans: Sequence[Ints], resolution: float
+    vectors: Rows, spans: Sequence[Ints], resolution: float
 ) -> tuple[Tensor, Tensor]:
     """Mean of each feature, and the factor that scales it to variance 1. Each (H,).
 

@@ -1,0 +1,47 @@
+"""Attention computed by a collector in place of the model's own function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from probes.common.errors import UserError
+
+_NAME = "probes_collector"
+
+
+@contextmanager
+def attention_computed_by(model: Any, function: Callable[..., Any]) -> Iterator[None]:
+    """Let `function` compute attention in every block of `model`, with masks as for "eager".
+
+    Args:
+        function: takes and returns what transformers' `AttentionInterface` asks for.
+
+    Raises:
+        UserError: the architecture has attention of its own that cannot be replaced. It is found
+            when the block ends, since such models ignore the setting silently.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import eager_mask
+
+    calls = 0
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return function(*args, **kwargs)
+
+    before = model.config._attn_implementation
+    AttentionInterface.register(_NAME, counted)
+    AttentionMaskInterface.register(_NAME, eager_mask)
+    model.set_attn_implementation(_NAME)
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)
+    if not calls:
+        raise UserError(
+            f"{type(model).__name__} computes attention in its own way, which cannot be observed; "
+            "this architecture is not supported for measurements of attention."
+        )

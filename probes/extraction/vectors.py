@@ -1,0 +1,120 @@
+"""The word vectors of a view, read from a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Ints
+from probes.extraction.shards import row_of_each_text, shards_of
+from probes.extraction.store import Store, StoreKey
+from probes.extraction.views import View
+from probes.records.header import EncodingRecord
+
+T = TypeVar("T")
+
+
+def layer_part(layer: int) -> str:
+    """The name of one layer's array in a shard."""
+    return f"layer-{layer:02d}"
+
+
+class Sharded:
+    """Rows that lie in several arrays, one after the other.
+
+    Args:
+        arrays: one per shard. Each (rows, hidden size).
+
+    Attributes:
+        bounds: the first row of each array, and the number of all rows. Shape (shards + 1,).
+    """
+
+    def __init__(self, arrays: Sequence[NDArray[Any]]) -> None:
+        self.arrays = list(arrays)
+        self.bounds: Ints = np.cumsum([0, *map(len, self.arrays)])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and the size of each."""
+        return int(self.bounds[-1]), self.arrays[0].shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type in which they are stored."""
+        return self.arrays[0].dtype
+
+    def __getitem__(self, rows: Ints) -> NDArray[Any]:
+        """Copies of some rows, in the order given. Shape (n, hidden size)."""
+        found = np.empty((len(rows), self.shape[1]), self.dtype)
+        shard = np.searchsorted(self.bounds, rows, side="right") - 1
+        for number in np.unique(shard):
+            here = shard == number
+            found[here] = self.arrays[number][rows[here] - self.bounds[number]]
+        return found
+
+
+class Vectors(Store):
+    """The word vectors of a view.
+
+    Args:
+        cache, key: see `Store`.
+        view: the texts.
+
+    Attributes:
+        starts: the first row of each text of the view; a text's kept words follow it. Shape
+            (texts,).
+
+    Raises:
+        UserError: see `Store`.
+    """
+
+    def __init__(self, cache: Path, key: StoreKey, view: View) -> None:
+        super().__init__(cache, key)
+        shards = shards_of(view, self.manifest["words_per_shard"])
+        self.starts = row_of_each_text(shards, len(view.texts))
+        self._derived: dict[str, Any] = {}
+
+    @property
+    def n_layers(self) -> int:
+        """Number of the model's layers, the embedding layer included."""
+        return int(self.manifest["layers"])
+
+    @property
+    def encoding(self) -> EncodingRecord:
+        """How they were computed, for records."""
+        return EncodingRecord(
+            storage=self.manifest["key"]["settings"]["storage"],
+            unknown_words=self.count("unknown_words"),
+            texts_in_several_windows=self.count("texts_in_several_windows"),
+            batch_tokens=self.manifest["batch_tokens"],
+        )
+
+    def layer(self, index: int) -> Sharded:
+        """The vectors of one layer, mapped read-only.
+
+        Raises:
+            UserError: a file is damaged.
+        """
+        return Sharded(self.arrays(layer_part(index)))
+
+    def derived(self, key: str, make: Callable[[], T]) -> T:
+        """The result of `make` for `key`, which is kept until `forget_derived`.
+
+        Several measurements, probe families and tasks read the same features.
+
+        Args:
+            key: names everything that the result depends on except the vectors.
+            make: computes the result.
+        """
+        if key not in self._derived:
+            self._derived[key] = make()
+        found: T = self._derived[key]
+        return found
+
+    def forget_derived(self) -> None:
+        """Forget all results: a probe's code that failed may have changed them."""
+        self._derived.clear()
