@@ -292,8 +292,9 @@ class LocalEngine:
         """A view and its vectors, encoded unless they are stored already."""
         if name in self._views:
             return self._views[name]
-        config, encoder = self.run.config, self.run.model.encoder
-        key = StoreKey(self.run.model.source.digest, view.digest, config.pooling, config.dtype)
+        config, model = self.run.config, self.run.model
+        encoder = model.encoder
+        key = StoreKey(model.source.digest, view.digest, config.pooling, model.dtype)
         clock = time.perf_counter()
         remedy = "use --dtype bfloat16, another --device, or free some memory."
         with explain_out_of_memory(f"encoding {encoder.info.name}", remedy):
@@ -345,7 +346,7 @@ class LocalEngine:
             task=_task_record(task) if task else None,
             view=view,
             pooling=config.pooling,
-            dtype=config.dtype,
+            dtype=self.run.model.dtype,
             fit_dtype=config.fit_dtype,
             probe=probe,
             plug_ins=(*plug_ins, *measurement_plug_in(unit.measurement)),
