@@ -1,6 +1,7 @@
 """The models and the corpus of a run, each loaded when it is first needed.
 
-Nothing here imports torch before that: a run with nothing left to compute does without it.
+Nothing here imports torch before that, but to find a GPU for a checkpoint in a narrow type: a run
+with nothing left to compute does without it.
 """
 
 from __future__ import annotations
