@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from tiny_runs import run
 
+from probes import run_probes
+from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.engines.inputs import find_models
 from probes.engines.plan import corpus_unit, probe_units
@@ -144,9 +146,30 @@ def test_a_run_in_another_type_has_results_and_tables_of_its_own(
     assert len(views) == 4  # of two models in two types
 
 
+def test_a_model_in_memory_runs_in_the_type_that_it_has(stored, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = stored["bfloat16"]
+    pair = (
+        AutoModel.from_pretrained(folder, dtype="bfloat16"),
+        AutoTokenizer.from_pretrained(folder),
+    )
+    settings = {"tasks": ("pos",), "probes": ("linear",), "limit": 40, "quick": True}
+    settings |= {"device": "cpu", "cache_dir": tmp_path / "c", "output": tmp_path / "r"}
+    for dtype in ({}, {"dtype": "auto"}, {"dtype": "bfloat16"}):
+        (result,) = run_probes(pair, **settings, **dtype)
+        assert result.dtype == "bfloat16"
+    with pytest.raises(UserError, match=r"^dtype=float32: the model in memory is in bfloat16"):
+        run_probes(pair, **settings, dtype="float32")
+
+
 def test_a_plan_has_the_vectors_and_the_memory_of_the_type(stored, tmp_path, monkeypatch, capsys):
-    settings = {"tasks": ("pos",), "probes": ("linear",), "limit": 40, "dry_run": True}
-    for there, dtype in ((False, "float32"), (True, "bfloat16")):
-        monkeypatch.setattr("probes.engines.inputs.uses_cuda", lambda device, there=there: there)
-        run(stored["bfloat16"], tmp_path, **settings)
-        assert f"MB of memory in {dtype}" in " ".join(capsys.readouterr().out.split())
+    settings = {"probes": ("linear",), "limit": 40}
+    run(stored["bfloat16"], tmp_path, tasks=("pos",), **settings)
+    for dtype, encoded in (("float32", True), ("bfloat16", False)):
+        monkeypatch.setattr("probes.engines.inputs.uses_cuda", lambda _, own=not encoded: own)
+        capsys.readouterr()
+        run(stored["bfloat16"], tmp_path, tasks=("depth",), dry_run=True, **settings)
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"MB of memory in {dtype}" in said
+        assert ("encode" in said) != encoded
