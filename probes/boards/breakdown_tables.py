@@ -5,7 +5,7 @@ from __future__ import annotations
 from probes.measurements.cells import group_cell, group_metric_title, interval_note, starred
 from probes.records.result import Result
 from probes.records.table import Row, Table
-from probes.records.titles import limit_mark, task_head
+from probes.records.titles import limit_mark, model_title, task_head
 from probes.statistics.formatting import shown
 
 MOST_LABELS = 20
@@ -68,7 +68,7 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
 
 def _title(result: Result, what: str) -> str:
     corpus = result.corpus.name + limit_mark(result)
-    parts = (result.model.name, corpus, task_head(result), f"{result.probe.family} probe", what)
+    parts = (model_title(result), corpus, task_head(result), f"{result.probe.family} probe", what)
     return " · ".join(parts)
 
 

@@ -11,7 +11,7 @@ from probes.boards.paired import TESTED, Difference, LayerScore, paired_differen
 from probes.common.errors import UserError
 from probes.records.result import Result
 from probes.records.table import Row, Table
-from probes.records.titles import limit_mark, task_head
+from probes.records.titles import limit_mark, model_title, task_head
 from probes.statistics.formatting import shown
 from probes.statistics.significance import all_pairs
 
@@ -81,10 +81,10 @@ def _compared(
         try:
             score = score_of(result)
         except UserError:
-            apart[result.model.name] = "predictions not readable"
+            apart[model_title(result)] = "predictions not readable"
             continue
         if scores and (why := _why_apart(scores[0], score)):
-            apart[result.model.name] = why
+            apart[model_title(result)] = why
         else:
             scores.append(score)
     if not scores:
@@ -98,7 +98,7 @@ def _compared(
         first.probe.family,
         first.task.metric,
         tuple(
-            Standing(score.result.model.name, score.layer.layer, score.value, difference)
+            Standing(model_title(score.result), score.layer.layer, score.value, difference)
             for score, difference in zip(scores, (None, *tested), strict=True)
         ),
         apart,

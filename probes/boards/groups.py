@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from probes.boards.comparable import (
 )
 from probes.extraction.model_files import pretrained_name
 from probes.records.result import Result
-from probes.records.titles import corpus_title, metric_name
+from probes.records.titles import corpus_title, metric_name, model_title
 from probes.tasks.builtin import tasks
 
 
@@ -67,12 +67,12 @@ class Group:
 
 
 def model_labels(found: Mapping[Path, Result]) -> dict[tuple[str, str, str], str]:
-    """What each model is called: its name, with digest and precision if two models share it."""
-    keys = dict.fromkeys(map(model_key, found.values()))
-    names = [name for name, *_ in keys]
+    """What each model is called: its title, with the digest if two models share it."""
+    titles = {model_key(result): model_title(result) for result in found.values()}
+    shared = Counter(titles.values())
     return {
-        key: key[0] if names.count(key[0]) == 1 else f"{key[0]} ({key[1][:8]}, {key[2]})"
-        for key in keys
+        key: title if shared[title] == 1 else f"{key[0]} ({key[1][:8]}, {key[2]})"
+        for key, title in titles.items()
     }
 
 

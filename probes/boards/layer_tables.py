@@ -18,7 +18,7 @@ from probes.measurements.results import find_results
 from probes.records.probe_scores import best_of
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
-from probes.records.titles import limit_mark, metric_name
+from probes.records.titles import limit_mark, metric_name, model_title
 from probes.statistics.formatting import shown
 from probes.statistics.significance import ALPHA
 from probes.tasks.builtin import tasks
@@ -120,7 +120,7 @@ def score_table(results: Sequence[Result]) -> Table:
     layers = layer_rows(results)
     layers[-1] = replace(layers[-1], ends_section=True)
     return Table(
-        f"{first.model.name} · {first.corpus.name}{limit_mark(first)} · {first.probe.family} "
+        f"{model_title(first)} · {first.corpus.name}{limit_mark(first)} · {first.probe.family} "
         "probe · test",
         ("layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)),
         (*layers, *_other_rows(results)),

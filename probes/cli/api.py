@@ -59,7 +59,7 @@ def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConf
         raise UserError(
             "run_probes() takes a name, several names, or a pair (model, tokenizer)."
         ) from error
-    if "dtype" in config.model_fields_set and config.dtype != dtype:
+    if config.dtype not in ("auto", dtype):
         raise UserError(f"dtype={config.dtype}: the model in memory is in {dtype}; convert it.")
     config = config.model_copy(update={"dtype": dtype})
     from probes.extraction.encoder import Encoder

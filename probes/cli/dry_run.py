@@ -36,6 +36,8 @@ def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> Non
     total = 0.0
     for run, names in zip(runs, stages, strict=True):
         plan = _ModelPlan(run)
+        encoder = run.model.encoder
+        size = encoder.info.parameters * encoder.model.dtype.itemsize
         rows = [*plan.encodings(), *(row for name in names for row in plan.units(name))]
         total += plan.seconds
         if not rows:
@@ -49,7 +51,7 @@ def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> Non
                 left=2,
                 notes=(
                     f"vectors: {plan.bytes / 1e6:,.0f} MB on disk · model: "
-                    f"{4 * run.model.encoder.info.parameters / 1e6:,.0f} MB of memory in float32 · "
+                    f"{size / 1e6:,.0f} MB of memory in {run.model.dtype} · "
                     f"about {in_words(plan.seconds)}",
                 ),
             ),
@@ -97,7 +99,7 @@ class _ModelPlan:
                 views[key] = examples.view_of(corpus)
         config, info = self._run.config, self._encoder.info
         for name, view in views.items():
-            about = info, config.dtype, view, self._layers, config.pooling
+            about = info, self._run.model.dtype, view, self._layers, config.pooling
             reading = word_vectors(config.cache_dir, *about)
             texts = [text for shard in reading.missing() for text in shard.texts]
             if not texts:

@@ -111,7 +111,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="where vectors are kept (PROBES_CACHE_DIR)",
     )
     add("--device", help="auto, cpu, cuda, cuda:N, mps, map (default: auto)")
-    add("--dtype", choices=("auto", "float32", "bfloat16", "float16"), help="of the forward pass")
+    add(
+        "--dtype",
+        choices=("auto", "float32", "bfloat16", "float16"),
+        help="of the forward pass (default: auto: float32, but on a CUDA GPU the checkpoint's own)",
+    )
     add(
         "--fit-dtype",
         choices=("float32", "bfloat16"),

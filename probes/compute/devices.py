@@ -11,6 +11,9 @@ from probes.common.wording import listed
 if TYPE_CHECKING:
     import torch
 
+DType = Literal["float32", "bfloat16", "float16"]
+"""The type of the forward pass."""
+
 FitDType = Literal["float32", "bfloat16"]
 """The type of the products in training."""
 
@@ -60,4 +63,10 @@ def pick_device(device: str) -> torch.device:
     return picked
 
 
-DType = Literal["auto", "float32", "bfloat16", "float16"]
+def uses_cuda(device: str) -> bool:
+    """Whether a run on `device` computes on a CUDA GPU; torch is asked about "auto" and "map"."""
+    if device not in ("auto", MAP):
+        return device.startswith("cuda")
+    import torch
+
+    return torch.cuda.is_available()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from probes.common.errors import printable
 from probes.common.terminal import progress
 from probes.common.wording import counted
+from probes.compute.devices import DType
 from probes.data.sentence import Corpus
 from probes.extraction.model_files import ModelSource
 from probes.measurements.results import as_result
@@ -39,6 +40,17 @@ def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> Non
         f"· {encoder.device} · loaded in {seconds:.1f} s",
         "model",
         **info.model_dump(),
+    )
+
+
+def announce_own_dtype(source: ModelSource, dtype: DType) -> None:
+    """Say that a model does not run in float32, though nobody asked for another type."""
+    progress.say(
+        f"model   {source.name} runs in {dtype}, in which its checkpoint is stored; "
+        "--dtype float32 runs it in float32",
+        "own dtype",
+        model=source.name,
+        dtype=dtype,
     )
 
 

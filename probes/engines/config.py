@@ -73,8 +73,8 @@ class RunConfig(Frozen):
     data_dir: Path | None = Field(default_factory=default_data_dir)
     cache_dir: Path = Field(default_factory=default_cache)
     device: str = "auto"
-    dtype: DType = "float32"
-    """Of the forward pass; "auto" is float32, as narrower types change scores."""
+    dtype: Literal["auto", DType] = "auto"
+    """Of the forward pass; for "auto" see `probes.engines.inputs.LazyModel.dtype`."""
     fit_dtype: FitDType = "float32"
     """Of the products in training; other types change scores."""
     batch_tokens: int | None = Field(default=None, ge=1)
@@ -183,9 +183,3 @@ class RunConfig(Frozen):
         """The keyword arguments for `probes.data.find.find_corpus`."""
         shared = {field.name for field in fields(CorpusRequest)} & set(RunConfig.model_fields)
         return {name: getattr(self, name) for name in sorted(shared - {"corpus"})}
-
-    @field_validator("dtype")
-    @classmethod
-    def _resolve_auto(cls, dtype: DType) -> DType:
-        # Before any key is made: both spellings are the same run.
-        return "float32" if dtype == "auto" else dtype

@@ -1,6 +1,7 @@
 """The models and the corpus of a run, each loaded when it is first needed.
 
-Nothing here imports torch before that: a run with nothing left to compute does without it.
+Nothing here imports torch before that, but to find a GPU for a checkpoint in a narrow type: a run
+with nothing left to compute does without it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from probes.common.errors import UserError
+from probes.compute.devices import DType, uses_cuda
 from probes.data.sentence import Corpus
 from probes.data.sources import Source
-from probes.engines.announcements import announce_corpus, announce_model
+from probes.engines.announcements import announce_corpus, announce_model, announce_own_dtype
 from probes.engines.config import RunConfig
 from probes.extraction.model_files import RANDOM_NAME, ModelSource, find_model, random_prefix
+from probes.extraction.stored_dtype import stored_dtype
 
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
@@ -45,6 +48,20 @@ class LazyModel:
     n_layers: int | None = None
 
     @cached_property
+    def dtype(self) -> DType:
+        """The type of the forward pass.
+
+        For `--dtype auto` float32; on a CUDA GPU the checkpoint's own type, if it is narrower.
+        """
+        if self.config.dtype != "auto":
+            return self.config.dtype
+        own = stored_dtype(self.source)
+        if own == "float32" or not uses_cuda(self.config.device):
+            return "float32"
+        announce_own_dtype(self.source, own)
+        return own
+
+    @cached_property
     def encoder(self) -> Encoder:
         """The model, on its device."""
         if self.in_memory is not None:
@@ -59,7 +76,7 @@ class LazyModel:
             encoder = load_encoder(
                 self.source,
                 device=self.config.device,
-                dtype=self.config.dtype,
+                dtype=self.dtype,
                 trust_remote_code=self.config.trust_remote_code,
             )
         announce_model(encoder, self.source, time.perf_counter() - clock)

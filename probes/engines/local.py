@@ -150,7 +150,7 @@ class LocalEngine:
         return word_vectors(
             config.cache_dir,
             self._info,
-            config.dtype,
+            self.run.model.dtype,
             view,
             self._layers,
             config.pooling,
@@ -378,7 +378,7 @@ class LocalEngine:
             task=_task_record(task) if task else None,
             view=view,
             pooling=config.pooling,
-            dtype=config.dtype,
+            dtype=self.run.model.dtype,
             fit_dtype=config.fit_dtype,
             probe=probe,
             plug_ins=(*plug_ins, *measurement_plug_in(unit.measurement)),

@@ -90,12 +90,10 @@ class ModelRun:
 
     def units(self, measurement: str) -> list[Unit]:
         """All units of a measurement, whether they are done or not."""
-        source, corpus = self.model.source, self.corpus.source
+        config, model, corpus = self.config, self.model, self.corpus.source
         if isinstance(get_measurement(measurement), ProbeMeasurement):
-            return list(
-                probe_units(self.config, source, corpus, self.tasks, self.families, measurement)
-            )
-        return [corpus_unit(self.config, source, corpus, measurement)]
+            return list(probe_units(config, model, corpus, self.tasks, self.families, measurement))
+        return [corpus_unit(config, model, corpus, measurement)]
 
     def remaining(self, measurement: str) -> Iterator[tuple[Unit, State]]:
         """The units of a measurement that are still to be computed; the others are read.

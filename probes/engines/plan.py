@@ -12,8 +12,8 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
+from probes.engines.inputs import LazyModel
 from probes.engines.validation import options_of
-from probes.extraction.model_files import ModelSource
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.measurement import Measurement, Request, get_measurement
 from probes.measurements.plugin_keys import digests, measurement_plug_in, plug_ins_of, source_of
@@ -72,7 +72,7 @@ class State:
 
 def probe_units(
     config: RunConfig,
-    model: ModelSource,
+    model: LazyModel,
     corpus: Source,
     tasks: Sequence[Task],
     families: Sequence[str],
@@ -96,26 +96,26 @@ def probe_units(
             yield _unit(config, model, corpus, its, inputs, task, spec)
 
 
-def corpus_unit(config: RunConfig, model: ModelSource, corpus: Source, measurement: str) -> Unit:
+def corpus_unit(config: RunConfig, model: LazyModel, corpus: Source, measurement: str) -> Unit:
     """The unit of a measurement of the corpus as a whole."""
     inputs = _vectors(config, model, corpus)
     return _unit(config, model, corpus, get_measurement(measurement), inputs, None, None)
 
 
-def _vectors(config: RunConfig, model: ModelSource, corpus: Source) -> Inputs:
+def _vectors(config: RunConfig, model: LazyModel, corpus: Source) -> Inputs:
     """The inputs of whatever reads a model's vectors of a corpus."""
     return Inputs(
-        model=model.digest,
+        model=model.source.digest,
         corpus=corpus.digest,
         pooling=config.pooling,
-        dtype=config.dtype,
+        dtype=model.dtype,
         windows=WINDOW_RULE,
     )
 
 
 def _unit(
     config: RunConfig,
-    model: ModelSource,
+    model: LazyModel,
     corpus: Source,
     its: Measurement[Frozen],
     inputs: Inputs,
@@ -127,7 +127,7 @@ def _unit(
     settings = options.model_dump(mode="json")
     key = record_key(inputs.digest, its.name, its.version, settings, source)
     name = record_name(task.name if task else "", probe.family if probe else "", its.name, key)
-    path = config.output / model.slug / corpus.slug / name
+    path = config.output / model.source.slug / corpus.slug / name
     return Unit(its.name, task, probe, options, inputs.digest, key, path)
 
 

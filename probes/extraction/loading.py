@@ -22,14 +22,14 @@ def load_encoder(
     source: ModelSource,
     *,
     device: str = "auto",
-    dtype: DType = "auto",
+    dtype: DType = "float32",
     trust_remote_code: bool = False,
 ) -> Encoder:
     """Load the model that `source` points at.
 
     Args:
         device: a torch device, "auto", or "map" to spread the layers over all devices.
-        dtype: the type in which it computes; "auto" is float32.
+        dtype: the type in which it computes.
         trust_remote_code: run code from the model's own folder if it needs any.
 
     Raises:
@@ -82,7 +82,7 @@ def load_model(
         raise UserError(f"--device {MAP}: needs accelerate; pip install accelerate")
     folder = str(source.folder)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
-    precision = torch.float32 if dtype == "auto" else getattr(torch, dtype)
+    precision = getattr(torch, dtype)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         if source.seed is not None:

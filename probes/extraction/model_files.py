@@ -153,7 +153,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
             f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary); "
             "save the model's tokenizer there."
         )
-    files = _files(folder, () if random else _weights(name, folder))
+    files = _files(folder, () if random else weight_files(name, folder))
     stamps = _stamps(files)
     checksums = {path.name: sha256(path) for path in files}
     if plain in PACKAGED and not (local or random):
@@ -206,7 +206,7 @@ def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -
         )
 
 
-def _weights(name: str, folder: Path) -> tuple[str, ...]:
+def weight_files(name: str, folder: Path) -> tuple[str, ...]:
     """The files that transformers reads weights from, with the index that lists them.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The names of metrics, tasks and corpora in tables."""
+"""The names of models, metrics, tasks and corpora in tables."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ METRIC_NAMES = {
     "micro_f1": "micro F1",
     "exact_match": "exact match",
 }
+
+
+def model_title(result: Result) -> str:
+    """A model's name, and the type that it ran in if not in float32: ``gpt2 (bfloat16)``."""
+    return result.model.name + f" ({result.dtype})" * (result.dtype != "float32")
 
 
 def metric_name(result: Result) -> str:

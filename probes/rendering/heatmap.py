@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from probes.boards.layer_tables import layer_rows
 from probes.records.result import Result
-from probes.records.titles import limit_mark, metric_name
+from probes.records.titles import limit_mark, metric_name, model_title
 
 _MARK = "#ff5a36"
 
@@ -35,7 +35,7 @@ def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
     scale(figure, image, list(panels))
     first = results[0]
     figure.suptitle(
-        f"{first.model.name} on {first.corpus.name}{limit_mark(first)}: test scores by layer "
+        f"{model_title(first)} on {first.corpus.name}{limit_mark(first)}: test scores by layer "
         "(framed: best on dev)",
         fontsize=12,
         parse_math=False,

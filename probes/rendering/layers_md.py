@@ -12,7 +12,7 @@ from probes.boards.transferability import correlation_table, mean_rank_table
 from probes.measurements.cells import group_cell, group_metric_title, interval_note
 from probes.records.result import Result
 from probes.records.table import cell_text
-from probes.records.titles import corpus_title, task_head
+from probes.records.titles import corpus_title, model_title, task_head
 from probes.rendering.markdown import escaped, markdown, markdown_lines
 from probes.statistics.formatting import shown
 from probes.statistics.partition import FEWEST
@@ -25,7 +25,7 @@ def layers_md(results: Sequence[Result]) -> str:
         family: [result for result in results if result.probe.family == family]
         for family in dict.fromkeys(result.probe.family for result in results)
     }
-    title = escaped(f"# {first.model.name} on {corpus_title(first)}")
+    title = escaped(f"# {model_title(first)} on {corpus_title(first)}")
     lines = [title + " (causal)" * first.model.causal, ""]
     for family, chosen in families.items():
         lines += [f"## {family} probe, test", "", *markdown_lines(score_table(chosen)), ""]

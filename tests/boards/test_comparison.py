@@ -25,7 +25,7 @@ SD = 0.02
 """Of the noise that training adds."""
 
 
-def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e"):
+def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e", dtype="float32"):
     """The parts of a result that are read for a comparison."""
     layer = SimpleNamespace(layer=2)
     return SimpleNamespace(
@@ -35,6 +35,7 @@ def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e"):
         probe=PROBES["linear"],
         plug_ins=(),
         project=None,
+        dtype=dtype,
         fit_dtype="float32",
         view=view,
         silver=False,
@@ -64,6 +65,15 @@ def scored(given, n_wrong, n=400, trained=True):
     training = np.full(1, SD**2 if trained else 0)
     known = Replicates(scores, values, change, noise, training)
     return LayerScore(given, given.best_layer, known)
+
+
+def test_models_that_run_in_other_types_are_compared_and_named():
+    (found,) = compare(
+        [result("m", 0.9), result("n", 0.5, dtype="bfloat16"), result("n", 0.7, dtype="float16")],
+        lambda r: scored(r, 40),
+    )
+    assert [s.model for s in found.standings] == ["m", "n (float16)", "n (bfloat16)"]
+    assert found.apart == {}
 
 
 def test_models_are_ordered_by_dev_and_tested_against_the_first():

@@ -2,9 +2,12 @@
 
 import pytest
 from board_by_hand import put
-from results_by_hand import make_result, with_layers
+from results_by_hand import make_full_result, make_result, with_layers
 
 from probes.__main__ import main
+from probes.boards.breakdown_tables import group_table
+from probes.boards.groups import group as grouped
+from probes.boards.layer_tables import score_table
 from probes.measurements.results import find_results
 from probes.rendering.layers_md import layers_md
 
@@ -45,6 +48,49 @@ def test_commands_mark_them_too(folder, capsys, command, said):
     assert main([part.format(folder) for part in command]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert all(part in text for part in said)
+
+
+@pytest.fixture
+def two_types(tmp_path):
+    """One model in two types, and another one in float16."""
+    for model, dtype, wrong in (("m", "float32", 20), ("m", "bfloat16", 40), ("n", "float16", 60)):
+        put(tmp_path, model, "pos", wrong, dtype=dtype, groups={"near": 9})
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["leaderboard", "{}", "--format", "md"], ["| m |", "| m (bfloat16) |", "| n (float16) |"]),
+        (
+            ["compare", "m", "m (bfloat16)", "n (float16)", "--results", "{}", "--format", "md"],
+            ["| pos (accuracy) | m |", "| | m (bfloat16) |", "| | n (float16) |"],
+        ),
+        (["claims", "{}"], ["m · c 1 · linear probe", "m (bfloat16) · c 1", "n (float16) · c 1"]),
+        (
+            ["show", "{}", "--by", "training_variance"],
+            ["m · c · linear", "m (bfloat16) · c · linear", "n (float16) · c · linear"],
+        ),
+    ],
+)
+def test_commands_name_the_type_that_a_model_ran_in(two_types, capsys, command, said):
+    assert main([part.format(two_types) for part in command]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert [part for part in said if part not in text] == []
+
+
+def test_titles_of_tables_name_it():
+    narrow = make_full_result(model="m", dtype="bfloat16")
+    assert score_table([narrow]).title == "m (bfloat16) · c · linear probe · test"
+    assert group_table(narrow).title.startswith("m (bfloat16) · c · pos · linear probe · ")
+    assert layers_md([narrow]).startswith("# m (bfloat16) on c 1\n")
+    wide = make_full_result(model="m")
+    assert score_table([wide]).title == "m · c · linear probe · test"
+
+
+def test_pages_and_figures_name_the_type_too(two_types):
+    (group,), left_out = grouped(find_results(two_types))
+    assert (group.models, left_out) == (["m", "m (bfloat16)", "n (float16)"], [])
 
 
 def test_groups_have_their_metric():

@@ -20,6 +20,7 @@ from probes.measurements.resampled import resampled
 from probes.measurements.resampled_mixes import resampled_mixes
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
+from probes.records.titles import model_title
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def _report(results: Mapping[str, Result], paths: Mapping[str, Path]) -> Report:
         cache(lambda task: resampled_mixes(results[task], paths[task])),
     )
     return Report(
-        first.model.name,
+        model_title(first),
         f"{first.corpus.name} {first.corpus.version}",
         tuple(filter(None, marks)),
         {claim.name: claim.on(scores) for claim in CLAIMS},

@@ -17,7 +17,7 @@ from probes.common.terminal import output_console
 from probes.measurements.measurement import EVIDENCE, ON_REQUEST, probe_measurements
 from probes.measurements.results import read_result
 from probes.records.result import Result
-from probes.records.titles import limit_mark
+from probes.records.titles import limit_mark, model_title
 from probes.rendering.terminal import print_table
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _show_evidence(console: Console, results: list[Result], name: str) -> None:
 
     def unit(result: Result) -> tuple[str, str, str]:
         corpus = result.corpus.name + limit_mark(result)
-        return result.model.name, corpus, result.probe.family
+        return model_title(result), corpus, result.probe.family
 
     for names, chosen in groupby(sorted(results, key=unit), key=unit):
         title = f"{' · '.join(names)} probe"

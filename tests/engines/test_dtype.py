@@ -1,0 +1,175 @@
+"""The type that a model runs in: `--dtype auto`, keys, records and tables."""
+
+import itertools
+import shutil
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from tiny_runs import run
+
+from probes import run_probes
+from probes.common.errors import UserError
+from probes.data.find import find_corpus
+from probes.engines.inputs import find_models
+from probes.engines.plan import corpus_unit, probe_units
+from probes.engines.validation import validate
+from probes.tasks.builtin import tasks
+
+pytestmark = pytest.mark.usefixtures("short_schedule")
+
+GPU, NONE = True, False
+
+
+@pytest.fixture(scope="module")
+def stored(tiny_bert, tmp_path_factory):
+    """Folders of the tiny model by the type that it is stored in."""
+    from transformers import AutoModel
+
+    folders = {"float32": tiny_bert}
+    for dtype in ("bfloat16", "float16"):
+        folders[dtype] = tmp_path_factory.mktemp(dtype) / "narrow"
+        shutil.copytree(tiny_bert, folders[dtype])
+        AutoModel.from_pretrained(tiny_bert, dtype=dtype).save_pretrained(folders[dtype])
+    return folders
+
+
+def model(folder, prefix="", **settings):
+    (found,) = find_models([f"{prefix}{folder}"], validate({"twins": 0, **settings}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kept", "settings", "gpu", "expected"),
+    [
+        ("bfloat16", {}, GPU, "bfloat16"),
+        ("float16", {}, GPU, "float16"),
+        ("float32", {}, GPU, "float32"),
+        ("bfloat16", {}, NONE, "float32"),
+        ("bfloat16", {"device": "map"}, GPU, "bfloat16"),
+        ("bfloat16", {"device": "map"}, NONE, "float32"),
+        # A named device is taken at its word: results of a GPU can be read where there is none.
+        ("bfloat16", {"device": "cuda"}, NONE, "bfloat16"),
+        ("float16", {"device": "cuda:1"}, NONE, "float16"),
+        ("bfloat16", {"device": "cpu"}, GPU, "float32"),
+        ("float16", {"device": "mps"}, GPU, "float32"),
+        ("bfloat16", {"dtype": "auto"}, GPU, "bfloat16"),
+        ("bfloat16", {"dtype": "float32"}, GPU, "float32"),
+        ("bfloat16", {"dtype": "float16"}, GPU, "float16"),
+        ("float32", {"dtype": "bfloat16"}, NONE, "bfloat16"),
+    ],
+)
+def test_what_a_model_and_its_twin_run_in(stored, monkeypatch, kept, settings, gpu, expected):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    assert model(stored[kept], **settings).dtype == expected
+    assert model(stored[kept], "random-2:", **settings).dtype == expected
+
+
+def test_a_model_that_runs_in_its_own_type_says_so_once(stored, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    for kept, settings in itertools.product(stored, ({}, {"dtype": "bfloat16"})):
+        found = model(stored[kept], **settings)
+        assert found.dtype == found.dtype
+        own = kept != "float32" and not settings
+        said = f"narrow runs in {kept}, in which its checkpoint is stored"
+        assert capsys.readouterr().err.count(said) == own
+
+
+def test_units_have_the_keys_of_the_type_that_auto_stands_for(stored, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+
+    def keys(**settings):
+        config = validate({"twins": 0, **settings})
+        (found,) = find_models([str(stored["bfloat16"])], config)
+        corpus = find_corpus(*config.corpus, **config.corpus_request)
+        (unit,) = probe_units(config, found, corpus, [tasks.get("pos")], ["linear"], "scores")
+        return unit.key, corpus_unit(config, found, corpus, "scores").inputs
+
+    assert keys() == keys(dtype="bfloat16")
+    assert keys(device="cpu") == keys(dtype="float32")
+    assert not set(keys()) & set(keys(device="cpu"))
+
+
+@pytest.mark.parametrize(
+    ("kept", "device", "imported"),
+    [
+        ("float32", "auto", False),
+        ("float32", "map", False),
+        ("bfloat16", "cpu", False),
+        ("bfloat16", "cuda:0", False),
+        ("bfloat16", "auto", True),
+    ],
+)
+def test_torch_is_asked_only_if_the_answer_matters(stored, kept, device, imported):
+    code = (
+        "import sys; from probes.engines.inputs import LazyModel\n"
+        "from probes.engines.config import RunConfig\n"
+        "from probes.extraction.model_files import find_model\n"
+        "LazyModel(find_model(sys.argv[1]), RunConfig(device=sys.argv[2])).dtype\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, stored[kept], device],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{imported}\n"
+
+
+def test_a_run_in_another_type_has_results_and_tables_of_its_own(
+    stored, tmp_path, monkeypatch, capsys
+):
+    settings = {"tasks": ("pos",), "probes": ("linear",), "limit": 40, "twins": 1}
+    (plain, _) = run(stored["bfloat16"], tmp_path, **settings)
+    folder = tmp_path / "results"
+    before = {path: path.read_bytes() for path in folder.rglob("pos-*")}
+    (table,) = folder.glob("narrow-*/sample/layers.md")
+    assert (plain.dtype, len(before)) == ("float32", 4)
+    assert table.read_text().startswith("# narrow on sample")
+    # As on a machine with a GPU, but for where it computes.
+    monkeypatch.setattr("probes.engines.inputs.uses_cuda", lambda device: True)
+    capsys.readouterr()
+    (own, twin) = run(stored["bfloat16"], tmp_path, **settings)
+    assert (own.dtype, twin.dtype) == ("bfloat16", "bfloat16")
+    # Tiny differences of vectors move no prediction here; other losses show that they are there.
+    assert own.layers[2].fits[0].dev_loss != plain.layers[2].fits[0].dev_loss
+    assert {path: path.read_bytes() for path in before} == before
+    assert len(list(folder.rglob("pos-*"))) == 8
+    assert table.read_text().startswith("# narrow (bfloat16) on sample")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "narrow (bfloat16) · sample, limit 40 · linear probe · test" in said
+    rows = pd.read_csv(folder / "leaderboard.csv")
+    assert rows.groupby("dtype").size().to_dict() == {"float32": 6, "bfloat16": 6}
+    views = sorted((tmp_path / "cache" / "vectors").glob("*/manifest.json"))
+    assert len(views) == 4  # of two models in two types
+
+
+def test_a_model_in_memory_runs_in_the_type_that_it_has(stored, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = stored["bfloat16"]
+    pair = (
+        AutoModel.from_pretrained(folder, dtype="bfloat16"),
+        AutoTokenizer.from_pretrained(folder),
+    )
+    settings = {"tasks": ("pos",), "probes": ("linear",), "limit": 40, "quick": True}
+    settings |= {"device": "cpu", "cache_dir": tmp_path / "c", "output": tmp_path / "r"}
+    for dtype in ({}, {"dtype": "auto"}, {"dtype": "bfloat16"}):
+        (result,) = run_probes(pair, **settings, **dtype)
+        assert result.dtype == "bfloat16"
+    with pytest.raises(UserError, match=r"^dtype=float32: the model in memory is in bfloat16"):
+        run_probes(pair, **settings, dtype="float32")
+
+
+def test_a_plan_has_the_vectors_and_the_memory_of_the_type(stored, tmp_path, monkeypatch, capsys):
+    settings = {"probes": ("linear",), "limit": 40}
+    run(stored["bfloat16"], tmp_path, tasks=("pos",), **settings)
+    for dtype, encoded in (("float32", True), ("bfloat16", False)):
+        monkeypatch.setattr("probes.engines.inputs.uses_cuda", lambda _, own=not encoded: own)
+        capsys.readouterr()
+        run(stored["bfloat16"], tmp_path, tasks=("depth",), dry_run=True, **settings)
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"MB of memory in {dtype}" in said
+        assert ("encode" in said) != encoded
