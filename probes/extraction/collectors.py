@@ -77,7 +77,7 @@ class Collector(ABC):
             pieces: its texts as subwords.
         """
 
-    def prepare(self, windows: PaddedWindows) -> None:
+    def prepare(self, windows: PaddedWindows) -> None:  # noqa: B027
         """Learn what the next forward pass will read."""
 
     def attend(self, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -159,7 +159,7 @@ class WordVectors(Collector):
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """See `Collector`."""
-        item = getattr(torch, self.storage).itemsize
+        item = 2 if self.storage == "float16" else 4
         return len(self.layers) * shard.n_rows * model.hidden_size * item
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:

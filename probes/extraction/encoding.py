@@ -252,9 +252,7 @@ def _begun(reading: Reading, batch_tokens: int) -> Store:
     return store
 
 
-def _make(
-    reading: Reading, store: Store, shards: Sequence[Shard], encoder: Encoder
-) -> list[Shard]:
+def _make(reading: Reading, store: Store, shards: Sequence[Shard], encoder: Encoder) -> list[Shard]:
     """Make the shards that nobody else is making; returns the others."""
     busy = []
     with ShardWriter() as writer:
@@ -270,9 +268,9 @@ def _make(
                 store.refresh(shard.number)
                 if parts := store.missing(shard.number, reading.collector.parts):
                     pieces = encoder.split(shard.texts)
-                    its, batch_tokens = reading.collector.only(parts), store.manifest["batch_tokens"]
+                    tokens, its = store.manifest["batch_tokens"], reading.collector.only(parts)
                     try:
-                        arrays = encoder.encode(shard, pieces, batch_tokens, its)
+                        arrays = encoder.encode(shard, pieces, tokens, its)
                     except NotFiniteError as error:
                         error.args = (_explained(error, shard),)
                         raise

@@ -24,11 +24,11 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,9 +102,7 @@ class Store:
             raise UserError(f"{folder}: holds what belongs to another key; {_remedy(folder)}")
         with suppress(OSError):  # a read-only cache
             os.utime(folder)
-        self._files: list[dict[str, tuple[Path, Mapping[str, Any]]]] = [
-            {} for _ in range(self.n_shards)
-        ]
+        self._files: list[dict[str, ShardFile]] = [{} for _ in range(self.n_shards)]
         self._counts: list[dict[str, int]] = [{} for _ in range(self.n_shards)]
         self._verified: set[Path] = set()
         self.refresh()
@@ -123,14 +121,9 @@ class Store:
         Raises:
             UserError: a shard's manifest is damaged.
         """
-        for folder in shard_folders(self.folder, shard):
-            manifest = read_manifest(folder / MANIFEST, SHARD_FIELDS)
-            number = manifest["shard"]
-            if not 0 <= number < self.n_shards:
-                raise UserError(f"{folder}: no shard of this store; {_remedy(folder)}")
-            self._counts[number] = manifest["counts"]
-            for part, about in manifest["files"].items():
-                self._files[number].setdefault(part, (folder / f"{part}.npy", about))
+        for found in read_shards(self.folder, self.n_shards, shard):
+            self._counts[found.number] = found.counts
+            self._files[found.number].update(found.files)
 
     def missing(self, shard: int, parts: Sequence[str]) -> list[str]:
         """The parts that a shard lacks."""
@@ -152,15 +145,12 @@ class Store:
         """
         found = []
         for files in self._files:
-            path, about = files[part]
-            if path not in self._verified:
-                if (damage := damage_of(path, about)) is not None:
-                    raise UserError(f"{path}: {damage}; {_remedy(path.parent)}")
-                self._verified.add(path)
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-            if list(array.shape) != about["shape"]:
-                raise UserError(f"{path}: not of the shape stated; {_remedy(path.parent)}")
-            found.append(array)
+            file = files[part]
+            if file.path not in self._verified:
+                if (damage := file.damage()) is not None:
+                    raise UserError(f"{file.path}: {damage}; {_remedy(file.path.parent)}")
+                self._verified.add(file.path)
+            found.append(np.load(file.path, mmap_mode="r", allow_pickle=False))
         return found
 
     def count(self, what: str) -> int:
@@ -168,14 +158,60 @@ class Store:
         return sum(counts[what] for counts in self._counts)
 
 
-def shard_folders(folder: Path, shard: int | None = None) -> list[Path]:
-    """The folders of shards in a store's folder, in order.
+@dataclass(frozen=True)
+class ShardFile:
+    """An array of a shard.
+
+    Attributes:
+        path: where it is.
+        n_bytes, crc32: the size and checksum that it should have.
+    """
+
+    path: Path
+    n_bytes: int
+    crc32: int
+
+    def damage(self, *, thorough: bool = True) -> str | None:
+        """What is wrong with it; None if nothing is.
+
+        Args:
+            thorough: check the content, not only the size.
+        """
+        if not self.path.is_file() or self.path.stat().st_size != self.n_bytes:
+            return "missing or of the wrong size"
+        if thorough and checksum(self.path) != self.crc32:
+            return "its content changed on disk"
+        return None
+
+
+class StoredShard(NamedTuple):
+    """A folder of a shard: its number, what was counted while it was made, and its arrays."""
+
+    number: int
+    counts: dict[str, int]
+    files: dict[str, ShardFile]
+
+
+def read_shards(folder: Path, n_shards: int, shard: int | None = None) -> Iterator[StoredShard]:
+    """The shards in a store's folder; a shard whose parts were made at different times comes twice.
 
     Args:
-        shard: only those of this one.
+        shard: only this one.
+
+    Raises:
+        UserError: a manifest is damaged.
     """
     pattern = "*-*" if shard is None else f"{shard:05d}-*"
-    return sorted(path for path in folder.glob(pattern) if SHARD_NAME.fullmatch(path.name))
+    for path in sorted(folder.glob(pattern)):
+        if SHARD_NAME.fullmatch(path.name):
+            manifest = read_manifest(path / MANIFEST, SHARD_FIELDS)
+            if not 0 <= manifest["shard"] < n_shards:
+                raise UserError(f"{path}: no shard of this store; {_remedy(path)}")
+            files = {
+                part: ShardFile(path / f"{part}.npy", about["bytes"], about["crc32"])
+                for part, about in manifest["files"].items()
+            }
+            yield StoredShard(manifest["shard"], manifest["counts"], files)
 
 
 def replacement(folder: Path) -> str:
@@ -185,7 +221,8 @@ def replacement(folder: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{folder / REPLACED}: not readable ({error}); {_remedy(folder)}") from error
+        path = folder / REPLACED
+        raise UserError(f"{path}: not readable ({error}); {_remedy(folder)}") from error
 
 
 def checksum(path: Path) -> int:
@@ -195,20 +232,6 @@ def checksum(path: Path) -> int:
         while block := file.read(1 << 20):
             value = zlib.crc32(block, value)
     return value
-
-
-def damage_of(path: Path, expected: Mapping[str, Any], *, thorough: bool = True) -> str | None:
-    """What is wrong with a file of a shard; None if nothing is.
-
-    Args:
-        expected: its entry in the manifest.
-        thorough: check the content, not only the size.
-    """
-    if not path.is_file() or path.stat().st_size != expected["bytes"]:
-        return "missing or of the wrong size"
-    if thorough and checksum(path) != expected["crc32"]:
-        return "its content changed on disk"
-    return None
 
 
 STORE_FIELDS = {

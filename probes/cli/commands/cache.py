@@ -21,14 +21,22 @@ from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, BusyError, locked, unused
 from probes.common.terminal import output_console
 from probes.common.wording import counted, listed
-from probes.extraction.store import FORMAT, MANIFEST, PARTIAL, damage_of, read_manifest
+from probes.extraction.store import (
+    FORMAT,
+    MANIFEST,
+    STORE_FIELDS,
+    read_manifest,
+    read_shards,
+    replacement,
+)
 
 SUMMARY = "List, verify and delete stored word vectors."
 
-WHOLE, UNFINISHED, DAMAGED, UNUSED = "whole", "unfinished", "damaged", "unused format"
+WHOLE, UNFINISHED, DAMAGED = "whole", "unfinished", "damaged"
+OLDER, REPLACED = "older format", "replaced by fp32"
 
-_NAME = re.compile(rf"[0-9a-f]+({re.escape(PARTIAL)})?")
-"""Names of stores; other folders are left alone."""
+_NAME = re.compile(r"[0-9a-f]+(\.partial)?")
+"""Names of stores, and of those that earlier versions had begun; other folders are left alone."""
 
 _BROKEN = "broken"
 """The choice of `--prune` for everything that no run can read."""
@@ -42,7 +50,8 @@ class Entry:
         manifest: its description of itself; empty if it has none.
         size: bytes on disk.
         used: time of its last use, in seconds since the epoch.
-        state: WHOLE if a run can use it; else UNFINISHED, DAMAGED or UNUSED.
+        state: WHOLE if a run can use it; else one of the others above.
+        layers: how many are stored.
     """
 
     folder: Path
@@ -50,6 +59,7 @@ class Entry:
     size: int
     used: float
     state: str
+    layers: int | str = "?"
 
     @property
     def model(self) -> str:
@@ -72,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--prune",
         choices=("all", _BROKEN),
         help="delete vectors that the flags below select, among all, or among those that no run "
-        "can read (damaged, unfinished, or in the format of another version)",
+        "can read (damaged, unfinished, replaced, or in the format of another version)",
     )
     add("--older-than", type=float, metavar="DAYS", help="only vectors not used for this long")
     add("--model", metavar="M", help="only vectors of this model")
@@ -141,28 +151,37 @@ def find_entries(vectors: Path, *, thorough: bool = False) -> list[Entry]:
 
 
 def _entry(folder: Path, thorough: bool) -> Entry:
-    manifest, state = _inspect(folder, thorough)
     size = used = 0.0
     with suppress(OSError):  # a run may rename or delete it meanwhile
         used = folder.stat().st_mtime
-        size = sum(path.lstat().st_size for path in folder.iterdir())
-    return Entry(folder, manifest, int(size), used, state)
-
-
-def _inspect(folder: Path, thorough: bool) -> tuple[dict[str, Any], str]:
-    """The manifest and the state of a store."""
-    if folder.suffix == PARTIAL:
-        return {}, UNFINISHED
+        size = sum(path.lstat().st_size for path in folder.rglob("*"))
+    if folder.suffix:
+        return Entry(folder, {}, int(size), used, OLDER)
     try:
-        manifest = read_manifest(folder)
+        manifest = read_manifest(folder / MANIFEST, STORE_FIELDS)
     except UserError:
         manifest = _any_manifest(folder)
-        return manifest, UNUSED if manifest.get("format", FORMAT) != FORMAT else DAMAGED
-    damaged = any(
-        damage_of(folder / name, expected, thorough=thorough)
-        for name, expected in manifest["files"].items()
-    )
-    return manifest, DAMAGED if damaged else WHOLE
+        older = manifest.get("format", FORMAT) != FORMAT
+        layers = manifest.get("layers", "?")
+        return Entry(folder, manifest, int(size), used, OLDER if older else DAMAGED, layers)
+    return Entry(folder, manifest, int(size), used, *_inspect(folder, manifest, thorough))
+
+
+def _inspect(folder: Path, manifest: dict[str, Any], thorough: bool) -> tuple[str, int]:
+    """The state of a store of the current format, and how many arrays its shards have."""
+    files: list[set[str]] = [set() for _ in range(manifest["shards"])]
+    try:
+        for shard in read_shards(folder, manifest["shards"]):
+            files[shard.number].update(shard.files)
+            if any(file.damage(thorough=thorough) for file in shard.files.values()):
+                return DAMAGED, len(shard.files)
+        if replacement(folder):
+            return REPLACED, 0
+    except UserError:
+        return DAMAGED, 0
+    everywhere = set.union(*files)
+    whole = bool(everywhere) and all(parts == everywhere for parts in files)
+    return WHOLE if whole else UNFINISHED, len(everywhere)
 
 
 def _any_manifest(folder: Path) -> dict[str, Any]:
@@ -207,13 +226,18 @@ def _table(entries: list[Entry]) -> Table:
         table.add_row(
             Text(f"{entry.model or entry.folder.name}\n{revision[:12]}"),
             Text(f"{manifest.get('corpus') or 'unknown'}\n{manifest.get('view', '')}"),
-            f"{manifest.get('rows', 0):,} × {manifest.get('layers', '?')}\n"
-            f"{key.get('pooling', '')}, {key.get('dtype', '')}",
+            f"{manifest.get('rows', 0):,} × {entry.layers}\n{_computed(key)}",
             _megabytes(entry.size),
             time.strftime("%Y-%m-%d\n%H:%M", time.localtime(entry.used)),
             entry.state,
         )
     return table
+
+
+def _computed(key: dict[str, Any]) -> str:
+    """How vectors were computed, as their key says, whichever format it has."""
+    settings = key.get("settings", key)
+    return ", ".join(filter(None, (settings.get("pooling"), key.get("dtype"))))
 
 
 def _megabytes(size: int) -> str:
