@@ -86,7 +86,7 @@ def build_parser() -> argparse.ArgumentParser:
         help=f"of {', '.join(tasks)}; standard (the default): {', '.join(STANDARD)}; or all",
     )
     add("--probes", metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
-    add("--layers", metavar="all|N,…", help="layers to measure; 0 is the embeddings")
+    add("--layers", metavar="all|every:N|N,…", help="layers to measure; 0 is the embeddings")
     add(
         "--measurements",
         metavar="M,…",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ByteSize, Field, field_validator
+from pydantic import ByteSize, Discriminator, Field, Tag, field_validator
 
 from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.wording import names_in
@@ -16,6 +17,13 @@ from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
 from probes.measurements.measurement import EVIDENCE, LEVELS, Level
 from probes.records.base import Frozen
+
+_Numbers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Tag("numbers")]
+
+Layers = Annotated[
+    _Numbers | Annotated[str, Tag("every")],
+    Discriminator(lambda given: "every" if isinstance(given, str) else "numbers"),
+]
 
 Overwrite = Literal["missing", "always", "never"]
 
@@ -47,8 +55,8 @@ class RunConfig(Frozen):
     include: tuple[Path, ...] = ()
     """Python files with tasks, corpora, probe families, metrics or measurements."""
     probes: tuple[str, ...] = Field(default=("linear", "mlp"), min_length=1)
-    layers: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    """Layer numbers; empty for all."""
+    layers: Layers = ()
+    """Layer numbers, empty for all; or "every:N", see `layers_of`."""
     measurements: tuple[str, ...] = Field(default=("probes",), min_length=1)
     """"probes" stands for scores with their evidence; the others are those of the registry that
     measure a corpus as a whole."""
@@ -127,10 +135,13 @@ class RunConfig(Frozen):
             return given
         if given == "all":
             return ()
+        if re.fullmatch(r"every:[1-9][0-9]{0,3}", given):
+            return given
         parts = given.split(",")
         if not all(part.strip().isdecimal() and len(part) < 9 for part in parts):
             raise ValueError(
-                "give all, or numbers such as 0,3,6; layers count from 0, the embedding output"
+                "give all, every:N, or numbers such as 0,3,6; layers count from 0, the embedding "
+                "output"
             )
         return tuple(map(int, parts))
 
@@ -160,8 +171,8 @@ class RunConfig(Frozen):
 
     @field_validator("layers")
     @classmethod
-    def _in_order(cls, layers: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(sorted(set(layers)))
+    def _in_order(cls, layers: Layers) -> Layers:
+        return layers if isinstance(layers, str) else tuple(sorted(set(layers)))
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())

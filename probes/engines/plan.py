@@ -179,9 +179,14 @@ def refuse_existing(units: Sequence[Unit]) -> None:
 def layers_of(config: RunConfig, n_layers: int, model: str) -> tuple[int, ...]:
     """The layers that a run asks for of a model of L layers.
 
+    "every:4" asks for layers 0, 4, 8, … and the last one.
+
     Raises:
         UserError: `--layers` names one that the model does not have.
     """
+    if isinstance(config.layers, str):
+        step = int(config.layers.removeprefix("every:"))
+        return tuple(sorted({*range(0, n_layers + 1, step), n_layers}))
     if (highest := max(config.layers, default=0)) > n_layers:
         raise UserError(f"--layers {highest}: {model} has layers 0 to {n_layers}.")
     return config.layers or tuple(range(n_layers + 1))

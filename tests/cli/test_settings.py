@@ -45,6 +45,7 @@ def test_a_name_is_only_for_a_model_in_memory():
         ("task_from", "a,b", ("a", "b")),
         ("layers", "all", ()),
         ("layers", "3,1", (1, 3)),
+        ("layers", "every:4", "every:4"),
         ("layers", 3, (3,)),
         ("batch_tokens", "auto", None),
         ("batch_tokens", "512", 512),
