@@ -244,7 +244,7 @@ class LocalEngine:
             model=self._info,
             layers=tuple(extent),
             view=view,
-            vectors=vectors,
+            stored=vectors,
             device=self._device,
             options=unit.options,
         )

@@ -14,6 +14,33 @@ def has_lm_head(model: Any, base: Any) -> bool:
     return model is not base and model.get_output_embeddings() is not None
 
 
+def class_with_head(config: Any) -> Any:
+    """The automatic class of transformers that loads a model with its language-model head.
+
+    Some architectures have a masked and a causal one; the configuration says which was trained.
+    """
+    from transformers import (
+        MODEL_FOR_MASKED_LM_MAPPING,
+        AutoModelForCausalLM,
+        AutoModelForMaskedLM,
+    )
+
+    trained = (config.architectures or [""])[0]
+    causal = trained.endswith(("ForCausalLM", "LMHeadModel"))
+    if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not causal:
+        return AutoModelForMaskedLM
+    return AutoModelForCausalLM
+
+
+def with_base(model: Any, base: Any) -> Any:
+    """A random model with a head, around the weights of another random one without.
+
+    Drawn in one go they would be other weights than those whose word vectors are probed.
+    """
+    model.base_model.load_state_dict(base.state_dict(), strict=False)
+    return model
+
+
 @contextmanager
 def head_applied_at(base: Any, positions: torch.Tensor) -> Iterator[None]:
     """Let the model around `base` apply its head to some positions alone.

@@ -15,6 +15,7 @@ from probes.common.terminal import progress
 from probes.compute.devices import MAP, DType
 from probes.extraction.encoder import Encoder
 from probes.extraction.inspection import TRANSFORMERS_ERRORS, base_model, one_line
+from probes.extraction.lm_head import class_with_head, with_base
 from probes.extraction.model_files import RANDOM, ModelSource
 
 
@@ -24,6 +25,7 @@ def load_encoder(
     device: str = "auto",
     dtype: DType = "float32",
     trust_remote_code: bool = False,
+    lm_head: bool = False,
 ) -> Encoder:
     """Load the model that `source` points at.
 
@@ -31,13 +33,14 @@ def load_encoder(
         device: a torch device, "auto", or "map" to spread the layers over all devices.
         dtype: the type in which it computes.
         trust_remote_code: run code from the model's own folder if it needs any.
+        lm_head: load its language-model head too, for collectors that read logits.
 
     Raises:
         UserError: transformers cannot load it, its files lack weights that it needs, it is not
             a model whose word vectors can be taken (see `Encoder`), or its files changed since
             they were digested.
     """
-    model, tokenizer = load_model(source, device, dtype, trust_remote_code)
+    model, tokenizer = load_model(source, device, dtype, trust_remote_code, lm_head)
     source.require_unchanged()
     return Encoder(
         model,
@@ -68,9 +71,16 @@ def _quiet() -> Iterator[None]:
 
 @_quiet()
 def load_model(
-    source: ModelSource, device: str, dtype: DType, trust_remote_code: bool
+    source: ModelSource,
+    device: str,
+    dtype: DType,
+    trust_remote_code: bool,
+    lm_head: bool = False,
 ) -> tuple[Any, Any]:
     """The transformers model and tokenizer that `source` points at.
+
+    Args:
+        lm_head: whether to load the language-model head too.
 
     Raises:
         UserError: transformers cannot load it, its files lack weights that it needs, or its
@@ -85,18 +95,20 @@ def load_model(
     precision = getattr(torch, dtype)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+        config = AutoConfig.from_pretrained(folder, **options)
+        kind = class_with_head(config) if lm_head else AutoModel
         if source.seed is not None:
-            config = AutoConfig.from_pretrained(folder, **options)
+            given = {"dtype": precision, "trust_remote_code": trust_remote_code}
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(source.seed)
-                model = AutoModel.from_config(
-                    config, dtype=precision, trust_remote_code=trust_remote_code
-                )
+                model = AutoModel.from_config(config, **given)
+                if lm_head:
+                    model = with_base(kind.from_config(config, **given), model)
             if device == MAP:
                 model = _spread(model)
             missing, unexpected, mismatched = [], [], []
         else:
-            model, loading = AutoModel.from_pretrained(
+            model, loading = kind.from_pretrained(
                 folder,
                 dtype=precision,
                 use_safetensors=True,
@@ -126,7 +138,7 @@ def load_model(
         # BigBird's is a plain Linear, whose output goes on through an activation.
         model.pooler = None if isinstance(model.pooler, torch.nn.Linear) else _NoPooler()
     _require_shapes(source.name, mismatched)
-    _require_weights(source.name, missing, weights, base_model(model))
+    _require_weights(source.name, missing, weights, model if lm_head else base_model(model))
     _warn_of_unused(source.name, unexpected, weights)
     return model, tokenizer
 

@@ -10,6 +10,7 @@ import torch
 
 from probes.common.arrays import Floats, Ints
 from probes.data.sentence import Corpus
+from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, plain_text
 from probes.records.header import ModelRecord
@@ -23,8 +24,8 @@ class CorpusContext:
         corpus: sentences by split, with their annotation.
         model: what is known about the model.
         layers: the layers to measure.
-        view: the texts whose words have vectors: all sentences, each once.
-        vectors: what is stored of them.
+        view: the texts that the model has read: all sentences, each once.
+        stored: what was kept: word vectors, or what the measurement's own collector keeps.
         device: where to compute.
         options: the measurement's options.
     """
@@ -33,9 +34,20 @@ class CorpusContext:
     model: ModelRecord
     layers: tuple[int, ...]
     view: View
-    vectors: Vectors
+    stored: Store
     device: torch.device
     options: Any
+
+    @property
+    def vectors(self) -> Vectors:
+        """The vectors of all words.
+
+        Raises:
+            TypeError: the measurement's own collector has kept something else.
+        """
+        if not isinstance(self.stored, Vectors):
+            raise TypeError("no word vectors: this measurement has a collector of its own")
+        return self.stored
 
     def words(self, split: str, layer: int) -> Floats:
         """The vectors of a split's words at one layer, in corpus order, float32. Shape (n, H)."""

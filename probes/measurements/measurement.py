@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from probes.data.sentence import Corpus
+    from probes.extraction.collectors import Collector
     from probes.measurements.corpus_context import CorpusContext
     from probes.measurements.probe_context import ProbeContext
 
@@ -213,6 +215,10 @@ class CorpusMeasurement(Measurement[P]):
     def missing(self, layers: frozenset[str]) -> str:
         """Why a corpus with these annotation layers cannot be measured; empty if it can."""
         return ""
+
+    def collector(self, corpus: Corpus, layers: Sequence[int]) -> Collector | None:
+        """What is to be kept of the model's reading of all sentences; None for word vectors."""
+        return None
 
     @abstractmethod
     def compute(self, context: CorpusContext) -> Found[P]:
