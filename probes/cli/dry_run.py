@@ -10,6 +10,7 @@ from probes.common.wording import counted
 from probes.engines.estimates import encoding_seconds, fit_seconds, in_words
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Unit, layers_of, state_of, stored
+from probes.engines.prepared import Prepared
 from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
 from probes.extraction.store import StoreKey, store_folder
@@ -55,8 +56,7 @@ def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> Non
             ),
             console,
         )
-        run.engine.release()
-        run.close()
+        run.model.release()
     if total:
         progress.say(
             f"in all about {in_words(total)}, by the speed of this machine's matrix products; "
@@ -77,7 +77,7 @@ class _ModelPlan:
         self._run, self._encoder = run, run.model.encoder
         info = self._encoder.info
         self._layers = layers_of(run.config, info.n_layers, info.name)
-        self._hides = run.engine.hidden_view
+        self._hides = Prepared(run).hidden_view
         self._examples: dict[str, Examples] = {}
         for task in run.tasks:
             try:

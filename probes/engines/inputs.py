@@ -36,6 +36,7 @@ class LazyModel:
         in_memory: the model itself, if the user handed it over; it is never released.
         is_twin: whether it is measured only for comparison with the model that it is a twin of.
         n_layers: number of blocks; None as long as the model has not been loaded.
+        given: how the user named it; empty for a model in memory.
     """
 
     source: ModelSource
@@ -43,6 +44,7 @@ class LazyModel:
     in_memory: Encoder | None = None
     is_twin: bool = False
     n_layers: int | None = None
+    given: str = ""
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -118,7 +120,7 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     ]
     for name in dict.fromkeys((*names, *twins)):
         source = find_model(name, revision=config.revision, offline=config.offline)
-        model = LazyModel(source, config, is_twin=name not in names)
+        model = LazyModel(source, config, is_twin=name not in names, given=name)
         if (other := found.setdefault(source.name, model).source).digest != source.digest:
             raise UserError(
                 f"--model {name}: {other.folder} and {source.folder} are different "

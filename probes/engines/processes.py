@@ -1,0 +1,202 @@
+"""Computes units in several processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import signal
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing import connection, resource_tracker
+
+from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.engines.model_run import ModelRun
+from probes.engines.plan import Unit
+from probes.engines.rebuilt import RunRequest
+from probes.engines.units import Measure, Outcome
+from probes.engines.worker import Said, Started, work
+
+_GRACE = 10.0
+"""Seconds that a process has to put its files in order before it is killed."""
+
+_TRIES = 2
+"""Processes that may die of a unit before it is given up."""
+
+
+class ProcessEngine:
+    """An engine (see `probes.engines.engine`) whose processes compute one unit each at a time.
+
+    A process starts when there is a unit for it, and keeps what it has prepared until the end.
+    """
+
+    def __init__(self, runs: Sequence[ModelRun]) -> None:
+        self._request, self._most = RunRequest.of(runs), runs[0].config.workers
+        self._workers: list[_Worker] = []
+        self._numbers = 0
+        self._said: set[tuple[str, ...]] = set()
+
+    def measure(self, measurement: str, runs: Sequence[ModelRun]) -> None:
+        """See `Engine`."""
+        todo = {
+            Measure.of(run.name, unit): (run, unit)
+            for run in runs
+            for unit, _ in run.remaining(measurement)
+        }
+        if not todo:
+            return
+        with progress.bar(measurement, total=len(todo), unit="unit"):
+            # Units that another run is computing come last; they may be done by then.
+            self._measure(self._measure(todo, wait=False), wait=True)
+
+    def close(self) -> None:
+        """See `Engine`."""
+        for worker in self._workers:
+            worker.process.terminate()
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+    def _measure(
+        self, todo: dict[Measure, tuple[ModelRun, Unit]], *, wait: bool
+    ) -> dict[Measure, tuple[ModelRun, Unit]]:
+        """Compute units and add their records to their runs; return those that others have."""
+        busy = {}
+        for asked, outcome in self._compute(todo, wait):
+            run, unit = todo[asked]
+            if outcome.ending == "busy":
+                busy[asked] = run, unit
+                continue
+            progress.advance()
+            run.omissions.update(outcome.omissions)
+            if outcome.ending == "done":
+                run.read(unit)
+            elif outcome.death:
+                run.omissions.fail(run.name, unit.title, outcome.death)
+        return busy
+
+    def _compute(
+        self, units: Iterable[Measure], waiting: bool
+    ) -> Iterator[tuple[Measure, Outcome]]:
+        """Each unit with what became of it, in the order in which they end."""
+        pending, deaths = list(units), Counter[Measure]()
+        while pending or any(worker.unit for worker in self._workers):
+            self._hand_out(pending, waiting)
+            for worker in _with_news(self._workers):
+                unit = worker.unit
+                try:
+                    news = worker.pipe.recv()
+                except (EOFError, OSError):
+                    news = self._lost(worker)
+                if isinstance(news, Exception):
+                    raise news
+                if isinstance(news, Said):
+                    self._show(news, worker)
+                elif isinstance(news, Started):
+                    worker.started = True
+                elif unit is not None:
+                    worker.unit = None
+                    deaths[unit] += bool(news.death)
+                    if news.death and deaths[unit] < _TRIES:
+                        progress.warn(f"{news.death}; its unit is computed once more")
+                        pending.insert(0, unit)
+                    else:
+                        yield unit, news
+
+    def _hand_out(self, pending: list[Measure], waiting: bool) -> None:
+        """Give a unit to every worker that has none, starting workers if there are too few."""
+        while pending:
+            idle = next((worker for worker in self._workers if worker.unit is None), None)
+            if idle is None:
+                if len(self._workers) == self._most:
+                    return
+                self._numbers += 1
+                idle = _Worker(self._request, self._numbers, self._workers)
+            unit = self._choice(idle, pending)
+            pending.remove(unit)
+            idle.start(unit, waiting)
+
+    def _choice(self, worker: _Worker, pending: Sequence[Measure]) -> Measure:
+        """The first unit for which a worker has prepared the data, or else no worker has."""
+        somewhere = {each for other in self._workers for each in other.prepared}
+
+        def rank(unit: Measure) -> tuple[bool, bool]:
+            return unit.prepared not in worker.prepared, unit.prepared in somewhere
+
+        return min(pending, key=rank)
+
+    def _lost(self, worker: _Worker) -> Outcome:
+        """What became of the unit of a worker that is dead.
+
+        Raises:
+            UserError: it has not even started.
+        """
+        self._workers.remove(worker)
+        code = worker.end()
+        if code > 0 and not worker.started:
+            raise UserError(
+                f"--workers {self._most}: a worker could not be started; a Python script has to "
+                'call run_probes() below if __name__ == "__main__":.'
+            )
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        return Outcome("left out", death=f"a worker was lost ({how})")
+
+    def _show(self, said: Said, worker: _Worker) -> None:
+        """Show what a worker says; what others have said before is a detail."""
+        model = worker.unit.model if worker.unit else ""
+        key = model, said.event, re.sub(r"[\d.]+ s\b", "", said.message)
+        level = "debug" if key in self._said else said.level
+        self._said.add(key)
+        progress.emit(level, said.message, said.event, {**said.fields, "worker": worker.number})
+
+
+class _Worker:
+    """A process that computes one unit at a time.
+
+    Attributes:
+        number: counts from 1.
+        unit: what it is computing; None if nothing.
+        prepared: what is prepared in it; see `Measure.prepared`.
+        started: whether it has come as far as our code.
+    """
+
+    def __init__(self, request: RunRequest, number: int, workers: list[_Worker]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.number, self.started = number, False
+        self.unit: Measure | None = None
+        self.prepared: set[tuple[str, str]] = set()
+        self.pipe: connection.Connection
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs, request), daemon=True)
+        # It would unblock the signal if it were started below.
+        resource_tracker.ensure_running()
+        # Workers inherit what is blocked: Ctrl-C reaches this process alone, which stops them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+            workers.append(self)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+
+    def start(self, unit: Measure, waiting: bool) -> None:
+        """Begin a unit; if the process is dead, `pipe` says so next."""
+        self.unit = unit
+        self.prepared.add(unit.prepared)
+        with suppress(OSError):
+            self.pipe.send((unit, waiting))
+
+    def end(self) -> int:
+        """Wait for the process, which is dead or has been told to end; its exit code."""
+        self.process.join(_GRACE)
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+        return self.process.exitcode or 0
+
+
+def _with_news(workers: Sequence[_Worker]) -> list[_Worker]:
+    """Wait until some workers have sent something, or are dead."""
+    ready = connection.wait([worker.pipe for worker in workers])
+    return [worker for worker in workers if worker.pipe in ready]
