@@ -215,7 +215,10 @@ class ModelRun:
         """Add the record of a unit to the results."""
         if unit.measurement == SCORES:
             result = as_result(record, unit.path)
-            self.results[result.task.name, result.probe.family] = result
+            found = {**self.results, (result.task.name, result.probe.family): result}
+            # In the order of the units, whichever is done first.
+            order = list(self.paths)
+            self.results = dict(sorted(found.items(), key=lambda each: order.index(each[1].key)))
         elif unit.task is None or unit.probe is None:
             self.others[unit.measurement] = as_payload(record)
         else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import re
 import signal
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing import connection, resource_tracker
 
 from probes.common.errors import UserError
@@ -21,8 +21,7 @@ from probes.engines.worker import Said, Started, work
 _GRACE = 10.0
 """Seconds that a process has to put its files in order before it is killed."""
 
-_TRIES = 2
-"""Processes that may die of a unit before it is given up."""
+_REMEDY = "if memory is short, use fewer --workers"
 
 
 class ProcessEngine:
@@ -34,7 +33,7 @@ class ProcessEngine:
     def __init__(self, runs: Sequence[ModelRun]) -> None:
         self._request, self._most = RunRequest.of(runs), runs[0].config.workers
         self._workers: list[_Worker] = []
-        self._numbers = 0
+        self._started = 0
         self._said: set[tuple[str, ...]] = set()
 
     def measure(self, measurement: str, runs: Sequence[ModelRun]) -> None:
@@ -80,14 +79,12 @@ class ProcessEngine:
         self, units: Iterable[Measure], waiting: bool
     ) -> Iterator[tuple[Measure, Outcome]]:
         """Each unit with what became of it, in the order in which they end."""
-        pending, deaths = list(units), Counter[Measure]()
+        pending, retried = list(units), set[Measure]()
         while pending or any(worker.unit for worker in self._workers):
             self._hand_out(pending, waiting)
             for worker in _with_news(self._workers):
-                unit = worker.unit
-                try:
-                    news = worker.pipe.recv()
-                except (EOFError, OSError):
+                unit, news = worker.unit, worker.news()
+                if news is None:
                     news = self._lost(worker)
                 if isinstance(news, Exception):
                     raise news
@@ -95,14 +92,17 @@ class ProcessEngine:
                     self._show(news, worker)
                 elif isinstance(news, Started):
                     worker.started = True
-                elif unit is not None:
+                elif isinstance(news, Outcome) and unit is not None:
                     worker.unit = None
-                    deaths[unit] += bool(news.death)
-                    if news.death and deaths[unit] < _TRIES:
-                        progress.warn(f"{news.death}; its unit is computed once more")
-                        pending.insert(0, unit)
-                    else:
+                    if not news.death:
                         yield unit, news
+                    elif unit in retried:
+                        why = f"{news.death}, and so was another; {_REMEDY}"
+                        yield unit, replace(news, death=why)
+                    else:
+                        progress.warn(f"{news.death}; another one computes its unit again")
+                        retried.add(unit)
+                        self._new_worker().start(unit, waiting)
 
     def _hand_out(self, pending: list[Measure], waiting: bool) -> None:
         """Give a unit to every worker that has none, starting workers if there are too few."""
@@ -111,11 +111,14 @@ class ProcessEngine:
             if idle is None:
                 if len(self._workers) == self._most:
                     return
-                self._numbers += 1
-                idle = _Worker(self._request, self._numbers, self._workers)
+                idle = self._new_worker()
             unit = self._choice(idle, pending)
             pending.remove(unit)
             idle.start(unit, waiting)
+
+    def _new_worker(self) -> _Worker:
+        self._started += 1
+        return _Worker(self._request, self._started, self._workers)
 
     def _choice(self, worker: _Worker, pending: Sequence[Measure]) -> Measure:
         """The first unit for which a worker has prepared the data, or else no worker has."""
@@ -186,6 +189,13 @@ class _Worker:
         self.prepared.add(unit.prepared)
         with suppress(OSError):
             self.pipe.send((unit, waiting))
+
+    def news(self) -> object:
+        """What the process has sent; None if it is dead."""
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            return None
 
     def end(self) -> int:
         """Wait for the process, which is dead or has been told to end; its exit code."""

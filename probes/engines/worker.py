@@ -9,8 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
-from threading import Lock, Thread
+from threading import RLock, Thread
 from typing import Any
+
+from tqdm import tqdm
 
 from probes.common.errors import UserError
 from probes.common.garbage_collection import infrequent_garbage_collection
@@ -36,34 +38,35 @@ class Said:
 
 
 def work(pipe: Connection, request: RunRequest) -> None:
-    """Compute units until the pipe is closed.
+    """Compute units until the pipe is closed or SIGTERM comes.
 
     Units come with whether to wait for other runs. Sent are `Started`, then `Said` at any time, and
     for each unit its `Outcome`; or, at last, the exception that ends the run.
     """
     Thread(target=_end_with_parent, daemon=True).start()
-    lock = Lock()
+    lock = RLock()
+    # The default is a semaphore of the system, which would outlive a worker that is killed.
+    tqdm.set_lock(lock)
 
     def send(what: object) -> None:
         with lock, suppress(BrokenPipeError):
             pipe.send(what)
 
-    try:
-        # What stops a worker lets it end as Ctrl-C lets a run, with locks and journals in order.
+    with suppress(KeyboardInterrupt):
+        # A worker that is stopped ends as a run does at Ctrl-C, with locks and journals in order.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         send(Started())
-        # The process that has started this one has said the same.
-        progress.forward = lambda *message: None
-        run = RebuiltRun(request)
-        progress.forward = lambda *message: send(Said(*message))
-        with infrequent_garbage_collection():
-            while (asked := _next(pipe)) is not None:
-                unit, waiting = asked
-                send(run.compute(unit, wait=waiting))
-    except KeyboardInterrupt:
-        pass
-    except Exception as error:  # noqa: BLE001 - raised where the run is
-        send(_portable(error))
+        try:
+            # The process that has started this one has said the same.
+            progress.forward = lambda *message: None
+            run = RebuiltRun(request)
+            progress.forward = lambda *message: send(Said(*message))
+            with infrequent_garbage_collection():
+                while (asked := _next(pipe)) is not None:
+                    unit, waiting = asked
+                    send(run.compute(unit, wait=waiting))
+        except Exception as error:  # noqa: BLE001 - raised where the run is
+            send(_portable(error))
 
 
 def _next(pipe: Connection) -> tuple[Measure, bool] | None:
