@@ -49,4 +49,6 @@ class LocalEngine:
 
     def close(self) -> None:
         """See `Engine`."""
+        for prepared in self._prepared.values():
+            prepared.run.model.release()
         self._prepared.clear()
