@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -61,30 +61,36 @@ class Progress:
     Attributes:
         quiet: show warnings and errors only; the log still has everything.
         verbose: show details too.
+        forward: in a process that works for another, takes level, message, event and fields of
+            each message there; nothing is shown or logged here.
     """
 
     def __init__(self) -> None:
         self.quiet = False
         self.verbose = False
+        self.forward: Callable[[str, str, str, dict[str, Any]], None] | None = None
         self._log: TextIO | None = None
         self._bars: list[Any] = []
 
     def say(self, message: str, event: str = "note", **fields: Any) -> None:
         """Show a line, above any progress bar."""
-        self._emit(message, not self.quiet, "info", event, fields)
+        self.emit("info", message, event, fields)
 
     def detail(self, message: str, event: str = "detail", **fields: Any) -> None:
         """Show a line if `verbose`."""
-        self._emit(message, self.verbose and not self.quiet, "debug", event, fields)
+        self.emit("debug", message, event, fields)
 
     def warn(self, message: str, event: str = "notice", **fields: Any) -> None:
         """Show a line even if `quiet`."""
-        self._emit(message, True, "warning", event, fields)
+        self.emit("warning", message, event, fields)
 
-    def _emit(
-        self, message: str, show: bool, level: str, event: str, fields: dict[str, Any]
-    ) -> None:
-        if show:
+    def emit(self, level: str, message: str, event: str, fields: dict[str, Any]) -> None:
+        """Show a line as its level (debug, info or warning) demands, and add it to the log."""
+        if self.forward is not None:
+            self.forward(level, message, event, fields)
+            return
+        shown = {"debug": self.verbose and not self.quiet, "info": not self.quiet, "warning": True}
+        if shown[level]:
             tqdm.write("\n".join(map(printable, message.split("\n"))), file=sys.stderr)
         self.record(level, event, message=message, **fields)
 
@@ -97,7 +103,7 @@ class Progress:
             unit=unit,
             unit_scale=unit_scale,
             leave=False,
-            disable=True if self.quiet else None,
+            disable=True if self.quiet or self.forward else None,
             dynamic_ncols=True,
         ) as bar:
             self._bars.append(bar)

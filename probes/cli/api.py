@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,10 +37,15 @@ def run_probes(
     Returns:
         the results, which are also written to the folder `output`.
 
+    With ``workers=2`` or more, each worker is a new Python process that imports the calling script:
+    the script must call this function below ``if __name__ == "__main__":``.
+
     Raises:
         UserError: something that the caller can correct.
     """
     config = validate(settings)
+    if config.workers > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
+        sys.exit(1)  # a worker that imports a script without this line; who started it says so
     names = [model] if isinstance(model, (str, os.PathLike)) else model
     if isinstance(names, (list, tuple)) and all(isinstance(n, (str, os.PathLike)) for n in names):
         if name is not None:
@@ -52,6 +59,11 @@ def run_probes(
 
 def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConfig, LazyModel]:
     """A pair (model, tokenizer) as a model to probe, and the settings with its dtype."""
+    if config.workers > 1:
+        raise UserError(
+            f"workers={config.workers}: workers cannot read a model in memory; save it "
+            "and give its folder, or leave workers out."
+        )
     try:
         network, tokenizer = model
         dtype = str(network.dtype).removeprefix("torch.")

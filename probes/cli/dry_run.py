@@ -10,10 +10,10 @@ from probes.common.wording import counted
 from probes.engines.estimates import encoding_seconds, fit_seconds, in_words
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Unit, layers_of, state_of, stored
+from probes.engines.prepared import Prepared
+from probes.engines.units import Place
 from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
-from probes.extraction.encoding import word_vectors
-from probes.extraction.views import View, plain_view
 from probes.measurements.measurement import (
     ProbeMeasurement,
     Request,
@@ -57,8 +57,7 @@ def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> Non
             ),
             console,
         )
-        run.engine.release()
-        run.close()
+        run.model.release()
     if total:
         progress.say(
             f"in all about {in_words(total)}, by the speed of this machine's matrix products; "
@@ -79,28 +78,29 @@ class _ModelPlan:
         self._run, self._encoder = run, run.model.encoder
         info = self._encoder.info
         self._layers = layers_of(run.config, info.n_layers, info.name)
-        self._hides = run.engine.hidden_view
+        self._prepared = Prepared(run)
+        self._prepared.need(self._layers)
         self._examples: dict[str, Examples] = {}
         for task in run.tasks:
             try:
-                self._examples[task.name] = run.corpus.examples(task, self._hides)
+                self._examples[task.name] = run.corpus.examples(task, self._prepared.hidden_view)
             except (NotServedError, TaskError, UserError) as error:
                 progress.say(f"left out {task.name}: {error}")
 
     def encodings(self) -> Iterator[Row]:
         """A row per view that is not stored yet."""
-        corpus = self._run.corpus.value
-        views: dict[str, View] = {}
-        if any(name != "probes" for name in self._run.config.measurements):
-            views["plain"] = plain_view(corpus)
+        places: dict[Place, str] = {}
+        for measurement in self._run.config.measurements:
+            if measurement != "probes":
+                places.setdefault(self._prepared.corpus_place(measurement), "plain view")
         for name, examples in self._examples.items():
-            key = "plain" if examples.view == "plain" else name
-            if key not in views:
-                views[key] = examples.view_of(corpus)
-        config, info = self._run.config, self._encoder.info
-        for name, view in views.items():
-            about = info, self._run.model.dtype, view, self._layers, config.pooling
-            reading = word_vectors(config.cache_dir, *about)
+            if examples.view == "plain":
+                places.setdefault(("", ""), "plain view")
+            else:
+                places[name, ""] = f"{examples.view} view of {name}"
+        info = self._encoder.info
+        for place, of in places.items():
+            reading = self._prepared.reading(place)
             texts = [text for shard in reading.missing() for text in shard.texts]
             if not texts:
                 continue
@@ -111,7 +111,6 @@ class _ModelPlan:
             )
             self.seconds += seconds
             self.bytes += reading.bytes_missing()
-            of = "plain view" if name == "plain" else f"{view.name} view of {name}"
             yield Row.of("encode", of, f"{counted(len(texts), 'text')}", f"{in_words(seconds)}")
 
     def units(self, measurement: str) -> Iterator[Row]:

@@ -125,11 +125,17 @@ def build_parser() -> argparse.ArgumentParser:
     add("--limit", metavar="N", help="keep the first N sentences of each split")
     add("--overwrite", choices=("missing", "always", "never"), help="default: missing")
     add("--pooling", choices=("mean", "first", "last"), help="of a word's subwords (default: mean)")
-    add("--threads", metavar="N", help="CPU threads (default: torch's choice)")
+    add("--workers", metavar="N", help="processes that measure side by side (default: 1)")
+    add(
+        "--threads",
+        metavar="N",
+        help="CPU threads of each process (default: torch's choice, or cores / workers)",
+    )
     add(
         "--memory",
         metavar="SIZE",
-        help="for training, such as 2GB (default: a quarter of what is free)",
+        help="for training, in each process, such as 2GB (default: of all together a quarter of "
+        "what is free)",
     )
     add("--revision", help="branch, tag or commit on the hub")
     add("--offline", action="store_true", help="never use the network")

@@ -19,12 +19,12 @@ from probes.common.origin import described
 from probes.common.terminal import output_console, progress, tolerate_broken_output
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
+from probes.engines.engine import Engine, engine_for
 from probes.engines.estimates import announce_stage
-from probes.engines.inputs import LazyCorpus, LazyModel
+from probes.engines.inputs import LazyModel
 from probes.engines.model_run import ModelRun
-from probes.engines.omissions import Omissions
 from probes.engines.plan import refuse_existing
-from probes.engines.task_choice import choose_tasks, require_measurable
+from probes.engines.runs import model_runs
 from probes.measurements.measurement import CorpusMeasurement, get_measurement
 from probes.records.result import SCORES
 from probes.rendering.terminal import print_table
@@ -46,11 +46,10 @@ def run_models(
     Args:
         command: the command line, which records name; empty for a run from Python.
     """
-    corpus, omissions = LazyCorpus(source), Omissions()
     if config.dry_run:
         from probes.cli.dry_run import print_plan
 
-        runs = _runs(config, corpus, models, omissions, command)
+        runs = _runs(config, source, models, command)
         print_plan(runs, [_stages(run) for run in runs])
         return Results((), {}, {})
     require_writable(config.output)
@@ -63,20 +62,13 @@ def run_models(
     )
     with recorded as log, infrequent_garbage_collection():
         progress.detail(f"log     {log}")
-        return _measure(_runs(config, corpus, models, omissions, command))
+        return _measure(_runs(config, source, models, command))
 
 
 def _runs(
-    config: RunConfig,
-    corpus: LazyCorpus,
-    models: Sequence[LazyModel],
-    omissions: Omissions,
-    command: str,
+    config: RunConfig, source: Source, models: Sequence[LazyModel], command: str
 ) -> list[ModelRun]:
-    probing = "probes" in config.measurements
-    tasks = choose_tasks(config, corpus, omissions) if probing else []
-    require_measurable(config, corpus)
-    runs = [ModelRun(config, model, corpus, tasks, omissions, command) for model in models]
+    runs = model_runs(config, source, models, command)
     if config.overwrite == "never":
         refuse_existing([unit for run in runs for name in _stages(run) for unit in run.units(name)])
     return runs
@@ -89,7 +81,7 @@ def _stages(run: ModelRun) -> list[str]:
 
 
 def _measure(runs: Sequence[ModelRun]) -> Results:
-    omissions = runs[0].omissions
+    omissions, engine = runs[0].omissions, engine_for(runs)
     originals = [run for run in runs if not run.model.is_twin]
     twins = [run for run in runs if run.model.is_twin]
     later = dict.fromkeys(name for run in runs for name in _stages(run) if name != SCORES)
@@ -106,53 +98,25 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
                     _print(runs)
                     shown = True
                 announce_stage(stage, asked)
-            for run in asked:
-                _measure_model(run, stage, several=len(runs) > 1)
+            if stage == SCORES:
+                for run in asked:
+                    run.announce_stored()
+            engine.measure(stage, asked)
             progress.detail(f"stage   {stage} · {time.perf_counter() - clock:.1f} s")
     except BaseException:
         # Whatever stops a run, the tables show what it finished; what fails in writing them must
         # not hide what stopped it.
         try:
-            _close(runs)
+            _close(runs, engine)
         except (UserError, OSError, *_HALF_IMPORTED) as error:
             progress.warn(f"the tables are not written ({described(error)}); run again for them")
         raise
-    _close(runs)
+    _close(runs, engine)
     found = [result for run in runs for result in run.results.values()]
     others = [record for run in runs for record in run.others.values()]
     if omissions.unserved and not (found or others):
         raise UserError(" ".join(dict.fromkeys(omissions.unserved.values())))
     return Results(tuple(found), omissions.skipped, omissions.failed, tuple(others))
-
-
-def _measure_model(run: ModelRun, stage: str, *, several: bool) -> None:
-    if stage == SCORES and not run.tasks:
-        return
-    remaining = list(run.remaining(stage))
-    if stage == SCORES:
-        run.announce_stored()
-    if not remaining:
-        return
-    _prepare_torch(run.config)
-    run.measure(stage)
-    if several:
-        run.engine.release()
-
-
-def _prepare_torch(config: RunConfig) -> None:
-    """Set the number of threads, and check the device before anything is computed.
-
-    Raises:
-        UserError: there is no such device.
-    """
-    import torch
-
-    from probes.compute.devices import MAP, pick_device
-
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
-    if config.device != MAP:
-        pick_device(config.device)
 
 
 def _write(runs: Sequence[ModelRun]) -> None:
@@ -169,10 +133,9 @@ def _print(runs: Sequence[ModelRun]) -> None:
                 print_table(table, console)
 
 
-def _close(runs: Sequence[ModelRun]) -> None:
+def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
     """Write and print the tables, and list what is missing from them."""
-    for run in runs:
-        run.close()
+    engine.close()
     config, omissions = runs[0].config, runs[0].omissions
     _write(runs)
     for folder in (config.cache_dir / "vectors", *(run.folder for run in runs)):

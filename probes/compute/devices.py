@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Literal
 
@@ -32,6 +33,13 @@ def require_device_name(device: str) -> None:
     kind, colon, number = device.partition(":")
     if kind not in KINDS or (colon and not (kind == "cuda" and re.fullmatch("[0-9]{1,3}", number))):
         raise ValueError("give auto, cpu, cuda, cuda:N, mps or map")
+
+
+def available_cores() -> int:
+    """The number of processor cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def pick_device(device: str) -> torch.device:

@@ -11,7 +11,7 @@ from pydantic import ByteSize, Discriminator, Field, Tag, field_validator
 
 from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.wording import names_in
-from probes.compute.devices import DType, FitDType, require_device_name
+from probes.compute.devices import DType, FitDType, available_cores, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
@@ -91,9 +91,13 @@ class RunConfig(Frozen):
     """Sentences per split; None for all."""
     overwrite: Overwrite = "missing"
     pooling: Pooling = "mean"
+    workers: int = Field(default=1, ge=1, le=512)
+    """Processes that compute the units of the run; with one, it is this process."""
     threads: int | None = Field(default=None, ge=1, le=512)
+    """Of each process; None for torch's choice, or for a share of the cores with several."""
     memory: ByteSize | None = Field(default=None, ge=1)
-    """Bytes that training may use, as a number or as "2GB"; None for a share of what is free."""
+    """Bytes that training may use in each process, as a number or as "2GB"; None for a share of
+    what is free."""
     revision: str | None = None
     offline: bool = False
     trust_remote_code: bool = False
@@ -176,6 +180,13 @@ class RunConfig(Frozen):
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
+
+    @property
+    def threads_per_process(self) -> int | None:
+        """Threads of each process that computes units; None for torch's choice."""
+        if self.threads is None and self.workers > 1:
+            return max(1, available_cores() // self.workers)
+        return self.threads
 
     @property
     def level(self) -> Level:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache
 
 from probes.common.terminal import progress
@@ -16,7 +16,7 @@ _SHARE = 0.4
 """Of the speed of matrix products, what forward passes and fits reach with all that they do."""
 
 
-def announce_stage(measurement: str, runs: Iterable[ModelRun]) -> None:
+def announce_stage(measurement: str, runs: Sequence[ModelRun]) -> None:
     """Name a stage, with the number of its units and, for evidence, an estimate of its time."""
     n, seconds = 0, 0.0
     for run in runs:
@@ -28,6 +28,7 @@ def announce_stage(measurement: str, runs: Iterable[ModelRun]) -> None:
                 scores = run.results[unit.task.name, unit.probe.family]
                 per_fit = sum(scores.seconds.values()) / sum(scores.extent.values())
                 seconds += per_fit * sum(state.missing.values()) * its.cost(unit.probe)
+    seconds /= min(runs[0].config.workers, max(n, 1))
     name = "scores of random twins" if measurement == SCORES else measurement
     estimate = f" · about {in_words(seconds)}" if seconds else ""
     line = f"stage   {name} · {counted(n, 'unit')}{estimate}"

@@ -39,6 +39,7 @@ class LazyModel:
         in_memory: the model itself, if the user handed it over; it is never released.
         is_twin: whether it is measured only for comparison with the model that it is a twin of.
         n_layers: number of blocks; None as long as the model has not been loaded.
+        given: how the user named it; empty for a model in memory.
     """
 
     source: ModelSource
@@ -46,6 +47,7 @@ class LazyModel:
     in_memory: Encoder | None = None
     is_twin: bool = False
     n_layers: int | None = None
+    given: str = ""
 
     @cached_property
     def dtype(self) -> DType:
@@ -64,9 +66,16 @@ class LazyModel:
     @cached_property
     def encoder(self) -> Encoder:
         """The model, on its device."""
-        if self.in_memory is not None:
-            self.n_layers = self.in_memory.info.n_layers
-            return self.in_memory
+        encoder = self.in_memory or self._load(lm_head=False)
+        self.n_layers = encoder.info.n_layers
+        return encoder
+
+    @cached_property
+    def language_model(self) -> Encoder:
+        """The model with its language-model head."""
+        return self.in_memory or self._load(lm_head=True)
+
+    def _load(self, *, lm_head: bool) -> Encoder:
         from probes.compute.memory import explain_out_of_memory
         from probes.extraction.loading import load_encoder
 
@@ -78,14 +87,16 @@ class LazyModel:
                 device=self.config.device,
                 dtype=self.dtype,
                 trust_remote_code=self.config.trust_remote_code,
+                lm_head=lm_head,
             )
         announce_model(encoder, self.source, time.perf_counter() - clock)
-        self.n_layers = encoder.info.n_layers
         return encoder
 
     def release(self) -> None:
         """Free the memory of a model that was loaded here; using it again loads it again."""
-        if self.__dict__.pop("encoder", None) is not None and self.in_memory is None:
+        loaded = [self.__dict__.pop(name, None) for name in ("encoder", "language_model")]
+        if any(loaded) and self.in_memory is None:
+            del loaded
             gc.collect()  # accelerate's hooks form reference cycles
 
 
@@ -135,7 +146,7 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     ]
     for name in dict.fromkeys((*names, *twins)):
         source = find_model(name, revision=config.revision, offline=config.offline)
-        model = LazyModel(source, config, is_twin=name not in names)
+        model = LazyModel(source, config, is_twin=name not in names, given=name)
         if (other := found.setdefault(source.name, model).source).digest != source.digest:
             raise UserError(
                 f"--model {name}: {other.folder} and {source.folder} are different "

@@ -87,7 +87,7 @@ def _least(run: ModelRun, unit: Unit, examples: Examples, hidden: int, device: t
     assert task
     assert probe
     assert run.n_layers is not None
-    layers = layers_of(config, run.n_layers, run.model.source.name)
+    layers = layers_of(config, run.n_layers, run.name)
     # Which layer is the best, and whether there are control tasks, is not known yet.
     scored = Scored(probe, layers, layers[-1], typed=True)
     request = Request(layers, run.n_layers, config.seeds, config.level, scored)

@@ -1,6 +1,6 @@
 """The measurements of one model on one corpus: what is there, what remains, and the results so far.
 
-Torch is imported when something has to be computed.
+No torch here: what has to be computed is given to an engine.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.engines.config import RunConfig
@@ -25,6 +25,7 @@ from probes.engines.plan import (
     state_of,
     stored,
 )
+from probes.engines.units import Measure
 from probes.measurements.measurement import (
     ProbeMeasurement,
     Request,
@@ -37,9 +38,6 @@ from probes.measurements.results import as_result
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
 from probes.tasks.task import Task
-
-if TYPE_CHECKING:
-    from probes.engines.local import LocalEngine
 
 
 @dataclass
@@ -62,6 +60,11 @@ class ModelRun:
     command: str
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
     others: dict[str, AnyRecord] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.source.name
 
     @property
     def folder(self) -> Path:
@@ -128,7 +131,7 @@ class ModelRun:
             why = plugin_failure(error, unit.measurement, unit.task, family)
             if not why:
                 raise
-            self.omissions.fail(self.model.source.name, unit.title, why)
+            self.omissions.fail(self.name, unit.title, why)
             return State(None, {})
 
     @property
@@ -142,7 +145,7 @@ class ModelRun:
         """What is asked for of a unit; None if it is not to be made at all."""
         n_layers = record.model.n_layers if record else self.n_layers
         assert n_layers is not None
-        layers = layers_of(self.config, n_layers, self.model.source.name)
+        layers = layers_of(self.config, n_layers, self.name)
         if unit.task is None or unit.probe is None or unit.measurement == SCORES:
             return Request(layers, n_layers, self.config.seeds, self.config.level)
         its = get_measurement(unit.measurement)
@@ -165,64 +168,64 @@ class ModelRun:
         )
         return Request(layers, n_layers, self.config.seeds, self.config.level, scored)
 
-    def read_scores_again(self, unit: Unit) -> None:
-        """Read the scores behind a unit of evidence, which another run may have extended.
+    def find(self, asked: Measure) -> Unit:
+        """The unit that another process asks for.
+
+        Raises:
+            UserError: this process finds other inputs.
+        """
+        for unit in self.units(asked.measurement):
+            if Measure.of(self.name, unit) == asked:
+                return unit
+        raise UserError(
+            f"{self.name}: files of the model, the corpus or a plug-in have changed since the run "
+            "began; run again when nothing writes there."
+        )
+
+    def read_scores_behind(self, unit: Unit) -> None:
+        """Read the scores behind a unit of evidence, unless they are known as they are stored.
+
+        Another process may have made or extended them.
 
         Raises:
             UserError: they cannot be read.
         """
+        if unit.task is None or unit.probe is None or unit.measurement == SCORES:
+            return
+        known = self.results.get((unit.task.name, unit.probe.family))
         for other in self.units(SCORES):
             if (other.task, other.probe) == (unit.task, unit.probe):
                 record = stored(other)
-                if record is not None and record.extent != self._scores_of(unit).extent:
+                if record is not None and (known is None or record.extent != known.extent):
                     self.keep(other, record)
 
-    def _scores_of(self, unit: Unit) -> Result:
-        assert unit.task is not None
-        assert unit.probe is not None
-        return self.results[unit.task.name, unit.probe.family]
+    def read(self, unit: Unit) -> None:
+        """Add the record of a unit that another process has made.
+
+        Raises:
+            UserError: it cannot be read.
+        """
+        self.read_scores_behind(unit)
+        if (record := stored(unit)) is not None:
+            self.keep(unit, record)
 
     def keep(self, unit: Unit, record: AnyRecord) -> None:
         """Add the record of a unit to the results."""
         if unit.measurement == SCORES:
             result = as_result(record, unit.path)
-            self.results[result.task.name, result.probe.family] = result
+            found = {**self.results, (result.task.name, result.probe.family): result}
+            # In the order of the units, whichever is done first.
+            order = list(self.paths)
+            self.results = dict(sorted(found.items(), key=lambda each: order.index(each[1].key)))
         elif unit.task is None or unit.probe is None:
             self.others[unit.measurement] = as_payload(record)
         else:
             name = unit.task.name, unit.probe.family
             self.results[name] = self.results[name].with_evidence(as_payload(record))
 
-    def measure(self, measurement: str) -> None:
-        """Compute what remains of a measurement; every record is written as soon as it is done.
-
-        Raises:
-            UserError: `--layers` names a layer that the model does not have, `--project` is wider
-                than its vectors, or `--memory` is less than a unit needs.
-        """
-        todo = list(self.remaining(measurement))
-        if not todo:
-            return
-        # Units that another run is computing come last; they may be done by then.
-        busy = self.engine.compute(todo, wait=False)
-        self.engine.compute(busy, wait=True)
-
-    @cached_property
-    def engine(self) -> LocalEngine:
-        """Computes units in this process."""
-        from probes.engines.local import LocalEngine
-
-        return LocalEngine(self)
-
-    def close(self) -> None:
-        """Let go of the engine, with the stores that it has open; it is made again if needed."""
-        # It refers to this run: together they would stay until garbage is collected.
-        self.__dict__.pop("engine", None)
-
     def announce_stored(self) -> None:
-        """Say how many results there are already."""
+        """Read the scores that are stored, and say how many there are."""
+        _ = list(self.remaining(SCORES))
         if self.results:
             n = counted(len(self.results), "result exists", "results exist")
-            progress.say(
-                f"{self.model.source.name}: {n} already", "present", model=self.model.source.name
-            )
+            progress.say(f"{self.name}: {n} already", "present", model=self.name)

@@ -23,6 +23,13 @@ class Omissions:
     failed: dict[str, str] = field(default_factory=dict)
     unmade: dict[str, str] = field(default_factory=dict)
 
+    def update(self, other: Omissions) -> None:
+        """Add what another process has left out, and has reported."""
+        self.skipped |= other.skipped
+        self.unserved |= other.unserved
+        self.failed |= other.failed
+        self.unmade |= other.unmade
+
     def skip(self, task: str, why: str) -> None:
         """Leave out a task that the corpus does not serve."""
         self.skipped[task] = why

@@ -168,6 +168,16 @@ def vectors_of(reading: Reading, encoder: Encoder, batch_tokens: int | None = No
     return Vectors(reading.cache, reading.key, reading.view)
 
 
+def collected(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -> Store:
+    """What a collector keeps of a view: from the store, or collected now and stored.
+
+    Raises:
+        UserError: see `collect`.
+    """
+    collect(reading, encoder, batch_tokens)
+    return Store(reading.cache, reading.key)
+
+
 @exact_products()
 def collect(
     reading: Reading,

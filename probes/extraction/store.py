@@ -37,6 +37,7 @@ from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.locks import SUFFIX, mark_used
 from probes.extraction.windows import WINDOW_RULE
+from probes.records.header import EncodingRecord
 
 FORMAT = 5
 """Part of every key: raise it when stored numbers or the files change."""
@@ -152,6 +153,16 @@ class Store:
                 self._verified.add(file.path)
             found.append(np.load(file.path, mmap_mode="r", allow_pickle=False))
         return found
+
+    @property
+    def encoding(self) -> EncodingRecord:
+        """How it was computed, for records."""
+        return EncodingRecord(
+            storage=self.manifest["key"]["settings"].get("storage", ""),
+            unknown_words=self.count("unknown_words"),
+            texts_in_several_windows=self.count("texts_in_several_windows"),
+            batch_tokens=self.manifest["batch_tokens"],
+        )
 
     def count(self, what: str) -> int:
         """A count of all shards, such as ``unknown_words``."""

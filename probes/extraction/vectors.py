@@ -13,7 +13,6 @@ from probes.common.arrays import Ints
 from probes.extraction.shards import row_of_each_text, shards_of
 from probes.extraction.store import Store, StoreKey
 from probes.extraction.views import View
-from probes.records.header import EncodingRecord
 
 T = TypeVar("T")
 
@@ -82,16 +81,6 @@ class Vectors(Store):
     def n_layers(self) -> int:
         """Number of the model's layers, the embedding layer included."""
         return int(self.manifest["layers"])
-
-    @property
-    def encoding(self) -> EncodingRecord:
-        """How they were computed, for records."""
-        return EncodingRecord(
-            storage=self.manifest["key"]["settings"]["storage"],
-            unknown_words=self.count("unknown_words"),
-            texts_in_several_windows=self.count("texts_in_several_windows"),
-            batch_tokens=self.manifest["batch_tokens"],
-        )
 
     def layer(self, index: int) -> Sharded:
         """The vectors of one layer, mapped read-only.

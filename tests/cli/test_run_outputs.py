@@ -192,16 +192,16 @@ def test_markup_and_formulas_in_a_name_are_plain_text(tiny_bert, tmp_path):
 def test_finished_results_are_in_the_leaderboard_when_a_later_task_fails(
     tiny_bert, tmp_path, monkeypatch
 ):
-    from probes.engines.local import LocalEngine
+    from probes.engines import measuring
 
-    compute_once = LocalEngine._compute_once
+    compute_once = measuring._compute_once
 
-    def stops_at_depth(self, unit, *rest):
+    def stops_at_depth(prepared, unit, *rest):
         if unit.task.name == "depth":
             raise UserError("stopped")
-        return compute_once(self, unit, *rest)
+        return compute_once(prepared, unit, *rest)
 
-    monkeypatch.setattr(LocalEngine, "_compute_once", stops_at_depth)
+    monkeypatch.setattr(measuring, "_compute_once", stops_at_depth)
     with pytest.raises(UserError, match="stopped"):
         run(tiny_bert, tmp_path, tasks=("pos", "depth"), probes=("linear",))
     assert set(pd.read_csv(tmp_path / "results" / "leaderboard.csv").task) == {"pos"}

@@ -38,18 +38,18 @@ def test_a_later_run_of_another_task_keeps_the_scores_of_the_twin_in_the_table(t
 def test_a_run_that_stops_before_the_twin_keeps_earlier_scores_of_the_twin_in_the_table(
     tiny_bert, tmp_path, monkeypatch
 ):
-    from probes.engines.model_run import ModelRun
+    from probes.engines.local import LocalEngine
 
     settings = {"probes": ("linear",), "twins": 1}
     run(tiny_bert, tmp_path, tasks=("pos",), **settings)
-    measure = ModelRun.measure
+    prepared = LocalEngine.prepared
 
-    def stops_before_twin(self, measurement):
-        if self.model.source.seed is not None:
+    def stops_before_twin(self, run):
+        if run.model.source.seed is not None:
             raise KeyboardInterrupt
-        return measure(self, measurement)
+        return prepared(self, run)
 
-    monkeypatch.setattr(ModelRun, "measure", stops_before_twin)
+    monkeypatch.setattr(LocalEngine, "prepared", stops_before_twin)
     with pytest.raises(KeyboardInterrupt):
         run(tiny_bert, tmp_path, tasks=("depth",), **settings)
     (path,) = (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")

@@ -143,7 +143,7 @@ def child(task, answer):
 def warm_up(model):
     """Import now what every child would import for itself."""
     import probes.cli.run
-    import probes.engines.local  # noqa: F401
+    import probes.engines.measuring  # noqa: F401
     from probes.data.find import find_corpus
     from probes.engines.inputs import LazyModel
     from probes.engines.validation import validate

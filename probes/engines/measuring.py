@@ -1,0 +1,227 @@
+"""Computes one unit in this process, and writes its record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from probes.common.errors import UserError, out_of_memory
+from probes.common.locks import SUFFIX, BusyError, locked
+from probes.common.terminal import progress
+from probes.compute.memory import default_budget, explain_out_of_memory
+from probes.compute.precision import exact_products
+from probes.engines.announcements import announce_record
+from probes.engines.memory_check import require_memory
+from probes.engines.plan import State, Unit, layers_of, state_of, stored
+from probes.engines.prepared import Prepared
+from probes.engines.recording import record_of
+from probes.engines.units import Encode, Ending, Place
+from probes.examples.examples import NotServedError
+from probes.extraction.encoding import require_space
+from probes.extraction.store import Store
+from probes.extraction.views import View
+from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.measurement import (
+    CorpusMeasurement,
+    Found,
+    Number,
+    ProbeMeasurement,
+    get_measurement,
+    measurements,
+)
+from probes.measurements.plugin_keys import plugin_failure
+from probes.measurements.probe_context import ProbeContext
+from probes.measurements.scores import read_predictions
+from probes.records.files import write_record
+from probes.records.record import AnyRecord, Extent
+from probes.records.result import SCORES
+from probes.tasks.validation import TaskError
+from probes.training.dataset import ProbingData
+
+
+def plan(prepared: Prepared, todo: Sequence[tuple[Unit, State]]) -> list[Encode]:
+    """The shards that are missing for some units, after checking that all of it is possible.
+
+    Raises:
+        UserError: `--layers` names a layer that the model does not have, `--project` is wider
+            than its vectors, `--memory` is less than a unit needs, or the disk is too small.
+    """
+    run, info, units = prepared.run, prepared.info, [unit for unit, _ in todo]
+    layers = layers_of(run.config, info.n_layers, run.name)
+    if (run.config.project or 0) > info.hidden_size:
+        raise UserError(
+            f"--project {run.config.project}: the vectors of {run.name} have "
+            f"only {info.hidden_size} dimensions; give at most that."
+        )
+    require_memory(run, units, info.hidden_size, prepared.device, prepared.hidden_view)
+    prepared.need(set(layers).union(*(state.missing for _, state in todo)))
+    places = dict.fromkeys(place for unit in units for place in _places(prepared, unit))
+    readings = {place: prepared.reading(place) for place in places}
+    require_space(list(readings.values()))
+    return [
+        Encode(run.name, place, prepared.layers, shard.number)
+        for place, reading in readings.items()
+        for shard in reading.missing()
+    ]
+
+
+def _places(prepared: Prepared, unit: Unit) -> list[Place]:
+    """What is read for a unit; nothing if it fails, which is reported when it is computed."""
+    try:
+        return [prepared.place(unit)]
+    except (NotServedError, TaskError):
+        return []
+    except Exception as error:
+        family = unit.probe.family if unit.probe else ""
+        if not plugin_failure(error, unit.measurement, unit.task, family):
+            raise
+        return []
+
+
+def compute(prepared: Prepared, unit: Unit, *, wait: bool) -> Ending:
+    """Compute a unit, and add its record to the run; what fails in a plug-in costs the unit alone.
+
+    Args:
+        wait: whether to wait if another run is computing it.
+    """
+    omissions, model = prepared.run.omissions, prepared.run.name
+    try:
+        return _compute_once(prepared, unit, wait)
+    except BusyError:
+        return "busy"
+    except NotServedError as error:
+        omissions.not_made(unit.title, str(error))
+    except TaskError as error:
+        omissions.fail(model, unit.title, str(error))
+    except Exception as error:
+        family = unit.probe.family if unit.probe else ""
+        why = plugin_failure(error, unit.measurement, unit.task, family)
+        if not why:
+            raise
+        # The plug-in may have written to them.
+        prepared.forget_features()
+        omissions.fail(model, unit.title, why)
+    return "left out"
+
+
+def _compute_once(prepared: Prepared, unit: Unit, wait: bool) -> Ending:
+    """Add the unit's record, computed here unless another run has computed it meanwhile.
+
+    Raises:
+        BusyError: another run is computing it, and `wait` is false.
+    """
+    run, lock = prepared.run, unit.path.with_suffix(SUFFIX)
+    with locked(lock, waiting=f"for another run to measure {unit.title}", wait=wait):
+        run.read_scores_behind(unit)
+        request = run.request(unit, None)
+        assert request is not None
+        recompute = run.config.overwrite == "always"
+        state = state_of(unit, stored(unit), request, recompute=recompute)
+        record = state.record
+        if state.missing:
+            prepared.need({*state.missing, *(request.scored.layers if request.scored else ())})
+            record = _measure(prepared, unit, state.missing)
+        elif record is not None:
+            progress.say(f"read    {unit.title} · another run has computed it", "read")
+        if record is None:
+            return "left out"
+        run.keep(unit, record)
+        return "done"
+
+
+def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> AnyRecord | None:
+    """The record of a unit, written; None if the corpus does not serve its task after all."""
+    clock = time.perf_counter()
+    if unit.task is None:
+        place = prepared.place(unit)
+        view, store = prepared.view(place[0]), prepared.stored(place)
+        found = _measure_corpus(prepared, unit, extent, view, store)
+        view_name: str = view.name
+    else:
+        of_task = prepared.task(unit.task)
+        if of_task is None:
+            return None
+        data, store = of_task
+        view_name = data.examples.view
+        clock = time.perf_counter()
+        found = _measure_probes(prepared, unit, extent, data)
+    seconds = {"measure": time.perf_counter() - clock}
+    record = record_of(prepared, unit, extent, found, view_name, store.encoding, seconds)
+    _require_describable(prepared, unit, record)
+    write_record(unit.path, record, found.arrays)
+    announce_record(record, unit.title, unit.path)
+    return record
+
+
+def _require_describable(prepared: Prepared, unit: Unit, record: AnyRecord) -> None:
+    """Describe what a plug-in has found, so that it fails, if it does, before it is written."""
+    its = get_measurement(unit.measurement)
+    if measurements.origin(unit.measurement) is None:
+        return
+    for number in its.numbers(record):
+        Number(*number)
+    if isinstance(its, CorpusMeasurement):
+        _ = its.table(record).texts
+    elif isinstance(its, ProbeMeasurement) and unit.task and unit.probe:
+        result = prepared.run.results[unit.task.name, unit.probe.family].with_evidence(record)
+        for table in its.tables([result]):
+            _ = table.texts
+        its.curves({result.model.name: result})
+
+
+def _measure_corpus(
+    prepared: Prepared, unit: Unit, extent: Extent, view: View, store: Store
+) -> Found[Any]:
+    context = CorpusContext(
+        corpus=prepared.run.corpus.value,
+        model=prepared.info,
+        layers=tuple(extent),
+        view=view,
+        stored=store,
+        device=prepared.device,
+        options=unit.options,
+    )
+    found: Found[Any] = get_measurement(unit.measurement).compute(context)  # type: ignore[attr-defined]
+    return found
+
+
+@exact_products()
+def _measure_probes(
+    prepared: Prepared, unit: Unit, extent: Extent, data: ProbingData
+) -> Found[Any]:
+    """Measure in groups of layers that fit in memory, in smaller ones if memory runs out."""
+    assert unit.task
+    assert unit.probe
+    run, its = prepared.run, get_measurement(unit.measurement)
+    scores = run.results.get((unit.task.name, unit.probe.family))
+    if unit.measurement == SCORES:
+        scores = None
+    arrays = read_predictions(run.paths[scores.key]) if scores else None
+    memory = run.config.memory or default_budget(data.device) // run.config.workers
+    what = f"measuring {unit.title}"
+    with explain_out_of_memory(what, "use --limit, --project or --layers, or free some memory."):
+        while True:
+            context = ProbeContext(
+                data=data,
+                spec=unit.probe,
+                extent=extent,
+                memory=memory,
+                title=unit.title,
+                options=unit.options,
+                scores=scores,
+                arrays=arrays,
+            )
+            try:
+                found: Found[Any] = its.compute(context)  # type: ignore[attr-defined]
+                return found
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error) or context.least_groups:
+                    raise
+            # Outside the handler: the error would keep tensors alive.
+            memory //= 2
+            progress.say(
+                f"not enough memory; {what} continues with {memory / 1e6:,.0f} MB",
+                "fewer layers at once",
+                memory=memory,
+            )

@@ -1,0 +1,216 @@
+"""What is prepared of a model in this process: its device, and the data and vectors of tasks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+
+from probes.compute.devices import MAP, pick_device
+from probes.compute.memory import explain_out_of_memory
+from probes.compute.precision import fit_dtype_of
+from probes.engines.announcements import announce_task, announce_vectors
+from probes.engines.config import RunConfig
+from probes.engines.plan import Unit
+from probes.engines.units import Place
+from probes.examples.breakdowns import marked_by_pieces
+from probes.examples.examples import NotServedError
+from probes.extraction.collectors import Collector, OutOfRangeError
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import Reading, collect, collected, vectors_of, word_vectors
+from probes.extraction.store import Store
+from probes.extraction.vectors import Vectors
+from probes.extraction.views import View, ViewName, plain_view
+from probes.measurements.measurement import CorpusMeasurement, get_measurement
+from probes.records.header import ModelRecord
+from probes.tasks.task import Task
+from probes.tasks.validation import TaskError
+from probes.training.dataset import ProbingData
+
+if TYPE_CHECKING:
+    from probes.engines.model_run import ModelRun
+
+
+def prepare_torch(config: RunConfig) -> None:
+    """Set the number of threads, and check the device before anything is computed.
+
+    Raises:
+        UserError: there is no such device.
+    """
+    if config.threads_per_process is not None:
+        torch.set_num_threads(config.threads_per_process)
+    if config.device != MAP:
+        pick_device(config.device)
+
+
+@dataclass
+class Prepared:
+    """A model with what its units need, each made when it is first needed.
+
+    What is prepared for a task (examples, stored vectors, features) stays for its later units.
+
+    Attributes:
+        layers: those that are read, as far as they have been needed.
+    """
+
+    run: ModelRun
+    _tasks: dict[str, tuple[ProbingData, Vectors] | None] = field(default_factory=dict)
+    _views: dict[str, View] = field(default_factory=dict)
+    _stores: dict[Place, Store] = field(default_factory=dict)
+    layers: tuple[int, ...] = ()
+
+    # What remains known of a model when its weights have been released.
+
+    @cached_property
+    def info(self) -> ModelRecord:
+        """Its description."""
+        return self.run.model.encoder.info
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.run.model.encoder.device
+
+    @cached_property
+    def runs_own_code(self) -> bool:
+        """Whether it runs code from its folder."""
+        return self.run.model.encoder.remote_code
+
+    @cached_property
+    def hidden_view(self) -> ViewName:
+        """The view of examples that hide a word: masked if the model has a mask token."""
+        return "cut" if self.run.model.encoder.words.mask_id is None else "masked"
+
+    def release(self) -> None:
+        """Free the memory of the model, and of features; what was collected and encoded stays."""
+        _ = self.info, self.device, self.runs_own_code, self.hidden_view
+        self.forget_features()
+        self.run.model.release()
+
+    def forget_features(self) -> None:
+        """Free the memory of features; they are made again when they are needed."""
+        for store in self._stores.values():
+            if isinstance(store, Vectors):
+                store.forget_derived()
+
+    def task(self, task: Task) -> tuple[ProbingData, Vectors] | None:
+        """Data and stored vectors of a task; None if it is not served, which is reported."""
+        if task.name not in self._tasks:
+            self._tasks[task.name] = self._prepare(task)
+        return self._tasks[task.name]
+
+    def _prepare(self, task: Task) -> tuple[ProbingData, Vectors] | None:
+        corpus, config, encoder = self.run.corpus.value, self.run.config, self.run.model.encoder
+        try:
+            examples = self.run.corpus.examples(task, self.hidden_view)
+            examples = marked_by_pieces(examples, encoder.words)
+        except NotServedError as error:
+            asked_for = task.name in (*config.tasks, *config.task_from)
+            if asked_for or corpus.limited:
+                self.run.omissions.not_served(self.run.name, task.name, str(error))
+            else:
+                self.run.omissions.skip(task.name, str(error))
+            return None
+        except TaskError as error:
+            self.run.omissions.fail(self.run.name, task.name, str(error))
+            return None
+        announce_task(examples)
+        name = "" if examples.view == "plain" else task.name
+        vectors = self.stored((name, ""))
+        assert isinstance(vectors, Vectors)
+        data = ProbingData(
+            examples,
+            self.view(name),
+            vectors,
+            self.device,
+            project=config.project,
+            fit_dtype=fit_dtype_of(config.fit_dtype),
+        )
+        return data, vectors
+
+    def need(self, layers: Iterable[int]) -> None:
+        """Read these layers too from now on; what was prepared with fewer is prepared again."""
+        if not set(layers) <= set(self.layers):
+            self.layers = tuple(sorted({*self.layers, *layers}))
+            self._tasks.clear()
+            self._stores.clear()
+
+    def place(self, unit: Unit) -> Place:
+        """What the model has to have read for a unit.
+
+        Raises:
+            NotServedError, TaskError: the corpus does not serve its task after all.
+        """
+        if unit.task is not None:
+            examples = self.run.corpus.examples(unit.task, self.hidden_view)
+            return "" if examples.view == "plain" else unit.task.name, ""
+        return self.corpus_place(unit.measurement)
+
+    def corpus_place(self, measurement: str) -> Place:
+        """What the model has to have read for a measurement of the corpus as a whole."""
+        return "", measurement if self._collector(measurement) else ""
+
+    def view(self, task: str) -> View:
+        """The texts that a task reads, by its name; all sentences if it is empty."""
+        if task not in self._views:
+            corpus = self.run.corpus
+            if task:
+                (its,) = (each for each in self.run.tasks if each.name == task)
+                made = corpus.examples(its, self.hidden_view).view_of(corpus.value)
+            else:
+                made = plain_view(corpus.value)
+            self._views[task] = made
+        return self._views[task]
+
+    def reading(self, place: Place) -> Reading:
+        """How the model reads what `place` names: the layers needed so far."""
+        task, measurement = place
+        run, view = self.run, self.view(task)
+        cache, name = run.config.cache_dir, run.corpus.source.name
+        if measurement:
+            collector = self._collector(measurement)
+            assert collector is not None
+            return Reading(cache, self.info, run.model.dtype, view, collector, name)
+        about = self.info, run.model.dtype, view, self.layers, run.config.pooling
+        return word_vectors(cache, *about, name)
+
+    def stored(self, place: Place) -> Store:
+        """What is kept of a reading, from the store or encoded now."""
+        if place not in self._stores:
+            reading, clock = self.reading(place), time.perf_counter()
+            with self._explained(reading) as (encoder, batch_tokens):
+                if place[1]:
+                    found = collected(reading, encoder, batch_tokens)
+                else:
+                    found = vectors_of(reading, encoder, batch_tokens)
+                    seconds = time.perf_counter() - clock
+                    announce_vectors(reading.view, found, len(self.layers), seconds)
+            self._stores[place] = found
+        return self._stores[place]
+
+    def encode(self, place: Place, shard: int) -> None:
+        """Make one shard of a reading, unless another process is making it."""
+        reading = self.reading(place)
+        # Whoever reads the store next makes it again in a wider type.
+        with self._explained(reading) as (encoder, batch_tokens), suppress(OutOfRangeError):
+            collect(reading, encoder, batch_tokens, only=shard)
+
+    @contextmanager
+    def _explained(self, reading: Reading) -> Iterator[tuple[Encoder, int | None]]:
+        """What reads, with an explanation if memory runs out."""
+        model, config = self.run.model, self.run.config
+        encoder = model.language_model if reading.collector.reads_logits else model.encoder
+        remedy = "use --dtype bfloat16, another --device, or free some memory."
+        with explain_out_of_memory(f"encoding {encoder.info.name}", remedy):
+            yield encoder, config.batch_tokens
+
+    def _collector(self, measurement: str) -> Collector | None:
+        """What a measurement of the corpus as a whole keeps itself; None for word vectors."""
+        its = get_measurement(measurement)
+        assert isinstance(its, CorpusMeasurement)
+        return its.collector(self.run.corpus.value, self.layers)

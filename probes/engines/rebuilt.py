@@ -1,0 +1,73 @@
+"""A run as another process rebuilds it, from settings and names, to compute units."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from probes.data.find import find_corpus
+from probes.engines.inputs import find_models
+from probes.engines.local import LocalEngine
+from probes.engines.model_run import ModelRun
+from probes.engines.runs import model_runs
+from probes.engines.units import Asked, Encode, Outcome, Plan
+from probes.engines.validation import validate
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """All that it takes to rebuild a run.
+
+    Attributes:
+        settings: the configuration, as JSON.
+        models: the models as the user named them, without their twins.
+        command: the command line, for the records' provenance.
+    """
+
+    settings: str
+    models: tuple[str, ...]
+    command: str
+
+    @classmethod
+    def of(cls, runs: Sequence[ModelRun]) -> RunRequest:
+        """The request for runs that share a configuration."""
+        named = tuple(run.model.given for run in runs if not run.model.is_twin)
+        return cls(runs[0].config.model_dump_json(), named, runs[0].command)
+
+
+class RebuiltRun:
+    """The run of another process, with plug-ins, models and corpus found as it has found them.
+
+    Raises:
+        UserError: one of them is not there any more, or cannot be used.
+    """
+
+    def __init__(self, request: RunRequest) -> None:
+        config = validate(json.loads(request.settings))
+        models = find_models(request.models, config)
+        source = find_corpus(*config.corpus, **config.corpus_request)
+        self._runs = {run.name: run for run in model_runs(config, source, models, request.command)}
+        self._local = LocalEngine()
+
+    def compute(self, asked: Asked, *, wait: bool) -> Outcome:
+        """Compute what is asked for; a shard or a record is written.
+
+        Args:
+            wait: whether to wait if another run is computing it.
+
+        Raises:
+            UserError: see `Engine.measure`; or this process would make another record.
+        """
+        from probes.engines.measuring import compute, plan
+
+        run = self._runs[asked.model]
+        prepared = self._local.prepared(run)
+        if isinstance(asked, Plan):
+            todo = list(run.remaining(asked.measurement))
+            return Outcome("done", run.omissions, shards=tuple(plan(prepared, todo)))
+        if isinstance(asked, Encode):
+            prepared.need(asked.layers)
+            prepared.encode(asked.place, asked.shard)
+            return Outcome("done", run.omissions)
+        return Outcome(compute(prepared, run.find(asked), wait=wait), run.omissions)

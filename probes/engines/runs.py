@@ -1,0 +1,27 @@
+"""The runs of several models on a corpus, made alike in every process that takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from probes.data.sources import Source
+from probes.engines.config import RunConfig
+from probes.engines.inputs import LazyCorpus, LazyModel
+from probes.engines.model_run import ModelRun
+from probes.engines.omissions import Omissions
+from probes.engines.task_choice import choose_tasks, require_measurable
+
+
+def model_runs(
+    config: RunConfig, source: Source, models: Sequence[LazyModel], command: str = ""
+) -> list[ModelRun]:
+    """One run for each model; they share the corpus, the tasks and the omissions.
+
+    Raises:
+        UserError: the corpus does not serve a task or measurement that is asked for.
+    """
+    corpus, omissions = LazyCorpus(source), Omissions()
+    probing = "probes" in config.measurements
+    tasks = choose_tasks(config, corpus, omissions) if probing else []
+    require_measurable(config, corpus)
+    return [ModelRun(config, model, corpus, tasks, omissions, command) for model in models]

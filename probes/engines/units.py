@@ -1,0 +1,100 @@
+"""Units as plain values, which any process can be asked to compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from probes.engines.omissions import Omissions
+from probes.engines.plan import Unit
+
+Ending = Literal["done", "left out", "busy"]
+"""How a unit ended: its record is there; it is not, as the omissions say; another run has it."""
+
+
+Place = tuple[str, str]
+"""What a model reads: the view of a task, by its name, or all sentences if it is empty; and the
+measurement whose collector keeps something of it, or word vectors if that is empty."""
+
+
+@dataclass(frozen=True)
+class Encode:
+    """Make one shard of what a model reads.
+
+    Attributes:
+        model: name of the model, one of the run's.
+        place: what is read, and what is kept of it.
+        layers: the layers that are kept.
+        shard: its number.
+    """
+
+    model: str
+    place: Place
+    layers: tuple[int, ...]
+    shard: int
+
+    @property
+    def prepared(self) -> tuple[str, str]:
+        """What is prepared for it, and stays for other units."""
+        return self.model, self.place[0]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Find the shards that are missing for what remains of a measurement of a model."""
+
+    model: str
+    measurement: str
+
+    @property
+    def prepared(self) -> tuple[str, str]:
+        """What is prepared for it, and stays for other units."""
+        return self.model, ""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Make one record.
+
+    Attributes:
+        model: name of the model, one of the run's.
+        task, family: empty for a measurement of the corpus as a whole.
+        key: of the record; another process must come to the same.
+    """
+
+    model: str
+    measurement: str
+    task: str
+    family: str
+    key: str
+
+    @classmethod
+    def of(cls, model: str, unit: Unit) -> Measure:
+        """The unit of a model by its names."""
+        task, family = unit.task.name if unit.task else "", unit.probe.family if unit.probe else ""
+        return cls(model, unit.measurement, task, family, unit.key)
+
+    @property
+    def prepared(self) -> tuple[str, str]:
+        """What is prepared for it, and stays for other units."""
+        return self.model, self.task
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a unit that another process was asked for; the record is on disk.
+
+    Attributes:
+        omissions: what the process has left out so far.
+        death: how the process died, if it did.
+        shards: what a plan has found.
+    """
+
+    ending: Ending
+    omissions: Omissions = field(default_factory=Omissions)
+    death: str = ""
+    shards: tuple[Encode, ...] = ()
+
+
+Asked = Encode | Plan | Measure
+"""Whatever a process can be asked for."""

@@ -1,0 +1,272 @@
+"""Runs whose units are computed by several processes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from filelock import FileLock
+from killing import ROOT, logged, small_corpus, written
+from plugged_in import TASK, measurement_file
+
+import probes
+from probes.cli.main import main
+from probes.common.errors import UserError
+from probes.data.find import find_corpus
+from probes.engines.config import RunConfig
+from probes.engines.inputs import find_models
+from probes.engines.runs import model_runs
+from probes.engines.units import Measure
+from probes.engines.validation import validate
+
+pytestmark = pytest.mark.usefixtures("plug_ins")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return small_corpus(tmp_path / "small")
+
+
+def flags(model, corpus, folder, *more):
+    """A command line whose units take a fraction of a second each."""
+    places = ["--output", str(folder / "results"), "--cache-dir", str(folder / "cache")]
+    line = "--probes linear --device cpu --threads 1"
+    return ["--model", str(model), "--corpus", str(corpus), *line.split(), *places, *more]
+
+
+def test_any_number_of_workers_finds_the_same(tiny_bert, corpus, tmp_path, write, capsys):
+    task = write(TASK)
+    norms = write(measurement_file("norms", "corpus"), "norms.py")
+    asked = ["--include", f"{task},{norms}", "--tasks", "mine,agreement,pos"]
+    asked += ["--measurements", "probes,norms", "--evidence", "standard"]
+    for n in (1, 2, 3):
+        line = flags(tiny_bert, corpus, tmp_path / f"{n}", *asked, "--workers", str(n))
+        assert main(line) == 0
+        said = capsys.readouterr()
+        tables = re.sub(rf"{tmp_path}/\d", "", said.out)
+        first = tables if n == 1 else first
+        assert tables == first
+        assert written(tmp_path / f"{n}") == written(tmp_path / "1")
+        lines = said.err.splitlines()
+        # In whole lines, and preparations once for all workers.
+        assert len([x for x in lines if x.startswith("done    ")]) == len(list_of_records(tmp_path))
+        assert len([x for x in lines if x.startswith("corpus  ")]) <= 2  # once for each model
+    assert "agreement-linear-selectivity" in " ".join(list_of_records(tmp_path))
+    assert "mine-linear-scores" in " ".join(list_of_records(tmp_path))
+    done = logged(tmp_path / "3", "done")
+    assert {event["worker"] for event in done} == {1, 2, 3}
+    assert len(done) == len({event["result"] for event in done}) == len(list_of_records(tmp_path))
+    (leaderboard,) = {(tmp_path / f"{n}" / "results/leaderboard.csv").stat().st_size for n in "1"}
+    assert leaderboard > 0
+
+    again = [*flags(tiny_bert, corpus, tmp_path / "2", *asked, "--workers", "2"), "-q"]
+    script = f"import sys; from probes.cli.main import main; s = main({again!r}); "
+    script += "sys.exit(s or 9 * ('torch' in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0
+    assert len(logged(tmp_path / "2", "done")) == len(done)
+    assert len(logged(tmp_path / "2", "start")) == 2
+
+
+def list_of_records(folder):
+    return sorted(path.name for path in (folder / "1" / "results").rglob("*-????????.json"))
+
+
+DYING = """\
+import os
+import signal
+from pathlib import Path
+
+from probes import Example, task
+
+
+def words(sentence):
+    for i, tag in enumerate(sentence.upos):
+        yield Example("noun" if tag == "NOUN" else "other", (i, i + 1), type=sentence.words[i])
+
+
+@task("dies", version=1, needs=["upos"], metric="accuracy")
+def dies(sentence):
+    "Ends its process."
+    os.kill(os.getpid(), signal.SIGKILL)
+    yield from words(sentence)
+
+
+@task("dies-once", version=1, needs=["upos"], metric="accuracy")
+def dies_once(sentence):
+    "Ends its process the first time."
+    place = Path(__file__).with_suffix(".died")
+    if not place.exists():
+        place.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    yield from words(sentence)
+
+
+@task("fails", version=1, needs=["upos"], metric="accuracy")
+def fails(sentence):
+    "Raises an error."
+    raise KeyError("Number")
+"""
+
+
+def test_what_dies_or_fails_costs_its_own_unit(tiny_bert, corpus, tmp_path, write, capsys):
+    path = write(DYING, "dying.py")
+    asked = ["--include", str(path), "--tasks", "dies,pos,fails,dies-once", "--quick"]
+    assert main(flags(tiny_bert, corpus, tmp_path, *asked, "--workers", "2")) == 1
+    said = capsys.readouterr().err
+    lost = "a worker was lost (killed by SIGKILL)"
+    assert said.count(f"{lost}; another one computes its unit again") == 2
+    assert f"missing tiny-bert · dies · linear: {lost}, and so was another; if memory" in said
+    why = "the rule raised KeyError: 'Number'. Fix"
+    assert f"missing tiny-bert · fails: Task 'fails', sentence 'train-0001': {why}" in said
+    found = sorted(path.name for path in (tmp_path / "results").rglob("*-linear-*.json"))
+    assert [name.split("-linear-")[0] for name in found] == ["dies-once", "pos"]
+    # A worker loads a model once, and no lock is left.
+    loaded = [event["worker"] for event in logged(tmp_path, "model")]
+    assert len(loaded) == len(set(loaded))
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+SLEEPING = TASK.replace(
+    "    for i",
+    """\
+    import time
+    from pathlib import Path
+    Path(__file__).with_suffix(".asleep").touch()
+    time.sleep(600)
+    for i""",
+)
+
+
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGINT", "SIGKILL"])
+def test_no_worker_outlives_the_run(how, tiny_bert, corpus, tmp_path, write):
+    path = write(SLEEPING)
+    asked = ["--include", str(path), "--tasks", "pos,mine", "--quick", "--workers", "2"]
+    line = [sys.executable, "run_probes.py", *flags(tiny_bert, corpus, tmp_path, *asked)]
+    run = subprocess.Popen(
+        line, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    wait_for(lambda: path.with_suffix(".asleep").exists())
+    wait_for(lambda: list((tmp_path / "results").rglob("pos-linear-scores-*.json")))
+    if how == "Ctrl-C":  # which the terminal sends to all processes
+        os.killpg(run.pid, signal.SIGINT)
+    else:
+        run.send_signal(getattr(signal, how))
+    out, err = run.communicate(timeout=60)
+    wait_for(lambda: not alive(run.pid))
+    assert "Traceback" not in err
+    assert len(list((tmp_path / "results").rglob("pos-linear-scores-*.json"))) == 1
+    if how == "SIGKILL":
+        assert run.returncode == -signal.SIGKILL
+        return
+    assert run.returncode == 130
+    assert err.endswith(
+        "stopped; finished results are kept, and the same command continues from them\n"
+    )
+    assert "★" in out
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def wait_for(condition, seconds=60):
+    clock = time.monotonic()
+    while not condition():
+        assert time.monotonic() - clock < seconds
+        time.sleep(0.05)
+
+
+def alive(group):
+    """Whether a process of the group runs."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_an_error_that_the_user_can_fix_ends_the_run(tiny_bert, corpus, tmp_path, capsys):
+    assert main(flags(tiny_bert, corpus, tmp_path, "--tasks", "pos", "--quick")) == 0
+    (layer,) = (tmp_path / "cache").rglob("layer-01.npy")
+    content = bytearray(layer.read_bytes())
+    content[-1] ^= 1
+    layer.write_bytes(content)
+    asked = ["--tasks", "pos,depth,agreement", "--quick"]
+    capsys.readouterr()
+    ends = []
+    for n in ("1", "2"):
+        assert main(flags(tiny_bert, corpus, tmp_path, *asked, "--workers", n)) == 2
+        said = capsys.readouterr()
+        assert "★" in said.out
+        ends.append(said.err.splitlines()[-1])
+    assert str(layer) in ends[0]
+    assert ends[1] == ends[0]
+    ends = [json.loads(x.read_text().splitlines()[-1]) for x in tmp_path.rglob("*.jsonl")]
+    assert sorted(end["status"] for end in ends) == ["done", "error", "error"]
+
+
+def test_a_unit_of_another_run_is_waited_for(tiny_bert, corpus, tmp_path):
+    line = [sys.executable, "run_probes.py", *flags(tiny_bert, corpus, tmp_path, "--quick")]
+    line += ["--tasks", "pos,agreement", "--workers", "2"]
+    config = validate({"output": tmp_path / "results", "corpus": str(corpus), "quick": True})
+    (run,) = runs_of(tiny_bert, config)
+    unit = run.units("scores")[0]
+    unit.path.parent.mkdir(parents=True)
+    with FileLock(unit.path.with_suffix(".lock")):
+        asked = subprocess.Popen(line, cwd=ROOT, text=True, stderr=subprocess.PIPE)
+        said = iter(asked.stderr.readline, "")
+        assert any(x == f"waiting for another run to measure {unit.title}\n" for x in said)
+        assert logged(tmp_path, "done")
+        assert not unit.path.exists()
+    asked.communicate(timeout=60)
+    assert asked.returncode == 0
+    assert unit.path.exists()
+
+
+def runs_of(model, config):
+    source = find_corpus(*config.corpus, **config.corpus_request)
+    return model_runs(config, source, find_models([str(model)], config))
+
+
+def test_a_worker_that_would_make_another_record_says_so(tiny_bert):
+    (run,) = runs_of(tiny_bert, validate({"quick": True, "tasks": "pos"}))
+    unit = run.units("scores")[0]
+    asked = Measure.of("tiny-bert", unit)
+    assert run.find(asked).key == unit.key
+    with pytest.raises(UserError, match="have changed since the run began; run again"):
+        run.find(replace(asked, key="0" * 64))
+
+
+def test_what_workers_cannot_do_is_one_line(tiny_bert, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    model = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
+    with pytest.raises(UserError, match="workers=2: workers cannot read a model in memory"):
+        probes.run_probes(model, workers=2)
+    script = tmp_path / "unguarded.py"
+    places = f"output={str(tmp_path / 'r')!r}, cache_dir={str(tmp_path / 'c')!r}"
+    script.write_text(
+        f"import probes\nprobes.run_probes({str(tiny_bert)!r}, tasks='pos', workers=2, {places})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 1
+    assert done.stderr.endswith(
+        "UserError: --workers 2: a worker could not be started; a Python script has to call "
+        'run_probes() below if __name__ == "__main__":.\n'
+    )
+    assert len(list((tmp_path / "r" / "runs").iterdir())) == 1
+
+
+def test_threads_are_shared_among_workers_unless_given(monkeypatch):
+    monkeypatch.setattr("probes.engines.config.available_cores", lambda: 8)
+    assert RunConfig().threads_per_process is None
+    found = [RunConfig(workers=n).threads_per_process for n in (2, 3, 8, 16)]
+    assert found == [4, 2, 1, 1]
+    assert RunConfig(workers=4, threads=5).threads_per_process == 5
