@@ -36,6 +36,7 @@ from probes.extraction.store import (
     Store,
     StoreKey,
     replacement,
+    shard_folders,
     store_folder,
     write_manifest,
 )
@@ -98,8 +99,10 @@ class Reading:
         Raises:
             UserError: it is damaged.
         """
+        # A run that was killed may have left a folder without a manifest, but not one with shards.
+        begun = (self.folder / MANIFEST).exists() or shard_folders(self.folder)
         try:
-            return Store(self.cache, self.key) if self.folder.exists() else None
+            return Store(self.cache, self.key) if begun else None
         except UserError:
             if self.folder.exists():
                 raise

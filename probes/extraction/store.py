@@ -124,7 +124,12 @@ class Store:
             UserError: a shard's manifest is damaged.
         """
         for folder in shard_folders(self.folder, shard):
-            manifest = read_manifest(folder / MANIFEST, SHARD_FIELDS)
+            try:
+                manifest = read_manifest(folder / MANIFEST, SHARD_FIELDS)
+            except UserError:
+                if folder.exists():
+                    raise
+                continue  # another process has just given it up
             number = manifest["shard"]
             if not 0 <= number < self.n_shards:
                 raise UserError(f"{folder}: no shard of this store; {_remedy(folder)}")
