@@ -195,9 +195,7 @@ class Encoder:
                 attention be computed in another way or has no language-model head.
             NotFiniteError, OutOfRangeError: see `WordVectors.finish`.
         """
-        batches = plan_batches(
-            pieces, batch_tokens, capacity=self.capacity, specials=self.specials
-        )
+        batches = plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
         with ExitStack() as stack:
             if collector.computes_attention:
                 stack.enter_context(attention_computed_by(self.model, collector.attend))
@@ -257,8 +255,7 @@ class Encoder:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         progress.say(
-            f"not enough memory for {n_tokens} tokens at once; continuing with "
-            f"{self._pass_tokens}",
+            f"not enough memory for {n_tokens} tokens at once; continuing with {self._pass_tokens}",
             "smaller passes",
             tokens=self._pass_tokens,
         )

@@ -37,6 +37,7 @@ from probes.extraction.store import (
     StoreKey,
     replacement,
     shard_folders,
+    shard_lock,
     store_folder,
     write_manifest,
 )
@@ -213,7 +214,7 @@ def collect(
                 return
             if busy and len(busy) == len(todo):
                 waiting = "for another process to encode the same text"
-                with locked(store.lock(busy[0].number), waiting=waiting):
+                with locked(shard_lock(store.folder, busy[0].number), waiting=waiting):
                     pass
             store.refresh()
             todo = [x for x in busy if store.missing(x.number, reading.collector.parts)]
@@ -255,9 +256,7 @@ def _begun(reading: Reading, batch_tokens: int) -> Store:
     return store
 
 
-def _make(
-    reading: Reading, store: Store, shards: Sequence[Shard], encoder: Encoder
-) -> list[Shard]:
+def _make(reading: Reading, store: Store, shards: Sequence[Shard], encoder: Encoder) -> list[Shard]:
     """Make the shards that nobody else is making; returns the others."""
     busy = []
     with ShardWriter() as writer:
@@ -266,16 +265,17 @@ def _make(
                 raise OutOfRangeError(why)
             with ExitStack() as claim:
                 try:
-                    claim.enter_context(locked(store.lock(shard.number), wait=False))
+                    lock = shard_lock(store.folder, shard.number)
+                    claim.enter_context(locked(lock, wait=False))
                 except BusyError:
                     busy.append(shard)
                     continue
                 store.refresh(shard.number)
                 if parts := store.missing(shard.number, reading.collector.parts):
                     pieces = encoder.split(shard.texts)
-                    its, batch_tokens = reading.collector.only(parts), store.manifest["batch_tokens"]
+                    its = reading.collector.only(parts)
                     try:
-                        arrays = encoder.encode(shard, pieces, batch_tokens, its)
+                        arrays = encoder.encode(shard, pieces, store.manifest["batch_tokens"], its)
                     except NotFiniteError as error:
                         error.args = (_explained(error, shard),)
                         raise

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from probes.common.files import writing
-from probes.common.locks import SUFFIX, BusyError, locked
+from probes.common.locks import BusyError, locked
 from probes.compute.transfers import ToHost
 from probes.extraction.shards import Shard
-from probes.extraction.store import MANIFEST, shard_folders, write_manifest
+from probes.extraction.store import MANIFEST, shard_folders, shard_lock, write_manifest
 
 _BEGUN, _DROPPED = ".part-", ".dropped-"
 
@@ -146,6 +146,6 @@ def drop_shards(folder: Path) -> None:
     for path in folder.glob(f"{_DROPPED}*"):
         shutil.rmtree(path, ignore_errors=True)
     for path in folder.glob(f"{_BEGUN}[0-9]*"):
-        lock = folder / f"{path.name.removeprefix(_BEGUN)}{SUFFIX}"
+        lock = shard_lock(folder, int(path.name.removeprefix(_BEGUN)))
         with suppress(BusyError), locked(lock, wait=False):
             shutil.rmtree(path, ignore_errors=True)

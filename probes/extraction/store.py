@@ -145,10 +145,6 @@ class Store:
         """Whether all shards have these parts."""
         return not any(self.missing(shard, parts) for shard in range(self.n_shards))
 
-    def lock(self, shard: int) -> Path:
-        """The file whose lock is held by the process that makes a shard."""
-        return self.folder / f"{shard:05d}{SUFFIX}"
-
     def arrays(self, part: str) -> list[NDArray[Any]]:
         """A part of every shard, mapped read-only.
 
@@ -183,6 +179,11 @@ def shard_folders(folder: Path, shard: int | None = None) -> list[Path]:
     return sorted(path for path in folder.glob(pattern) if SHARD_NAME.fullmatch(path.name))
 
 
+def shard_lock(folder: Path, shard: int) -> Path:
+    """The file whose lock is held by the process that makes a shard of the store in `folder`."""
+    return folder.with_name(f"{folder.name}-{shard:05d}{SUFFIX}")
+
+
 def replacement(folder: Path) -> str:
     """Why a store was given up for another key; empty if it was not."""
     try:
@@ -190,7 +191,8 @@ def replacement(folder: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{folder / REPLACED}: not readable ({error}); {_remedy(folder)}") from error
+        path = folder / REPLACED
+        raise UserError(f"{path}: not readable ({error}); {_remedy(folder)}") from error
 
 
 def checksum(path: Path) -> int:
