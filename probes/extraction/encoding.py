@@ -36,6 +36,8 @@ from probes.extraction.store import (
     Store,
     StoreKey,
     replacement,
+    shard_folders,
+    shard_lock,
     store_folder,
     write_manifest,
 )
@@ -98,8 +100,10 @@ class Reading:
         Raises:
             UserError: it is damaged.
         """
+        # A run that was killed may have left a folder without a manifest, but not one with shards.
+        begun = (self.folder / MANIFEST).exists() or shard_folders(self.folder)
         try:
-            return Store(self.cache, self.key) if self.folder.exists() else None
+            return Store(self.cache, self.key) if begun else None
         except UserError:
             if self.folder.exists():
                 raise
@@ -202,7 +206,8 @@ def collect(
         return
     if only is not None:
         todo = [shard for shard in todo if shard.number == only]
-    store = _begun(reading, batch_tokens or default_batch_tokens(encoder.device.type))
+    tokens = batch_tokens or default_batch_tokens(encoder.device.type)
+    store = _begun(reading, tokens, alone=only is None)
     encoder.words.require_pieces(reading.view.texts)
     what = f"encoding {encoder.info.name} · {reading.view.name}"
     total = sum(len(shard.texts) for shard in todo)
@@ -220,14 +225,17 @@ def collect(
                 return
             if busy and len(busy) == len(todo):
                 waiting = "for another process to encode the same text"
-                with locked(store.lock(busy[0].number), waiting=waiting):
+                with locked(shard_lock(store.folder, busy[0].number), waiting=waiting):
                     pass
             store.refresh()
             todo = [x for x in busy if store.missing(x.number, reading.collector.parts)]
 
 
-def _begun(reading: Reading, batch_tokens: int) -> Store:
+def _begun(reading: Reading, batch_tokens: int, *, alone: bool) -> Store:
     """The store, which is begun if there is none.
+
+    Args:
+        alone: whether no other process is known to make its shards.
 
     Raises:
         UserError: it cannot be written.
@@ -254,7 +262,8 @@ def _begun(reading: Reading, batch_tokens: int) -> Store:
     there = sum(not store.missing(x.number, reading.collector.parts) for x in reading.shards)
     if 0 < there < store.n_shards:
         used = store.manifest["batch_tokens"]
-        progress.say(
+        show = progress.say if alone else progress.detail
+        show(
             f"encoding goes on: {there} of {store.n_shards} shards are there, made with {used} "
             "tokens per batch",
             "resumed",
@@ -271,16 +280,23 @@ def _make(reading: Reading, store: Store, shards: Sequence[Shard], encoder: Enco
                 raise OutOfRangeError(why)
             with ExitStack() as claim:
                 try:
-                    claim.enter_context(locked(store.lock(shard.number), wait=False))
+                    lock = shard_lock(store.folder, shard.number)
+                    claim.enter_context(locked(lock, wait=False))
                 except BusyError:
                     busy.append(shard)
                     continue
                 store.refresh(shard.number)
                 if parts := store.missing(shard.number, reading.collector.parts):
                     pieces = encoder.split(shard.texts)
+<<<<<<< HEAD
                     tokens, its = store.manifest["batch_tokens"], reading.collector.only(parts)
                     try:
                         arrays = encoder.encode(shard, pieces, tokens, its)
+=======
+                    its = reading.collector.only(parts)
+                    try:
+                        arrays = encoder.encode(shard, pieces, store.manifest["batch_tokens"], its)
+>>>>>>> xtests
                     except NotFiniteError as error:
                         error.args = (_explained(error, shard),)
                         raise

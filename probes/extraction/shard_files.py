@@ -8,7 +8,7 @@ import shutil
 import zlib
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,11 +16,12 @@ import numpy as np
 import torch
 
 from probes.common.files import writing
+from probes.common.locks import BusyError, locked
 from probes.compute.transfers import ToHost
 from probes.extraction.shards import Shard
-from probes.extraction.store import MANIFEST, write_manifest
+from probes.extraction.store import MANIFEST, shard_folders, shard_lock, write_manifest
 
-_BEGUN = ".part-"
+_BEGUN, _DROPPED = ".part-", ".dropped-"
 
 
 class ShardWriter:
@@ -137,6 +138,14 @@ def _write(path: Path, array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def drop_shards(folder: Path) -> None:
-    """Delete all shards of a store."""
-    for path in (*folder.glob("*-*"), *folder.glob(f"{_BEGUN}*")):
+    """Delete all shards of a store; what another process is writing is left to that process."""
+    for path in shard_folders(folder):
+        dropped = folder / f"{_DROPPED}{path.name}"
+        with suppress(FileNotFoundError):  # another process was faster
+            path.rename(dropped)  # at once, so that nobody finds half a shard
+    for path in folder.glob(f"{_DROPPED}*"):
         shutil.rmtree(path, ignore_errors=True)
+    for path in folder.glob(f"{_BEGUN}[0-9]*"):
+        lock = shard_lock(folder, int(path.name.removeprefix(_BEGUN)))
+        with suppress(BusyError), locked(lock, wait=False):
+            shutil.rmtree(path, ignore_errors=True)

@@ -134,10 +134,6 @@ class Store:
         """Whether all shards have these parts."""
         return not any(self.missing(shard, parts) for shard in range(self.n_shards))
 
-    def lock(self, shard: int) -> Path:
-        """The file whose lock is held by the process that makes a shard."""
-        return self.folder / f"{shard:05d}{SUFFIX}"
-
     def arrays(self, part: str) -> list[NDArray[Any]]:
         """A part of every shard, mapped read-only.
 
@@ -212,17 +208,35 @@ def read_shards(folder: Path, n_shards: int, shard: int | None = None) -> Iterat
     Raises:
         UserError: a manifest is damaged.
     """
-    pattern = "*-*" if shard is None else f"{shard:05d}-*"
-    for path in sorted(folder.glob(pattern)):
-        if SHARD_NAME.fullmatch(path.name):
+    for path in shard_folders(folder, shard):
+        try:
             manifest = read_manifest(path / MANIFEST, SHARD_FIELDS)
-            if not 0 <= manifest["shard"] < n_shards:
-                raise UserError(f"{path}: no shard of this store; {_remedy(path)}")
-            files = {
-                part: ShardFile(path / f"{part}.npy", about["bytes"], about["crc32"])
-                for part, about in manifest["files"].items()
-            }
-            yield StoredShard(manifest["shard"], manifest["counts"], files)
+        except UserError:
+            if path.exists():
+                raise
+            continue  # another process has just given it up
+        if not 0 <= manifest["shard"] < n_shards:
+            raise UserError(f"{path}: no shard of this store; {_remedy(path)}")
+        files = {
+            part: ShardFile(path / f"{part}.npy", about["bytes"], about["crc32"])
+            for part, about in manifest["files"].items()
+        }
+        yield StoredShard(manifest["shard"], manifest["counts"], files)
+
+
+def shard_folders(folder: Path, shard: int | None = None) -> list[Path]:
+    """The folders of shards in a store's folder, in order.
+
+    Args:
+        shard: only those of this one.
+    """
+    pattern = "*-*" if shard is None else f"{shard:05d}-*"
+    return sorted(path for path in folder.glob(pattern) if SHARD_NAME.fullmatch(path.name))
+
+
+def shard_lock(folder: Path, shard: int) -> Path:
+    """The file whose lock is held by the process that makes a shard of the store in `folder`."""
+    return folder.with_name(f"{folder.name}-{shard:05d}{SUFFIX}")
 
 
 def replacement(folder: Path) -> str:

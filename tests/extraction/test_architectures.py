@@ -13,11 +13,10 @@ import pytest
 import tiny_models
 import torch
 from tiny_models import FAMILIES
+from tiny_readings import vectors_by_layer, whole
 from tiny_tokenizers import Tiny
 from transformers import AutoModel
 
-from probes.extraction.batching import in_batches
-from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
@@ -109,17 +108,12 @@ class Case:
         self, texts: list[Text], pooling: Any, batch_tokens: int
     ) -> dict[Text, list[torch.Tensor]]:
         """The same from the encoder, by text."""
-        batches = list(in_batches(self.encoder, texts, batch_tokens))
-        collector = WordVectors()
-        found: dict[Text, list[torch.Tensor]] = {}
-        done = self.encoder.encode(batches, pooling, batch_tokens, collector)
-        for batch, _ in zip(batches, done, strict=True):
-            row = 0
-            for i in batch.index:
-                n_words = texts[i].keep[1] - texts[i].keep[0]
-                found[texts[i]] = [layer[row : row + n_words] for layer in collector.vectors]
-                row += n_words
-        return found
+        layers = vectors_by_layer(self.encoder, texts, pooling, batch_tokens)
+        ends = [*whole(texts).starts[1:], len(layers[0])]
+        return {
+            text: [layer[start:end] for layer in layers]
+            for text, start, end in zip(texts, whole(texts).starts, ends, strict=True)
+        }
 
 
 @pytest.fixture(scope="module", autouse=True)

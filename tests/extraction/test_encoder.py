@@ -15,10 +15,11 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from tiny_models import FAMILIES, save, save_tokenizer
+from tiny_readings import vectors_by_layer, whole
 from transformers import AutoModel, AutoTokenizer
 
 from probes.common.errors import UserError
-from probes.extraction.batching import in_batches
+from probes.extraction.batching import plan_batches
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.inspection import declared_causal
@@ -48,13 +49,9 @@ def load(folder: Path, random: bool = False, **options: Any) -> Encoder:
 
 
 def vectors(encoder: Encoder, texts: list[Text] = TEXTS) -> list[torch.Tensor]:
-    """All layers of `texts`, in their order."""
-    found: list[list[torch.Tensor]] = []
-    collector = WordVectors()
-    for text in texts:
-        for _ in encoder.encode(in_batches(encoder, [text], 512), "mean", 512, collector):
-            found.append(collector.vectors)
-    return [torch.cat(layer) for layer in zip(*found, strict=True)]
+    """All layers of `texts`, each read by itself."""
+    alone = [vectors_by_layer(encoder, [text]) for text in texts]
+    return [torch.cat(layer) for layer in zip(*alone, strict=True)]
 
 
 def assert_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> None:
@@ -178,11 +175,10 @@ def test_a_special_token_without_embedding_that_no_text_yields_is_harmless(tmp_p
 def test_without_a_padding_token_any_filler_does(tmp_path: Path, pad: int | None) -> None:
     save("llama-3", tmp_path, pad_token_id=pad)
     encoder = load(tmp_path)
-    batches = list(in_batches(encoder, TEXTS, 512))
-    assert [batch.index for batch in batches] == [[0, 1, 2]]
-    collector = WordVectors()
-    for _ in encoder.encode(batches, "mean", 512, collector):
-        assert_same(collector.vectors, vectors(encoder))
+    pieces = encoder.split(TEXTS)
+    (batch,) = plan_batches(pieces, 512, capacity=encoder.capacity, specials=encoder.specials)
+    assert batch == [0, 1, 2]
+    assert_same(vectors_by_layer(encoder, TEXTS), vectors(encoder))
 
 
 def test_a_model_that_mixes_padding_into_text_is_refused() -> None:
@@ -503,25 +499,35 @@ def test_each_layer_stays_on_the_device_that_computed_it(tmp_path: Path) -> None
 
 def test_the_collector_leaves_layers_where_they_lie() -> None:
     """With the one other device that is always there: "meta", which holds no numbers."""
-    windows = PaddedWindows(
-        inputs={},
-        position=torch.tensor([1, 2]),
-        offset=torch.tensor([0, 1]),
-        weight=torch.ones(2),
-        word=torch.tensor([0, 1]),
-    )
     here, there = torch.randn(1, 4, 8), torch.empty(1, 4, 8, device="meta")
-    collector = WordVectors()
-    collector.start([0], 2)
-    collector.add(
-        windows,
-        transformers.modeling_outputs.BaseModelOutput(
-            last_hidden_state=there, hidden_states=(here, there)
-        ),
+    collector = WordVectors((0, 1), storage="float32")
+    collector.start(whole([Text(("a", "b"), (0, 2))]), [])
+    collector.add(words_at([1, 2], [0, 1]), output_of(here, there))
+    found = collector._vectors
+    assert [found[layer].device.type for layer in (0, 1)] == ["cpu", "meta"]
+    assert torch.equal(found[0], here[0, 1:3])
+    assert found[1].shape == (2, 8)
+
+
+def words_at(places: list[int], words: list[int]) -> PaddedWindows:
+    """Windows of which each word has one piece, at a place of the flattened positions."""
+    nothing = torch.zeros(0, dtype=torch.int64)
+    return PaddedWindows(
+        inputs={},
+        position=torch.tensor(places),
+        offset=torch.arange(len(places)),
+        weight=torch.ones(len(places)),
+        word=torch.tensor(words),
+        text=nothing,
+        first=nothing,
+        n_prefix=0,
+        n_pieces=nothing,
     )
-    assert [layer.device.type for layer in collector.vectors] == ["cpu", "meta"]
-    assert torch.equal(collector.vectors[0], here[0, 1:3])
-    assert collector.vectors[1].shape == (2, 8)
+
+
+def output_of(*layers: torch.Tensor) -> Any:
+    """What a model gives that has these layers."""
+    return SimpleNamespace(hidden_states=layers, last_hidden_state=layers[-1])
 
 
 @pytest.mark.parametrize(
@@ -538,14 +544,13 @@ def test_a_word_s_pieces_from_several_passes_are_added(
     passes: list[list[int]], expected: list[float]
 ) -> None:
     """Passes over two tokens, whose vectors are 1 and 3, then 10 and 30."""
-    collector = WordVectors()
-    collector.start([0], 2)
+    collector = WordVectors((1, 2), storage="float32")
+    collector.start(whole([Text(("a", "b"), (0, 2))]), [])
     for scale, words in zip((1.0, 10.0), passes, strict=False):
         states = scale * torch.tensor([[[1.0], [3.0]]])
-        places = torch.arange(len(words))
-        given = PaddedWindows({}, places, places, torch.ones(len(words)), torch.tensor(words))
-        output = SimpleNamespace(hidden_states=[states, states], last_hidden_state=states)
-        collector.add(given, output)
-    assert len(collector.vectors) == 2
-    for layer in collector.vectors:
-        assert layer.tolist() == [[value] for value in expected]
+        output = output_of(states - 50, -states, states)
+        collector.add(words_at(list(range(len(words))), words), output)
+    found = collector.finish()
+    assert list(found) == ["layer-01", "layer-02"]
+    assert found["layer-01"].tolist() == [[-value] for value in expected]
+    assert found["layer-02"].tolist() == [[value] for value in expected]

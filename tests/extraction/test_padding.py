@@ -13,18 +13,24 @@ def ints(*values: int) -> Ints:
     return torch.tensor(values, dtype=torch.int64).numpy()
 
 
-def window(ids: tuple[int, ...], place: tuple[int, ...], owner: tuple[int, ...]) -> Window:
-    share = [1 / owner.count(word) for word in owner]
-    return Window(ints(*ids), ints(*place), ints(*owner), torch.tensor(share).double().numpy())
+def window(
+    ids: tuple[int, ...],
+    place: tuple[int, ...],
+    owner: tuple[int, ...],
+    text: int = 0,
+    first: int = 0,
+) -> Window:
+    share = torch.tensor([1 / owner.count(word) for word in owner]).double().numpy()
+    return Window(ints(*ids), text, first, ints(*place), ints(*owner), share)
 
 
 def test_windows_are_padded_on_the_right() -> None:
     windows = [
         window((1, 10, 11, 2), (1, 2), (0, 0)),
-        window((1, 12, 13, 2), (1, 2), (1, 2)),
-        window((1, 14, 2), (1,), (4,)),
+        window((1, 12, 13, 2), (1, 2), (1, 2), text=3, first=4),
+        window((1, 14, 2), (1,), (4,), text=2),
     ]
-    found = pad_windows(windows, 9)
+    found = pad_windows(windows, 9, n_prefix=1, n_suffix=1)
     assert {name: tensor.tolist() for name, tensor in found.inputs.items()} == {
         "input_ids": [[1, 10, 11, 2], [1, 12, 13, 2], [1, 14, 2, 9]],
         "attention_mask": [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]],
@@ -33,3 +39,6 @@ def test_windows_are_padded_on_the_right() -> None:
     assert found.offset.tolist() == [0, 2, 3, 4]
     assert found.word.tolist() == [0, 1, 2, 4]
     assert found.weight.tolist() == [0.5, 0.5, 1, 1, 1]
+    assert found.text.tolist() == [0, 3, 2]
+    assert found.first.tolist() == [0, 4, 0]
+    assert (found.n_prefix, found.n_pieces.tolist()) == (1, [2, 2, 1])

@@ -9,9 +9,8 @@ from probes.data.sentence import Corpus, Sentence
 from probes.engines.inputs import find_models
 from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import open_or_encode
+from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_model
-from probes.extraction.store import StoreKey
 from probes.extraction.views import Text
 from probes.tasks.task import Example, Task
 
@@ -29,7 +28,7 @@ def collect(rule, *sentences, shape="word", hiding="masked"):
 
 
 @pytest.fixture(scope="module")
-def vectors_of(tiny_bert, tmp_path_factory):
+def read(tiny_bert, tmp_path_factory):
     """The rows of each split's examples at every layer, encoded by the tiny model."""
     (model,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
     encoder = Encoder(*load_model(model.source, "cpu", "float32", False), name="tiny", device="cpu")
@@ -37,11 +36,16 @@ def vectors_of(tiny_bert, tmp_path_factory):
 
     def read(examples, *sentences):
         view = examples.view_of(corpus(*sentences))
-        key = StoreKey("m", view.digest, "mean", "float32")
-        store = open_or_encode(cache, key, view, encoder, 512)
+        reading = word_vectors(cache, encoder.info, "float32", view, range(3))
+        store = vectors_of(reading, encoder, 512)
         rows = examples.rows("test", view, store)
         found = [
-            np.stack([np.stack([store.layer(k)[a:b].mean(0) for a, b in span]) for span in rows])
+            np.stack(
+                [
+                    np.stack([store.layer(k)[np.arange(a, b)].mean(0) for a, b in span])
+                    for span in rows
+                ]
+            )
             for k in range(store.n_layers)
         ]
         return np.stack(found), store.manifest["rows"], len(view.texts)
@@ -60,18 +64,18 @@ def as_it_stands(sentence):
         yield Example(f"{i}", (i, i + 1))
 
 
-def test_vectors_are_those_of_a_corpus_with_the_same_words(vectors_of):
+def test_vectors_are_those_of_a_corpus_with_the_same_words(read):
     found = collect(lowered, WORDS)
     assert found.view == "own"
-    ours, kept, texts = vectors_of(found, WORDS)
+    ours, kept, texts = read(found, WORDS)
     plain = tuple(word.lower() for word in WORDS)
-    theirs, _, _ = vectors_of(collect(as_it_stands, plain), plain)
+    theirs, _, _ = read(collect(as_it_stands, plain), plain)
     np.testing.assert_allclose(ours, theirs, atol=2e-3)
     # One text for all examples and splits, of which words 1 to 4 are kept.
     assert (texts, kept) == (1, 4)
 
 
-def test_the_task_s_own_words_are_read(vectors_of):
+def test_the_task_s_own_words_are_read(read):
     def turned(sentence):
         words = sentence.words[::-1]
         yield Example("x", (0, 1), words=words)
@@ -81,14 +85,14 @@ def test_the_task_s_own_words_are_read(vectors_of):
         yield Example("x", (0, 1))
         yield Example("y", (1, 2))
 
-    ours, *_ = vectors_of(collect(turned, WORDS), WORDS)
-    theirs, *_ = vectors_of(collect(straight, WORDS[::-1]), WORDS[::-1])
-    other, *_ = vectors_of(collect(straight, WORDS), WORDS)
+    ours, *_ = read(collect(turned, WORDS), WORDS)
+    theirs, *_ = read(collect(straight, WORDS[::-1]), WORDS[::-1])
+    other, *_ = read(collect(straight, WORDS), WORDS)
     np.testing.assert_allclose(ours, theirs, atol=2e-3)
     assert np.abs(ours - other).max() > 0.1
 
 
-def test_pairs_and_spans_refer_to_the_task_s_own_words(vectors_of):
+def test_pairs_and_spans_refer_to_the_task_s_own_words(read):
     def without_the_first(sentence):
         words = sentence.words[1:]
         yield Example("x", (0, 2), (4, 5), words=words)
@@ -98,8 +102,8 @@ def test_pairs_and_spans_refer_to_the_task_s_own_words(vectors_of):
         yield Example("x", (0, 2), (4, 5))
         yield Example("y", (1, 2), (2, 4))
 
-    ours, *_ = vectors_of(collect(without_the_first, WORDS, shape="span pair"), WORDS)
-    theirs, *_ = vectors_of(collect(plain, WORDS[1:], shape="span pair"), WORDS[1:])
+    ours, *_ = read(collect(without_the_first, WORDS, shape="span pair"), WORDS)
+    theirs, *_ = read(collect(plain, WORDS[1:], shape="span pair"), WORDS[1:])
     np.testing.assert_allclose(ours, theirs, atol=2e-3)
 
 

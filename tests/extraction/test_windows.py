@@ -61,10 +61,11 @@ def test_every_range_is_read_where_it_is_farthest_from_an_edge() -> None:
 def test_windows_of_a_text_hold_special_tokens_and_only_what_is_kept() -> None:
     """Six pieces in windows of four: (0, 4) and (2, 6); words of 2, 1, 2 and 1 pieces."""
     pieces = Pieces(np.arange(10, 16), np.array([0, 2, 3, 5, 6]), 0)
-    around = {"capacity": 4, "prefix": [1], "suffix": [2, 3], "first_word": 7}
+    around = {"capacity": 4, "prefix": [1], "suffix": [2, 3], "text": 5, "first_row": 7}
     first, second = windows_of_text(pieces, (1, 4), "mean", **around)
     assert first.ids.tolist() == [1, 10, 11, 12, 13, 2, 3]
     assert (first.place.tolist(), first.owner.tolist()) == ([3], [7])
+    assert [(window.text, window.first) for window in (first, second)] == [(5, 0), (5, 2)]
     assert second.ids.tolist() == [1, 12, 13, 14, 15, 2, 3]
     assert (second.place.tolist(), second.owner.tolist()) == ([2, 3, 4], [8, 8, 9])
     assert second.share.tolist() == [0.5, 0.5, 1]

@@ -6,10 +6,18 @@ import torch
 from sklearn.preprocessing import StandardScaler
 from torch.nn.functional import embedding_bag
 
+from probes.extraction.vectors import Sharded
 from probes.training.concatenated import Concatenated
 from probes.training.family import shared_input
 from probes.training.features import Chosen, Held, Part
-from probes.training.streamed import SpanRows, Streamed, gather, mapped_tensor, standard_scale
+from probes.training.streamed import (
+    Mapped,
+    SpanRows,
+    Streamed,
+    gather,
+    mapped_tensor,
+    standard_scale,
+)
 
 
 def gathered(vectors, spans):
@@ -41,6 +49,25 @@ def standardised(vectors, spans, train_spans):
     layer = torch.as_tensor(vectors)
     mean, scale = standard_scale(layer, train_spans, FP16)
     return Streamed([layer], spans, mean[None], scale[None], torch.device("cpu"))
+
+
+def test_vectors_in_several_files_are_those_of_a_concatenation(vectors, tmp_path):
+    arrays = []
+    for number, part in enumerate(np.split(vectors, [20, 21, 43])):
+        np.save(tmp_path / f"{number}.npy", part)
+        arrays.append(np.load(tmp_path / f"{number}.npy", mmap_mode="r"))
+    mapped = Mapped(Sharded(arrays))
+    assert (mapped.shape, mapped.dtype) == ((50, 6), torch.float16)
+    random = np.random.default_rng(1)
+    for rows in (np.arange(50), random.integers(0, 50, 200), np.array([49, 20, 20]), np.array([7])):
+        found = mapped.index_select(0, torch.from_numpy(rows))
+        assert np.array_equal(found.numpy(), vectors[rows])
+    spans = [np.array([[0, 50], [19, 22], [42, 44], [5, 6]])]
+    of_files, of_one = (standard_scale(x, spans, FP16) for x in (mapped, torch.tensor(vectors)))
+    for one, other in zip(of_files, of_one, strict=True):
+        assert torch.equal(one, other)
+    with pytest.raises(IndexError):
+        mapped.index_select(0, torch.tensor([3, 50]))
 
 
 def words(first, last):

@@ -1,0 +1,78 @@
+"""Views of random text, read by tiny models, and what is then on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from probes.extraction.collectors import Collector, WordVectors
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import Reading, word_vectors
+from probes.extraction.shards import Shard
+from probes.extraction.views import Text, View
+from probes.extraction.windows import Pooling
+
+WORDS = ("light", "she", "counts", "the", "boats", "lightkeepers")
+
+
+def random_texts(n: int, seed: int = 0) -> list[Text]:
+    """Of 1 to 20 words, some of which are kept."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for length in rng.integers(1, 21, n):
+        start, end = sorted(rng.choice(length + 1, 2, replace=False))
+        found.append(Text(tuple(map(str, rng.choice(WORDS, length))), (int(start), int(end))))
+    return found
+
+
+def random_view(n: int, seed: int = 0) -> View:
+    """Distinct random texts."""
+    return View("plain", tuple(dict.fromkeys(random_texts(n, seed))))
+
+
+def reading_of(
+    cache: Path, encoder: Encoder, view: View, layers: Sequence[int] | None = None
+) -> Reading:
+    """The reading of word vectors, by default of all layers."""
+    every = range(encoder.info.n_layers + 1)
+    return word_vectors(cache, encoder.info, "float32", view, every if layers is None else layers)
+
+
+def whole(texts: Sequence[Text]) -> Shard:
+    """The one shard of some texts."""
+    return Shard(0, np.arange(len(texts)), texts)
+
+
+def collected(
+    encoder: Encoder, texts: Sequence[Text], collector: Collector, batch_tokens: int = 512
+) -> dict[str, torch.Tensor]:
+    """What a collector keeps of some texts."""
+    return encoder.encode(whole(texts), encoder.split(texts), batch_tokens, collector)
+
+
+def vectors_by_layer(
+    encoder: Encoder, texts: Sequence[Text], pooling: Pooling = "mean", batch_tokens: int = 512
+) -> list[torch.Tensor]:
+    """The vectors of some texts' words at every layer. Each (words, hidden size)."""
+    layers = range(encoder.info.n_layers + 1)
+    found = collected(encoder, texts, WordVectors(layers, pooling, "float32"), batch_tokens)
+    return list(found.values())
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    """The content of every file, by its place in `folder`."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def small_shards(monkeypatch: Any, n_words: int) -> None:
+    """Let shards have so many words, so that a tiny corpus has several."""
+    for bound in ("_MOST_WORDS", "_FEWEST_WORDS"):
+        monkeypatch.setattr(f"probes.extraction.shards.{bound}", n_words)
