@@ -134,8 +134,8 @@ def build_parser() -> argparse.ArgumentParser:
     add(
         "--memory",
         metavar="SIZE",
-        help="for training, in each process, such as 2GB (default: of all together a quarter of "
-        "what is free)",
+        help="for training in each process, such as 2GB (default: a quarter of what is free, "
+        "divided by workers)",
     )
     add("--revision", help="branch, tag or commit on the hub")
     add("--offline", action="store_true", help="never use the network")

@@ -187,9 +187,9 @@ class _Worker:
         self.pipe: connection.Connection
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=work, args=(theirs, request), daemon=True)
-        # It would unblock the signal if it were started below.
+        # A worker inherits what is blocked: Ctrl-C is for this process, which stops its workers.
+        # The tracker unblocks the signal when it is started, so this must not happen in between.
         resource_tracker.ensure_running()
-        # Workers inherit what is blocked: Ctrl-C reaches this process alone, which stops them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process.start()

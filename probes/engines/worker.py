@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
-from threading import RLock, Thread
+from threading import Lock, RLock, Thread
 from typing import Any
 
 from tqdm import tqdm
@@ -44,9 +45,9 @@ def work(pipe: Connection, request: RunRequest) -> None:
     for each unit its `Outcome`; or, at last, the exception that ends the run.
     """
     Thread(target=_end_with_parent, daemon=True).start()
-    lock = RLock()
     # The default is a semaphore of the system, which would outlive a worker that is killed.
-    tqdm.set_lock(lock)
+    tqdm.set_lock(RLock())
+    lock = Lock()
 
     def send(what: object) -> None:
         with lock, suppress(BrokenPipeError):
@@ -86,11 +87,16 @@ def _end_with_parent() -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """An exception that another process can read: this one, or one that says the same."""
+    """An exception that another process can read: this one, or one that says the same.
+
+    Where it was raised is in a note.
+    """
     if isinstance(error, UserError):
         return UserError(str(error))
+    note = "".join(traceback.format_exception(error))
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     except Exception:  # noqa: BLE001 - whatever its class does
-        return RuntimeError(described(error))
+        error = RuntimeError(described(error))
+    error.add_note(note)
     return error
