@@ -77,11 +77,7 @@ class Collector(ABC):
             pieces: its texts as subwords.
         """
 
-<<<<<<< HEAD
     def prepare(self, windows: PaddedWindows) -> None:  # noqa: B027
-=======
-    def prepare(self, windows: PaddedWindows) -> None:  # noqa: B027 (most need not)
->>>>>>> xtests
         """Learn what the next forward pass will read."""
 
     def attend(self, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor | None]:

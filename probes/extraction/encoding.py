@@ -288,15 +288,9 @@ def _make(reading: Reading, store: Store, shards: Sequence[Shard], encoder: Enco
                 store.refresh(shard.number)
                 if parts := store.missing(shard.number, reading.collector.parts):
                     pieces = encoder.split(shard.texts)
-<<<<<<< HEAD
                     tokens, its = store.manifest["batch_tokens"], reading.collector.only(parts)
                     try:
                         arrays = encoder.encode(shard, pieces, tokens, its)
-=======
-                    its = reading.collector.only(parts)
-                    try:
-                        arrays = encoder.encode(shard, pieces, store.manifest["batch_tokens"], its)
->>>>>>> xtests
                     except NotFiniteError as error:
                         error.args = (_explained(error, shard),)
                         raise
