@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
 from probes.data.sentence import Corpus
+from probes.extraction.shards import shards_of
 from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, plain_text
@@ -58,6 +60,22 @@ class CorpusContext:
         """The sentence of each word of a split, as its number in the split. Shape (n,)."""
         lengths = [len(sentence) for sentence in self.corpus.splits[split]]
         return np.repeat(np.arange(len(lengths)), lengths)
+
+    def of_sentences(self, split: str, part: str) -> NDArray[Any]:
+        """What a collector of one row per text has kept of a split's sentences, in corpus order.
+
+        Args:
+            part: name of the array.
+
+        Returns:
+            one row per sentence, of whatever shape the collector gives it.
+        """
+        shards = shards_of(self.view, self.stored.manifest["words_per_shard"])
+        place = np.empty(len(self.view.texts), dtype=np.int64)
+        place[np.concatenate([shard.index for shard in shards])] = np.arange(len(place))
+        rows = np.concatenate(self.stored.arrays(part))
+        texts = [self.view.index[plain_text(s)] for s in self.corpus.splits[split]]
+        return rows[place[texts]]
 
     def _rows(self, split: str) -> Ints:
         sentences = self.corpus.splits[split]

@@ -1,15 +1,24 @@
 """The guide to measurements: its files are written, its commands run and print what it shows."""
 
 import csv
+import shutil
 import tomllib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from guides import Guide
 from plugged_in import guide_file
+from scipy.stats import entropy
+from transformers import AutoModel, AutoTokenizer
 
+import probes
 from probes import ROOT, Sentence
+from probes.data.find import find_corpus
+from probes.extraction.alignment import WordTokenizer
+from probes.extraction.views import Text
+from probes.extraction.windows import window_spans
 from probes.measurements.measurement import (
     Request,
     Scored,
@@ -17,6 +26,7 @@ from probes.measurements.measurement import (
     measurements,
 )
 from probes.measurements.plugins import load_file
+from probes.records.files import read_record
 from probes.records.probe_spec import PROBES
 
 GUIDE = Guide("adding-a-measurement.md")
@@ -48,10 +58,12 @@ def test_every_command_runs_and_prints_what_the_guide_shows(folder, tiny_bert, c
         rows = list(csv.reader(file))
     assert ",".join(rows[0]) == (folder / "columns.txt").read_text().strip()
     # Two norms and that of roots of two models, the agreement of two families, and flips of one;
-    # twins have no evidence.
+    # twins have no evidence. Two models of two blocks with two heads.
     flips = [row for row in rows if row[5] == "flips"]
     assert {"0", "2"} <= {row[6] for row in flips}
-    assert len(rows) - 1 == (2 + 1) * 2 * 3 + 2 * 3 + len(flips)
+    heads = [row for row in rows if row[5] == "head_entropy"]
+    assert len(heads) == 2 * 2 * 2
+    assert len(rows) - 1 == (2 + 1) * 2 * 3 + 2 * 3 + len(flips) + len(heads)
     (text,) = (p.read_text() for p in (folder / "results").glob("tiny-bert-*/sample/layers.md"))
     assert "## linear probe, agreement of two seeds, %" in text
     report = "python -m probes report results --include seed_agreement.py"
@@ -60,8 +72,8 @@ def test_every_command_runs_and_prints_what_the_guide_shows(folder, tiny_bert, c
 
 
 def test_there_are_commands_and_files():
-    assert len(GUIDE.commands) == 7
-    assert len(GUIDE.blocks("python")) == 5
+    assert len(GUIDE.commands) == 8
+    assert len(GUIDE.blocks("python")) == 6
 
 
 def test_files_can_be_included_together_and_ask_for_what_the_guide_says(folder):
@@ -74,6 +86,43 @@ def test_files_can_be_included_together_and_ask_for_what_the_guide_says(folder):
     assert get_measurement("flips").extent(full) == dict.fromkeys(range(5), 1)
     roots = get_measurement("root_norms")
     assert (roots.missing({"heads"}), roots.missing({"upos"})) == ("", "it has no heads")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_entropies_of_heads_are_those_of_the_models_own_maps(folder, tiny_bert, workers):
+    """Also of texts that take two windows, whose windows count by their tokens."""
+    model = AutoModel.from_pretrained(tiny_bert, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for block in model.encoder.layer:  # otherwise attention is as good as uniform
+            block.attention.self.query.weight.mul_(300)
+    sharp = folder / "sharp"
+    shutil.copytree(tiny_bert, sharp)
+    model.save_pretrained(sharp)
+    probes.run_probes(
+        str(sharp), measurements="head_entropy", include="head_entropy.py", limit=6, twins=0,
+        threads=1, workers=workers, device="cpu", cache_dir="cache", batch_tokens=128,
+    )  # fmt: skip
+    (path,) = (folder / "results").rglob("head_entropy-*.json")
+    found = read_record(path).payload["means"]
+    words = WordTokenizer(AutoTokenizer.from_pretrained(tiny_bert))
+    sentences = [s.words for s in find_corpus("sample", limit=6).load().splits["test"]]
+    capacity = model.config.max_position_embeddings - 2
+    means = []
+    for given in sentences:
+        (pieces,) = words([Text(given, (0, len(given)))])
+        sums, n_tokens = 0.0, 0
+        for start, end in window_spans(len(pieces.ids), capacity):
+            ids = [*words.prefix, *pieces.ids[start:end], *words.suffix]
+            with torch.no_grad():
+                maps = model(torch.tensor([ids]), output_attentions=True).attentions
+            each = [entropy(one[0].double().numpy(), axis=-1).sum(-1) for one in maps]
+            sums, n_tokens = sums + np.stack(each), n_tokens + len(ids)
+        means.append(sums / n_tokens)
+    expected = np.mean(means, axis=0)
+    assert np.array([found["1"], found["2"]]) == pytest.approx(expected, rel=1e-4)
+    assert np.ptp(expected) > 0.01
+    names = {file.name for file in (folder / "cache").rglob("*.npy")}
+    assert names == {"entropy.npy"}
 
 
 def test_norms_of_roots_are_those_of_the_words_whose_head_is_root(folder):
