@@ -110,9 +110,7 @@ class _ModelPlan:
             self.seconds += seconds
             self.bytes += reading.bytes_missing()
             of = "plain view" if name == "plain" else f"{view.name} view of {name}"
-            yield Row.of(
-                "encode", of, f"{counted(len(texts), 'text')}", f"{in_words(seconds)}"
-            )
+            yield Row.of("encode", of, f"{counted(len(texts), 'text')}", f"{in_words(seconds)}")
 
     def units(self, measurement: str) -> Iterator[Row]:
         """A row per record of a measurement that remains to be made."""
