@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from probes.common.errors import UserError
+from probes.extraction.inspection import quiet_transformers
 
 _NAME = "probes_collector"
 
@@ -19,8 +20,8 @@ def attention_computed_by(model: Any, function: Callable[..., Any]) -> Iterator[
         function: takes and returns what transformers' `AttentionInterface` asks for.
 
     Raises:
-        UserError: the architecture has attention of its own that cannot be replaced. It is found
-            when the block ends, since such models ignore the setting silently.
+        UserError: the architecture has attention of its own that cannot be replaced. The first
+            forward pass raises it, since such models ignore the setting.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
@@ -32,16 +33,22 @@ def attention_computed_by(model: Any, function: Callable[..., Any]) -> Iterator[
         calls += 1
         return function(*args, **kwargs)
 
+    def require_calls(*_: Any) -> None:
+        if not calls:
+            raise UserError(
+                f"{type(model).__name__} computes attention in its own way, which cannot be "
+                "observed; this architecture is not supported for measurements of attention."
+            )
+
     before = model.config._attn_implementation
     AttentionInterface.register(_NAME, counted)
     AttentionMaskInterface.register(_NAME, eager_mask)
-    model.set_attn_implementation(_NAME)
+    hook = model.register_forward_hook(require_calls)
+    with quiet_transformers():  # about models that ignore it
+        model.set_attn_implementation(_NAME)
     try:
         yield
     finally:
-        model.set_attn_implementation(before)
-    if not calls:
-        raise UserError(
-            f"{type(model).__name__} computes attention in its own way, which cannot be observed; "
-            "this architecture is not supported for measurements of attention."
-        )
+        hook.remove()
+        with quiet_transformers():
+            model.set_attn_implementation(before)

@@ -53,6 +53,22 @@ def first_use(name: str) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence what transformers logs and its progress bars; problems are reported by us."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
 def one_line(error: Exception) -> str:
     """An error's message in one line, with its type if the message is too short to explain it."""
     words = " ".join(str(error).split())[:300]

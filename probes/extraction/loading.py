@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -14,7 +13,12 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.compute.devices import MAP, DType
 from probes.extraction.encoder import Encoder
-from probes.extraction.inspection import TRANSFORMERS_ERRORS, base_model, one_line
+from probes.extraction.inspection import (
+    TRANSFORMERS_ERRORS,
+    base_model,
+    one_line,
+    quiet_transformers,
+)
 from probes.extraction.lm_head import class_with_head, with_base
 from probes.extraction.model_files import RANDOM, ModelSource
 
@@ -53,23 +57,7 @@ def load_encoder(
     )
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence what transformers logs and its progress bars; problems are reported by us."""
-    from transformers.utils import logging
-
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
-
-
-@_quiet()
+@quiet_transformers()
 def load_model(
     source: ModelSource,
     device: str,

@@ -1,0 +1,264 @@
+"""Collectors that compute attention or read logits, against plain passes of one text each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+import tiny_models
+import torch
+import transformers
+from tiny_models import FAMILIES
+from tiny_readings import collected, random_texts, vectors_by_layer
+
+from probes.common.errors import UserError
+from probes.extraction.alignment import Pieces
+from probes.extraction.collectors import (
+    Collector,
+    NotFiniteError,
+    OutOfRangeError,
+    WordVectors,
+    layer_states,
+)
+from probes.extraction.encoder import Encoder
+from probes.extraction.padding import PaddedWindows
+from probes.extraction.shards import Shard
+from probes.extraction.views import Text
+from probes.records.header import ModelRecord
+
+# Of at most 32 tokens, the window of tiny models, and of many lengths.
+TEXTS = [text for text in random_texts(40, seed=3) if len("".join(text.words)) < 24]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def build(name: str, kind: str) -> tuple[Any, Any]:
+    """A tiny model of a family, of a class of transformers, and its tokenizer."""
+    family = FAMILIES[name]
+    tiny = family.tokenizer()
+    config = tiny_models.build_config(family, tiny)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        model = getattr(transformers, kind)(config).eval()
+    return model, transformers.PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+
+
+def encoder_of(name: str, kind: str) -> Encoder:
+    return Encoder(*build(name, kind), name=name, device="cpu")
+
+
+def alone(encoder: Encoder, text: Text) -> dict[str, torch.Tensor]:
+    """The input of a pass over one text."""
+    (pieces,) = encoder.split([text])
+    ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+class Toy(Collector):
+    """What all collectors of this file share: parts, by text, that are put together here."""
+
+    name = "toy"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("found",)
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        return 0
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        self.found: dict[int, list[torch.Tensor]] = {text: [] for text in range(len(shard.texts))}
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        return {str(text): torch.stack(parts) for text, parts in self.found.items()}
+
+
+# -- attention ----------------------------------------------------------------------------
+
+
+def entropy(weights: torch.Tensor) -> torch.Tensor:
+    """Of each distribution along the last dimension, in nats."""
+    return torch.special.entr(weights).sum(-1)
+
+
+class Entropies(Toy):
+    """The entropy of every head of every block, summed over the tokens of a text."""
+
+    computes_attention: ClassVar[bool] = True
+    model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        super().start(shard, pieces)
+        self.states: dict[int, list[torch.Tensor]] = {}
+
+    def prepare(self, windows: PaddedWindows) -> None:
+        self.windows = windows
+
+    def attend(  # type: ignore[override]
+        self,
+        module: Any,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: torch.Tensor | None,
+        scaling: float | None = None,
+        **_: Any,
+    ) -> tuple[torch.Tensor, None]:
+        shared = query.shape[1] // key.shape[1]
+        key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
+        scores = query @ key.transpose(2, 3) * (scaling or query.shape[-1] ** -0.5)
+        weights = (scores if mask is None else scores + mask).softmax(-1)
+        real = self.windows.inputs["attention_mask"][:, None]
+        for text, sums in zip(self.windows.text, (entropy(weights) * real).sum(-1), strict=True):
+            self.found[int(text)].append(sums)
+        return (weights @ value).transpose(1, 2).contiguous(), None
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        lengths = windows.inputs["attention_mask"].sum(1)
+        for row, text in enumerate(windows.text):
+            self.states[int(text)] = [x[row, : lengths[row]] for x in layer_states(output)]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("bert", "BertModel"), ("gpt2", "GPT2Model"), ("llama-3", "LlamaModel")],
+)
+@pytest.mark.parametrize("batch_tokens", [1, 200])
+def test_attention_is_that_of_eager_maps(name: str, kind: str, batch_tokens: int) -> None:
+    encoder = encoder_of(name, kind)
+    config = encoder.model.config
+    assert name != "llama-3" or config.num_key_value_heads < config.num_attention_heads
+    before = vectors_by_layer(encoder, TEXTS, batch_tokens=batch_tokens)
+    used = config._attn_implementation
+    collector = Entropies()
+    found = collected(encoder, TEXTS, collector, batch_tokens)
+    assert config._attn_implementation == used != "eager"
+    after = vectors_by_layer(encoder, TEXTS, batch_tokens=batch_tokens)
+    assert all(map(torch.equal, before, after))
+    encoder.model.set_attn_implementation("eager")
+    for number, text in enumerate(TEXTS):
+        with torch.no_grad():
+            plain = encoder.model(
+                **alone(encoder, text), output_attentions=True, output_hidden_states=True
+            )
+        expected = torch.stack([entropy(maps[0]).sum(-1) for maps in plain.attentions])
+        assert expected.shape == (2, 2)
+        torch.testing.assert_close(found[str(number)], expected, rtol=1e-4, atol=1e-4)
+        for ours, theirs in zip(collector.states[number], layer_states(plain), strict=True):
+            torch.testing.assert_close(ours, theirs[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("mpnet", "MPNetModel"), ("deberta-v2", "DebertaV2Model")]
+)
+def test_attention_that_cannot_be_replaced_is_refused(
+    name: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    encoder = encoder_of(name, kind)
+    used = encoder.model.config._attn_implementation
+    with pytest.raises(UserError, match=f"^{kind} computes attention in its own way, which cannot"):
+        collected(encoder, TEXTS, Entropies())
+    assert not caplog.records
+    assert encoder.model.config._attn_implementation == used
+
+
+# -- logits -------------------------------------------------------------------------------
+
+
+class Logits(Toy):
+    """What is predicted at the last and at the first piece of each text."""
+
+    reads_logits: ClassVar[bool] = True
+    model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
+
+    def positions(self, windows: PaddedWindows) -> torch.Tensor:
+        length = windows.inputs["input_ids"].shape[1]
+        first = torch.arange(len(windows.text)) * length + windows.n_prefix
+        return torch.stack([first + windows.n_pieces - 1, first], dim=1).flatten()
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        assert all(len(state) == len(windows.text) for state in output.hidden_states)
+        for text, both in zip(windows.text, output.logits.unflatten(0, (-1, 2)), strict=True):
+            self.found[int(text)].extend(both)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("bert", "BertForMaskedLM"),
+        ("roberta", "RobertaForMaskedLM"),
+        ("distilbert", "DistilBertForMaskedLM"),
+        ("gpt2", "GPT2LMHeadModel"),
+        ("llama-3", "LlamaForCausalLM"),
+    ],
+)
+def test_logits_where_they_are_wanted_are_those_of_a_full_pass(name: str, kind: str) -> None:
+    model, tokenizer = build(name, kind)
+    encoder = Encoder(model, tokenizer, name=name, device="cpu")
+    found = collected(encoder, TEXTS, Logits(), 200)
+    first = len(encoder.words.prefix)
+    for number, text in enumerate(TEXTS):
+        given = alone(encoder, text)
+        with torch.no_grad():
+            everywhere = model(**given).logits[0]
+        assert len(everywhere) == given["input_ids"].shape[1]
+        last = len(everywhere) - len(encoder.words.suffix) - 1
+        expected = everywhere[[last, first]]
+        torch.testing.assert_close(found[str(number)], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_model_without_a_language_model_head_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^--model bert: it has no language-model head"):
+        collected(encoder_of("bert", "BertModel"), TEXTS, Logits())
+    with pytest.raises(UserError, match=r"^--model bert: it has no language-model head"):
+        collected(encoder_of("bert", "BertForTokenClassification"), TEXTS, Logits())
+
+
+# -- word vectors -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "storage", "error"),
+    [
+        (65504.0, "float16", None),
+        (-65520.0, "float16", OutOfRangeError),
+        (65520.0, "float32", None),
+        (float("inf"), "float32", NotFiniteError),
+        (float("nan"), "float16", NotFiniteError),
+    ],
+)
+def test_vectors_are_stored_if_they_are_finite_and_in_range(
+    value: float, storage: Any, error: Any
+) -> None:
+    encoder = encoder_of("gpt2", "GPT2Model")
+    texts = [Text(("a", "b"), (0, 2)), Text(("b", "c", "a"), (1, 3))]
+    (piece,) = encoder.split([Text(("c",), (0, 1))])[0].ids
+    with torch.no_grad():
+        encoder.model.wte.weight[piece] = 0
+        encoder.model.wpe.weight.zero_()
+        encoder.model.wte.weight[piece, 3] = value
+    collector = WordVectors([0], storage=storage)
+    if error is None:
+        vectors = collected(encoder, texts, collector)["layer-00"]
+        assert (vectors.dtype, vectors[2, 3]) == (getattr(torch, storage), value)
+        return
+    with pytest.raises(error) as caught:
+        collected(encoder, texts, collector)
+    if error is NotFiniteError:
+        assert (caught.value.layer, caught.value.row) == (0, 2)
+    else:
+        assert str(caught.value) == "layer 0 reaches 65520, beyond fp16's range"
+
+
+def test_a_collector_of_some_parts_has_the_same_settings() -> None:
+    every = WordVectors([0, 2, 5], "first", "float32")
+    some = every.only(["layer-05", "layer-00"])
+    assert some.parts == ("layer-00", "layer-05")
+    assert some.settings == every.settings == {"pooling": "first", "storage": "float32"}
