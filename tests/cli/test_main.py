@@ -29,7 +29,10 @@ ROOT = Path(__file__).parents[2]
         (["--model", "m", "--seeds", "0"], "--seeds 0: give a number of at least 1."),
         (["--model", "m", "--seeds", "x"], "--seeds x: not a whole number."),
         (["--model", "m", "--layers", "-1"], "layers count from 0"),
-        (["--model", "m", "--layers", "one"], "--layers one: give all, every:N, or numbers such as 0,3,6"),
+        (
+            ["--model", "m", "--layers", "one"],
+            "--layers one: give all, every:N, or numbers such as 0,3,6",
+        ),
         (["--model", "./nowhere"], "--model ./nowhere: there is no such folder."),
     ],
 )

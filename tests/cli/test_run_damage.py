@@ -32,10 +32,14 @@ def test_a_flipped_byte_in_the_store_is_an_error(tiny_bert, tmp_path):
 def test_a_damaged_manifest_is_named(tiny_bert, tmp_path, damage):
     settings = {"tasks": ("depth",), "probes": ("linear",)}
     run(tiny_bert, tmp_path, **settings)
-    (manifest,) = (tmp_path / "cache").rglob("manifest.json")
-    manifest.write_text(damage)
-    with pytest.raises(UserError, match="not a readable store"):
-        run(tiny_bert, tmp_path, overwrite="always", **settings)
+    for manifest in (tmp_path / "cache").rglob("manifest.json"):
+        whole = manifest.read_bytes()
+        manifest.write_text(damage)
+        with pytest.raises(UserError) as caught:
+            run(tiny_bert, tmp_path, overwrite="always", **settings)
+        assert str(caught.value).startswith(f"{manifest}: not readable (")
+        assert str(caught.value).endswith(f"; delete {manifest.parent} and run again.")
+        manifest.write_bytes(whole)
 
 
 def test_a_damaged_result_is_named(tiny_bert, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import probes
 from probes.cli.commands import cache
 from probes.common.errors import UserError
 from probes.common.locks import locked
-from probes.extraction.store import StoreKey, Vectors, write_manifest
+from probes.extraction.store import Store, StoreKey, write_manifest
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_a_whole_store_is_listed_by_what_it_holds(vectors, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "200")
     (entry,) = cache.find_entries(vectors, thorough=True)
     assert (entry.state, entry.manifest["corpus"]) == ("whole", "sample")
-    assert entry.size == sum(path.stat().st_size for path in entry.folder.iterdir())
+    assert entry.size == sum(path.stat().st_size for path in entry.folder.rglob("*"))
     assert abs(entry.used - time.time()) < 600
     assert call(vectors) == 0
     printed = capsys.readouterr().out
@@ -79,33 +80,79 @@ def test_only_verify_reads_contents(vectors):
 
 def test_what_no_run_can_read_is_told_apart_and_pruned(vectors, capsys):
     (whole,) = (path for path in vectors.glob("*") if path.is_dir())
-    unfinished = vectors / ("a" * 32 + ".partial")
-    unfinished.mkdir()
-    (unfinished / "layer-00.npy").write_bytes(b"x")
-    older = vectors / ("b" * 32)
-    older.mkdir()
-    (older / "manifest.json").write_text(json.dumps({"format": 1, "model": {"name": "m"}}))
+    half = vectors / ("d" * 32)
+    shutil.copytree(whole, half)
+    (first,) = half.glob("00000-*")
+    shutil.rmtree(first)
+    given_up = vectors / ("e" * 32)
+    shutil.copytree(half, given_up)
+    (given_up / "replaced.json").write_text('{"why": "loud"}')
     (vectors / ("c" * 32)).mkdir()
-    assert sorted(states(vectors)) == ["damaged", "unfinished", "unused format", "whole"]
+    found = sorted(states(vectors))
+    assert found == ["damaged", "replaced by fp32", "unfinished", "whole"]
     assert call(vectors, "--prune", "broken", "--dry-run") == 0
     assert len(states(vectors)) == 4
     assert call(vectors, "--prune", "broken") == 0
     assert [entry.folder for entry in cache.find_entries(vectors)] == [whole]
 
 
+def test_stores_of_older_versions_are_listed_with_their_size_and_pruned(
+    vectors, tiny_bert, tmp_path, monkeypatch, capsys
+):
+    """As version 0.1 wrote them: one file per layer, and one that was begun."""
+    monkeypatch.setenv("COLUMNS", "200")
+    older, begun = vectors / ("b" * 32), vectors / ("a" * 32 + ".partial")
+    for folder in (older, begun):
+        folder.mkdir()
+        (folder / "layer-00.npy").write_bytes(bytes(2_000_000))
+    manifest = {
+        "format": 4, "key": {"model": "m", "view": "v", "pooling": "last", "dtype": "bfloat16"},
+        "model": {"name": "old-model"}, "view": "plain", "corpus": "ewt", "rows": 7, "layers": 1,
+    }  # fmt: skip
+    (older / "manifest.json").write_text(json.dumps(manifest))
+    entries = {entry.folder: entry for entry in cache.find_entries(vectors)}
+    assert [entries[x].state for x in (older, begun)] == ["older format"] * 2
+    size = 2_000_000 + (older / "manifest.json").stat().st_size
+    assert [entries[x].size for x in (older, begun)] == [size, 2_000_000]
+    assert call(vectors) == 0
+    printed = capsys.readouterr().out
+    for part in ("old-model", "ewt", "7 × 1", "last, bfloat16", "2.0 MB", "older format"):
+        assert part in printed
+    probes.run_probes(
+        str(tiny_bert), tasks=("pos",), probes=("linear",), limit=20, device="cpu", quick=True,
+        output=tmp_path / "results", cache_dir=tmp_path / "cache", overwrite="always",
+    )  # fmt: skip
+    assert older.exists()
+    assert call(vectors, "--prune", "broken") == 0
+    assert states(vectors) == ["whole"]
+
+
+def test_layers_that_are_stored_are_counted(vectors, tiny_bert, tmp_path):
+    given = {
+        "tasks": ("pos",), "probes": ("linear",), "limit": 20, "device": "cpu", "quick": True,
+        "output": tmp_path / "other", "cache_dir": tmp_path / "one",
+    }  # fmt: skip
+    probes.run_probes(str(tiny_bert), layers=(1,), **given)
+    (entry,) = cache.find_entries(tmp_path / "one" / "vectors")
+    assert (entry.state, entry.layers) == ("whole", 1)
+    probes.run_probes(str(tiny_bert), **given)
+    (entry,) = cache.find_entries(tmp_path / "one" / "vectors")
+    assert (entry.state, entry.layers) == ("whole", 3)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("files", []), ("files", {}), ("model", None), ("layers", 99), ("layers", "x"), ("key", "k")],
+    [("shards", "x"), ("model", None), ("layers", "x"), ("key", "k")],
 )
 def test_a_manifest_that_makes_no_sense_is_a_damaged_store(vectors, capsys, field, value):
     (entry,) = cache.find_entries(vectors)
     (vectors / "d.partial").mkdir()
     (vectors / "d.partial" / "layer-00.npy").symlink_to("nowhere")
     key = StoreKey(**entry.manifest["key"])
-    write_manifest(entry.folder, {**entry.manifest, field: value})
-    with pytest.raises(UserError, match=r"not a readable store .*; delete"):
-        Vectors(vectors.parent, key)
-    assert sorted(states(vectors)) == ["damaged", "unfinished"]
+    write_manifest(entry.folder / "manifest.json", {**entry.manifest, field: value})
+    with pytest.raises(UserError, match=r"manifest.json: (not readable|holds) .*; delete"):
+        Store(vectors.parent, key)
+    assert sorted(states(vectors)) == ["damaged", "older format"]
     assert call(vectors) == 1
     assert call(vectors, "--prune", "broken") == 0
     assert not states(vectors)
