@@ -11,13 +11,12 @@ import pytest
 from board_by_hand import put
 from filelock import FileLock
 
-import probes
 from probes.__main__ import main as python_m_probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.data.labelled import _json_lines
-from probes.extraction.store import StoreKey, Vectors
+from probes.extraction.store import Store, StoreKey
 from probes.measurements.results import find_results
 
 ROOT = Path(__file__).parents[2]
