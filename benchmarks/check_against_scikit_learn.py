@@ -25,7 +25,8 @@ from probes.common.default_folders import default_cache, default_data_dir
 from probes.data.find import find_corpus
 from probes.examples.examples import Examples, collect_examples
 from probes.examples.scoring import Scorer
-from probes.extraction.store import StoreKey, Vectors
+from probes.extraction.encoding import word_vectors
+from probes.extraction.vectors import Sharded, Vectors
 from probes.extraction.views import ViewName
 from probes.extraction.windows import Pooling
 from probes.measurements.results import find_results
@@ -52,10 +53,9 @@ def main() -> None:
         hiding: ViewName = "cut" if result.view == "cut" else "masked"
         examples = collect_examples(tasks.get(result.task.name), corpus, hiding)
         view = examples.view_of(corpus)
-        key = StoreKey(
-            result.model.digest, view.digest, cast(Pooling, result.pooling), result.dtype
-        )
-        vectors = Vectors(options.cache_dir, key)
+        cache, pooling = options.cache_dir, cast(Pooling, result.pooling)
+        reading = word_vectors(cache, result.model, result.dtype, view, options.layers, pooling)
+        vectors = Vectors(cache, reading.key, view)
         rows = {split: examples.rows(split, view, vectors) for split in examples.splits}
         for number in options.layers:
             features = spans(vectors.layer(number), rows)
@@ -75,13 +75,14 @@ def main() -> None:
             )
 
 
-def spans(layer: NDArray[np.floating[Any]], rows: Mapping[str, Sequence[Ints]]) -> Features:
+def spans(layer: Sharded, rows: Mapping[str, Sequence[Ints]]) -> Features:
     """Standardised span means by split, with plain numpy and scikit-learn."""
     features = {}
+    together = np.concatenate(layer.arrays)
+    sums = np.concatenate([np.zeros((1, layer.shape[1])), np.cumsum(together, 0, np.float64)])
     for split, parts in rows.items():
         sides = []
         for part in parts:
-            sums = np.concatenate([np.zeros((1, layer.shape[1])), np.cumsum(layer, 0, np.float64)])
             lengths = part[:, 1:] - part[:, :1]
             sides.append((sums[part[:, 1]] - sums[part[:, 0]]) / lengths)
         features[split] = np.concatenate(sides, axis=1)

@@ -288,9 +288,19 @@ def _make(reading: Reading, store: Store, shards: Sequence[Shard], encoder: Enco
                 store.refresh(shard.number)
                 if parts := store.missing(shard.number, reading.collector.parts):
                     pieces = encoder.split(shard.texts)
-                    tokens, its = store.manifest["batch_tokens"], reading.collector.only(parts)
+                    its = reading.collector.only(parts)
+                    batch_tokens = store.manifest["batch_tokens"]
+                    progress.detail(
+                        f"encode  {reading.view.name} view · shard {shard.number + 1} of "
+                        f"{store.n_shards} · {len(shard.texts):,} texts in batches of up to "
+                        f"{batch_tokens} tokens",
+                        "encode",
+                        key=reading.key.digest,
+                        shard=shard.number,
+                        batch_tokens=batch_tokens,
+                    )
                     try:
-                        arrays = encoder.encode(shard, pieces, tokens, its)
+                        arrays = encoder.encode(shard, pieces, batch_tokens, its)
                     except NotFiniteError as error:
                         error.args = (_explained(error, shard),)
                         raise

@@ -122,6 +122,7 @@ def write_shard(
 
 def _write(path: Path, array: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Write an array as .npy; its entry in the manifest."""
+    array = np.asarray(array, order="C")
     header = io.BytesIO()
     about = np.lib.format.header_data_from_array_1_0(array)
     np.lib.format.write_array_header_1_0(header, about)

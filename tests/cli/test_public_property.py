@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from probes.data.find import find_corpus
 from probes.engines.config import RunConfig
 from probes.engines.validation import validate
 from probes.extraction.model_files import find_model
-from probes.extraction.store import FORMAT, StoreKey, Vectors, store_folder
+from probes.extraction.store import FORMAT, StoreKey, store_folder, write_manifest
+from probes.extraction.vectors import Vectors
+from probes.extraction.views import Text, View
 from probes.measurements.results import read_result
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
@@ -90,24 +93,42 @@ def test_results(content):
         assert or_our_error(read_result, path) is None
 
 
-KEY = StoreKey("m", "v", "mean", "float32")
-MANIFEST = {"format": FORMAT, "key": {}, "layers": 1, "files": {"layer-00.npy": {}}, "crc32": 0}
+KEY = StoreKey("m", "v", "float32", "word vectors v1", {"storage": "float16"})
+VIEW = View("plain", (Text(("a", "b"), (0, 2)),))
+MANIFEST = {
+    "key": asdict(KEY),
+    "model": {},
+    "view": "plain",
+    "layers": 1,
+    "texts": 1,
+    "rows": 2,
+    "shards": 1,
+    "words_per_shard": 1024,
+    "batch_tokens": 64,
+}
+ABOUT = {"bytes": 12, "crc32": 0, "shape": [2, 1]}
+SHARD = {"shard": 0, "texts": 1, "rows": 2, "counts": {}, "files": {"layer-00": ABOUT}}
 
 
 @check(200)
 @given(
     st.binary(max_size=200),
-    st.dictionaries(st.sampled_from(sorted(MANIFEST)), VALUES, max_size=4),
+    st.dictionaries(st.sampled_from(sorted({"format", *MANIFEST, *SHARD})), VALUES, max_size=4),
 )
 def test_stores(content, changes):
     with tempfile.TemporaryDirectory() as cache:
         folder = store_folder(Path(cache), KEY)
-        folder.mkdir(parents=True)
-        for name in ("layer-00.npy", "starts.npy"):
-            (folder / name).write_bytes(content)
-        for text in (content, json.dumps({**MANIFEST, **changes}).encode()):
-            (folder / "manifest.json").write_bytes(text)
-            assert or_our_error(Vectors, Path(cache), KEY) is None
+        for place, whole in ((folder, MANIFEST), (folder / "00000-layer-00", SHARD)):
+            place.mkdir(parents=True)
+            (place / "layer-00.npy").write_bytes(content)
+            changed = {"format": FORMAT, **whole, "crc32": 0, **changes}
+            for text in (content, json.dumps(changed).encode()):
+                (place / "manifest.json").write_bytes(text)
+                assert or_our_error(Vectors, Path(cache), KEY, VIEW) is None
+            write_manifest(place / "manifest.json", whole)
+        vectors = Vectors(Path(cache), KEY, VIEW)
+        assert vectors.is_complete(["layer-00"])
+        assert or_our_error(vectors.layer, 0) is None
 
 
 @st.composite

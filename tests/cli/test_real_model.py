@@ -7,7 +7,8 @@ import probes
 from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer
-from probes.extraction.store import StoreKey, Vectors
+from probes.extraction.encoding import word_vectors
+from probes.extraction.vectors import Vectors
 from probes.tasks.builtin import tasks
 
 
@@ -29,8 +30,9 @@ def test_linear_probes_on_a_slice_of_ewt_are_those_of_scikit_learn(real_data, tm
     for result in results:
         examples = collect_examples(tasks.get(result.task.name), corpus, "masked")
         view = examples.view_of(corpus)
-        key = StoreKey(result.model.digest, view.digest, result.pooling, result.dtype)
-        vectors = Vectors(settings["cache_dir"], key)
+        cache, layers = settings["cache_dir"], [layer.layer for layer in result.layers]
+        reading = word_vectors(cache, result.model, result.dtype, view, layers, result.pooling)
+        vectors = Vectors(cache, reading.key, view)
         rows = {split: examples.rows(split, view, vectors) for split in examples.splits}
         for layer in result.layers:
             fit, features = layer.fits[0], spans(vectors.layer(layer.layer), rows)

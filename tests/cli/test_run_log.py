@@ -11,13 +11,12 @@ import pytest
 from board_by_hand import put
 from filelock import FileLock
 
-import probes
 from probes.__main__ import main as python_m_probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.data.labelled import _json_lines
-from probes.extraction.store import StoreKey, Vectors
+from probes.extraction.store import Store, StoreKey
 from probes.measurements.results import find_results
 
 ROOT = Path(__file__).parents[2]
@@ -114,13 +113,13 @@ def test_a_log_that_cannot_be_written_does_not_stop_a_run(tmp_path, capsys):
 
 def test_a_store_in_use_is_not_pruned(tiny_bert, tmp_path, capsys):
     assert main(flags(tiny_bert, tmp_path)) == 0
-    (manifest,) = (tmp_path / "c").rglob("manifest.json")
+    (manifest,) = (tmp_path / "c" / "vectors").glob("*/manifest.json")
     prune = ["cache", "--cache-dir", str(tmp_path / "c"), "--prune", "all", "--older-than", "0"]
-    vectors = Vectors(tmp_path / "c", StoreKey(**json.loads(manifest.read_bytes())["key"]))
+    store = Store(tmp_path / "c", StoreKey(**json.loads(manifest.read_bytes())["key"]))
     assert python_m_probes(prune) == 0
     assert "a run is using it" in capsys.readouterr().out
-    assert vectors.layer(2).shape == (vectors.manifest["rows"], 16)
-    del vectors
+    assert sum(map(len, store.arrays("layer-02"))) == store.manifest["rows"]
+    del store
     assert python_m_probes(prune) == 0
     assert not manifest.exists()
 
@@ -153,30 +152,6 @@ def test_json_arrays_are_read_and_malformed_ones_reported(tmp_path):
         path.write_text(content)
         with pytest.raises(UserError, match=message):
             _json_lines(path)
-
-
-def test_a_batch_size_that_differs_from_the_started_one_is_reported(
-    tiny_bert, tmp_path, capsys, monkeypatch
-):
-    from probes.extraction import layer_files
-
-    monkeypatch.setattr(layer_files, "_SYNC_BYTES", 1)
-    write, written = layer_files.LayerFiles._write, []
-
-    def third_stops(self, layers, texts):
-        written.append(layers)
-        if len(written) == 3:
-            raise KeyboardInterrupt
-        write(self, layers, texts)
-
-    settings = {"tasks": ("pos",), "probes": ("linear",), "limit": 30, "quick": True}
-    settings |= {"cache_dir": tmp_path / "c", "output": tmp_path / "r", "device": "cpu"}
-    with monkeypatch.context() as patch:
-        patch.setattr(layer_files.LayerFiles, "_write", third_stops)
-        with pytest.raises(KeyboardInterrupt):
-            probes.run_probes(str(tiny_bert), batch_tokens=64, **settings)
-    probes.run_probes(str(tiny_bert), batch_tokens=512, **settings)
-    assert "with 64 tokens per batch as before, not 512" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("reader", ["true", "head -1", "cat > /dev/full"])

@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 import torch
 from killing import Driver, command, logged, small_corpus, written
+from tiny_readings import small_shards
 
 import probes
 from probes.common.errors import UserError
-from probes.extraction.store import StoreKey, Vectors
+from probes.extraction.store import Store, StoreKey
 from probes.measurements import probe_context
 from probes.measurements.results import find_results, read_result
 from probes.measurements.scores import read_predictions
@@ -52,36 +53,35 @@ def damaged_copies(content, n, seed=0):
         yield content[:length]
 
 
-def test_any_flipped_bit_of_a_store_is_found(done, tally):
-    (folder,) = (path for path in (done / "cache" / "vectors").iterdir() if path.is_dir())
+def test_any_flipped_bit_of_a_store_is_found(tiny_bert, tmp_path, monkeypatch, tally):
+    small_shards(monkeypatch, 800)
+    run(tiny_bert, tmp_path)
+    (folder,) = (path for path in (tmp_path / "cache" / "vectors").iterdir() if path.is_dir())
     key = StoreKey(**json.loads((folder / "manifest.json").read_bytes())["key"])
-    whole = Vectors(done / "cache", key)
-    names = [*whole.manifest["files"], "manifest.json"]
-    assert len(names) == 5
-    del whole
-    for name in names:
-        sound = (folder / name).read_bytes()
-        for content in damaged_copies(sound, FLIPS // len(names)):
-            (folder / name).write_bytes(content)
-            with pytest.raises(UserError) as caught:  # noqa: PT012
-                vectors = Vectors(done / "cache", key)
-                for layer in range(vectors.n_layers):
-                    vectors.layer(layer)
-            assert str(folder) in str(caught.value)
-            assert f"delete {folder} and run again." in str(caught.value)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    assert len(paths) == 1 + 2 * (1 + 3)
+
+    def read():
+        store = Store(tmp_path / "cache", key)
+        for layer in range(3):
+            store.arrays(f"layer-0{layer}")
+
+    for path in paths:
+        sound = path.read_bytes()
+        for content in damaged_copies(sound, FLIPS // len(paths)):
+            path.write_bytes(content)
+            with pytest.raises(UserError) as caught:
+                read()
+            assert str(caught.value).startswith(f"{path}: ")
+            assert str(caught.value).endswith(f"; delete {path.parent} and run again.")
             tally["corruptions of vectors detected"] += 1
-        (folder / name).write_bytes(sound)
-    assert Vectors(done / "cache", key).n_layers == 3
-
-
-def test_a_store_under_another_keys_name_is_refused(done, tiny_bert):
-    vectors = done / "cache" / "vectors"
-    (folder,) = (path for path in vectors.iterdir() if path.is_dir())
-    key = StoreKey(**json.loads((folder / "manifest.json").read_bytes())["key"])
-    other = StoreKey("another model", key.view, key.pooling, key.dtype)
-    shutil.copytree(folder, vectors / other.digest[:32])
-    with pytest.raises(UserError, match="holds the vectors of another key; delete"):
-        Vectors(done / "cache", other)
+        path.write_bytes(sound)
+    read()
+    # The same command makes again what the message says to delete.
+    before = written(tmp_path)
+    shutil.rmtree(paths[-1].parent)
+    run(tiny_bert, tmp_path, overwrite="always")
+    assert written(tmp_path) == before
 
 
 def test_a_half_written_or_foreign_result_is_reported_and_ignored(done, tally):
@@ -202,7 +202,8 @@ def test_vectors_that_are_not_finite_are_named_by_layer_and_word(tiny_bert, tmp_
         run((model, tokenizer), tmp_path, corpus=str(corpus), name="broken")
     message = "--model broken: layer 0 gives a vector that is not finite (NaN or infinite) for "
     assert str(caught.value).startswith(f"{message}'the', word 2 of 3 in '… dog the cat …'")
-    assert not list((tmp_path / "cache" / "vectors").glob("*.partial"))
+    (store,) = (tmp_path / "cache" / "vectors").iterdir()
+    assert [path.name for path in store.iterdir()] == ["manifest.json"]
 
 
 def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_path, monkeypatch):

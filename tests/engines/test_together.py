@@ -6,6 +6,8 @@ import pytest
 from killing import Driver, age, command, logged, small_corpus, written
 
 PROCESSES = 4
+SHARDS = 3 + 4
+"""Of the two views."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,8 @@ def test_processes_with_the_same_model_encode_and_fit_everything_once(
     together(driver, [command(tiny_bert, corpus, shared)] * PROCESSES, tmp_path)
     assert written(shared) == written(alone)
     assert len(logged(shared, "end")) == PROCESSES
-    assert len(logged(shared, "encode")) == 2
+    encoded = [(line["key"], line["shard"]) for line in logged(shared, "encode")]
+    assert len(encoded) == len(set(encoded)) == SHARDS
     done = [Path(line["result"]).name.rpartition("-")[0] for line in logged(shared, "done")]
     assert sorted(done) == [
         f"{task}-linear-{name}"
@@ -58,7 +61,7 @@ def test_processes_with_different_models_neither_mix_nor_repeat_work(
         assert driver.ask(command(model, corpus, alone), watch=False)["status"] == 0
     together(driver, [command(model, corpus, shared) for model in models], tmp_path)
     assert written(shared) == written(alone)
-    assert len(logged(shared, "encode")) == 2 * PROCESSES
+    assert len(logged(shared, "encode")) == SHARDS * PROCESSES
     # Random models have scores and evidence as others have, if they are named.
     assert len(logged(shared, "done")) == 4 * PROCESSES
     tally["processes that shared a cache"] += PROCESSES

@@ -49,7 +49,8 @@ def test_any_number_of_workers_finds_the_same(tiny_bert, corpus, tmp_path, write
         assert main(line) == 0
         said = capsys.readouterr()
         tables = re.sub(rf"{tmp_path}/\d", "", said.out)
-        first = tables if n == 1 else first
+        if n == 1:
+            first = tables
         assert tables == first
         assert written(tmp_path / f"{n}") == written(tmp_path / "1")
         lines = said.err.splitlines()

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
-import tiny_models
 import torch
-import transformers
-from tiny_models import FAMILIES
+from tiny_models import build
 from tiny_readings import collected, random_texts, vectors_by_layer
 
 from probes.common.errors import UserError
@@ -37,17 +35,6 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-def build(name: str, kind: str) -> tuple[Any, Any]:
-    """A tiny model of a family, of a class of transformers, and its tokenizer."""
-    family = FAMILIES[name]
-    tiny = family.tokenizer()
-    config = tiny_models.build_config(family, tiny)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(7)
-        model = getattr(transformers, kind)(config).eval()
-    return model, transformers.PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
 
 
 def encoder_of(name: str, kind: str) -> Encoder:

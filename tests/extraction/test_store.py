@@ -1,15 +1,400 @@
-"""What a store keeps in memory for a run."""
+"""Stores of tiny readings: the same bytes however they are made, and nothing else."""
 
-from probes.extraction.store import Vectors
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from multiprocessing import get_context
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import build
+from tiny_readings import (
+    collected,
+    files_below,
+    random_view,
+    reading_of,
+    small_shards,
+    vectors_by_layer,
+)
+
+from probes.common.errors import UserError
+from probes.extraction import shard_files
+from probes.extraction.collectors import WordVectors
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import Reading, collect, require_space, vectors_of
+from probes.extraction.loading import load_encoder
+from probes.extraction.model_files import find_model
+from probes.extraction.store import REPLACED, StoreKey, store_folder
+from probes.extraction.vectors import Vectors
+from probes.extraction.views import Text, View
+
+VIEW = random_view(60)
+LAYERS = (0, 1, 2)
 
 
-def test_what_is_derived_is_made_once_for_each_key_until_it_is_forgotten():
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_shards(monkeypatch, 150)
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_bert: Path) -> Encoder:
+    return load_encoder(find_model(str(tiny_bert)), device="cpu")
+
+
+@pytest.fixture
+def reference(encoder: Encoder, tmp_path: Path) -> dict[str, bytes]:
+    """The files of all stores, made in order by one process."""
+    collect(reading_of(tmp_path / "reference", encoder, VIEW), encoder, 64)
+    return files_below(tmp_path / "reference")
+
+
+def arrays_in(files: dict[str, bytes]) -> dict[tuple[str, str], bytes]:
+    """The content of arrays, by number of the shard and name of the file."""
+    places = {name: Path(name) for name in files if name.endswith(".npy")}
+    return {(p.parent.name[:5], p.name): files[name] for name, p in places.items()}
+
+
+# -- what is stored -----------------------------------------------------------------------
+
+
+def test_rows_of_a_text_are_its_words_vectors(encoder: Encoder, tmp_path: Path) -> None:
+    vectors = vectors_of(reading_of(tmp_path, encoder, VIEW), encoder, 64)
+    assert vectors.n_shards >= 4
+    assert vectors.n_layers == 3
+    layers = [vectors.layer(layer) for layer in LAYERS]
+    for text, start in zip(VIEW.texts, vectors.starts, strict=True):
+        rows = start + np.arange(text.keep[1] - text.keep[0])
+        for layer, alone in zip(layers, vectors_by_layer(encoder, [text]), strict=True):
+            assert layer[rows].dtype == np.float16
+            np.testing.assert_allclose(layer[rows], alone, rtol=2e-3, atol=2e-3)
+    pieces = encoder.split(VIEW.texts)
+    assert vectors.count("subwords") == sum(len(p.ids) for p in pieces)
+    assert vectors.count("unknown_words") == sum(p.unknown for p in pieces)
+    long = sum(len(p.ids) > encoder.capacity for p in pieces)
+    assert vectors.encoding.model_dump() == {
+        "storage": "float16",
+        "unknown_words": 0,
+        "texts_in_several_windows": long,
+        "batch_tokens": 64,
+    }
+    assert long > 0
+    with pytest.raises(ValueError, match="read-only"):
+        layers[0].arrays[0][:] = 0
+
+
+def test_bytes_do_not_depend_on_the_order_and_one_shard_may_be_made_alone(
+    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
+) -> None:
+    reading = reading_of(tmp_path / "reverse", encoder, VIEW)
+    left = [shard.number for shard in reading.shards]
+    while left:
+        assert [shard.number for shard in reading.missing()] == left
+        collect(reading, encoder, 64, only=left.pop())
+    assert files_below(tmp_path / "reverse") == reference
+    folder = Path(store_folder(Path(), reading.key))
+    names = {str(Path(name).relative_to(folder)) for name in reference}
+    assert names == {"manifest.json"} | {
+        f"{shard.number:05d}-layer-00/{name}"
+        for shard in reading.shards
+        for name in ("manifest.json", *(f"layer-0{layer}.npy" for layer in LAYERS))
+    }
+
+
+def test_bytes_do_not_depend_on_layers_that_were_asked_for_before(
+    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
+) -> None:
+    cache = tmp_path / "layers"
+    collect(reading_of(cache, encoder, VIEW, [1]), encoder, 64)
+    assert {name for _, name in arrays_in(files_below(cache))} == {"layer-01.npy"}
+    before = files_below(cache)
+    # A batch size that is asked for later does not count.
+    collect(reading_of(cache, encoder, VIEW), encoder, 512)
+    found = files_below(cache)
+    assert before.items() < found.items()
+    assert arrays_in(found) == arrays_in(reference)
+    reading = reading_of(cache, encoder, VIEW, [2, 0])
+    assert reading.missing() == []
+    vectors = Vectors(cache, reading.key, VIEW)
+    other = Vectors(tmp_path / "reference", reading.key, VIEW)
+    rows = np.arange(vectors.manifest["rows"])
+    for layer in LAYERS:
+        assert np.array_equal(vectors.layer(layer)[rows], other.layer(layer)[rows])
+    assert vectors.count("subwords") == other.count("subwords")
+
+
+def encode_alone(reading: Reading, encoder: Encoder) -> None:
+    torch.set_num_threads(1)
+    collect(reading, encoder, 64)
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+@pytest.mark.parametrize("n", [2, 4])
+def test_bytes_do_not_depend_on_how_many_encode_at_once(
+    n: int, kind: str, tiny_bert: Path, reference: dict[str, bytes], tmp_path: Path
+) -> None:
+    start: Any = threading.Thread if kind == "threads" else get_context("fork").Process
+    encoders = [load_encoder(find_model(str(tiny_bert)), device="cpu") for _ in range(n)]
+    given = [(reading_of(tmp_path / "shared", each, VIEW), each) for each in encoders]
+    workers = [start(target=encode_alone, args=each) for each in given]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    if kind == "processes":
+        assert [worker.exitcode for worker in workers] == [0] * n
+    assert files_below(tmp_path / "shared") == reference
+
+
+def test_an_encoding_waits_for_the_shard_that_another_is_making(
+    encoder: Encoder, tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = load_encoder(find_model(str(tiny_bert)), device="cpu")
+    reading = reading_of(tmp_path, encoder, VIEW)
+    begun, go_on, encode = threading.Event(), threading.Event(), other.encode
+
+    def slow(*given: Any) -> Any:
+        begun.set()
+        assert go_on.wait(30)
+        return encode(*given)
+
+    other.encode = slow  # type: ignore[method-assign]
+    thread = threading.Thread(target=collect, args=(reading, other, 64, 0))
+    thread.start()
+    assert begun.wait(30)
+    collect(reading, encoder, 64, only=0)  # leaves it to the other
+    assert len(reading.missing()) == len(reading.shards)
+    threading.Timer(0.3, go_on.set).start()
+    collect(reading, encoder, 64)
+    thread.join(30)
+    assert reading.missing() == []
+    assert "waiting for another process to encode the same text" in capsys.readouterr().err
+
+
+# -- room on disk -------------------------------------------------------------------------
+
+
+def test_the_estimate_is_what_is_written(
+    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free: list[int] = []
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[-1]))
+
+    def written() -> int:
+        return sum(np.load(path).nbytes for path in (tmp_path / "cache").rglob("*.npy"))
+
+    reading, some = (
+        reading_of(tmp_path / "cache", encoder, VIEW, layers) for layers in (LAYERS, [1])
+    )
+    total = reading.bytes_missing()
+    n_words = sum(text.keep[1] - text.keep[0] for text in VIEW.texts)
+    assert (total, some.bytes_missing()) == (3 * n_words * 16 * 2, n_words * 16 * 2)
+    for step in (
+        lambda: collect(some, encoder, only=1),
+        lambda: collect(reading, encoder, only=2),
+        lambda: collect(reading, encoder, only=1),
+        lambda: collect(reading, encoder),
+    ):
+        left = reading.bytes_missing()
+        free.append(left)
+        require_space([reading])
+        free.append(left - 1)
+        with pytest.raises(UserError, match=r"vectors need 0\.0 GB, 0\.0 GB are free; choose"):
+            require_space([reading])
+        before = written()
+        step()
+        assert left - reading.bytes_missing() == written() - before > 0
+    free.append(0)
+    require_space([reading])
+    assert (written(), reading.bytes_missing()) == (total, 0)
+    # A text that a run reads with another model, or a view of its own, is counted as well.
+    views = [reading, reading_of(tmp_path / "cache", encoder, random_view(9, seed=5))]
+    with pytest.raises(UserError, match="are free"):
+        require_space(views)
+
+
+# -- beyond fp16, and not finite ----------------------------------------------------------
+
+LOUD = Text(("she", "counts", "zzz", "boats", "the", "boats"), (0, 6))
+
+
+@pytest.fixture
+def loud() -> Iterator[Any]:
+    """A view, and encoders for which "zzz", a space and three z, is beyond fp16 at layer 0."""
+    texts = [text for text in VIEW.texts if text != LOUD]
+    view = View("plain", (*texts[:20], LOUD, *texts[20:]))
+
+    def make(value: float = 1e5) -> Encoder:
+        model, tokenizer = build("gpt2", "GPT2Model")
+        (piece,) = {int(i) for i in tokenizer("zzz").input_ids}
+        with torch.no_grad():
+            model.wte.weight[piece, 3] = value
+        return Encoder(model, tokenizer, name="loud", device="cpu")
+
+    return view, make
+
+
+def where(reading: Reading, text: Text) -> int:
+    (number,) = (shard.number for shard in reading.shards if text in shard.texts)
+    return number
+
+
+def test_a_vector_beyond_fp16_moves_everything_to_fp32(
+    loud: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view, make = loud
+    encoder = make()
+    narrow = reading_of(tmp_path, encoder, view)
+    assert 0 < where(narrow, LOUD) < len(narrow.shards) - 1
+    vectors = vectors_of(narrow, encoder, 64)
+    said = capsys.readouterr().err
+    assert said.count("layer 0 reaches 75000, beyond fp16's range") == 1
+    assert "everything is encoded again and stored in fp32" in said
+    assert sorted(path.name for path in narrow.folder.iterdir()) == ["manifest.json", REPLACED]
+    why = json.loads((narrow.folder / REPLACED).read_bytes())["why"]
+    assert why.startswith("layer 0 reaches 75000")
+    assert vectors.encoding.storage == "float32"
+    wide = reading_of(tmp_path, encoder, view)
+    assert wide.key != narrow.key
+    for shard in wide.shards:
+        expected = collected(encoder, shard.texts, WordVectors(LAYERS, storage="float32"), 64)
+        for layer in LAYERS:
+            ours = vectors.layer(layer).arrays[shard.number]
+            np.testing.assert_array_equal(ours, expected[f"layer-0{layer}"])
+    place = vectors.starts[view.index[LOUD]] + 2
+    assert vectors.layer(0)[np.array([place])][0, 3] == pytest.approx(75000, rel=1e-4)
+    # From now on nothing is tried in fp16.
+    shutil.rmtree(wide.folder)
+    vectors_of(reading_of(tmp_path, encoder, view), encoder, 64)
+    assert "fp32" not in capsys.readouterr().err
+    assert not list(tmp_path.rglob("*.lock"))
+    assert len(list((tmp_path / "vectors").iterdir())) == 2
+
+
+@pytest.mark.parametrize("moment", ["encode", "write"])
+def test_a_vector_beyond_fp16_moves_others_that_encode_the_same(
+    moment: str, loud: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one is in its first shard, which is fine, when the store is given up."""
+    view, make = loud
+    encoder, other = make(), make()
+    narrow = reading_of(tmp_path, encoder, view)
+    begun, given_up, found = threading.Event(), threading.Event(), []
+    place, name = (other, "encode") if moment == "encode" else (shard_files, "_write")
+    usual = getattr(place, name)
+
+    def held(*given: Any) -> Any:
+        if not begun.is_set():
+            begun.set()
+            assert given_up.wait(30)
+        return usual(*given)
+
+    monkeypatch.setattr(place, name, held)
+    thread = threading.Thread(target=lambda: found.append(vectors_of(narrow, other, 64)))
+    thread.start()
+    assert begun.wait(30)
+    encode = encoder.encode
+
+    def first_of_fp32(*given: Any) -> Any:
+        if (narrow.folder / REPLACED).exists():
+            given_up.set()
+        return encode(*given)
+
+    encoder.encode = first_of_fp32  # type: ignore[method-assign]
+    found.append(vectors_of(narrow, encoder, 64))
+    thread.join(30)
+    one, two = found
+    assert one.folder == two.folder != narrow.folder
+    assert sorted(path.name for path in narrow.folder.iterdir()) == ["manifest.json", REPLACED]
+    rows = np.arange(one.manifest["rows"])
+    for layer in LAYERS:
+        assert np.array_equal(one.layer(layer)[rows], two.layer(layer)[rows])
+    assert not list(tmp_path.rglob("*.lock"))
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_a_vector_that_is_not_finite_is_named_and_nothing_is_kept(
+    loud: Any, tmp_path: Path
+) -> None:
+    view, make = loud
+    encoder = make(float("nan"))
+    reading = reading_of(tmp_path, encoder, view)
+    with pytest.raises(UserError) as caught:
+        vectors_of(reading, encoder, 64)
+    assert str(caught.value).startswith(
+        "--model loud: layer 0 gives a vector that is not finite (NaN or infinite) for 'zzz', "
+        "word 3 of 6 in '… she counts zzz boats the boats …'; the model is broken"
+    )
+    assert [path.name for path in reading.folder.iterdir()] == ["manifest.json"]
+
+
+# -- what cannot be read ------------------------------------------------------------------
+
+
+def test_a_folder_without_a_manifest_is_begun_unless_it_has_shards(
+    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
+) -> None:
+    reading = reading_of(tmp_path / "begun", encoder, VIEW)
+    reading.folder.mkdir(parents=True)
+    assert reading.missing() == reading.shards
+    collect(reading, encoder, 64)
+    assert files_below(tmp_path / "begun") == reference
+    (reading.folder / "manifest.json").unlink()
+    with pytest.raises(UserError, match=f"delete {reading.folder} and run again"):
+        reading.missing()
+
+
+def test_a_store_under_another_key_s_name_is_refused(encoder: Encoder, tmp_path: Path) -> None:
+    reading = reading_of(tmp_path, encoder, VIEW)
+    collect(reading, encoder, 64)
+    other = StoreKey("another model", reading.key.view, "float32", "word vectors v1", {})
+    shutil.copytree(reading.folder, store_folder(tmp_path, other))
+    with pytest.raises(UserError, match="holds what belongs to another key; delete"):
+        Vectors(tmp_path, other, VIEW)
+
+
+def test_a_shard_that_the_store_does_not_have_is_refused(encoder: Encoder, tmp_path: Path) -> None:
+    reading = reading_of(tmp_path, encoder, VIEW)
+    collect(reading, encoder, 64)
+    last = sorted(reading.folder.glob("*-*"))[-1]
+    about = json.loads((last / "manifest.json").read_bytes())
+    del about["crc32"]
+    shard_files.write_manifest(last / "manifest.json", {**about, "shard": len(reading.shards)})
+    with pytest.raises(UserError, match=f"{last}: no shard of this store; delete {last} and"):
+        reading.missing()
+
+
+@pytest.mark.parametrize("why", ["", "[]", "{}", '{"why"'])
+def test_a_damaged_note_of_replacement_is_named(why: str, encoder: Encoder, tmp_path: Path) -> None:
+    reading = reading_of(tmp_path, encoder, VIEW)
+    reading.folder.mkdir(parents=True)
+    (reading.folder / REPLACED).write_text(why)
+    with pytest.raises(UserError, match=f"{REPLACED}: not readable .*delete {reading.folder} and"):
+        reading_of(tmp_path, encoder, VIEW)
+
+
+def test_what_is_derived_is_made_once_for_each_key_until_it_is_forgotten() -> None:
     vectors = object.__new__(Vectors)  # without files
     vectors._derived = {}
-    made = []
+    made: list[str] = []
 
-    def make(name):
-        return lambda: made.append(name) or [name]
+    def make(name: str) -> Any:
+        return lambda: made.append(name) or [name]  # type: ignore[func-returns-value]
 
     first = vectors.derived("a", make("a"))
     assert vectors.derived("b", make("b")) == ["b"]

@@ -83,7 +83,8 @@ def event_kinds(events, folder):
     for number, (what, path) in enumerate(events, start=1):
         name = path.replace(str(folder), "")
         name = re.sub(r"[0-9a-f]{32}", "store", re.sub(r"\.\w{8}(?=(\.\w+)?$)", "", name))
-        name = "fd" if path.isdigit() else re.sub(r"layer-\d\d", "layer", name)
+        name = re.sub(r"\d{5}(?=-|\.lock$|/|$)", "shard", re.sub(r"layer-\d\d", "layer", name))
+        name = "fd" if path.isdigit() else name
         first.setdefault((what, name), number)
         last[what, name] = number
     return sorted({*first.values(), *last.values()})

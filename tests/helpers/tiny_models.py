@@ -208,6 +208,16 @@ def build_config(family: Family, tiny: Tiny, **changes: Any) -> Any:
     return getattr(transformers, family.config)(**settings)
 
 
+def build(name: str, kind: str) -> tuple[Any, Any]:
+    """A tiny model of the family called `name`, of a class of transformers, and its tokenizer."""
+    family = FAMILIES[name]
+    tiny = family.tokenizer()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        model = getattr(transformers, kind)(build_config(family, tiny)).eval()
+    return model, transformers.PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+
+
 def save(name: str, folder: Path, **changes: Any) -> Tiny:
     """Write a tiny model of the family called `name` into `folder`; `changes` to its config."""
     family = FAMILIES[name]

@@ -13,9 +13,8 @@ from probes.data.find import find_corpus
 from probes.engines.inputs import find_models
 from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import open_or_encode
+from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_model
-from probes.extraction.store import StoreKey
 from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import ScoreMeasurement, gold_of
 from probes.records.files import read_arrays
@@ -37,8 +36,8 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
     (found,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
     model, tokenizer = load_model(found.source, "cpu", "float32", False)
     encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
-    key = StoreKey("m", view.digest, "mean", "float32")
-    vectors = open_or_encode(tmp_path, key, view, encoder, 512)
+    reading = word_vectors(tmp_path, encoder.info, "float32", view, range(3))
+    vectors = vectors_of(reading, encoder, 512)
     spec, device = PROBES["linear"], torch.device("cpu")
     data = ProbingData(examples, view, vectors, device, project=None)
     context = ProbeContext(

@@ -1,0 +1,272 @@
+"""Shards are written whole or not at all: encodings that are killed, or whose disk is full."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from faults import Events
+from killing import event_kinds
+from tiny_readings import files_below, random_view, reading_of, small_shards, whole
+
+from probes.common.errors import UserError
+from probes.extraction import shard_files
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import Reading, collect, vectors_of
+from probes.extraction.loading import load_encoder
+from probes.extraction.model_files import find_model
+from probes.extraction.shard_files import ShardWriter, write_shard
+from probes.extraction.store import checksum
+from probes.extraction.views import Text
+
+VIEW = random_view(30)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_shards(monkeypatch, 120)
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_bert: Path) -> Encoder:
+    return load_encoder(find_model(str(tiny_bert)), device="cpu")
+
+
+# -- one shard ----------------------------------------------------------------------------
+
+SHARD = whole([Text(("a", "b"), (0, 2)), Text(("c",), (0, 1))])
+COUNTS = {"subwords": 3}
+ARRAYS = {
+    "one": np.arange(12, dtype=np.float16).reshape(3, 4),
+    "two": np.asfortranarray(np.arange(6.0).reshape(3, 2)),
+    "three": np.zeros((0, 2), dtype=np.int64),
+}
+
+
+def test_files_of_a_shard_are_numpys_and_described(tmp_path: Path) -> None:
+    write_shard(tmp_path, SHARD, ARRAYS, COUNTS, threads=2)
+    (folder,) = tmp_path.iterdir()
+    assert folder.name == "00000-one"
+    about = json.loads((folder / "manifest.json").read_bytes())
+    assert sorted(files_below(folder)) == ["manifest.json", "one.npy", "three.npy", "two.npy"]
+    for part, array in ARRAYS.items():
+        path = folder / f"{part}.npy"
+        found = np.load(path)
+        assert found.dtype == array.dtype
+        np.testing.assert_array_equal(found, array)
+        assert about["files"][part] == {
+            "bytes": path.stat().st_size,
+            "crc32": checksum(path),
+            "shape": list(array.shape),
+        }
+    assert {name: about[name] for name in ("shard", "texts", "rows", "counts", "threads")} == {
+        "shard": 0,
+        "texts": 2,
+        "rows": 3,
+        "counts": COUNTS,
+        "threads": 2,
+    }
+
+
+def test_what_a_killed_run_left_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / ".part-00000").mkdir()
+    (tmp_path / ".part-00000" / "zero.npy").write_bytes(b"half")
+    write_shard(tmp_path, SHARD, ARRAYS, COUNTS, threads=1)
+    (folder,) = tmp_path.iterdir()
+    assert not (folder / "zero.npy").exists()
+
+
+@contextmanager
+def noted(what: str, events: list[str]) -> Iterator[None]:
+    yield
+    events.append(what)
+
+
+def test_a_claim_is_held_until_its_shard_is_written_and_errors_come_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    go_on = threading.Event()
+
+    def slow(folder: Path, shard: Any, arrays: Any, counts: Any, threads: int) -> None:
+        assert go_on.wait(30)
+        events.append(f"written {counts['n']}")
+        if counts["n"] == 2:
+            raise UserError("the disk is full")
+
+    monkeypatch.setattr(shard_files, "write_shard", slow)
+    tensors = {"x": torch.zeros(1)}
+
+    def hand_over(writer: ShardWriter, n: int) -> None:
+        with ExitStack() as claim:
+            claim.enter_context(noted(f"released {n}", events))
+            writer.write(claim.pop_all(), tmp_path, SHARD, tensors, {"n": n})
+
+    with pytest.raises(UserError, match="the disk is full"), ShardWriter() as writer:  # noqa: PT012
+        hand_over(writer, 1)
+        assert events == []
+        go_on.set()
+        hand_over(writer, 2)
+        hand_over(writer, 3)
+    assert events == ["written 1", "released 1", "written 2"]
+
+
+# -- encodings ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reference(encoder: Encoder, tmp_path: Path) -> dict[str, bytes]:
+    collect(reading_of(tmp_path / "reference", encoder, VIEW), encoder, 64)
+    return files_below(tmp_path / "reference")
+
+
+def encode_watched(reading: Reading, encoder: Encoder, kill_at: int | None, answer: Any) -> None:
+    """Encode in a process of its own, and die at an event."""
+    torch.set_num_threads(1)
+    events = Events(kill_at)
+    events.watch()
+    collect(reading, encoder, 64)
+    answer.send(events.seen)
+    os._exit(0)
+
+
+def encode_elsewhere(reading: Reading, encoder: Encoder, kill_at: int | None) -> Any:
+    """The events of an encoding; None if it was killed."""
+    fork = get_context("fork")
+    receive, send = fork.Pipe(duplex=False)
+    process = fork.Process(target=encode_watched, args=(reading, encoder, kill_at, send))
+    process.start()
+    send.close()
+    try:
+        return receive.recv()
+    except EOFError:
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL
+        return None
+
+
+def whole_shards(reading: Reading) -> int:
+    """How many shards are listed; each is read, and its checksums compared."""
+    stored = reading.stored()
+    if stored is None:
+        return 0
+    listed = [n for n in range(stored.n_shards) if not stored.missing(n, reading.collector.parts)]
+    stored._files = [stored._files[n] for n in listed]
+    for part in reading.collector.parts:
+        for number, array in zip(listed, stored.arrays(part), strict=True):
+            assert array.shape == (reading.shards[number].n_rows, 16)
+    return len(listed)
+
+
+def test_an_encoding_killed_at_any_write_leaves_whole_shards_and_is_continued(
+    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path, tally: Any
+) -> None:
+    events = encode_elsewhere(reading_of(tmp_path / "whole", encoder, VIEW), encoder, None)
+    assert files_below(tmp_path / "whole") == reference
+    n_shards, found = len(reading_of(tmp_path, encoder, VIEW).shards), []
+    assert n_shards >= 3
+    numbers = event_kinds(events, tmp_path / "whole")
+    assert len(numbers) > 25
+    for number in numbers:
+        cache = tmp_path / f"{number}"
+        reading = reading_of(cache, encoder, VIEW)
+        assert encode_elsewhere(reading, encoder, number) is None
+        found.append(whole_shards(reading))
+        collect(reading, encoder, 64)
+        left = files_below(cache)
+        # Locks and temporary files that nobody holds are swept by the next run, or in an hour.
+        extra = {name for name in left if name.endswith(".lock") or ".part-" in name}
+        assert {name: left[name] for name in left.keys() - extra} == reference, number
+        assert len(extra) <= 2
+    assert {0, n_shards} <= set(found)
+    assert found == sorted(found)
+    tally["kills survived, at each kind of write"] += len(numbers)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
+def test_shards_before_a_failure_are_kept_and_the_others_made_later(
+    error: BaseException,
+    encoder: Encoder,
+    reference: dict[str, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The fifth array is in the second shard."""
+    reading = reading_of(tmp_path / "stopped", encoder, VIEW)
+    write, begun = shard_files._write, []
+
+    def fifth_fails(path: Path, array: Any) -> Any:
+        begun.append(path)
+        if len(begun) == 5:
+            path.write_bytes(b"half")
+            raise error
+        return write(path, array)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_files, "_write", fifth_fails)
+        with pytest.raises((KeyboardInterrupt, UserError)) as caught:
+            vectors_of(reading, encoder, 64)
+    if isinstance(error, OSError):
+        said = "00001-layer-00: cannot be written (No space left); free some space or name another"
+        assert said in str(caught.value)
+    assert whole_shards(reading) == 1
+    assert sorted(path.name for path in reading.folder.iterdir()) == [
+        "00000-layer-00",
+        "manifest.json",
+    ]
+    assert not list(tmp_path.rglob("*.lock"))
+    vectors_of(reading, encoder, 512)
+    said = f"encoding goes on: 1 of {len(reading.shards)} shards are there, made with 64 tokens per"
+    assert said in capsys.readouterr().err
+    assert files_below(tmp_path / "stopped") == reference
+
+
+def test_a_shard_that_is_deleted_is_made_again(
+    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
+) -> None:
+    """Also if a part that was asked for later has a folder of its own."""
+    cache = tmp_path / "two"
+    collect(reading_of(cache, encoder, VIEW, [0, 1]), encoder, 64)
+    reading = reading_of(cache, encoder, VIEW)
+    collect(reading, encoder, 64)
+    before = files_below(cache)
+    for name in ("00001-layer-00", "00002-layer-02"):
+        for path in sorted((reading.folder / name).iterdir()):
+            content = path.read_bytes()
+            path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+            with pytest.raises(UserError, match=f"; delete {reading.folder / name} and run again"):
+                read_all(reading)
+            path.write_bytes(content)
+        for path in (reading.folder / name).iterdir():
+            path.unlink()
+        (reading.folder / name).rmdir()
+        assert [shard.number for shard in reading.missing()] == [int(name[:5])]
+        vectors_of(reading, encoder, 512)
+        assert files_below(cache) == before
+
+
+def read_all(reading: Reading) -> None:
+    stored = reading.stored()
+    assert stored is not None
+    for part in reading.collector.parts:
+        stored.arrays(part)
