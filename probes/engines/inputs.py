@@ -21,6 +21,7 @@ from probes.engines.announcements import announce_corpus, announce_model, announ
 from probes.engines.config import RunConfig
 from probes.extraction.model_files import RANDOM_NAME, ModelSource, find_model, random_prefix
 from probes.extraction.stored_dtype import stored_dtype
+from probes.tasks.validation import TaskError
 
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
@@ -105,16 +106,25 @@ class LazyCorpus:
     """A corpus, read when it is first needed."""
 
     source: Source
-    _examples: dict[tuple[str, ViewName], Examples] = field(default_factory=dict)
+    _examples: dict[tuple[str, ViewName], Examples | Exception] = field(default_factory=dict)
 
     def examples(self, task: Task, hiding: ViewName) -> Examples:
-        """The examples of a task, collected once; see `collect_examples`."""
-        from probes.examples.examples import collect_examples
+        """The examples of a task, collected once; see `collect_examples`.
+
+        What is wrong with them is found once too.
+        """
+        from probes.examples.examples import NotServedError, collect_examples
 
         name = task.name, hiding
         if name not in self._examples:
-            self._examples[name] = collect_examples(task, self.value, hiding)
-        return self._examples[name]
+            try:
+                self._examples[name] = collect_examples(task, self.value, hiding)
+            except (NotServedError, TaskError) as error:
+                self._examples[name] = error
+        found = self._examples[name]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     @property
     def layers(self) -> frozenset[str]:
