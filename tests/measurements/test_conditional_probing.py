@@ -16,6 +16,7 @@ from probes.boards.evidence import evidence_tables
 from probes.boards.layer_tables import score_table
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
+from probes.extraction.vectors import Sharded
 from probes.measurements.conditional_probing import (
     ConditionalInformation,
     ConditionalProbing,
@@ -68,7 +69,7 @@ class Planted:
             n_layers=len(rows),
             manifest={"model": {"hidden_size": rows.shape[2]}},
             starts=np.cumsum([0, *(len(text.words) for text in view.texts)])[:-1],
-            layer=lambda k: rows[k].astype(np.float32),
+            layer=lambda k: Sharded(np.array_split(rows[k].astype(np.float32), 3)),
             derived=lambda key, make: make(),
         )
         device = torch.device("cpu")

@@ -13,6 +13,7 @@ from tiny_runs import run
 from probes.__main__ import main
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError, collect_examples
+from probes.extraction.vectors import Sharded
 from probes.measurements.held_out_genres import HeldOutGenres, kept_without
 from probes.measurements.measurement import Number
 from probes.measurements.probe_context import ProbeContext
@@ -56,7 +57,7 @@ def context_of(splits, label, vector, kind="classification", metric="accuracy"):
         n_layers=1,
         manifest={"model": {"hidden_size": rows.shape[1]}},
         starts=np.cumsum([0, *(len(text.words) for text in texts)]),
-        layer=lambda layer: rows,
+        layer=lambda layer: Sharded([rows]),
     )
     data = ProbingData(examples, view, vectors, torch.device("cpu"), project=None)
     data.features = lambda layers, hold=False: ProbingData.features(data, layers, hold=True)
