@@ -4,7 +4,7 @@
     python benchmarks/extraction_speed.py --data-dir DIR --bert-base --sentences 400
     python benchmarks/extraction_speed.py --data-dir DIR --sentences 400 --naive --neurox
 
-Extraction is timed from words to a published store: tokenisation, batches, forward passes,
+Extraction is timed from words to a whole store: tokenisation, batches, forward passes,
 pooling, writing, checksums. Useful work is 2 × encoder weights (embeddings left out) × unpadded
 tokens. The peak is the median of 2,048³ fp32 products, one after every 0.3 s of extraction and
 not counted in its time, and five before each way; "paired" sets every stretch against the
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,9 @@ from probes.common.default_folders import default_data_dir
 from probes.data.find import find_corpus
 from probes.extraction.batching import default_batch_tokens
 from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import open_or_encode
+from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.store import StoreKey
 from probes.extraction.views import Text, View, plain_view
 
 NEUROX = """
@@ -134,16 +133,22 @@ def extraction(
     batch_tokens: int,
     products: Products | None = None,
 ) -> float:
-    """Seconds from words to a published store, the products between batches not counted."""
-    key = StoreKey(encoder.info.digest, view.digest, "mean", "float32")
-    encode = encoder.encode
+    """Seconds from words to a whole store, the products between passes not counted."""
+    layers = range(encoder.info.n_layers + 1)
+    reading = word_vectors(scratch / "cache", encoder.info, "float32", view, layers)
+    forward = encoder._pass
 
-    def paced(*given: Any) -> Iterator[int]:
-        return encode(*given) if products is None else products.between(encode(*given))
+    def paced(*given: Any) -> Any:
+        output = forward(*given)
+        if products is not None:
+            products.pace()
+        return output
 
-    with patch.object(encoder, "encode", paced):
+    with patch.object(encoder, "_pass", paced):
         clock = time.perf_counter()
-        open_or_encode(scratch / "cache", key, view, encoder, batch_tokens)
+        if products is not None:
+            products.begin()
+        vectors_of(reading, encoder, batch_tokens)
         seconds = time.perf_counter() - clock
     shutil.rmtree(scratch / "cache")
     return seconds - (sum(product for _, product in products.stretches) if products else 0)

@@ -12,7 +12,6 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -58,6 +57,7 @@ class Products:
         self.stretches: list[tuple[float, float]] = []
         self.take()
         self.seconds.clear()  # the first one finds cold caches
+        self.begin()
 
     def take(self) -> float:
         """Seconds of one product."""
@@ -72,16 +72,17 @@ class Products:
         """Operations per second, at the median."""
         return 2 * SIDE**3 / statistics.median(self.seconds)
 
-    def between(self, steps: Iterator[int]) -> Iterator[int]:
-        """Pass steps on, with a product after every 0.3 s."""
+    def begin(self) -> None:
+        """Forget the last extraction, and begin another."""
         self.stretches.clear()
-        clock = time.perf_counter()
-        for step in steps:
-            yield step
-            stretch = time.perf_counter() - clock
-            if stretch > 0.3:
-                self.stretches.append((stretch, self.take()))
-                clock = time.perf_counter()
+        self._clock = time.perf_counter()
+
+    def pace(self) -> None:
+        """A product, if the last one is 0.3 s ago."""
+        stretch = time.perf_counter() - self._clock
+        if stretch > 0.3:
+            self.stretches.append((stretch, self.take()))
+            self._clock = time.perf_counter()
 
     def in_products(self, seconds: float) -> float:
         """The last extraction's time as a number of products at the rate of the moment."""

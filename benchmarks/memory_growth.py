@@ -23,13 +23,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from probe_speed import scores_of, stored_vectors
 
 from probes.common.default_folders import default_cache, default_data_dir
 from probes.data.find import find_corpus
 from probes.examples.examples import Examples, collect_examples
-from probes.extraction.store import Vectors
+from probes.extraction.vectors import Sharded, Vectors
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
 
@@ -46,7 +45,7 @@ class Deeper:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._vectors, name)
 
-    def layer(self, index: int) -> NDArray[np.floating[Any]]:
+    def layer(self, index: int) -> Sharded:
         """Layer after layer of the model's, then the first again."""
         return self._vectors.layer(index % self._vectors.n_layers)
 
@@ -84,7 +83,7 @@ def measure(
     corpus = find_corpus(options.corpus, data_dir=options.data_dir).load()
     examples = collect_examples(tasks.get("pos"), corpus, "masked")
     view = examples.view_of(corpus)
-    vectors = stored_vectors(options.cache_dir, options.model, view.digest)
+    vectors = stored_vectors(options.cache_dir, options.model, view)
     for layer in range(vectors.n_layers):
         vectors.layer(layer)
     n_layers = n_layers or vectors.n_layers

@@ -30,7 +30,6 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -45,7 +44,8 @@ from probes.common.default_folders import default_cache, default_data_dir
 from probes.compute.memory import default_budget
 from probes.data.find import find_corpus
 from probes.examples.examples import Examples, collect_examples
-from probes.extraction.store import StoreKey, Vectors
+from probes.extraction.store import StoreKey
+from probes.extraction.vectors import Sharded, Vectors, layer_part
 from probes.extraction.views import View
 from probes.measurements.measurement import NoOptions
 from probes.measurements.probe_context import ProbeContext
@@ -54,8 +54,6 @@ from probes.records.probe_scores import ProbeScores
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.tasks.builtin import tasks
 from probes.training.dataset import ProbingData
-
-Layer = NDArray[np.floating[Any]]
 
 
 def main() -> None:
@@ -136,8 +134,8 @@ def least_work(
     """Bytes that the passes over the training set read, and operations of their products."""
     passes = max(spec.epochs, spec.min_steps * spec.batch / n_examples)
     layers = [vectors.layer(n) for n in range(vectors.n_layers)]
-    read = sum(n_examples * layer[0].nbytes for layer in layers)
     n_features = layers[0].shape[1]
+    read = sum(n_examples * n_features * layer.dtype.itemsize for layer in layers)
     # Forwards, the gradient of weights, and through the upper weights of an MLP.
     per_example = 4 * n_features * (spec.hidden or n_classes) + 6 * spec.hidden * n_classes
     return passes * read, passes * n_examples * len(layers) * per_example
@@ -145,22 +143,24 @@ def least_work(
 
 def verified(options: argparse.Namespace, view: View) -> Vectors:
     """The stored vectors; checksums are outside the timings of either side."""
-    vectors = stored_vectors(options.cache_dir, options.model, view.digest)
+    vectors = stored_vectors(options.cache_dir, options.model, view)
     for layer in range(vectors.n_layers):
         vectors.layer(layer)
     return vectors
 
 
-def stored_vectors(cache: Path, model: str, view: str) -> Vectors:
-    """The store of the model's vectors of a view."""
+def stored_vectors(cache: Path, model: str, view: View) -> Vectors:
+    """The vectors of a view at all layers of the model."""
     for path in sorted((cache / "vectors").glob("*/manifest.json")):
         manifest = json.loads(path.read_text())
-        if manifest["model"]["name"] == model and manifest["key"]["view"] == view:
-            return Vectors(cache, StoreKey(**manifest["key"]))
+        if manifest["model"]["name"] == model and manifest["key"]["view"] == view.digest:
+            vectors = Vectors(cache, StoreKey(**manifest["key"]), view)
+            if vectors.is_complete([layer_part(n) for n in range(vectors.n_layers)]):
+                return vectors
     sys.exit(f"{cache}: no vectors of {model}; run run_probes.py with the same folders first.")
 
 
-def standardised(layer: Layer, rows: Mapping[str, Ints]) -> dict[str, NDArray[np.float32]]:
+def standardised(layer: Sharded, rows: Mapping[str, Ints]) -> dict[str, NDArray[np.float32]]:
     """Standardised fp32 features by split."""
     train = layer[rows["train"]].astype(np.float32)
     scaler = StandardScaler().fit(train)
@@ -170,7 +170,7 @@ def standardised(layer: Layer, rows: Mapping[str, Ints]) -> dict[str, NDArray[np
 
 
 def scikit_learn(
-    layer: Layer, rows: Mapping[str, Ints], labels: Mapping[str, Ints], spec: ProbeSpec
+    layer: Sharded, rows: Mapping[str, Ints], labels: Mapping[str, Ints], spec: ProbeSpec
 ) -> float:
     """Test accuracy × 100 of a logistic regression."""
     features = standardised(layer, rows)
@@ -181,7 +181,7 @@ def scikit_learn(
 
 
 def loader_loop(
-    layer: Layer, rows: Mapping[str, Ints], labels: Mapping[str, Ints], spec: ProbeSpec
+    layer: Sharded, rows: Mapping[str, Ints], labels: Mapping[str, Ints], spec: ProbeSpec
 ) -> float:
     """Test accuracy × 100 of an MLP of `spec`'s size."""
     torch.manual_seed(0)

@@ -42,7 +42,7 @@ def main() -> None:
     corpus = find_corpus(options.corpus, data_dir=options.data_dir).load()
     examples = collect_examples(tasks.get("pos"), corpus, "masked")
     view = examples.view_of(corpus)
-    vectors = stored_vectors(options.cache_dir, options.model, view.digest)
+    vectors = stored_vectors(options.cache_dir, options.model, view)
     draws = [Draw(seed) for seed in range(options.seeds + 1)]
     data = ProbingData(examples, view, vectors, device, project=None, fit_dtype=torch.float32)
     features = data.features(range(vectors.n_layers), hold=device.type != "cpu")

@@ -45,7 +45,7 @@ def main() -> None:
     for name in options.tasks:
         examples = collect_examples(tasks.get(name), corpus, "masked")
         view = examples.view_of(corpus)
-        vectors = stored_vectors(options.cache_dir, options.model, view.digest)
+        vectors = stored_vectors(options.cache_dir, options.model, view)
         cpu = torch.device("cpu")
         data = ProbingData(examples, view, vectors, cpu, project=None, fit_dtype=torch.float32)
         of_layers = data.features(range(vectors.n_layers))

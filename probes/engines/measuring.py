@@ -60,9 +60,9 @@ def plan(prepared: Prepared, todo: Sequence[tuple[Unit, State]]) -> list[Encode]
     readings = {place: prepared.reading(place) for place in places}
     require_space(list(readings.values()))
     return [
-        Encode(run.name, place, prepared.layers, shard.number)
+        Encode(run.name, place, prepared.layers, shard, n_bytes)
         for place, reading in readings.items()
-        for shard in reading.missing()
+        for shard, n_bytes in reading.sizes_missing().items()
     ]
 
 
@@ -114,6 +114,7 @@ def _compute_once(prepared: Prepared, unit: Unit, wait: bool) -> Ending:
     run, lock = prepared.run, unit.path.with_suffix(SUFFIX)
     with locked(lock, waiting=f"for another run to measure {unit.title}", wait=wait):
         run.read_scores_behind(unit)
+        _ = prepared.info  # what is asked for depends on the model's layers
         request = run.request(unit, None)
         assert request is not None
         recompute = run.config.overwrite == "always"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import connection, resource_tracker
@@ -15,8 +15,9 @@ from probes.common.terminal import progress
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Unit
 from probes.engines.rebuilt import RunRequest
-from probes.engines.units import Asked, Measure, Outcome, Plan
+from probes.engines.units import Asked, Encode, Measure, Outcome, Plan
 from probes.engines.worker import Said, Started, work
+from probes.extraction.store import require_room
 
 _GRACE = 10.0
 """Seconds that a process has to put its files in order before it is killed."""
@@ -32,6 +33,7 @@ class ProcessEngine:
 
     def __init__(self, runs: Sequence[ModelRun]) -> None:
         self._request, self._most = RunRequest.of(runs), runs[0].config.workers
+        self._cache = runs[0].config.cache_dir
         self._workers: list[_Worker] = []
         self._started = 0
         self._said: set[tuple[str, ...]] = set()
@@ -45,25 +47,57 @@ class ProcessEngine:
         }
         if not todo:
             return
-        self._encode([Plan(name, measurement) for name in dict.fromkeys(x.model for x in todo)])
         with progress.bar(measurement, total=len(todo), unit="unit"):
             # Units that another run is computing come last; they may be done by then.
-            self._measure(self._measure(todo, wait=False), wait=True)
+            busy = self._encode_and_measure(measurement, todo)
+            for asked, outcome in self._compute(busy, waiting=True):
+                assert isinstance(asked, Measure)
+                self._keep(*todo[asked], outcome)
 
-    def _encode(self, plans: Sequence[Plan]) -> None:
-        """Make the shards that are missing for what is to be measured.
+    def _encode_and_measure(
+        self, measurement: str, todo: Mapping[Measure, tuple[ModelRun, Unit]]
+    ) -> list[Asked]:
+        """Compute units and add their records to their runs; return those that others have.
 
-        Shards that nobody could make are left to the units that need them, which say why.
+        First comes a plan for each task: which shards are missing for it. They are made next, by
+        all workers, and then its units are measured.
         """
-        # Twice: a vector beyond the range of fp16 means that all of its store is made again.
-        for _ in range(2):
-            found = [outcome for _, outcome in self._compute(plans, waiting=False)]
-            shards = [shard for outcome in found for shard in outcome.shards]
-            if not shards:
-                return
-            with progress.bar("encoding", total=len(shards), unit="shard"):
-                for _ in self._compute(shards, waiting=False):
-                    progress.advance()
+        pending: list[Asked] = [
+            Plan(model, measurement, task)
+            for model, task in dict.fromkeys(unit.prepared for unit in todo)
+        ]
+        found: set[Asked] = set()
+        to_write, busy = 0, list[Asked]()
+        for asked, outcome in self._compute(pending, waiting=False):
+            if isinstance(asked, Encode):
+                to_write -= asked.n_bytes
+            elif isinstance(asked, Plan):
+                shards = [shard for shard in outcome.shards if shard not in found]
+                found.update(shards)
+                to_write += sum(shard.n_bytes for shard in shards)
+                if shards:
+                    require_room(self._cache, to_write)
+                of_task = [unit for unit in todo if unit.prepared == asked.prepared]
+                if outcome.death:
+                    for unit in of_task:
+                        self._keep(*todo[unit], outcome)
+                else:
+                    pending[:0] = shards
+                    pending += of_task
+            elif outcome.ending == "busy":
+                busy.append(asked)
+            else:
+                self._keep(*todo[asked], outcome)
+        return busy
+
+    def _keep(self, run: ModelRun, unit: Unit, outcome: Outcome) -> None:
+        """Add what became of a unit to its run."""
+        progress.advance()
+        run.omissions.update(outcome.omissions)
+        if outcome.death:
+            run.omissions.fail(run.name, unit.title, outcome.death)
+        elif outcome.ending == "done":
+            run.read(unit)
 
     def close(self) -> None:
         """See `Engine`."""
@@ -73,28 +107,13 @@ class ProcessEngine:
             worker.end()
         self._workers.clear()
 
-    def _measure(
-        self, todo: dict[Measure, tuple[ModelRun, Unit]], *, wait: bool
-    ) -> dict[Measure, tuple[ModelRun, Unit]]:
-        """Compute units and add their records to their runs; return those that others have."""
-        busy = {}
-        for asked, outcome in self._compute(list(todo), wait):
-            assert isinstance(asked, Measure)
-            run, unit = todo[asked]
-            if outcome.ending == "busy":
-                busy[asked] = run, unit
-                continue
-            progress.advance()
-            run.omissions.update(outcome.omissions)
-            if outcome.ending == "done":
-                run.read(unit)
-            elif outcome.death:
-                run.omissions.fail(run.name, unit.title, outcome.death)
-        return busy
+    def _compute(self, pending: list[Asked], waiting: bool) -> Iterator[tuple[Asked, Outcome]]:
+        """Each unit with what became of it, in the order in which they end.
 
-    def _compute(self, units: Sequence[Asked], waiting: bool) -> Iterator[tuple[Asked, Outcome]]:
-        """Each unit with what became of it, in the order in which they end."""
-        pending, retried = list(units), set[Asked]()
+        Args:
+            pending: the units; they are taken out of the list, and more may be added meanwhile.
+        """
+        retried = set[Asked]()
         while pending or any(worker.unit for worker in self._workers):
             self._hand_out(pending, waiting)
             for worker in _with_news(self._workers):
@@ -136,11 +155,16 @@ class ProcessEngine:
         return _Worker(self._request, self._started, self._workers)
 
     def _choice(self, worker: _Worker, pending: Sequence[Asked]) -> Asked:
-        """The first unit for which a worker has prepared the data, or else no worker has."""
+        """The first unit of the model that a worker holds, if there is one.
+
+        Among them, and else among all, the first for which it has prepared the data, or else no
+        worker has.
+        """
         somewhere = {each for other in self._workers for each in other.prepared}
 
-        def rank(unit: Asked) -> tuple[bool, bool]:
-            return unit.prepared not in worker.prepared, unit.prepared in somewhere
+        def rank(unit: Asked) -> tuple[bool, bool, bool]:
+            another = worker.model not in ("", unit.model)
+            return another, unit.prepared not in worker.prepared, unit.prepared in somewhere
 
         return min(pending, key=rank)
 
@@ -176,6 +200,7 @@ class _Worker:
         number: counts from 1.
         unit: what it is computing; None if nothing.
         prepared: what is prepared in it; see `Measure.prepared`.
+        model: the model that it holds; empty if none.
         started: whether it has come as far as our code.
     """
 
@@ -184,6 +209,7 @@ class _Worker:
         self.number, self.started = number, False
         self.unit: Asked | None = None
         self.prepared: set[tuple[str, str]] = set()
+        self.model = ""
         self.pipe: connection.Connection
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=work, args=(theirs, request), daemon=True)
@@ -200,7 +226,7 @@ class _Worker:
 
     def start(self, unit: Asked, waiting: bool) -> None:
         """Begin a unit; if the process is dead, `pipe` says so next."""
-        self.unit = unit
+        self.unit, self.model = unit, unit.model
         self.prepared.add(unit.prepared)
         with suppress(OSError):
             self.pipe.send((unit, waiting))

@@ -64,7 +64,11 @@ class RebuiltRun:
         run = self._runs[asked.model]
         prepared = self._local.prepared(run)
         if isinstance(asked, Plan):
-            todo = list(run.remaining(asked.measurement))
+            todo = [
+                (unit, state)
+                for unit, state in run.remaining(asked.measurement)
+                if (unit.task.name if unit.task else "") == asked.task
+            ]
             return Outcome("done", run.omissions, shards=tuple(plan(prepared, todo)))
         if isinstance(asked, Encode):
             prepared.need(asked.layers)

@@ -26,12 +26,14 @@ class Encode:
         place: what is read, and what is kept of it.
         layers: the layers that are kept.
         shard: its number.
+        n_bytes: what it will take on disk.
     """
 
     model: str
     place: Place
     layers: tuple[int, ...]
     shard: int
+    n_bytes: int
 
     @property
     def prepared(self) -> tuple[str, str]:
@@ -41,15 +43,21 @@ class Encode:
 
 @dataclass(frozen=True)
 class Plan:
-    """Find the shards that are missing for what remains of a measurement of a model."""
+    """Find the shards that are missing for what remains of a measurement.
+
+    Attributes:
+        model: name of the model, one of the run's.
+        task: empty for a measurement of the corpus as a whole.
+    """
 
     model: str
     measurement: str
+    task: str
 
     @property
     def prepared(self) -> tuple[str, str]:
         """What is prepared for it, and stays for other units."""
-        return self.model, ""
+        return self.model, self.task
 
 
 @dataclass(frozen=True)

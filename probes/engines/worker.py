@@ -54,7 +54,7 @@ def work(pipe: Connection, request: RunRequest) -> None:
             pipe.send(what)
 
     with suppress(KeyboardInterrupt):
-        # A worker that is stopped ends as a run does at Ctrl-C, with locks and journals in order.
+        # A worker that is stopped ends as a run does at Ctrl-C, with locks and files in order.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         send(Started())
         try:
@@ -68,6 +68,8 @@ def work(pipe: Connection, request: RunRequest) -> None:
                     send(run.compute(unit, wait=waiting))
         except Exception as error:  # noqa: BLE001 - raised where the run is
             send(_portable(error))
+    # Nothing is left to be stopped but the interpreter's own clearing up.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _next(pipe: Connection) -> tuple[Asked, bool] | None:

@@ -159,7 +159,7 @@ class WordVectors(Collector):
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """See `Collector`."""
-        item = 2 if self.storage == "float16" else 4
+        item: int = getattr(torch, self.storage).itemsize
         return len(self.layers) * shard.n_rows * model.hidden_size * item
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:

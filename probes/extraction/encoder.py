@@ -80,6 +80,7 @@ class Encoder:
         self._language_model = model.eval() if has_lm_head(model, self.model) else None
         self.device = place(model, self._language_model or self.model, device)
         self._pass_tokens: int | None = None
+        self._faithful: set[str] = set()
         self.remote_code = runs_remote_code(model, tokenizer)
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
@@ -198,6 +199,7 @@ class Encoder:
         batches = plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
         with ExitStack() as stack:
             if collector.computes_attention:
+                self._require_faithful(collector, shard, pieces, batches[-1][-1:])
                 stack.enter_context(attention_computed_by(self.model, collector.attend))
             while True:
                 collector.start(shard, pieces)
@@ -209,12 +211,7 @@ class Encoder:
                         tokens = min(batch_tokens, self._pass_tokens or batch_tokens)
                         for part in split_by_tokens(lengths, tokens):
                             here = lengths[part]
-                            given = pad_windows(
-                                windows[part],
-                                self.pad_id,
-                                n_prefix=len(self.words.prefix),
-                                n_suffix=len(self.words.suffix),
-                            )
+                            given = self._padded(windows[part])
                             collector.prepare(given)
                             # The output has no name, so that it is freed when memory runs out.
                             collector.add(given, self._pass(given, collector))
@@ -232,6 +229,36 @@ class Encoder:
                         ) from error
                 # Outside the handler: there the error would keep tensors alive.
                 self._read_less_at_once(len(here) * max(here))
+
+    def _require_faithful(
+        self, collector: Collector, shard: Shard, pieces: Sequence[Pieces], texts: Sequence[int]
+    ) -> None:
+        """Check on a text that a collector's attention is the model's own.
+
+        Some architectures hand a bias or a cap to their attention function, which a collector that
+        does not know them would ignore.
+
+        Raises:
+            UserError: the states of the last layer differ.
+        """
+        if collector.name in self._faithful:
+            return
+        given = self._padded(self._windows(shard, pieces, texts, collector.pooling)[:1])
+        own = self.states(given.inputs)[-1]
+        collector.start(shard, pieces)
+        collector.prepare(given)
+        with attention_computed_by(self.model, collector.attend):
+            found = self.states(given.inputs)[-1]
+        if (found - own).float().norm() > 1e-2 * own.float().norm():
+            raise UserError(
+                f"--model {self.info.name}: {collector.name} does not compute attention as "
+                f"{self.info.architecture} does; this architecture is not supported by it."
+            )
+        self._faithful.add(collector.name)
+
+    def _padded(self, windows: Sequence[Window]) -> PaddedWindows:
+        n_prefix, n_suffix = len(self.words.prefix), len(self.words.suffix)
+        return pad_windows(windows, self.pad_id, n_prefix=n_prefix, n_suffix=n_suffix)
 
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
         """One forward pass, as far as the language-model head if the collector reads logits."""

@@ -7,7 +7,6 @@ is left it waits for the others.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -36,6 +35,7 @@ from probes.extraction.store import (
     Store,
     StoreKey,
     replacement,
+    require_room,
     shard_folders,
     shard_lock,
     store_folder,
@@ -120,19 +120,23 @@ class Reading:
             shard for shard in self.shards if store is None or store.missing(shard.number, parts)
         ]
 
-    def bytes_missing(self) -> int:
-        """What is still to be written.
+    def sizes_missing(self) -> dict[int, int]:
+        """What is still to be written, in bytes, by shard.
 
         Raises:
             UserError: the store is damaged.
         """
         store, its = self.stored(), self.collector
-        left = 0
+        sizes = {}
         for shard in self.shards:
             parts = its.parts if store is None else store.missing(shard.number, its.parts)
             if parts:
-                left += its.only(parts).bytes_of(shard, self.model)
-        return left
+                sizes[shard.number] = its.only(parts).bytes_of(shard, self.model)
+        return sizes
+
+    def bytes_missing(self) -> int:
+        """The sum of `sizes_missing`."""
+        return sum(self.sizes_missing().values())
 
 
 def word_vectors(
@@ -216,7 +220,6 @@ def collect(
             try:
                 busy = _make(reading, store, todo, encoder)
             except NotFiniteError as error:
-                drop_shards(store.folder)
                 raise UserError(f"--model {encoder.info.name}: {error}") from error
             except OutOfRangeError as error:
                 _give_up(store, str(error))
@@ -345,18 +348,5 @@ def require_space(readings: Sequence[Reading]) -> None:
     Raises:
         UserError: it does not.
     """
-    needed = sum(reading.bytes_missing() for reading in readings)
-    if not needed:
-        return
-    folder = readings[0].cache
-    free = shutil.disk_usage(_existing(folder)).free
-    if needed > free:
-        raise UserError(
-            f"{folder}: the vectors need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free; "
-            "choose another --cache-dir, or use --layers or --limit."
-        )
-
-
-def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
-    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if readings:
+        require_room(readings[0].cache, sum(reading.bytes_missing() for reading in readings))

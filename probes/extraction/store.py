@@ -23,6 +23,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -248,6 +249,25 @@ def replacement(folder: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError) as error:
         path = folder / REPLACED
         raise UserError(f"{path}: not readable ({error}); {_remedy(folder)}") from error
+
+
+def require_room(folder: Path, n_bytes: int) -> None:
+    """Check that vectors of so many bytes fit on the disk of a folder.
+
+    Raises:
+        UserError: they do not.
+    """
+    free = shutil.disk_usage(_existing(folder)).free
+    if n_bytes > free:
+        raise UserError(
+            f"{folder}: the vectors need {n_bytes / 1e9:.1f} GB, {free / 1e9:.1f} GB are free; "
+            "choose another --cache-dir, or use --layers or --limit."
+        )
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
 
 
 def checksum(path: Path) -> int:

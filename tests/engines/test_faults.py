@@ -257,7 +257,7 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
 def test_too_little_memory_for_the_input_of_a_pass_gives_the_number_of_tokens(
     tiny_bert, tmp_path, monkeypatch
 ):
-    def none(*arguments):
+    def none(*arguments, **settings):
         raise MemoryError
 
     monkeypatch.setattr("probes.extraction.encoder.pad_windows", none)
@@ -282,7 +282,7 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
     # How many layers share a product may change its rounding, and so an example or two.
     pd.testing.assert_frame_equal(usual.table(), tight.table(), rtol=0, atol=0.011)
 
-    def none(*arguments):
+    def none(*arguments, **settings):
         raise MemoryError
 
     monkeypatch.setattr(probe_context, "fit", none)

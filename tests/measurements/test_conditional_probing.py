@@ -69,7 +69,7 @@ class Planted:
             n_layers=len(rows),
             manifest={"model": {"hidden_size": rows.shape[2]}},
             starts=np.cumsum([0, *(len(text.words) for text in view.texts)])[:-1],
-            layer=lambda k: Sharded([rows[k].astype(np.float32)]),
+            layer=lambda k: Sharded(np.array_split(rows[k].astype(np.float32), 3)),
             derived=lambda key, make: make(),
         )
         device = torch.device("cpu")
