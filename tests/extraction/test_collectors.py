@@ -156,6 +156,13 @@ def test_attention_that_cannot_be_replaced_is_refused(
     assert encoder.model.config._attn_implementation == used
 
 
+def test_attention_that_leaves_out_a_bias_is_refused() -> None:
+    """T5 hands its relative positions to the attention function."""
+    encoder = encoder_of("t5", "T5EncoderModel")
+    with pytest.raises(UserError, match=r"toy does not compute attention as T5\w+ does"):
+        collected(encoder, TEXTS, Entropies())
+
+
 # -- logits -------------------------------------------------------------------------------
 
 
