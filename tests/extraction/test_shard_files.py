@@ -198,7 +198,6 @@ def test_an_encoding_killed_at_any_write_leaves_whole_shards_and_is_continued(
         assert {name: left[name] for name in left.keys() - extra} == reference, number
         assert len(extra) <= 2
     assert {0, n_shards} <= set(found)
-    assert found == sorted(found)
     tally["kills survived, at each kind of write"] += len(numbers)
 
 
