@@ -18,6 +18,7 @@ TESTS = (
     "tests/common/test_files.py",
     "tests/data/test_readers_property.py",
     "tests/cli/test_errors.py",
+    "tests/extraction/test_shard_files.py",
     "tests/engines/test_faults.py",
     "tests/engines/test_kills.py",
     "tests/cli/test_odd_input.py",
