@@ -18,7 +18,8 @@ from probes.engines.prepared import Prepared
 from probes.engines.recording import record_of
 from probes.engines.units import Encode, Ending, Place
 from probes.examples.examples import NotServedError
-from probes.extraction.encoding import require_space
+from probes.extraction.collectors import CollectorError
+from probes.extraction.encoding import Reading, require_space
 from probes.extraction.store import Store
 from probes.extraction.views import View
 from probes.measurements.corpus_context import CorpusContext
@@ -56,8 +57,9 @@ def plan(prepared: Prepared, todo: Sequence[tuple[Unit, State]]) -> list[Encode]
         )
     require_memory(run, units, info.hidden_size, prepared.device, prepared.hidden_view)
     prepared.need(set(layers).union(*(state.missing for _, state in todo)))
-    places = dict.fromkeys(place for unit in units for place in _places(prepared, unit))
-    readings = {place: prepared.reading(place) for place in places}
+    readings: dict[Place, Reading] = {}
+    for unit in units:
+        _add_reading(prepared, unit, readings)
     require_space(list(readings.values()))
     return [
         Encode(run.name, place, prepared.layers, shard, n_bytes)
@@ -66,17 +68,20 @@ def plan(prepared: Prepared, todo: Sequence[tuple[Unit, State]]) -> list[Encode]
     ]
 
 
-def _places(prepared: Prepared, unit: Unit) -> list[Place]:
-    """What is read for a unit; nothing if it fails, which is reported when it is computed."""
+def _add_reading(prepared: Prepared, unit: Unit, readings: dict[Place, Reading]) -> None:
+    """Add what is read for a unit, unless that fails, which is reported when it is computed."""
     try:
-        return [prepared.place(unit)]
+        place = prepared.place(unit)
+        if place not in readings:
+            reading = prepared.reading(place)
+            reading.sizes_missing()  # asks the collector
+            readings[place] = reading
     except (NotServedError, TaskError):
-        return []
+        pass
     except Exception as error:
         family = unit.probe.family if unit.probe else ""
         if not plugin_failure(error, unit.measurement, unit.task, family):
             raise
-        return []
 
 
 def compute(prepared: Prepared, unit: Unit, *, wait: bool) -> Ending:
@@ -92,7 +97,7 @@ def compute(prepared: Prepared, unit: Unit, *, wait: bool) -> Ending:
         return "busy"
     except NotServedError as error:
         omissions.not_made(unit.title, str(error))
-    except TaskError as error:
+    except (TaskError, CollectorError) as error:
         omissions.fail(model, unit.title, str(error))
     except Exception as error:
         family = unit.probe.family if unit.probe else ""

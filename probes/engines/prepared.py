@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,13 +20,21 @@ from probes.engines.plan import Unit
 from probes.engines.units import Place
 from probes.examples.breakdowns import marked_by_pieces
 from probes.examples.examples import NotServedError
-from probes.extraction.collectors import Collector, OutOfRangeError
+from probes.extraction.collectors import Collector, CollectorError, OutOfRangeError
 from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import Reading, collect, collected, vectors_of, word_vectors
+from probes.extraction.encoding import (
+    Reading,
+    collect,
+    collected,
+    require_space,
+    vectors_of,
+    word_vectors,
+)
 from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, ViewName, plain_view
 from probes.measurements.measurement import CorpusMeasurement, get_measurement
+from probes.measurements.plugin_keys import measurement_plug_in, plugin_failure, source_of
 from probes.records.header import ModelRecord
 from probes.tasks.task import Task
 from probes.tasks.validation import TaskError
@@ -175,7 +183,8 @@ class Prepared:
         if measurement:
             collector = self._collector(measurement)
             assert collector is not None
-            return Reading(cache, self.info, run.model.dtype, view, collector, name)
+            source = source_of(measurement_plug_in(measurement))
+            return Reading(cache, self.info, run.model.dtype, view, collector, name, source)
         about = self.info, run.model.dtype, view, self.layers, run.config.pooling
         return word_vectors(cache, *about, name)
 
@@ -185,6 +194,7 @@ class Prepared:
             reading, clock = self.reading(place), time.perf_counter()
             with self._explained(reading) as (encoder, batch_tokens):
                 if place[1]:
+                    require_space([reading])
                     found = collected(reading, encoder, batch_tokens)
                 else:
                     found = vectors_of(reading, encoder, batch_tokens)
@@ -195,10 +205,15 @@ class Prepared:
 
     def encode(self, place: Place, shard: int) -> None:
         """Make one shard of a reading, unless another process is making it."""
-        reading = self.reading(place)
-        # Whoever reads the store next makes it again in a wider type.
-        with self._explained(reading) as (encoder, batch_tokens), suppress(OutOfRangeError):
-            collect(reading, encoder, batch_tokens, only=shard)
+        try:
+            reading = self.reading(place)
+            with self._explained(reading) as (encoder, batch_tokens):
+                collect(reading, encoder, batch_tokens, only=shard)
+        except (OutOfRangeError, CollectorError):
+            pass  # whoever needs the shard makes it in a wider type, or reports what is wrong
+        except Exception as error:
+            if not (place[1] and plugin_failure(error, place[1], None, "")):
+                raise
 
     @contextmanager
     def _explained(self, reading: Reading) -> Iterator[tuple[Encoder, int | None]]:

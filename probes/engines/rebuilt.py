@@ -64,6 +64,8 @@ class RebuiltRun:
         run = self._runs[asked.model]
         prepared = self._local.prepared(run)
         if isinstance(asked, Plan):
+            for each in run.units(asked.measurement):
+                run.read_scores_behind(each)
             todo = [
                 (unit, state)
                 for unit, state in run.remaining(asked.measurement)

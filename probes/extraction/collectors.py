@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
+from probes.common.errors import UserError
 from probes.compute.transfers import to_device
 from probes.extraction.alignment import Pieces
 from probes.extraction.padding import PaddedWindows
@@ -95,6 +96,10 @@ class Collector(ABC):
     @abstractmethod
     def finish(self) -> dict[str, torch.Tensor]:
         """What was found of the shard, by part."""
+
+
+class CollectorError(UserError):
+    """A collector of a plug-in does not keep to the protocol."""
 
 
 class NotFiniteError(Exception):

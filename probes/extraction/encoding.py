@@ -17,11 +17,13 @@ from probes.common.errors import UserError
 from probes.common.files import published, require_writable
 from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
+from probes.common.wording import listed
 from probes.compute.precision import exact_products
 from probes.extraction.alignment import Pieces
 from probes.extraction.batching import default_batch_tokens
 from probes.extraction.collectors import (
     Collector,
+    CollectorError,
     NotFiniteError,
     OutOfRangeError,
     WordVectors,
@@ -57,6 +59,7 @@ class Reading:
         dtype: the type in which it computes.
         collector: what is kept.
         corpus: its name, for listings of the cache.
+        source: SHA-256 of the collector's source, if it is a plug-in's.
     """
 
     cache: Path
@@ -65,6 +68,7 @@ class Reading:
     view: View
     collector: Collector
     corpus: str = ""
+    source: str = ""
 
     @cached_property
     def key(self) -> StoreKey:
@@ -77,6 +81,7 @@ class Reading:
             f"{its.name} v{its.version}",
             its.settings,
             its.annotation,
+            self.source,
         )
 
     @cached_property
@@ -263,8 +268,8 @@ def _begun(reading: Reading, batch_tokens: int, *, alone: bool) -> Store:
             write_manifest(folder / MANIFEST, content)
     store = Store(reading.cache, reading.key)
     there = sum(not store.missing(x.number, reading.collector.parts) for x in reading.shards)
-    if 0 < there < store.n_shards:
-        used = store.manifest["batch_tokens"]
+    used = store.manifest["batch_tokens"]
+    if 0 < there < store.n_shards or used != batch_tokens:
         show = progress.say if alone else progress.detail
         show(
             f"encoding goes on: {there} of {store.n_shards} shards are there, made with {used} "
@@ -307,6 +312,11 @@ def _make(reading: Reading, store: Store, shards: Sequence[Shard], encoder: Enco
                     except NotFiniteError as error:
                         error.args = (_explained(error, shard),)
                         raise
+                    if set(arrays) != set(parts):
+                        raise CollectorError(
+                            f"The collector {its.name!r} returned {listed(sorted(arrays))} where "
+                            f"{listed(parts)} was asked for; correct its finish()."
+                        )
                     counts = _counts(pieces, encoder.capacity)
                     writer.write(claim.pop_all(), store.folder, shard, arrays, counts)
     return busy

@@ -59,6 +59,7 @@ class StoreKey:
         collector: name and version of what keeps a part of the forward passes.
         settings: those of the collector.
         annotation: fingerprint of the annotation that it reads; empty if it reads none.
+        source: SHA-256 of the collector's source, if it is a plug-in's.
     """
 
     model: str
@@ -67,6 +68,7 @@ class StoreKey:
     collector: str
     settings: Mapping[str, str | int]
     annotation: str = ""
+    source: str = ""
 
     @property
     def digest(self) -> str:
@@ -106,7 +108,7 @@ class Store:
             os.utime(folder)
         self._files: list[dict[str, ShardFile]] = [{} for _ in range(self.n_shards)]
         self._counts: list[dict[str, int]] = [{} for _ in range(self.n_shards)]
-        self._verified: set[Path] = set()
+        self._arrays: dict[Path, NDArray[Any]] = {}
         self.refresh()
 
     @property
@@ -144,11 +146,17 @@ class Store:
         found = []
         for files in self._files:
             file = files[part]
-            if file.path not in self._verified:
+            if file.path not in self._arrays:
+                if not file.path.exists() and (why := replacement(self.folder)):
+                    raise UserError(
+                        f"{self.folder}: another run has given it up ({why}); run again, and "
+                        "everything is read in fp32."
+                    )
                 if (damage := file.damage()) is not None:
                     raise UserError(f"{file.path}: {damage}; {_remedy(file.path.parent)}")
-                self._verified.add(file.path)
-            found.append(np.load(file.path, mmap_mode="r", allow_pickle=False))
+                # A map stays valid if another run gives up the store.
+                self._arrays[file.path] = np.load(file.path, mmap_mode="r", allow_pickle=False)
+            found.append(self._arrays[file.path])
         return found
 
     @property
@@ -260,7 +268,7 @@ def require_room(folder: Path, n_bytes: int) -> None:
     free = shutil.disk_usage(_existing(folder)).free
     if n_bytes > free:
         raise UserError(
-            f"{folder}: the vectors need {n_bytes / 1e9:.1f} GB, {free / 1e9:.1f} GB are free; "
+            f"{folder}: the vectors need {n_bytes / 1e6:,.1f} MB, {free / 1e6:,.1f} MB are free; "
             "choose another --cache-dir, or use --layers or --limit."
         )
 

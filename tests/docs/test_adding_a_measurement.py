@@ -125,6 +125,31 @@ def test_entropies_of_heads_are_those_of_the_models_own_maps(folder, tiny_bert, 
     assert names == {"entropy.npy"}
 
 
+def test_a_collector_is_identified_by_its_source_and_its_faults_cost_its_record(folder, tiny_bert):
+    whole = (folder / "head_entropy.py").read_text()
+
+    def run(name, old, new):
+        text = whole.replace(old, new).replace('"head_entropy"', f'"{name}"')
+        (folder / f"{name}.py").write_text(text)
+        found = probes.run_probes(
+            str(tiny_bert), include=f"{name}.py", measurements=f"{name},probes", tasks="pos",
+            probes="linear", limit=6, quick=True, threads=1, device="cpu",
+            cache_dir="cache",
+        )  # fmt: skip
+        assert len(list(found)) == 1
+        return found
+
+    wrong = run("wrong", 'return {"entropy": self', 'return {"entropy": 1000 * self')
+    sound = run("sound", "", "")
+    means = [np.array(each.others[0].payload.means[1]) for each in (wrong, sound)]
+    assert means[0] == pytest.approx(1000 * means[1])
+    (why,) = run("other", '{"entropy": self', '{"other": self').failed.values()
+    assert why.startswith("The collector 'head entropy' returned other where entropy was asked for")
+    (why,) = run("fails", "return 4 *", "return missing *").failed.values()
+    assert "NameError" in why
+    assert "fails.py, line" in why
+
+
 def test_norms_of_roots_are_those_of_the_words_whose_head_is_root(folder):
     load_file("root_norms.py")
     sentences = (

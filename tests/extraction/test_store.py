@@ -214,7 +214,7 @@ def test_the_estimate_is_what_is_written(
         free.append(left)
         require_space([reading])
         free.append(left - 1)
-        with pytest.raises(UserError, match=r"vectors need 0\.0 GB, 0\.0 GB are free; choose"):
+        with pytest.raises(UserError, match=r"vectors need 0\.0 MB, 0\.0 MB are free; choose"):
             require_space([reading])
         before = written()
         step()

@@ -237,7 +237,8 @@ def _table(entries: list[Entry]) -> Table:
 def _computed(key: dict[str, Any]) -> str:
     """How vectors were computed, as their key says, whichever format it has."""
     settings = key.get("settings", key)
-    return ", ".join(filter(None, (settings.get("pooling"), key.get("dtype"))))
+    stored = f"in {settings['storage']}" if "storage" in settings else ""
+    return ", ".join(filter(None, (settings.get("pooling"), key.get("dtype"), stored)))
 
 
 def _megabytes(size: int) -> str:
