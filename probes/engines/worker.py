@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
-from threading import Lock, RLock, Thread
+from threading import Lock, RLock, Thread, Timer
 from typing import Any
 
 from tqdm import tqdm
@@ -56,6 +57,7 @@ def work(pipe: Connection, request: RunRequest) -> None:
     with suppress(KeyboardInterrupt):
         # A worker that is stopped ends as a run does at Ctrl-C, with locks and files in order.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        sys.unraisablehook = _stop_again
         send(Started())
         try:
             # The process that has started this one has said the same.
@@ -79,6 +81,16 @@ def _next(pipe: Connection) -> tuple[Asked, bool] | None:
         return asked
     except EOFError:
         return None
+
+
+def _stop_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Send SIGTERM once more if it came while an object was deleted, where Python ignores it."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        timer = Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
+        timer.daemon = True
+        timer.start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _end_with_parent() -> None:
