@@ -62,7 +62,7 @@ def plan(prepared: Prepared, todo: Sequence[tuple[Unit, State]]) -> list[Encode]
         _add_reading(prepared, unit, readings)
     require_space(list(readings.values()))
     return [
-        Encode(run.name, place, prepared.layers, shard, n_bytes)
+        Encode(run.name, *place, prepared.layers, shard, n_bytes)
         for place, reading in readings.items()
         for shard, n_bytes in reading.sizes_missing().items()
     ]

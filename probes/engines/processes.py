@@ -63,7 +63,7 @@ class ProcessEngine:
         all workers, and then its units are measured.
         """
         pending: list[Asked] = [
-            Plan(model, measurement, task)
+            Plan(model, task, measurement)
             for model, task in dict.fromkeys(unit.prepared for unit in todo)
         ]
         found: set[Asked] = set()
@@ -199,7 +199,7 @@ class _Worker:
     Attributes:
         number: counts from 1.
         unit: what it is computing; None if nothing.
-        prepared: what is prepared in it; see `Measure.prepared`.
+        prepared: what is prepared in it; see `OfTask.prepared`.
         model: the model that it holds; empty if none.
         started: whether it has come as far as our code.
     """

@@ -11,47 +11,21 @@ from probes.engines.plan import Unit
 Ending = Literal["done", "left out", "busy"]
 """How a unit ended: its record is there; it is not, as the omissions say; another run has it."""
 
-
 Place = tuple[str, str]
 """What a model reads: the view of a task, by its name, or all sentences if it is empty; and the
 measurement whose collector keeps something of it, or word vectors if that is empty."""
 
 
 @dataclass(frozen=True)
-class Encode:
-    """Make one shard of what a model reads.
+class OfTask:
+    """What is asked for of a model.
 
     Attributes:
         model: name of the model, one of the run's.
-        place: what is read, and what is kept of it.
-        layers: the layers that are kept.
-        shard: its number.
-        n_bytes: what it will take on disk.
+        task: name of the task; empty for all sentences, or the corpus as a whole.
     """
 
     model: str
-    place: Place
-    layers: tuple[int, ...]
-    shard: int
-    n_bytes: int
-
-    @property
-    def prepared(self) -> tuple[str, str]:
-        """What is prepared for it, and stays for other units."""
-        return self.model, self.place[0]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Find the shards that are missing for what remains of a measurement.
-
-    Attributes:
-        model: name of the model, one of the run's.
-        task: empty for a measurement of the corpus as a whole.
-    """
-
-    model: str
-    measurement: str
     task: str
 
     @property
@@ -61,18 +35,44 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Plan(OfTask):
+    """Find the shards that are missing for what remains of a measurement."""
+
+    measurement: str
+
+
+@dataclass(frozen=True)
+class Encode(OfTask):
+    """Make one shard of what the model reads.
+
+    Attributes:
+        measurement: whose collector is used; see `Place`.
+        layers: the layers that are kept.
+        shard: its number.
+        n_bytes: what it will take on disk.
+    """
+
+    measurement: str
+    layers: tuple[int, ...]
+    shard: int
+    n_bytes: int
+
+    @property
+    def place(self) -> Place:
+        """What is read, and what is kept of it."""
+        return self.task, self.measurement
+
+
+@dataclass(frozen=True)
+class Measure(OfTask):
     """Make one record.
 
     Attributes:
-        model: name of the model, one of the run's.
-        task, family: empty for a measurement of the corpus as a whole.
+        family: of the probes; empty for a measurement of the corpus as a whole.
         key: of the record; another process must come to the same.
     """
 
-    model: str
     measurement: str
-    task: str
     family: str
     key: str
 
@@ -80,12 +80,7 @@ class Measure:
     def of(cls, model: str, unit: Unit) -> Measure:
         """The unit of a model by its names."""
         task, family = unit.task.name if unit.task else "", unit.probe.family if unit.probe else ""
-        return cls(model, unit.measurement, task, family, unit.key)
-
-    @property
-    def prepared(self) -> tuple[str, str]:
-        """What is prepared for it, and stays for other units."""
-        return self.model, self.task
+        return cls(model, task, unit.measurement, family, unit.key)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ is left it waits for the others.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+
+import torch
 
 from probes.common.errors import UserError
 from probes.common.files import published, require_writable
@@ -120,10 +122,7 @@ class Reading:
         Raises:
             UserError: the store is damaged.
         """
-        store, parts = self.stored(), self.collector.parts
-        return [
-            shard for shard in self.shards if store is None or store.missing(shard.number, parts)
-        ]
+        return [shard for shard, _ in self._parts_missing()]
 
     def sizes_missing(self) -> dict[int, int]:
         """What is still to be written, in bytes, by shard.
@@ -131,17 +130,22 @@ class Reading:
         Raises:
             UserError: the store is damaged.
         """
-        store, its = self.stored(), self.collector
-        sizes = {}
-        for shard in self.shards:
-            parts = its.parts if store is None else store.missing(shard.number, its.parts)
-            if parts:
-                sizes[shard.number] = its.only(parts).bytes_of(shard, self.model)
-        return sizes
+        return {
+            shard.number: self.collector.only(parts).bytes_of(shard, self.model)
+            for shard, parts in self._parts_missing()
+        }
 
     def bytes_missing(self) -> int:
         """The sum of `sizes_missing`."""
         return sum(self.sizes_missing().values())
+
+    def _parts_missing(self) -> Iterator[tuple[Shard, Sequence[str]]]:
+        """The shards that lack a part, each with the parts that it lacks."""
+        store, every = self.stored(), self.collector.parts
+        for shard in self.shards:
+            parts = every if store is None else store.missing(shard.number, every)
+            if parts:
+                yield shard, parts
 
 
 def word_vectors(
@@ -155,9 +159,14 @@ def word_vectors(
 ) -> Reading:
     """The reading that gives the vectors of words: in fp16, unless one was beyond its range."""
     reading = Reading(cache, model, dtype, view, WordVectors(layers, pooling), corpus)
-    if replacement(reading.folder):
-        return Reading(cache, model, dtype, view, WordVectors(layers, pooling, "float32"), corpus)
-    return reading
+    return _in_float32(reading) if replacement(reading.folder) else reading
+
+
+def _in_float32(reading: Reading) -> Reading:
+    """The same reading of word vectors, stored in fp32."""
+    its = reading.collector
+    assert isinstance(its, WordVectors)
+    return replace(reading, collector=WordVectors(its.layers, its.pooling, "float32"))
 
 
 def vectors_of(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -> Vectors:
@@ -170,14 +179,14 @@ def vectors_of(reading: Reading, encoder: Encoder, batch_tokens: int | None = No
     Raises:
         UserError: see `collect`.
     """
+    given_up = False
     try:
         collect(reading, encoder, batch_tokens)
     except OutOfRangeError:
-        its = reading.collector
-        assert isinstance(its, WordVectors)
-        about = reading.model, reading.dtype, reading.view
-        again = word_vectors(reading.cache, *about, its.layers, its.pooling, reading.corpus)
-        return vectors_of(again, encoder, batch_tokens)
+        given_up = True
+    if given_up:  # not in the handler, where the error would keep tensors alive
+        reading = _in_float32(reading)
+        collect(reading, encoder, batch_tokens)
     return Vectors(reading.cache, reading.key, reading.view)
 
 
@@ -295,31 +304,36 @@ def _make(reading: Reading, store: Store, shards: Sequence[Shard], encoder: Enco
                     continue
                 store.refresh(shard.number)
                 if parts := store.missing(shard.number, reading.collector.parts):
-                    pieces = encoder.split(shard.texts)
-                    its = reading.collector.only(parts)
-                    batch_tokens = store.manifest["batch_tokens"]
-                    progress.detail(
-                        f"encode  {reading.view.name} view · shard {shard.number + 1} of "
-                        f"{store.n_shards} · {len(shard.texts):,} texts in batches of up to "
-                        f"{batch_tokens} tokens",
-                        "encode",
-                        key=reading.key.digest,
-                        shard=shard.number,
-                        batch_tokens=batch_tokens,
-                    )
-                    try:
-                        arrays = encoder.encode(shard, pieces, batch_tokens, its)
-                    except NotFiniteError as error:
-                        error.args = (_explained(error, shard),)
-                        raise
-                    if set(arrays) != set(parts):
-                        raise CollectorError(
-                            f"The collector {its.name!r} returned {listed(sorted(arrays))} where "
-                            f"{listed(parts)} was asked for; correct its finish()."
-                        )
-                    counts = _counts(pieces, encoder.capacity)
-                    writer.write(claim.pop_all(), store.folder, shard, arrays, counts)
+                    made = _encoded(reading, store, shard, parts, encoder)
+                    writer.write(claim.pop_all(), store.folder, shard, *made)
     return busy
+
+
+def _encoded(
+    reading: Reading, store: Store, shard: Shard, parts: Sequence[str], encoder: Encoder
+) -> tuple[dict[str, torch.Tensor], dict[str, int]]:
+    """Some parts of a shard, and what was counted."""
+    its, batch_tokens = reading.collector.only(parts), store.manifest["batch_tokens"]
+    progress.detail(
+        f"encode  {reading.view.name} view · shard {shard.number + 1} of {store.n_shards} · "
+        f"{len(shard.texts):,} texts in batches of up to {batch_tokens} tokens",
+        "encode",
+        key=reading.key.digest,
+        shard=shard.number,
+        batch_tokens=batch_tokens,
+    )
+    pieces = encoder.split(shard.texts)
+    try:
+        arrays = encoder.encode(shard, pieces, batch_tokens, its)
+    except NotFiniteError as error:
+        error.args = (_explained(error, shard),)
+        raise
+    if set(arrays) != set(parts):
+        raise CollectorError(
+            f"The collector {its.name!r} returned {listed(sorted(arrays))} where "
+            f"{listed(parts)} was asked for; correct its finish()."
+        )
+    return arrays, _counts(pieces, encoder.capacity)
 
 
 def _counts(pieces: Sequence[Pieces], capacity: int) -> dict[str, int]:

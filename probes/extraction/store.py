@@ -7,7 +7,8 @@ The store of a key is a folder `<cache>/vectors/<key>/` of
   a part that is asked for later gets a folder of its own. In it are an array ``<part>.npy`` for
   each part, and a ``manifest.json`` with the number of texts and rows, and the shape, size and
   CRC-32 of each array,
-- ``replaced.json``: only if a vector was beyond fp16's range; says which key took this one's place.
+- ``replaced.json``: only if a vector was beyond fp16's range and the store was given up for the one
+  in fp32; says why.
 
 A shard is written under another name and renamed when it is complete, and never changed: it is
 there, whole and checked, or it is not. A file is mapped only after its size and checksum have been
@@ -132,10 +133,6 @@ class Store:
     def missing(self, shard: int, parts: Sequence[str]) -> list[str]:
         """The parts that a shard lacks."""
         return [part for part in parts if part not in self._files[shard]]
-
-    def is_complete(self, parts: Sequence[str]) -> bool:
-        """Whether all shards have these parts."""
-        return not any(self.missing(shard, parts) for shard in range(self.n_shards))
 
     def arrays(self, part: str) -> list[NDArray[Any]]:
         """A part of every shard, mapped read-only.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,14 +33,6 @@ TEXTS = [
     Text(tuple(words.split()), (0, len(words.split())))
     for words in ("the keeper of the light counts the boats", "she saw it", "light")
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def load(folder: Path, random: bool = False, **options: Any) -> Encoder:

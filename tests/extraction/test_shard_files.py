@@ -24,8 +24,6 @@ from probes.common.errors import UserError
 from probes.extraction import shard_files
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import Reading, collect, vectors_of
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
 from probes.extraction.shard_files import ShardWriter, write_shard
 from probes.extraction.store import checksum
 from probes.extraction.views import Text
@@ -33,22 +31,9 @@ from probes.extraction.views import Text
 VIEW = random_view(30)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(autouse=True)
 def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     small_shards(monkeypatch, 120)
-
-
-@pytest.fixture(scope="module")
-def encoder(tiny_bert: Path) -> Encoder:
-    return load_encoder(find_model(str(tiny_bert)), device="cpu")
 
 
 # -- one shard ----------------------------------------------------------------------------

@@ -39,22 +39,9 @@ VIEW = random_view(60)
 LAYERS = (0, 1, 2)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(autouse=True)
 def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     small_shards(monkeypatch, 150)
-
-
-@pytest.fixture(scope="module")
-def encoder(tiny_bert: Path) -> Encoder:
-    return load_encoder(find_model(str(tiny_bert)), device="cpu")
 
 
 @pytest.fixture

@@ -1,0 +1,28 @@
+"""What tests of extraction share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from probes.extraction.encoder import Encoder
+from probes.extraction.loading import load_encoder
+from probes.extraction.model_files import find_model
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Threads cost tiny models more than they give, the more so on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_bert: Path) -> Encoder:
+    """The tiny BERT of all tests."""
+    return load_encoder(find_model(str(tiny_bert)), device="cpu")
