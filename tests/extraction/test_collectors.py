@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -20,6 +21,8 @@ from probes.extraction.collectors import (
     layer_states,
 )
 from probes.extraction.encoder import Encoder
+from probes.extraction.loading import load_encoder
+from probes.extraction.model_files import find_model
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
 from probes.extraction.views import Text
@@ -27,14 +30,6 @@ from probes.records.header import ModelRecord
 
 # Of at most 32 tokens, the window of tiny models, and of many lengths.
 TEXTS = [text for text in random_texts(40, seed=3) if len("".join(text.words)) < 24]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def encoder_of(name: str, kind: str) -> Encoder:
@@ -206,6 +201,30 @@ def test_logits_where_they_are_wanted_are_those_of_a_full_pass(name: str, kind: 
         last = len(everywhere) - len(encoder.words.suffix) - 1
         expected = everywhere[[last, first]]
         torch.testing.assert_close(found[str(number)], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("bert", "BertForMaskedLM"), ("gpt2", "GPT2LMHeadModel")]
+)
+def test_a_head_is_loaded_from_a_folder_around_the_same_base(
+    name: str, kind: str, tmp_path: Path
+) -> None:
+    """Also around that of a random twin, whose word vectors are those of the twin without it."""
+    model, tokenizer = build(name, kind)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    source, twin = find_model(str(tmp_path)), find_model(f"random:{tmp_path}")
+    encoder = load_encoder(source, device="cpu", lm_head=True)
+    found = collected(encoder, TEXTS, Logits(), 200)
+    expected = collected(Encoder(model, tokenizer, name=name, device="cpu"), TEXTS, Logits(), 200)
+    for number, logits in expected.items():
+        torch.testing.assert_close(found[number], logits, rtol=1e-5, atol=1e-5)
+    vectors = vectors_by_layer(load_encoder(source, device="cpu"), TEXTS)
+    assert all(map(torch.equal, vectors_by_layer(encoder, TEXTS), vectors))
+    of_twin = load_encoder(twin, device="cpu", lm_head=True)
+    vectors = vectors_by_layer(load_encoder(twin, device="cpu"), TEXTS)
+    assert all(map(torch.equal, vectors_by_layer(of_twin, TEXTS), vectors))
+    collected(of_twin, TEXTS, Logits())
 
 
 def test_a_model_without_a_language_model_head_is_refused() -> None:
