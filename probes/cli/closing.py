@@ -13,7 +13,7 @@ from probes.engines.model_run import ModelRun
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.files import has_arrays
 from probes.records.result import Result
-from probes.rendering.folder import write_tables
+from probes.rendering.folder import write_numbers, write_tables
 
 
 def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[list[Result]]:
@@ -43,6 +43,14 @@ def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[
     return tables
 
 
+def write_corpus_tables(runs: Sequence[ModelRun]) -> None:
+    """Write the numbers of each measurement of the corpus into the folder of its model."""
+    for run in runs:
+        for name, record in run.others.items():
+            with locked(run.folder / f"{name}{SUFFIX}"):
+                write_numbers(run.folder, record)
+
+
 def compare_models(runs: Sequence[ModelRun]) -> list[Comparison]:
     """Compare the models of a run; predictions that cannot be read are added to its omissions."""
     paths = {key: path for run in runs for key, path in run.paths.items()}
@@ -67,7 +75,8 @@ def next_step(runs: Sequence[ModelRun]) -> str:
     config = runs[0].config
     output = config.output
     if not any(run.results for run in runs):
-        return f"see {output}/measurements.csv for the numbers"
+        name, folder = next((name, run.folder) for run in runs for name in run.others)
+        return f"see {folder / name}.csv for the numbers"
     if not any(run.evidence for run in runs):
         without = "--quick" if config.quick else "--evidence none"
         return f"the same command without {without} adds the evidence behind these scores"

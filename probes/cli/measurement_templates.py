@@ -63,10 +63,10 @@ class $cls(CorpusMeasurement[Payload]):
         for layer, mean in record.payload.means.items():
             yield Number("mean_norm", mean, layer)
 
-    def table(self, record):
+    def tables(self, record):
         # Printed at the end of a run.
         rows = (Row.of(str(layer), f"{mean:.3f}") for layer, mean in record.payload.means.items())
-        return Table(f"{record.model.name} · $name", ("layer", "mean norm"), tuple(rows))
+        return [Table(f"{record.model.name} · $name", ("layer", "mean norm"), tuple(rows))]
 ''')
 
 CORPUS_TEST = Template('''"""The measurement $name on vectors written by hand."""

@@ -9,7 +9,12 @@ from probes import __version__
 from probes.boards.comparison import comparison_tables
 from probes.boards.layer_tables import score_tables
 from probes.boards.leaderboard_csv import write_leaderboard
-from probes.cli.closing import compare_models, next_step, write_model_tables
+from probes.cli.closing import (
+    compare_models,
+    next_step,
+    write_corpus_tables,
+    write_model_tables,
+)
 from probes.cli.results import Results
 from probes.common.errors import UserError
 from probes.common.files import require_writable
@@ -121,6 +126,7 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
 
 def _write(runs: Sequence[ModelRun]) -> None:
     write_model_tables(runs)
+    write_corpus_tables(runs)
     if any(run.results or run.others for run in runs):
         write_leaderboard(runs[0].config.output)
 
@@ -151,7 +157,8 @@ def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
             for name, record in run.others.items():
                 its = get_measurement(name)
                 assert isinstance(its, CorpusMeasurement)
-                print_table(its.table(record), console)
+                for table in its.tables(record):
+                    print_table(table, console)
     found = any(run.results or run.others for run in runs)
     if found:
         omissions.failed |= omissions.unserved

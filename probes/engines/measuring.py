@@ -168,7 +168,8 @@ def _require_describable(prepared: Prepared, unit: Unit, record: AnyRecord) -> N
     for number in its.numbers(record):
         Number(*number)
     if isinstance(its, CorpusMeasurement):
-        _ = its.table(record).texts
+        for table in its.tables(record):
+            _ = table.texts
     elif isinstance(its, ProbeMeasurement) and unit.task and unit.probe:
         result = prepared.run.results[unit.task.name, unit.probe.family].with_evidence(record)
         for table in its.tables([result]):
@@ -187,6 +188,7 @@ def _measure_corpus(
         stored=store,
         device=prepared.device,
         options=unit.options,
+        title=unit.title,
     )
     found: Found[Any] = get_measurement(unit.measurement).compute(context)  # type: ignore[attr-defined]
     return found

@@ -311,8 +311,8 @@ def _make(reading: Reading, store: Store, shards: Sequence[Shard], encoder: Enco
 
 def _encoded(
     reading: Reading, store: Store, shard: Shard, parts: Sequence[str], encoder: Encoder
-) -> tuple[dict[str, torch.Tensor], dict[str, int]]:
-    """Some parts of a shard, and what was counted."""
+) -> tuple[dict[str, torch.Tensor], dict[str, int], list[int]]:
+    """Some parts of a shard, what was counted, and its texts that take several windows."""
     its, batch_tokens = reading.collector.only(parts), store.manifest["batch_tokens"]
     progress.detail(
         f"encode  {reading.view.name} view · shard {shard.number + 1} of {store.n_shards} · "
@@ -333,15 +333,12 @@ def _encoded(
             f"The collector {its.name!r} returned {listed(sorted(arrays))} where "
             f"{listed(parts)} was asked for; correct its finish()."
         )
-    return arrays, _counts(pieces, encoder.capacity)
-
-
-def _counts(pieces: Sequence[Pieces], capacity: int) -> dict[str, int]:
-    return {
+    counts = {
         "subwords": sum(len(p.ids) for p in pieces),
         "unknown_words": sum(p.unknown for p in pieces),
-        "texts_in_several_windows": sum(len(p.ids) > capacity for p in pieces),
     }
+    long = [place for place, p in enumerate(pieces) if len(p.ids) > encoder.capacity]
+    return arrays, counts, long
 
 
 def _explained(error: NotFiniteError, shard: Shard) -> str:

@@ -6,7 +6,7 @@ import io
 import os
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -50,12 +50,13 @@ class ShardWriter:
         shard: Shard,
         arrays: Mapping[str, torch.Tensor],
         counts: Mapping[str, int],
+        long: Sequence[int],
     ) -> None:
         """Hand over a shard, after the previous one has been written.
 
         Args:
             claim: what is closed when it is written: the lock of the shard.
-            folder, shard, arrays, counts: see `write_shard`.
+            folder, shard, arrays, counts, long: see `write_shard`.
 
         Raises:
             UserError: the previous one could not be written.
@@ -67,7 +68,7 @@ class ShardWriter:
 
             def write() -> None:
                 arrived = {part: each.wait()[0].numpy() for part, each in sent.items()}
-                write_shard(folder, shard, arrived, counts, threads)
+                write_shard(folder, shard, arrived, counts, long, threads)
 
             self._pending = self._thread.submit(write), claim.pop_all()
 
@@ -89,6 +90,7 @@ def write_shard(
     shard: Shard,
     arrays: Mapping[str, np.ndarray[Any, Any]],
     counts: Mapping[str, int],
+    long: Sequence[int],
     threads: int,
 ) -> None:
     """Write a shard under another name, and rename it when it is safely on disk.
@@ -97,6 +99,7 @@ def write_shard(
         folder: that of the store.
         arrays: by part.
         counts: of what was read, by name.
+        long: places of the texts that took several windows.
         threads: of the forward passes.
 
     Raises:
@@ -110,11 +113,16 @@ def write_shard(
         try:
             begun.mkdir()
             files = {part: _write(begun / f"{part}.npy", array) for part, array in arrays.items()}
-            about = {"shard": shard.number, "texts": len(shard.texts), "rows": shard.n_rows}
-            write_manifest(
-                begun / MANIFEST,
-                {**about, "threads": threads, "counts": dict(counts), "files": files},
-            )
+            about = {
+                "shard": shard.number,
+                "texts": len(shard.texts),
+                "rows": shard.n_rows,
+                "threads": threads,
+                "counts": dict(counts),
+                "long_texts": list(long),
+                "files": files,
+            }
+            write_manifest(begun / MANIFEST, about)
             begun.rename(final)
         finally:
             shutil.rmtree(begun, ignore_errors=True)

@@ -5,8 +5,8 @@ The store of a key is a folder `<cache>/vectors/<key>/` of
 - ``manifest.json``: what the store holds, written when it is begun,
 - ``00003-layer-00``, …: a folder for each shard (here the fourth), named by the first of its parts;
   a part that is asked for later gets a folder of its own. In it are an array ``<part>.npy`` for
-  each part, and a ``manifest.json`` with the number of texts and rows, and the shape, size and
-  CRC-32 of each array,
+  each part, and a ``manifest.json`` with the number of texts and rows, which texts are longer than
+  the model's window, and the shape, size and CRC-32 of each array,
 - ``replaced.json``: only if a vector was beyond fp16's range and the store was given up for the one
   in fp32; says why.
 
@@ -41,7 +41,7 @@ from probes.common.locks import SUFFIX, mark_used
 from probes.extraction.windows import WINDOW_RULE
 from probes.records.header import EncodingRecord
 
-FORMAT = 5
+FORMAT = 6
 """Part of every key: raise it when stored numbers or the files change."""
 
 MANIFEST, REPLACED = "manifest.json", "replaced.json"
@@ -109,6 +109,7 @@ class Store:
             os.utime(folder)
         self._files: list[dict[str, ShardFile]] = [{} for _ in range(self.n_shards)]
         self._counts: list[dict[str, int]] = [{} for _ in range(self.n_shards)]
+        self._long: list[list[int]] = [[] for _ in range(self.n_shards)]
         self._arrays: dict[Path, NDArray[Any]] = {}
         self.refresh()
 
@@ -128,6 +129,7 @@ class Store:
         """
         for found in read_shards(self.folder, self.n_shards, shard):
             self._counts[found.number] = found.counts
+            self._long[found.number] = found.long
             self._files[found.number].update(found.files)
 
     def missing(self, shard: int, parts: Sequence[str]) -> list[str]:
@@ -166,9 +168,13 @@ class Store:
         return EncodingRecord(
             storage=self.manifest["key"]["settings"].get("storage", ""),
             unknown_words=self.count("unknown_words"),
-            texts_in_several_windows=self.count("texts_in_several_windows"),
+            texts_in_several_windows=sum(map(len, self._long)),
             batch_tokens=self.manifest["batch_tokens"],
         )
+
+    def long_texts(self, shard: int) -> list[int]:
+        """The texts of a shard that took several windows, by their places in it."""
+        return self._long[shard]
 
     def count(self, what: str) -> int:
         """A count of all shards, such as ``unknown_words``."""
@@ -202,10 +208,18 @@ class ShardFile:
 
 
 class StoredShard(NamedTuple):
-    """A folder of a shard: its number, what was counted while it was made, and its arrays."""
+    """A folder of a shard.
+
+    Attributes:
+        number: of the shard.
+        counts: what was counted while it was made.
+        long: places of the texts that took several windows.
+        files: its arrays.
+    """
 
     number: int
     counts: dict[str, int]
+    long: list[int]
     files: dict[str, ShardFile]
 
 
@@ -231,7 +245,8 @@ def read_shards(folder: Path, n_shards: int, shard: int | None = None) -> Iterat
             part: ShardFile(path / f"{part}.npy", about["bytes"], about["crc32"])
             for part, about in manifest["files"].items()
         }
-        yield StoredShard(manifest["shard"], manifest["counts"], files)
+        counts, long = manifest["counts"], manifest["long_texts"]
+        yield StoredShard(manifest["shard"], counts, long, files)
 
 
 def shard_folders(folder: Path, shard: int | None = None) -> list[Path]:
@@ -301,7 +316,14 @@ STORE_FIELDS = {
 }
 """What is read of a store's manifest."""
 
-SHARD_FIELDS = {"shard": int, "texts": int, "rows": int, "counts": dict, "files": dict}
+SHARD_FIELDS = {
+    "shard": int,
+    "texts": int,
+    "rows": int,
+    "counts": dict,
+    "long_texts": list,
+    "files": dict,
+}
 """What is read of a shard's manifest."""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,14 @@ import torch
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
-from probes.data.sentence import Corpus
-from probes.extraction.shards import shards_of
+from probes.common.terminal import progress
+from probes.data.sentence import Corpus, Sentence
+from probes.extraction.shards import Shard, shards_of
 from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, plain_text
 from probes.records.header import ModelRecord
+from probes.statistics.partition import Partition, partition
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class CorpusContext:
         stored: what was kept: word vectors, or what the measurement's own collector keeps.
         device: where to compute.
         options: the measurement's options.
+        title: what progress bars call it.
     """
 
     corpus: Corpus
@@ -39,6 +44,7 @@ class CorpusContext:
     stored: Store
     device: torch.device
     options: Any
+    title: str = ""
 
     @property
     def vectors(self) -> Vectors:
@@ -53,8 +59,17 @@ class CorpusContext:
 
     def words(self, split: str, layer: int) -> Floats:
         """The vectors of a split's words at one layer, in corpus order, float32. Shape (n, H)."""
-        vectors: Floats = self.vectors.layer(layer)[self._rows(split)].astype(np.float32)
+        vectors: Floats = self.vectors.layer(layer)[self.rows(split)].astype(np.float32)
         return vectors
+
+    def rows(self, split: str) -> Ints:
+        """The row of each word of a split in `vectors.layer(…)`, in corpus order. Shape (n,)."""
+        return np.concatenate(
+            [
+                np.arange(len(sentence)) + self.vectors.starts[self._text(sentence)]
+                for sentence in self.corpus.splits[split]
+            ]
+        )
 
     def sentence_numbers(self, split: str) -> Ints:
         """The sentence of each word of a split, as its number in the split. Shape (n,)."""
@@ -70,19 +85,31 @@ class CorpusContext:
         Returns:
             one row per sentence, of whatever shape the collector gives it.
         """
-        shards = shards_of(self.view, self.stored.manifest["words_per_shard"])
         place = np.empty(len(self.view.texts), dtype=np.int64)
-        place[np.concatenate([shard.index for shard in shards])] = np.arange(len(place))
+        place[np.concatenate([shard.index for shard in self._shards])] = np.arange(len(place))
         rows = np.concatenate(self.stored.arrays(part))
-        texts = [self.view.index[plain_text(s)] for s in self.corpus.splits[split]]
-        return rows[place[texts]]
+        return rows[place[[self._text(s) for s in self.corpus.splits[split]]]]
 
-    def _rows(self, split: str) -> Ints:
-        sentences = self.corpus.splits[split]
-        starts = self.vectors.starts
-        return np.concatenate(
-            [
-                np.arange(len(sentence)) + starts[self.view.index[plain_text(sentence)]]
-                for sentence in sentences
-            ]
-        )
+    def in_several_windows(self, split: str) -> NDArray[np.bool_]:
+        """Whether a sentence is longer than the model's window. Shape (sentences,)."""
+        long = {
+            int(shard.index[place])
+            for shard in self._shards
+            for place in self.stored.long_texts(shard.number)
+        }
+        return np.array([self._text(s) in long for s in self.corpus.splits[split]], dtype=bool)
+
+    def partition(self, split: str) -> Partition:
+        """What intervals resample: documents, or sentences where the corpus names none."""
+        return partition([sentence.document for sentence in self.corpus.splits[split]])
+
+    def bar(self, n_steps: int) -> AbstractContextManager[Any]:
+        """A progress bar, whose `update` takes the number of steps done."""
+        return progress.bar(self.title, total=n_steps, unit="step")
+
+    @cached_property
+    def _shards(self) -> list[Shard]:
+        return shards_of(self.view, self.stored.manifest["words_per_shard"])
+
+    def _text(self, sentence: Sentence) -> int:
+        return self.view.index[plain_text(sentence)]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 from probes.common.errors import UserError
 from probes.common.registry import Registry
 from probes.records.base import Frozen
+from probes.records.charts import Chart
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import AnyRecord, Extent, Record, covers, united
@@ -66,10 +67,13 @@ class Found(Generic[P]):
     Attributes:
         payload: what is stored in the record.
         arrays: what is stored in the .npz file beside it, by name.
+        parameters: what was fitted, by name, which the cache keeps; see
+            `probes.records.parameters`.
     """
 
     payload: P
     arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
+    parameters: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
 
 
 class NoOptions(Frozen):
@@ -210,7 +214,13 @@ class ProbeMeasurement(Measurement[P]):
 
 
 class CorpusMeasurement(Measurement[P]):
-    """A measurement of a model's vectors of a corpus, without probes."""
+    """A measurement of a model's vectors of a corpus as a whole, without tasks.
+
+    Attributes:
+        figures: names of the charts that `python -m probes figure` can draw.
+    """
+
+    figures: ClassVar[tuple[str, ...]] = ()
 
     def missing(self, layers: frozenset[str]) -> str:
         """Why a corpus with these annotation layers cannot be measured; empty if it can."""
@@ -225,8 +235,12 @@ class CorpusMeasurement(Measurement[P]):
         """Measure the layers of `context.layers`."""
 
     @abstractmethod
-    def table(self, record: Record[P]) -> Table:
+    def tables(self, record: Record[P]) -> Sequence[Table]:
         """What was found, to be printed at the end of a run."""
+
+    def charts(self, records: Mapping[str, Record[P]]) -> Sequence[Chart]:
+        """What was found for several models, by label, on one corpus."""
+        return ()
 
 
 EVIDENCE = {
@@ -237,6 +251,9 @@ EVIDENCE = {
     "localisation": "probes.measurements.localisation:Localisation",
 }
 """The evidence behind scores, most valuable first."""
+
+CORPUS: dict[str, str] = {}
+"""Measurements of a corpus as a whole, which `--measurements` asks for."""
 
 ON_REQUEST = {
     "held_out_genres": "probes.measurements.held_out_genres:HeldOutGenres",
@@ -253,7 +270,7 @@ measurements: Registry[str | type[Measurement[Any]]] = Registry("measurement")
 """Classes of plug-ins, and the suite's own as ``module:Class``."""
 
 measurements.add("scores", "probes.measurements.scores:ScoreMeasurement")
-for _name, _place in (EVIDENCE | ON_REQUEST).items():
+for _name, _place in (EVIDENCE | ON_REQUEST | CORPUS).items():
     measurements.add(_name, _place)
 
 

@@ -1,4 +1,4 @@
-"""The tables and the picture in the folder of one model and corpus."""
+"""What is in the folder of one model and corpus besides records: tables, and a picture."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import pandas as pd
 from probes.boards.layer_tables import layer_frames
 from probes.boards.transferability import all_ranks
 from probes.common.files import published
+from probes.measurements.measurement import get_measurement
+from probes.records.csv_text import csv_line
+from probes.records.record import AnyRecord
 from probes.records.result import Result
 from probes.rendering.layers_md import layers_md
 
@@ -36,3 +39,23 @@ def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
     with published(paths[1]) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return paths
+
+
+def write_numbers(folder: Path, record: AnyRecord) -> Path:
+    """Write the numbers of a measurement of the corpus into `<measurement>.csv`, a row for each.
+
+    Args:
+        record: its payload in the measurement's own type.
+    """
+    numbers = list(get_measurement(record.measurement).numbers(record))
+    axes = tuple(dict.fromkeys(axis for number in numbers for axis in number.axes))
+    before, after = ("model", "corpus", "layer"), ("metric", "split", "value", "low", "high", "key")
+    key = f"sha256:{record.key[:8]}"
+    lines = [csv_line((*before, *axes, *after))]
+    for n in numbers:
+        of = [record.model.name, record.corpus.name, n.layer, *(n.axes.get(axis) for axis in axes)]
+        lines.append(csv_line([*of, n.metric, n.split, n.value, n.low, n.high, key]))
+    path = folder / f"{record.measurement}.csv"
+    with published(path) as temporary:
+        temporary.write_text("".join(lines), encoding="utf-8", newline="")
+    return path

@@ -48,7 +48,7 @@ ARRAYS = {
 
 
 def test_files_of_a_shard_are_numpys_and_described(tmp_path: Path) -> None:
-    write_shard(tmp_path, SHARD, ARRAYS, COUNTS, threads=2)
+    write_shard(tmp_path, SHARD, ARRAYS, COUNTS, [1], threads=2)
     (folder,) = tmp_path.iterdir()
     assert folder.name == "00000-one"
     about = json.loads((folder / "manifest.json").read_bytes())
@@ -63,11 +63,12 @@ def test_files_of_a_shard_are_numpys_and_described(tmp_path: Path) -> None:
             "crc32": checksum(path),
             "shape": list(array.shape),
         }
-    assert {name: about[name] for name in ("shard", "texts", "rows", "counts", "threads")} == {
+    assert {name: x for name, x in about.items() if name not in ("format", "crc32", "files")} == {
         "shard": 0,
         "texts": 2,
         "rows": 3,
         "counts": COUNTS,
+        "long_texts": [1],
         "threads": 2,
     }
 
@@ -75,7 +76,7 @@ def test_files_of_a_shard_are_numpys_and_described(tmp_path: Path) -> None:
 def test_what_a_killed_run_left_is_written_anew(tmp_path: Path) -> None:
     (tmp_path / ".part-00000").mkdir()
     (tmp_path / ".part-00000" / "zero.npy").write_bytes(b"half")
-    write_shard(tmp_path, SHARD, ARRAYS, COUNTS, threads=1)
+    write_shard(tmp_path, SHARD, ARRAYS, COUNTS, [1], threads=1)
     (folder,) = tmp_path.iterdir()
     assert not (folder / "zero.npy").exists()
 
@@ -92,7 +93,7 @@ def test_a_claim_is_held_until_its_shard_is_written_and_errors_come_with_the_nex
     events: list[str] = []
     go_on = threading.Event()
 
-    def slow(folder: Path, shard: Any, arrays: Any, counts: Any, threads: int) -> None:
+    def slow(folder: Path, shard: Any, arrays: Any, counts: Any, *rest: Any) -> None:
         assert go_on.wait(30)
         events.append(f"written {counts['n']}")
         if counts["n"] == 2:
@@ -104,7 +105,7 @@ def test_a_claim_is_held_until_its_shard_is_written_and_errors_come_with_the_nex
     def hand_over(writer: ShardWriter, n: int) -> None:
         with ExitStack() as claim:
             claim.enter_context(noted(f"released {n}", events))
-            writer.write(claim.pop_all(), tmp_path, SHARD, tensors, {"n": n})
+            writer.write(claim.pop_all(), tmp_path, SHARD, tensors, {"n": n}, [])
 
     with pytest.raises(UserError, match="the disk is full"), ShardWriter() as writer:  # noqa: PT012
         hand_over(writer, 1)

@@ -115,7 +115,12 @@ def test_a_measurement_of_a_corpus_finds_what_is_computed_by_hand(
     assert {row["key"] for row in rows} == {f"sha256:{record.key[:8]}"}
     assert "tiny-bert · word_norms" in " ".join(said.out.split())
     assert f"{expected[2]:.1f}" in said.out
-    assert f"next    see {tmp_path}/results/measurements.csv" in said.err
+    beside = record_path.with_name("word_norms.csv")
+    assert f"next    see {beside} for the numbers" in said.err
+    with beside.open() as file:
+        assert [(row["layer"], row["metric"], row["value"]) for row in csv.DictReader(file)] == [
+            (row["layer"], row["metric"], row["value"]) for row in rows
+        ]
     assert not list((tmp_path / "results").rglob("*-scores-*"))
 
 
@@ -382,7 +387,7 @@ def test_lists_and_help_import_no_torch_and_name_plug_ins(write):
         (('name = "word_norms"', 'name = "probes"'), "--measurements or --evidence uses this word"),
         (('name = "word_norms"', 'name = "full"'), "--measurements or --evidence uses this word"),
         (('    name = "word_norms"\n', ""), "Measurement WordNorms: it has no name."),
-        (("    def table", "    def tabel"), "Measurement WordNorms: it has no table."),
+        (("    def tables", "    def tabels"), "Measurement WordNorms: it has no tables."),
         (
             ("    payload = Payload\n", "    payload = dict\n"),
             "payload has to be a subclass of Frozen",
