@@ -106,16 +106,17 @@ def _clusters(title: str, found: Findings) -> Table:
         if why := found.missing.get(name):
             notes.append(f"No clusters against {KINDS[name]}: {why}.")
             continue
+        drawn = f" of {about.available:,}" if about.available > about.items else ""
+        lemmas = f" of {about.lemmas:,} lemmas" if about.lemmas else ""
         left_out = f"; left out: {about.left_out:,}" if about.left_out else ""
-        groups = f" of {about.lemmas:,} lemmas" if about.lemmas else ""
         notes.append(
-            f"{KINDS[name].capitalize()}: {about.items:,} items, {about.classes:,} "
-            f"classes{groups}{left_out}."
+            f"{KINDS[name].capitalize()}: {about.items:,}{drawn} items, {about.classes:,} "
+            f"classes{lemmas}{left_out}."
         )
     notes.append(
-        "k-means, as many clusters as classes. AMI is adjusted for chance, which NMI of few items "
-        f"is not. ± half a 95 % interval over {found.resampled}, clusters being taken as they are; "
-        "of senses, over lemmas."
+        "k-means, as many clusters as classes; mean over several starts. AMI is adjusted for "
+        "chance, which NMI of few items is not. ± half a 95 % interval over starts and "
+        f"{found.resampled}, clusters being taken as they are; of senses, over lemmas."
     )
     return Table(f"{title}: clusters", tuple(heads), tuple(rows), notes=tuple(notes), repeated=1)
 
