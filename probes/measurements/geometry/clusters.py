@@ -5,6 +5,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from scipy.special import entr
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.cluster import expected_mutual_information
 
 from probes.common.arrays import Floats, Ints
 from probes.measurements.geometry.estimates import estimate, means, weights
@@ -49,16 +53,12 @@ def kmeans(vectors: Rows, n_clusters: int, seed: int) -> Ints:
     Fewer clusters are found where fewer vectors are different, as those of a word may all be the
     same at layer 0.
     """
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
 
     def run(start: int) -> Ints:
         found: Ints = KMeans(n_clusters, random_state=STARTS * seed + start).fit_predict(vectors)
         return found
 
-    # With several threads, sums, and with them borders, would depend on which is faster.
-    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
         return np.stack([run(start) for start in range(STARTS)])
 
@@ -112,8 +112,6 @@ def agreement_in_resamples(labels: Ints, clusters: Ints, document: Ints, drawn: 
 
 def _by_chance(table: Floats) -> float:
     """The mutual information expected of random clusters of the same sizes, in nats."""
-    from sklearn.metrics.cluster import expected_mutual_information
-
     return float(expected_mutual_information(table, int(table.sum())))
 
 
@@ -127,7 +125,5 @@ def _scores(tables: Floats, by_chance: float) -> Floats:
 
 
 def _entropy(shares: Floats) -> Floats:
-    from scipy.special import entr
-
     found: Floats = entr(shares).sum(1)
     return found

@@ -147,7 +147,8 @@ def number(value: float | None, form: str = "") -> Cell:
     """A plain number."""
     if value is None:
         return Cell(NOTHING)
-    return Cell(format(value, form) if form else shown(value, ""), value=value)
+    # Without the sign of −0.0001.
+    return Cell(format(value, form) if form else shown(round(value, 3) + 0.0, ""), value=value)
 
 
 def _percent(value: float | None) -> Cell:
