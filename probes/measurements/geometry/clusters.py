@@ -74,7 +74,8 @@ def agreement(labels: Ints, clusters: Ints) -> Floats:
     """
     table = np.zeros((labels.max() + 1, clusters.max() + 1))
     np.add.at(table, (labels, clusters), 1)
-    return _scores(table[None], _by_chance(table))[0]
+    found: Floats = _scores(table[None], _by_chance(table))[0]
+    return found
 
 
 def _over_documents(

@@ -50,7 +50,7 @@ class Geometry(CorpusMeasurement[Findings]):
 
     def compute(self, context: CorpusContext) -> Found[Findings]:
         """Measure each layer by itself, then the similarity of every two."""
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         from probes.measurements.geometry.cka import cka_within
         from probes.measurements.geometry.labels import label_sets

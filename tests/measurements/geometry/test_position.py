@@ -90,3 +90,10 @@ def test_too_few_words_have_no_share():
     assert position_share(rows, np.arange(3), np.zeros(3, int)) is None
     assert position_share(rows, np.zeros(3, int), np.arange(3)) is None
     assert position_share(rows[:1], np.zeros(1, int), np.zeros(1, int)) is None
+
+
+def test_types_that_never_change_their_place_have_no_share():
+    rows = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+    types = np.arange(40) % 4
+    assert position_share(rows, types + 3, types) is None
+    assert position_share(rows, types + 3, 0 * types) is not None
