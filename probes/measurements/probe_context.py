@@ -234,12 +234,12 @@ class ProbeContext:
             given["projected-scale"] = how.projected_scale
         # Copies: a view would keep the tensors of all fits in memory.
         found = {
-            of_layer(layer, name): np.array(tensor[place].cpu(), dtype=np.float32)
+            of_layer(layer, name): tensor[place].float().cpu().numpy().copy()
             for name, tensor in given.items()
             for place, layer in enumerate(layers)
         }
         if how.projection is not None:
-            found["projection"] = np.array(how.projection.cpu())
+            found["projection"] = how.projection.cpu().numpy()
         if not self.data.n_outputs:
             found["label-unit"] = np.array(self.data.unit)
         return found
