@@ -22,8 +22,8 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,15 +121,34 @@ def read_file(path: Path) -> Parts:
     Raises:
         UserError: it is damaged.
     """
-    try:
-        with safe_open(path, framework="np") as file:
-            metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
-        raise _unreadable(path, str(error)) from error
-    if metadata.get("crc32") != _checksum(arrays) or "key" not in metadata:
+    metadata = read_metadata(path)
+    with _opened(path) as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if metadata["crc32"] != _checksum(arrays):
         raise _unreadable(path, "its content changed on disk")
     return Parts(arrays, metadata)
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The metadata of a file of parameters, whose arrays may be damaged if its size is right.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    with _opened(path) as file:
+        metadata: dict[str, str] = file.metadata() or {}
+    if missing := {"key", "model", "crc32"} - metadata.keys():
+        raise _unreadable(path, f"it lacks {', '.join(sorted(missing))}")
+    return metadata
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    try:
+        with safe_open(path, framework="np") as file:
+            yield file
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise _unreadable(path, str(error)) from error
 
 
 def raw_weight(parameters: Parameters, layer: int) -> Floats:
