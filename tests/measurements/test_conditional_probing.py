@@ -74,7 +74,9 @@ class Planted:
         )
         device = torch.device("cpu")
         self.data = ProbingData(self.examples, view, store, device, project=None)
-        self.data._streamed = self.data._standardised  # without scratch files
+        self.data._streamed = lambda layers: (
+            self.data._standardise(layers).features
+        )  # without scratch files
         self.data.computed_once = lambda features: features
 
     def found(self, layers=(1,), memory=2**30, spec=LINEAR):
