@@ -18,6 +18,7 @@ from probes.measurements.measurement import CorpusMeasurement as CorpusMeasureme
 from probes.measurements.measurement import Found as Found
 from probes.measurements.measurement import NoOptions as NoOptions
 from probes.measurements.measurement import Number as Number
+from probes.measurements.measurement import PairMeasurement as PairMeasurement
 from probes.measurements.measurement import ProbeMeasurement as ProbeMeasurement
 from probes.measurements.measurement import Request as Request
 from probes.measurements.measurement import get_measurement as get_measurement
@@ -25,6 +26,8 @@ from probes.measurements.measurement import measurement as measurement
 from probes.measurements.plugins import load_file as load_file
 from probes.measurements.probe_context import ProbeContext as ProbeContext
 from probes.records.base import Frozen as Frozen
+from probes.records.charts import Grid as Grid
+from probes.records.charts import Panel as Panel
 from probes.records.curves import Curves as Curves
 from probes.records.curves import Point as Point
 from probes.records.probe_spec import ProbeSpec as ProbeSpec

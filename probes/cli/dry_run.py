@@ -90,9 +90,8 @@ class _ModelPlan:
     def encodings(self) -> Iterator[Row]:
         """A row per view that is not stored yet."""
         places: dict[Place, str] = {}
-        for measurement in self._run.config.measurements:
-            if measurement != "probes":
-                places.setdefault(self._prepared.corpus_place(measurement), "plain view")
+        for measurement in self._run.corpus_measurements:
+            places.setdefault(self._prepared.corpus_place(measurement), "plain view")
         for name, examples in self._examples.items():
             if examples.view == "plain":
                 places.setdefault(("", ""), "plain view")

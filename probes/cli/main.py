@@ -18,6 +18,7 @@ from probes.data.registered import corpora
 from probes.engines.inputs import find_models
 from probes.engines.validation import validate
 from probes.measurements.measurement import (
+    CORPUS,
     EVIDENCE,
     ON_REQUEST,
     ProbeMeasurement,
@@ -145,8 +146,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--list-corpora", action="store_true", help="list the corpora and exit")
     add("--list-measurements", action="store_true", help="list the measurements and exit")
     for name in measurements:
-        if measurements.origin(name) is None:
-            continue  # the suite's own have no options, and are not imported for this
+        if measurements.origin(name) is None and name not in CORPUS:
+            continue  # the suite's own evidence has no options, and is not imported for this
         for option, about in get_measurement(name).options.model_fields.items():
             flag = _flag(name, option)
             if flag in parser._option_string_actions:

@@ -82,7 +82,7 @@ def _runs(
 def _stages(run: ModelRun) -> list[str]:
     """The measurements of a model, in the order in which they are made."""
     probes = [SCORES, *run.evidence] if run.tasks else []
-    return [*probes, *(name for name in run.config.measurements if name != "probes")]
+    return [*probes, *run.corpus_measurements]
 
 
 def _measure(runs: Sequence[ModelRun]) -> Results:

@@ -46,7 +46,10 @@ class LocalEngine:
         for name, other in self._prepared.items():
             if name != run.name:
                 other.release()
-        return self._prepared.setdefault(run.name, Prepared(run))
+        if run.base is not None and run.base.name not in self._prepared:
+            self._prepared[run.base.name] = Prepared(run.base)
+        base = self._prepared[run.base.name] if run.base else None
+        return self._prepared.setdefault(run.name, Prepared(run, base))
 
     def close(self) -> None:
         """See `Engine`."""

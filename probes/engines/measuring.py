@@ -21,12 +21,12 @@ from probes.examples.examples import NotServedError
 from probes.extraction.collectors import CollectorError
 from probes.extraction.encoding import Reading, require_space
 from probes.extraction.store import Store
-from probes.extraction.views import View
 from probes.measurements.corpus_context import CorpusContext
 from probes.measurements.measurement import (
     CorpusMeasurement,
     Found,
     Number,
+    PairMeasurement,
     ProbeMeasurement,
     get_measurement,
     measurements,
@@ -138,12 +138,16 @@ def _compute_once(prepared: Prepared, unit: Unit, wait: bool) -> Ending:
 
 def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> AnyRecord | None:
     """The record of a unit, written; None if the corpus does not serve its task after all."""
-    clock = time.perf_counter()
+    its = get_measurement(unit.measurement)
     if unit.task is None:
-        place = prepared.place(unit)
-        view, store = prepared.view(place[0]), prepared.stored(place)
-        found = _measure_corpus(prepared, unit, extent, view, store)
-        view_name: str = view.name
+        base = None
+        if prepared.base is not None and isinstance(its, PairMeasurement):
+            base = _base_context(prepared.base, unit, extent)
+        context = _corpus_context(prepared, unit, tuple(extent), base)
+        clock = time.perf_counter()
+        found: Found[Any] = its.compute(context)  # type: ignore[attr-defined]
+        view_name: str = context.view.name
+        store: Store = context.stored
     else:
         of_task = prepared.task(unit.task)
         if of_task is None:
@@ -177,21 +181,32 @@ def _require_describable(prepared: Prepared, unit: Unit, record: AnyRecord) -> N
         its.curves({result.model.name: result})
 
 
-def _measure_corpus(
-    prepared: Prepared, unit: Unit, extent: Extent, view: View, store: Store
-) -> Found[Any]:
-    context = CorpusContext(
+def _corpus_context(
+    prepared: Prepared, unit: Unit, layers: tuple[int, ...], base: CorpusContext | None = None
+) -> CorpusContext:
+    place = prepared.place(unit)
+    return CorpusContext(
         corpus=prepared.run.corpus.value,
         model=prepared.info,
-        layers=tuple(extent),
-        view=view,
-        stored=store,
+        layers=layers,
+        view=prepared.view(place[0]),
+        stored=prepared.stored(place),
         device=prepared.device,
         options=unit.options,
         title=unit.title,
+        base=base,
     )
-    found: Found[Any] = get_measurement(unit.measurement).compute(context)  # type: ignore[attr-defined]
-    return found
+
+
+def _base_context(prepared: Prepared, unit: Unit, extent: Extent) -> CorpusContext:
+    """The context of a base: the layers of its own that are asked for, and those of the extent."""
+    run, n_layers = prepared.run, prepared.info.n_layers
+    asked = layers_of(run.config, n_layers, run.name)
+    layers = tuple(sorted({*asked, *(layer for layer in extent if layer <= n_layers)}))
+    prepared.need(layers)
+    context = _corpus_context(prepared, unit, layers)
+    prepared.release()  # its vectors are enough
+    return context
 
 
 @exact_products()

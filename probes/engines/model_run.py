@@ -27,6 +27,7 @@ from probes.engines.plan import (
 )
 from probes.engines.units import Measure
 from probes.measurements.measurement import (
+    PairMeasurement,
     ProbeMeasurement,
     Request,
     Scored,
@@ -48,6 +49,7 @@ class ModelRun:
         tasks: what probes predict; none if no probes are asked for.
         omissions: what turns out not to be served, or fails, is added here.
         command: the command line, for the records' provenance; empty for a run from Python.
+        base: the run of the first model, with which this one is compared; None for itself.
         results: scores with their evidence, by task and probe family.
         others: records of measurements of the corpus as a whole, by measurement.
     """
@@ -58,6 +60,7 @@ class ModelRun:
     tasks: Sequence[Task]
     omissions: Omissions
     command: str
+    base: ModelRun | None = None
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
     others: dict[str, AnyRecord] = field(default_factory=dict)
 
@@ -96,7 +99,18 @@ class ModelRun:
         config, model, corpus = self.config, self.model, self.corpus.source
         if isinstance(get_measurement(measurement), ProbeMeasurement):
             return list(probe_units(config, model, corpus, self.tasks, self.families, measurement))
-        return [corpus_unit(config, model, corpus, measurement)]
+        if not isinstance(get_measurement(measurement), PairMeasurement):
+            return [corpus_unit(config, model, corpus, measurement)]
+        if self.base is None:
+            return []
+        return [corpus_unit(config, model, corpus, measurement, self.base.model)]
+
+    @property
+    def corpus_measurements(self) -> tuple[str, ...]:
+        """The measurements of the corpus to make, those of pairs of models last."""
+        named = [name for name in self.config.measurements if name != "probes"]
+        along = [get_measurement(name).of_pairs for name in named]  # type: ignore[attr-defined]
+        return tuple(dict.fromkeys((*named, *filter(None, along))))
 
     def remaining(self, measurement: str) -> Iterator[tuple[Unit, State]]:
         """The units of a measurement that are still to be computed; the others are read.

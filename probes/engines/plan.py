@@ -96,9 +96,21 @@ def probe_units(
             yield _unit(config, model, corpus, its, inputs, task, spec)
 
 
-def corpus_unit(config: RunConfig, model: LazyModel, corpus: Source, measurement: str) -> Unit:
-    """The unit of a measurement of the corpus as a whole."""
+def corpus_unit(
+    config: RunConfig,
+    model: LazyModel,
+    corpus: Source,
+    measurement: str,
+    base: LazyModel | None = None,
+) -> Unit:
+    """The unit of a measurement of the corpus as a whole.
+
+    Args:
+        base: the model that this one is compared with.
+    """
     inputs = _vectors(config, model, corpus)
+    if base is not None:
+        inputs = inputs.model_copy(update={"base": f"{base.source.digest} {base.dtype}"})
     return _unit(config, model, corpus, get_measurement(measurement), inputs, None, None)
 
 

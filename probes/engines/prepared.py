@@ -63,10 +63,12 @@ class Prepared:
     What is prepared for a task (examples, stored vectors, features) stays for its later units.
 
     Attributes:
+        base: the same of the model that this one is compared with; None for the first model.
         layers: those that are read, as far as they have been needed.
     """
 
     run: ModelRun
+    base: Prepared | None = None
     _tasks: dict[str, tuple[ProbingData, Vectors] | None] = field(default_factory=dict)
     _views: dict[str, View] = field(default_factory=dict)
     _stores: dict[Place, Store] = field(default_factory=dict)

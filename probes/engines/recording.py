@@ -9,7 +9,7 @@ from probes.engines.announcements import corpus_counts
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Unit
 from probes.engines.prepared import Prepared
-from probes.measurements.measurement import Found, get_measurement
+from probes.measurements.measurement import Found, PairMeasurement, get_measurement
 from probes.measurements.plugin_keys import measurement_plug_in, plug_ins_of
 from probes.records.header import CorpusRecord, EncodingRecord, TaskRecord
 from probes.records.provenance import provenance
@@ -48,6 +48,7 @@ def record_of(
         extent=extent,
         behind=_behind(run, unit),
         model=prepared.info,
+        base=prepared.base.info if _is_pair(unit) and prepared.base else None,
         corpus=_corpus_record(run),
         task=_task_record(task) if task else None,
         view=view,
@@ -66,6 +67,10 @@ def record_of(
         arrays=tuple(sorted(found.arrays)),
         payload=found.payload,
     )
+
+
+def _is_pair(unit: Unit) -> bool:
+    return isinstance(get_measurement(unit.measurement), PairMeasurement)
 
 
 def _behind(run: ModelRun, unit: Unit) -> dict[int, float | None]:

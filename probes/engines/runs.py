@@ -9,7 +9,7 @@ from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, LazyModel
 from probes.engines.model_run import ModelRun
 from probes.engines.omissions import Omissions
-from probes.engines.task_choice import choose_tasks, require_measurable
+from probes.engines.task_choice import choose_tasks, require_measurable, require_pairs
 
 
 def model_runs(
@@ -18,10 +18,15 @@ def model_runs(
     """One run for each model; they share the corpus, the tasks and the omissions.
 
     Raises:
-        UserError: the corpus does not serve a task or measurement that is asked for.
+        UserError: the corpus, or a single model, does not serve a task or measurement that is
+            asked for.
     """
+    require_pairs(config, len(models))
     corpus, omissions = LazyCorpus(source), Omissions()
     probing = "probes" in config.measurements
     tasks = choose_tasks(config, corpus, omissions) if probing else []
     require_measurable(config, corpus)
-    return [ModelRun(config, model, corpus, tasks, omissions, command) for model in models]
+    runs = [ModelRun(config, model, corpus, tasks, omissions, command) for model in models]
+    for run in runs[1:]:
+        run.base = runs[0]
+    return runs

@@ -7,7 +7,11 @@ from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus
 from probes.engines.omissions import Omissions
 from probes.examples.scoring import require_metrics
-from probes.measurements.measurement import CorpusMeasurement, get_measurement
+from probes.measurements.measurement import (
+    CorpusMeasurement,
+    PairMeasurement,
+    get_measurement,
+)
 from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.plugins import included_tasks
 from probes.tasks.builtin import STANDARD, expanded, tasks
@@ -74,4 +78,18 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
             raise UserError(
                 f"--measurements {name}: not of the corpus {corpus.source.name}, since {why}; "
                 "leave it out, or choose another --corpus."
+            )
+
+
+def require_pairs(config: RunConfig, n_models: int) -> None:
+    """Check that there are two models for the measurements that compare models.
+
+    Raises:
+        UserError: there is only one.
+    """
+    for name in config.measurements:
+        if name != "probes" and isinstance(get_measurement(name), PairMeasurement) and n_models < 2:
+            raise UserError(
+                f"--measurements {name}: it compares models; name two after --model, or leave the "
+                "random twin to be measured."
             )

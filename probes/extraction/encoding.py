@@ -21,7 +21,6 @@ from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
 from probes.common.wording import listed
 from probes.compute.precision import exact_products
-from probes.extraction.alignment import Pieces
 from probes.extraction.batching import default_batch_tokens
 from probes.extraction.collectors import (
     Collector,

@@ -35,6 +35,7 @@ class CorpusContext:
         device: where to compute.
         options: the measurement's options.
         title: what progress bars call it.
+        base: the same of the model that this one is compared with; see `PairMeasurement`.
     """
 
     corpus: Corpus
@@ -45,6 +46,7 @@ class CorpusContext:
     device: torch.device
     options: Any
     title: str = ""
+    base: CorpusContext | None = None
 
     @property
     def vectors(self) -> Vectors:

@@ -218,9 +218,11 @@ class CorpusMeasurement(Measurement[P]):
 
     Attributes:
         figures: names of the charts that `python -m probes figure` can draw.
+        of_pairs: name of the `PairMeasurement` that is made along with it; empty for none.
     """
 
     figures: ClassVar[tuple[str, ...]] = ()
+    of_pairs: ClassVar[str] = ""
 
     def missing(self, layers: frozenset[str]) -> str:
         """Why a corpus with these annotation layers cannot be measured; empty if it can."""
@@ -241,6 +243,14 @@ class CorpusMeasurement(Measurement[P]):
     def charts(self, records: Mapping[str, Record[P]]) -> Sequence[Chart]:
         """What was found for several models, by label, on one corpus."""
         return ()
+
+
+class PairMeasurement(CorpusMeasurement[P]):
+    """A comparison of two models on a corpus: `compute` is given the base as `context.base`.
+
+    The first model of a run is the base of all others, random twins among them. Records belong to
+    the other model and name the base; layers are the other model's, and the base's in `axes`.
+    """
 
 
 EVIDENCE = {

@@ -35,6 +35,8 @@ class Inputs(Frozen):
     """What is measured: model, text, vectors, and for probes the task and how they are fitted."""
 
     model: str
+    base: str = ""
+    """The model that this one is compared with, with its type; empty for none."""
     corpus: str
     pooling: str
     dtype: str
@@ -54,6 +56,8 @@ class Inputs(Frozen):
         """SHA-256 of the inputs and the version of the numerics."""
         content = self.model_dump(mode="json")
         kind = content.pop("kind")
+        if not self.base:
+            del content["base"]
         if self.probe is not None:
             content["numerics"] = numerics_version(kind, self.probe.family)
             content["resampling"] = RESAMPLING

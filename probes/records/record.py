@@ -44,6 +44,8 @@ class Record(Frozen, Generic[P]):
     behind: dict[int, float | None] = Field(default_factory=dict)
     """Of evidence: the headline test scores that it stands behind, by layer."""
     model: ModelRecord
+    base: ModelRecord | None = None
+    """Of a pair: the model that this one is compared with."""
     corpus: CorpusRecord
     task: TaskRecord | None = None
     """None for a measurement of the corpus as a whole."""

@@ -1,0 +1,168 @@
+"""Measurements that compare the models of a run with the first one."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+from killing import small_corpus
+
+from probes.cli.main import main
+from probes.measurements.measurement import get_measurement
+from probes.measurements.plugins import load_file
+from probes.measurements.results import typed
+from probes.records.files import find_records
+
+pytestmark = pytest.mark.usefixtures("plug_ins")
+
+PAIR = """
+import numpy as np
+from probes import CorpusMeasurement, Found, Frozen, Number, PairMeasurement, Row, Table, measurement
+
+class Cosines(Frozen):
+    means: list[list[float]]
+    base_layers: list[int]
+
+def units(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+@measurement
+class Cosine(PairMeasurement[Cosines]):
+    name = "cosine"
+    summary = "mean cosine of the same word in two models"
+    payload = Cosines
+
+    def compute(self, context):
+        base = context.base
+        means = [
+            [
+                float((units(context.words("test", i)) * units(base.words("test", j))).sum(1).mean())
+                for j in base.layers
+            ]
+            for i in context.layers
+        ]
+        return Found(Cosines(means=means, base_layers=list(base.layers)))
+
+    def numbers(self, record):
+        for layer, row in zip(record.extent, record.payload.means, strict=True):
+            for of_base, mean in zip(record.payload.base_layers, row, strict=True):
+                yield Number("cosine", mean, layer, axes={"base_layer": of_base})
+
+    def tables(self, record):
+        rows = [Row.of(str(i), f"{row[0]:.2f}") for i, row in zip(record.extent, record.payload.means)]
+        title = f"{record.model.name} beside {record.base.name}"
+        return [Table(title, ("layer", "layer 0"), tuple(rows))]
+
+class Counts(Frozen):
+    n: int
+
+@measurement
+class Words(CorpusMeasurement[Counts]):
+    name = "words"
+    summary = "how many words"
+    payload = Counts
+    of_pairs = "cosine"
+
+    def compute(self, context):
+        assert context.base is None
+        return Found(Counts(n=len(context.rows("test"))))
+
+    def tables(self, record):
+        return []
+"""
+
+
+@pytest.fixture
+def command(tiny_bert, tmp_path, write):
+    """Runs a command line; its exit status."""
+    path, corpus = write(PAIR, "pair.py"), small_corpus(tmp_path / "small")
+
+    def command(*more, beside=()):
+        places = ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
+        line = ["--model", str(tiny_bert), *beside, "--corpus", str(corpus), "--include", str(path)]
+        return main([*line, "--device", "cpu", "--threads", "1", *places, *more])
+
+    load_file(path)
+    return command
+
+
+def records_of(folder):
+    return {
+        (record.model.name, record.measurement): typed(record, path)
+        for path, record in find_records(folder / "results").items()
+    }
+
+
+def test_each_model_is_compared_with_the_first_one(command, tmp_path, capsys):
+    assert command("--measurements", "words") == 0
+    assert "random:tiny-bert beside tiny-bert" in " ".join(capsys.readouterr().out.split())
+    found = records_of(tmp_path)
+    assert sorted(found) == [
+        ("random:tiny-bert", "cosine"),
+        ("random:tiny-bert", "words"),
+        ("tiny-bert", "words"),
+    ]
+    record = found["random:tiny-bert", "cosine"]
+    assert (record.model.random_seed, record.base.random_seed) == (0, None)
+    assert np.array(record.payload.means).shape == (3, 3)
+    assert not np.allclose(record.payload.means, 1, atol=0.05)
+    (path,) = (tmp_path / "results").rglob("cosine.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["layer"], row["base_layer"]) for row in rows[:4]] == [
+        ("0", "0"),
+        ("0", "1"),
+        ("0", "2"),
+        ("1", "0"),
+    ]
+    assert [float(row["value"]) for row in rows] == pytest.approx(
+        np.ravel(record.payload.means), rel=1e-5
+    )
+
+
+def test_a_model_beside_its_equal_and_the_key_names_the_base(command, tiny_bert, tmp_path):
+    copy = shutil.copytree(tiny_bert, tmp_path / "copy")
+    # Another name, and the same weights: every word's vectors are equal at every layer.
+    assert command("--measurements", "cosine", beside=[str(copy)]) == 0
+    found = records_of(tmp_path)
+    assert np.diag(found["copy", "cosine"].payload.means) == pytest.approx(1, abs=1e-5)
+    twin = found["random:tiny-bert", "cosine"]
+    assert (twin.base.name, twin.model.name) == ("tiny-bert", "random:tiny-bert")
+    assert twin.inputs != found["copy", "cosine"].inputs
+
+
+def test_layers_are_added_on_both_sides_and_nothing_is_measured_twice(command, tmp_path):
+    assert command("--measurements", "cosine", "--layers", "1") == 0
+    (path,) = (tmp_path / "results").rglob("cosine-*.json")
+    assert json.loads(path.read_bytes())["payload"]["base_layers"] == [1]
+    assert command("--measurements", "cosine", "--layers", "2") == 0
+    found = json.loads(path.read_bytes())
+    assert list(found["extent"]) == ["1", "2"]
+    assert found["payload"]["base_layers"] == [1, 2]
+    before = path.stat().st_mtime_ns
+    assert command("--measurements", "cosine", "--layers", "1,2") == 0
+    assert path.stat().st_mtime_ns == before
+
+
+def test_workers_find_the_same_pairs(command, tmp_path):
+    assert command("--measurements", "words") == 0
+    (path,) = (tmp_path / "results").rglob("cosine-*.json")
+    alone = json.loads(path.read_bytes())["payload"]
+    path.unlink()
+    assert command("--measurements", "words", "--workers", "2") == 0
+    assert json.loads(path.read_bytes())["payload"] == alone
+
+
+def test_one_model_cannot_be_compared(command, capsys):
+    assert command("--measurements", "cosine", "--twins", "0") == 2
+    assert capsys.readouterr().err == (
+        "error: --measurements cosine: it compares models; name two after --model, or leave the "
+        "random twin to be measured.\n"
+    )
+
+
+def test_what_goes_along_is_made_only_where_there_is_a_base(command, tmp_path):
+    assert command("--measurements", "words", "--twins", "0") == 0
+    assert [name for _, name in records_of(tmp_path)] == ["words"]
+    assert get_measurement("words").of_pairs == "cosine"
