@@ -5,17 +5,26 @@ from __future__ import annotations
 import argparse
 import importlib
 from pathlib import Path
+from typing import Any
 
-from probes.boards.groups import Group, group
+from probes.boards.corpus_groups import CorpusGroup, corpus_groups, corpus_measurements, of_corpora
+from probes.boards.groups import Group, group, model_labels
 from probes.cli.arguments import place
+from probes.cli.load_results import load_records
 from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
+from probes.common.terminal import progress
+from probes.common.wording import listed
+from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.results import unique_results
+from probes.records.charts import Chart
+from probes.records.curves import Curves
 from probes.records.files import or_published
 
-SUMMARY = "Draw a figure for a paper: heat map, expected layers or layer curves."
+SUMMARY = "Draw a figure for a paper: of scores by layer, or a chart of another measurement."
 
 KINDS = {"heatmap": "heat", "expected-layers": "expected", "curves": "curves"}
-"""Each is a module in probes/rendering/figures with `draw`."""
+"""Figures of scores; each is a module in probes/rendering/figures with `draw`."""
 
 FORMATS = (".pdf", ".svg", ".png")
 
@@ -23,7 +32,7 @@ FORMATS = (".pdf", ".svg", ".png")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("kind", choices=tuple(KINDS), metavar="KIND", help=", ".join(KINDS))
+    add("kind", metavar="FIGURE", help=", ".join(_known()))
     add(
         "folders",
         type=place,
@@ -47,18 +56,73 @@ def run(options: argparse.Namespace) -> int:
     """Draw the figure and print its path.
 
     Raises:
-        UserError: the format is unknown, or the folders do not hold exactly one group of comparable
-            results.
+        UserError: the format or the figure is unknown, or the folders do not hold exactly one group
+            of comparable results or records.
     """
     if options.output.suffix.lower() not in FORMATS:
         raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
-    chosen = _one_group(options.folders, options.probe)
+    if options.kind not in (known := _known()):
+        raise UserError(f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}")
+    chosen: Group | Chart
+    if options.kind in KINDS:
+        chosen = _one_group(options.folders, options.probe)
+    else:
+        chosen = _one_chart(options.folders, options.kind)
     # matplotlib is imported once there is something to draw.
-    figure = importlib.import_module(f"probes.rendering.figures.{KINDS[options.kind]}")
+    module = KINDS.get(options.kind, "charts")
+    figure = importlib.import_module(f"probes.rendering.figures.{module}")
     style = importlib.import_module("probes.rendering.figures.style")
     figure.draw(options.output, chosen, style.WIDE if options.wide else style.COLUMN)
     print(options.output)
     return 0
+
+
+def _known() -> list[str]:
+    return [*KINDS, *dict.fromkeys(x for each in corpus_measurements() for x in each.figures)]
+
+
+def _one_chart(folders: list[Path], name: str) -> Chart:
+    """The chart of that name, of the records of all models."""
+    records = load_records(folders)
+    having = [each.name for each in corpus_measurements() if name in each.figures]
+    of_these = {path: record for path, record in records.items() if record.measurement in having}
+    groups, left_out = corpus_groups(of_corpora(of_these), model_labels(records))
+    for each in left_out:
+        progress.say(f"left out {each}")
+    where = ", ".join(map(str, folders))
+    if not groups:
+        raise UserError(
+            f"{where}: no records of {listed(having)}; measure it with "
+            f"--measurements {having[0]}{or_published(*folders)}."
+        )
+    if len(groups) > 1:
+        titles = "; ".join(f"{each.measurement.name}: {each.title}" for each in groups)
+        raise UserError(
+            f"{where}: these records cannot stand in one figure ({titles}); name the folders of "
+            "one corpus, such as results/*/ewt."
+        )
+    return _drawable(groups[0], name, where)
+
+
+def _drawable(group: CorpusGroup, name: str, where: str) -> Chart:
+    """The chart of that name, if there is something in it."""
+    try:
+        charts = {chart.name: chart for chart in group.charts()}
+    except Exception as error:
+        if why := plugin_failure(error, group.measurement.name, None, ""):
+            raise UserError(f"{name}: {why}") from error
+        raise
+    chart = charts.get(name)
+    if chart is None or not _content(chart):
+        reasons = [f"{model}: {why}" for model, why in chart.missing.items()] if chart else []
+        raise UserError(f"{where}: nothing to draw as {name} ({'; '.join(reasons) or 'no number'}).")
+    for model, why in chart.missing.items():
+        progress.say(f"not drawn: {model} ({why})")
+    return chart
+
+
+def _content(chart: Chart) -> dict[str, Any]:
+    return dict(chart.models if isinstance(chart, Curves) else chart.panels)
 
 
 def _one_group(folders: list[Path], family: str) -> Group:
