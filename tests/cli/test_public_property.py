@@ -107,7 +107,14 @@ MANIFEST = {
     "batch_tokens": 64,
 }
 ABOUT = {"bytes": 12, "crc32": 0, "shape": [2, 1]}
-SHARD = {"shard": 0, "texts": 1, "rows": 2, "counts": {}, "files": {"layer-00": ABOUT}}
+SHARD = {
+    "shard": 0,
+    "texts": 1,
+    "rows": 2,
+    "counts": {},
+    "long_texts": [],
+    "files": {"layer-00": ABOUT},
+}
 
 
 @check(200)
