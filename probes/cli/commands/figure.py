@@ -62,7 +62,9 @@ def run(options: argparse.Namespace) -> int:
     if options.output.suffix.lower() not in FORMATS:
         raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
     if options.kind not in (known := _known()):
-        raise UserError(f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}")
+        raise UserError(
+            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}"
+        )
     chosen: Group | Chart
     if options.kind in KINDS:
         chosen = _one_group(options.folders, options.probe)
@@ -115,7 +117,9 @@ def _drawable(group: CorpusGroup, name: str, where: str) -> Chart:
     chart = charts.get(name)
     if chart is None or not _content(chart):
         reasons = [f"{model}: {why}" for model, why in chart.missing.items()] if chart else []
-        raise UserError(f"{where}: nothing to draw as {name} ({'; '.join(reasons) or 'no number'}).")
+        raise UserError(
+            f"{where}: nothing to draw as {name} ({'; '.join(reasons) or 'no number'})."
+        )
     for model, why in chart.missing.items():
         progress.say(f"not drawn: {model} ({why})")
     return chart

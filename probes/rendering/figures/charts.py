@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from matplotlib.lines import Line2D
@@ -44,9 +45,11 @@ def _draw_curves(path: Path, curves: Curves, width: float) -> None:
     height = 0.3 + 0.15 * -(-len(names) // in_legend) + n_rows * (1.5 if n_columns > 1 else 1.9)
     with saved(path, width, height) as figure:
         places = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
-        for axes, (title, found) in zip(places, panels, strict=False):
+        for place, (axes, (title, found)) in enumerate(zip(places, panels, strict=False)):
             panel(axes, found, styles)
-            axes.set_title(title)
+            axes.set_title(fill(title, 26))
+            if place % n_columns:
+                axes.set_ylabel("")
         for axes, (_, found) in zip(places, panels, strict=False):
             draw_levels(axes, found, found.levels, named=True)
         for axes in places[len(panels) :]:
@@ -54,9 +57,7 @@ def _draw_curves(path: Path, curves: Curves, width: float) -> None:
         figure.suptitle(curves.title, fontsize=8)
         if len(names) > 1 or len(curves.models) > 1:
             lines = [Line2D([], [], **styles[name], label=name) for name in names]
-            figure.legend(
-                handles=lines, loc="outside lower center", ncols=in_legend, frameon=False
-            )
+            figure.legend(handles=lines, loc="outside lower center", ncols=in_legend, frameon=False)
 
 
 def _by_line(curves: Curves) -> Curves:

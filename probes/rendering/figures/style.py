@@ -74,7 +74,7 @@ def looks(models: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def looks_of_lines(lines: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """How each line of one model is drawn: in colours of its own, or, if many, from dark to light."""
+    """How each line of one model is drawn: in a colour of its own; many, from dark to light."""
     found = {}
     for place, line in enumerate(lines):
         red, green, blue = (part / 255 for part in shade(0.92 * place / max(1, len(lines) - 1)))

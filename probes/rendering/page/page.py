@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,7 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from probes import __version__
 from probes.boards.claims.literature import CLAIMS, NOTE
 from probes.boards.claims.report import Report, make_reports
-from probes.boards.groups import Group, Unit, group
+from probes.boards.corpus_groups import corpus_groups
+from probes.boards.groups import Group, Unit, group, model_labels
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.measurements.localisation import mixes_of
@@ -23,9 +26,11 @@ from probes.measurements.measurement import (
     probe_measurements,
 )
 from probes.records.curves import Curves
+from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
 from probes.records.table import Table
 from probes.rendering.page import charts, tables
+from probes.rendering.page.measurements import parts
 from probes.rendering.page.models import MOST_DRAWN, Shown, shown_models
 from probes.rendering.page.sources import sources
 
@@ -62,18 +67,34 @@ class GroupView:
     claims: dict[str, Report | str]
 
 
-def write_page(found: Mapping[Path, Result], path: Path, name: str) -> Path:
-    """Write the page of results by their paths; `name` is its title."""
+def write_page(
+    found: Mapping[Path, Result],
+    path: Path,
+    name: str,
+    others: Mapping[Path, AnyRecord] = MappingProxyType({}),
+) -> Path:
+    """Write the page of results and of records of other measurements; `name` is its title."""
     with published(path) as temporary:
-        temporary.write_text(page(found, name), encoding="utf-8")
+        temporary.write_text(page(found, name, others), encoding="utf-8")
     return path
 
 
-def page(found: Mapping[Path, Result], name: str) -> str:
-    """The page as HTML."""
-    models = shown_models(found)
-    groups, left_out = group(found)
-    views = [_group_view(f"g{i}", each) for i, each in enumerate(groups)]
+def page(
+    found: Mapping[Path, Result],
+    name: str,
+    others: Mapping[Path, AnyRecord] = MappingProxyType({}),
+) -> str:
+    """The page as HTML.
+
+    Args:
+        found: results by their paths.
+        others: records of measurements of a corpus; see `probes.boards.corpus_groups.of_corpora`.
+    """
+    every = {**found, **others}
+    models = shown_models(every)
+    groups, left_out = group(found, others)
+    corpora, also_left_out = corpus_groups(others, model_labels(every))
+    views = {f"g{i}": _group_view(f"g{i}", each) for i, each in enumerate(groups)}
     environment = Environment(
         loader=PackageLoader("probes.rendering.page"),
         autoescape=True,
@@ -81,19 +102,24 @@ def page(found: Mapping[Path, Result], name: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    scored = {id: view.group for id, view in views.items()}
+    own = {part.id: part for part in parts(corpora, scored, models, environment)}
+    drawn = [_charts(views.values(), models), *(part.charts for part in own.values())]
     return environment.get_template("page.html").render(
         name=name,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         version=__version__,
         models=models,
         most_drawn=MOST_DRAWN,
-        groups=views,
-        left_out=left_out,
+        groups=list(views.values()),
+        parts=own,
+        own_tabs=[(part.id, part.title) for part in own.values()],
+        left_out=left_out + also_left_out,
         tasks=list(dict.fromkeys(unit.name for each in groups for unit in each.units)),
         claims=CLAIMS,
         claims_note=NOTE,
-        sources=sources(list(found.values())),
-        data={"models": charts.model_styles(models), "charts": _charts(views, models)},
+        sources=sources(list(every.values())),
+        data={"models": charts.model_styles(models), "charts": dict(ChainMap(*drawn))},
         plotly=_script(),
     )
 
@@ -121,7 +147,7 @@ def _group_view(name: str, given: Group) -> GroupView:
 def _unit_view(unit: Unit) -> UnitView:
     return UnitView(
         unit,
-        [(x, tables.numbers(x, unit), tables.levels(x)) for x in _curves(unit)],
+        [(x, tables.numbers(x, _best(x, unit)), tables.levels(x)) for x in _curves(unit)],
         tables.estimates(unit),
         tables.breakdown(unit),
     )
@@ -137,6 +163,11 @@ def _curves(unit: Unit) -> Iterator[Curves]:
             yield from [found] if isinstance(found, Curves) else found
 
 
+def _best(curves: Curves, unit: Unit) -> dict[str, int | None]:
+    """The layers to be marked as the best: on the curves of scores."""
+    return tables.best_layers(unit) if curves.name == "score" else {}
+
+
 def _claims(paths: Mapping[Path, Result], family: str) -> Report | str:
     """The outcomes on one model; unreadable predictions are a message in their place."""
     try:
@@ -146,7 +177,7 @@ def _claims(paths: Mapping[Path, Result], family: str) -> Report | str:
     return reports[0] if reports else "made by another version of its tasks or probe"
 
 
-def _charts(views: list[GroupView], models: Mapping[str, Shown]) -> dict[str, Any]:
+def _charts(views: Iterable[GroupView], models: Mapping[str, Shown]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for view in views:
         located = charts.expected_layer_chart(view.group, models)
