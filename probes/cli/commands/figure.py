@@ -9,15 +9,16 @@ from typing import Any
 
 from probes.boards.corpus_groups import CorpusGroup, corpus_groups, corpus_measurements, of_corpora
 from probes.boards.groups import Group, group, model_labels
-from probes.cli.arguments import place
+from probes.cli.arguments import add_places, place
 from probes.cli.load_results import load_records
+from probes.cli.predicted_tree import predicted_tree
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import listed
 from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.results import unique_results
-from probes.records.charts import Chart
+from probes.records.charts import Chart, PredictedTree
 from probes.records.curves import Curves
 from probes.records.files import or_published
 
@@ -25,6 +26,12 @@ SUMMARY = "Draw a figure for a paper: of scores by layer, or a chart of another 
 
 KINDS = {"heatmap": "heat", "expected-layers": "expected", "curves": "curves"}
 """Figures of scores; each is a module in probes/rendering/figures with `draw`."""
+
+TREE = "tree"
+"""The figure of one sentence."""
+
+MODULES = {**KINDS, TREE: TREE}
+"""What draws a figure, if not `charts`."""
 
 FORMATS = (".pdf", ".svg", ".png")
 
@@ -50,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--wide", action="store_true", help="6.8 inches, for two columns, instead of 3.3")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
+    add("--sentence", type=int, metavar="N", help=f"of {TREE}: which test sentence, from 1")
+    add("--corpus", nargs="+", default=(), metavar="C", help=f"of {TREE}: where its words are from")
+    add_places(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,13 +75,21 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(
             f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}"
         )
-    chosen: Group | Chart
+    chosen: Group | Chart | PredictedTree
     if options.kind in KINDS:
         chosen = _one_group(options.folders, options.probe)
+    elif options.kind == TREE:
+        chosen = predicted_tree(
+            options.folders,
+            options.sentence,
+            options.corpus,
+            options.data_dir,
+            options.cache_dir,
+        )
     else:
         chosen = _one_chart(options.folders, options.kind)
     # matplotlib is imported once there is something to draw.
-    module = KINDS.get(options.kind, "charts")
+    module = MODULES.get(options.kind, "charts")
     figure = importlib.import_module(f"probes.rendering.figures.{module}")
     style = importlib.import_module("probes.rendering.figures.style")
     figure.draw(options.output, chosen, style.WIDE if options.wide else style.COLUMN)
@@ -80,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _known() -> list[str]:
-    return [*KINDS, *dict.fromkeys(x for each in corpus_measurements() for x in each.figures)]
+    return [*KINDS, TREE, *dict.fromkeys(x for each in corpus_measurements() for x in each.figures)]
 
 
 def _one_chart(folders: list[Path], name: str) -> Chart:
