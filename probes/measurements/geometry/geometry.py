@@ -45,6 +45,7 @@ class Geometry(CorpusMeasurement[Findings]):
     payload: ClassVar[type[Findings]] = Findings
     options = Options
     figures = FIGURES
+    of_pairs = "model_similarity"
 
     def compute(self, context: CorpusContext) -> Found[Findings]:
         """Measure each layer by itself, then the similarity of every two."""
