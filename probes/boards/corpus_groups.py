@@ -28,14 +28,12 @@ class CorpusGroup:
 
     Attributes:
         title: the corpus, and what sets the group apart from others of the measurement.
-        records: by model, as `model_labels` names it, or by pair of models.
-        models: the label of each record's model, by the record's own.
+        records: by model, as `model_labels` names it.
     """
 
     measurement: CorpusMeasurement[Any]
     title: str
     records: dict[str, AnyRecord] = field(default_factory=dict)
-    models: dict[str, str] = field(default_factory=dict)
 
     @property
     def first(self) -> AnyRecord:
@@ -123,13 +121,11 @@ def _fill(
 ) -> list[str]:
     left_out = []
     labelled = [(labels[model_key(record)], path, record) for path, record in records.items()]
-    for model, path, record in sorted(labelled, key=lambda x: model_order(x[0])):
-        label = f"{model} against {record.base.name}" if record.base else model
+    for label, path, record in sorted(labelled, key=lambda x: model_order(x[0])):
         if label in made.records:
             left_out.append(f"{path.name}: a second record of {label}")
-            continue
-        made.records[label] = record
-        made.models[label] = model
+        else:
+            made.records[label] = record
     return left_out
 
 
@@ -138,6 +134,7 @@ def _settings(record: AnyRecord) -> dict[str, str]:
     return {
         "corpus": corpus_title(record),
         "text": record.corpus.fingerprint[:8],
+        "base": record.base.name if record.base else "",
         "pooling": record.pooling,
         "version": str(record.measurement_version),
         "source": in_words(record.plug_ins) or "of the suite",

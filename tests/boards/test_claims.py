@@ -10,7 +10,8 @@ from results_by_hand import evidence_record, make_result, with_layers
 from scipy.stats import rankdata
 
 from probes.boards.claims.bands import around_layer_4, higher, late_middle, lower, middle
-from probes.boards.claims.literature import CAVEAT, CLAIMS
+from probes.boards.claims.claim import CAVEAT
+from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_scores import MissingError, ModelScores, within
 from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.resampled import Replicates

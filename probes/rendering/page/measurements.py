@@ -119,7 +119,7 @@ def _view(
     return GroupView(
         group.title,
         [name for name, each in scored.items() if each.units[0].first.corpus.fingerprint == text],
-        {label: models[model] for label, model in group.models.items()},
+        {label: models[label] for label in group.records},
         [_chart(f"{id}-{i}", chart) for i, chart in enumerate(group.charts())],
         {label: list(tables_of(record)) for label, record in group.records.items()},
     )

@@ -13,8 +13,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from probes import __version__
-from probes.boards.claims.literature import CLAIMS, NOTE
-from probes.boards.claims.report import Report, make_reports
+from probes.boards.claims.claim import NOTE
+from probes.boards.claims.literature import CLAIMS
+from probes.boards.claims.report import Report, claim_subject, make_reports
 from probes.boards.corpus_groups import corpus_groups
 from probes.boards.groups import Group, Unit, group, model_labels
 from probes.common.errors import UserError
@@ -94,7 +95,7 @@ def page(
     models = shown_models(every)
     groups, left_out = group(found, others)
     corpora, also_left_out = corpus_groups(others, model_labels(every))
-    views = {f"g{i}": _group_view(f"g{i}", each) for i, each in enumerate(groups)}
+    views = {f"g{i}": _group_view(f"g{i}", each, others) for i, each in enumerate(groups)}
     environment = Environment(
         loader=PackageLoader("probes.rendering.page"),
         autoescape=True,
@@ -117,6 +118,7 @@ def page(
         left_out=left_out + also_left_out,
         tasks=list(dict.fromkeys(unit.name for each in groups for unit in each.units)),
         claims=CLAIMS,
+        claims_without_scores=_claims_without_scores(found, others),
         claims_note=NOTE,
         sources=sources(list(every.values())),
         data={"models": charts.model_styles(models), "charts": dict(ChainMap(*drawn))},
@@ -132,7 +134,7 @@ def _script() -> str:
     return script.replace("</script", "<\\/script")
 
 
-def _group_view(name: str, given: Group) -> GroupView:
+def _group_view(name: str, given: Group, others: Mapping[Path, AnyRecord]) -> GroupView:
     return GroupView(
         id=name,
         group=given,
@@ -140,7 +142,7 @@ def _group_view(name: str, given: Group) -> GroupView:
         heat_maps={model: tables.heat_map(given, model) for model in given.models},
         units=[_unit_view(unit) for unit in given.units],
         located=any(mixes_of(r) for unit in given.units for r in unit.results.values()),
-        claims={model: _claims(paths, given.probe) for model, paths in given.paths.items()},
+        claims={model: _claims(paths, given.probe, others) for model, paths in given.paths.items()},
     )
 
 
@@ -168,13 +170,26 @@ def _best(curves: Curves, unit: Unit) -> dict[str, int | None]:
     return tables.best_layers(unit) if curves.name == "score" else {}
 
 
-def _claims(paths: Mapping[Path, Result], family: str) -> Report | str:
+def _claims(
+    paths: Mapping[Path, Result], family: str, others: Mapping[Path, AnyRecord]
+) -> Report | str:
     """The outcomes on one model; unreadable predictions are a message in their place."""
+    subjects = {claim_subject(result) for result in paths.values()}
+    beside = {path: each for path, each in others.items() if claim_subject(each) in subjects}
     try:
-        reports = make_reports(paths, family)
+        reports = make_reports(paths, family, beside)
     except UserError as error:
         return str(error)
     return reports[0] if reports else "made by another version of its tasks or probe"
+
+
+def _claims_without_scores(
+    found: Mapping[Path, Result], others: Mapping[Path, AnyRecord]
+) -> list[Report]:
+    """The outcomes on models and corpora that there are no scores of."""
+    subjects = {claim_subject(result) for result in found.values()}
+    alone = {path: each for path, each in others.items() if claim_subject(each) not in subjects}
+    return make_reports({}, "", alone)
 
 
 def _charts(views: Iterable[GroupView], models: Mapping[str, Shown]) -> dict[str, Any]:
