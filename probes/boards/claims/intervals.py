@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from probes.boards.claims.bands import higher, lower
@@ -12,6 +13,8 @@ from probes.boards.claims.outcome import Outcome, verdict
 from probes.measurements.measurement import Number
 
 GEOMETRY = "geometry"
+
+_NAMES = {"ami": "adjusted mutual information"}
 
 
 def lies_above(metric: str, limit: float) -> Predicate:
@@ -76,7 +79,7 @@ def _changes(metric: str, sign: int, axes: Mapping[str, object]) -> Predicate:
             for_it=all(late[0] > early[1] for early, late in pairs),
             against=any(late[1] < early[0] for early, late in pairs),
         )
-        why = f"{_name(metric)} at {_span(below)}; at {_span(above)}"
+        why = f"{_name(metric, axes)} at {_span(below)}; at {_span(above)}"
         return Outcome(found_it, why, _listed({**below, **above}, metric))
 
     return predicate
@@ -91,7 +94,7 @@ def clusters_at_last_layer(model: ModelScores) -> Outcome:
     found = model.numbers(GEOMETRY, "ami", labels="senses")
     last = max(found)
     low, high = _ends(found[last], 1)
-    why = f"adjusted mutual information at {_span({last: found[last]})}"
+    why = f"{_name('ami')} at {_span({last: found[last]})}"
     numbers = _listed({last: found[last]}, "ami")
     return Outcome(verdict(for_it=low > 0, against=high < 0), why, numbers)
 
@@ -103,8 +106,9 @@ def _ends(number: Number, sign: int) -> tuple[float, float]:
     return (number.low, number.high) if sign > 0 else (-number.high, -number.low)
 
 
-def _name(metric: str) -> str:
-    return metric.removesuffix("_adjusted").replace("_", " ")
+def _name(metric: str, axes: Mapping[str, object] = MappingProxyType({})) -> str:
+    name = _NAMES.get(metric, metric.removesuffix("_adjusted").replace("_", " "))
+    return " ".join([name, *(f"of {value}" for value in axes.values())])
 
 
 def _span(found: Mapping[int, Number]) -> str:

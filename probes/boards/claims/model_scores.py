@@ -35,6 +35,15 @@ class ModelScores:
     resampled_mixes: Callable[[str], Replicates | None]
     records: Mapping[str, AnyRecord] = field(default_factory=dict)
 
+    def record(self, measurement: str) -> AnyRecord:
+        """The record of a measurement of the corpus.
+
+        Raises:
+            MissingError: there is none.
+        """
+        found = self.records.get(measurement)
+        return _there(found, f"there is no record of {measurement} (--measurements {measurement})")
+
     def numbers(self, measurement: str, metric: str, **axes: object) -> dict[int, Number]:
         """What a measurement of the corpus found on test, by layer; all have intervals.
 
@@ -44,9 +53,7 @@ class ModelScores:
         Raises:
             MissingError: there is no record, or a layer has no such number.
         """
-        record = _there(
-            self.records.get(measurement), f"{measurement} was not measured (--measurements)"
-        )
+        record = self.record(measurement)
         found = {
             number.layer: number
             for number in get_measurement(measurement).numbers(record)

@@ -1,11 +1,12 @@
-"""What the Primer and its sources say about how vectors lie in space.
+"""What the Primer and its sources say about how vectors lie in space, and about trees in them.
 
 All statements of section 3, one of the abstract of Ethayarajh 2019 that the Primer leaves out, and
-what stands behind those on chunks in section 5.2.
+what stands behind statements on trees (4.1, 5.2) and chunks (5.2).
 """
 
 from __future__ import annotations
 
+from probes.boards.claims.bands import middle
 from probes.boards.claims.claim import Claim, needs
 from probes.boards.claims.intervals import (
     clusters_at_last_layer,
@@ -14,6 +15,7 @@ from probes.boards.claims.intervals import (
     lies_above,
     lies_below,
 )
+from probes.boards.claims.structure import trees_above_chain, trees_peak_in
 
 FAR = 0.1
 """An expected cosine that counts as far from isotropic: below that of any layer of BERT-base in
@@ -71,6 +73,23 @@ VECTOR_CLAIMS = (
         "variance of vectors that are not centred, in the baseline neither, and a mean over words "
         "in at least five sentences; it depends on how often words occur",
         lies_below("maximum_explainable_variance_adjusted", 0.05),
+    ),
+    Claim(
+        "trees-recovered",
+        "Linear maps of vectors recover much of dependency trees",
+        "4.1",
+        "Hewitt & Manning 2019",
+        "UD trees, theirs Stanford Dependencies of the Penn Treebank; much is more than "
+        "neighbours, which says less than the study does",
+        trees_above_chain,
+    ),
+    Claim(
+        "trees-middle",
+        "Structural probes recover trees and their depths best from the middle layers",
+        "5.2",
+        "Hewitt & Manning 2019",
+        "UD trees, at one rank",
+        trees_peak_in(middle, ("uuas", "nspr")),
     ),
     Claim(
         "chunk-clusters-fade",

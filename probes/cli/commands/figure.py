@@ -9,6 +9,7 @@ from typing import Any
 
 from probes.boards.corpus_groups import CorpusGroup, corpus_groups, corpus_measurements, of_corpora
 from probes.boards.groups import Group, group, model_labels
+from probes.boards.separability import separability
 from probes.cli.arguments import add_places, place
 from probes.cli.load_results import load_records
 from probes.cli.predicted_tree import predicted_tree
@@ -26,6 +27,9 @@ SUMMARY = "Draw a figure for a paper: of scores by layer, or a chart of another 
 
 KINDS = {"heatmap": "heat", "expected-layers": "expected", "curves": "curves"}
 """Figures of scores; each is a module in probes/rendering/figures with `draw`."""
+
+SEPARABILITY = "separability"
+"""The figure of layers that probes tell apart: of scores, and drawn as a grid."""
 
 TREE = "tree"
 """The figure of one sentence."""
@@ -78,6 +82,9 @@ def run(options: argparse.Namespace) -> int:
     chosen: Group | Chart | PredictedTree
     if options.kind in KINDS:
         chosen = _one_group(options.folders, options.probe)
+    elif options.kind == SEPARABILITY:
+        found = separability(_one_group(options.folders, options.probe).paths)
+        chosen = _drawable(found, options.kind, ", ".join(map(str, options.folders)))
     elif options.kind == TREE:
         chosen = predicted_tree(
             options.folders,
@@ -98,7 +105,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _known() -> list[str]:
-    return [*KINDS, TREE, *dict.fromkeys(x for each in corpus_measurements() for x in each.figures)]
+    """The names of all figures."""
+    charts = dict.fromkeys(name for each in corpus_measurements() for name in each.figures)
+    return [*KINDS, SEPARABILITY, TREE, *charts]
 
 
 def _one_chart(folders: list[Path], name: str) -> Chart:
@@ -121,25 +130,27 @@ def _one_chart(folders: list[Path], name: str) -> Chart:
             f"{where}: these records cannot stand in one figure ({titles}); name the folders of "
             "one corpus, such as results/*/ewt."
         )
-    return _drawable(groups[0], name, where)
+    return _drawable(_charts(groups[0]).get(name), name, where)
 
 
-def _drawable(group: CorpusGroup, name: str, where: str) -> Chart:
-    """The chart of that name, if there is something in it."""
+def _charts(group: CorpusGroup) -> dict[str, Chart]:
+    """The charts of a measurement by name; what a plug-in raises is an error for the user."""
     try:
-        charts = {chart.name: chart for chart in group.charts()}
+        return {chart.name: chart for chart in group.charts()}
     except Exception as error:
         if why := plugin_failure(error, group.measurement.name, None, ""):
-            raise UserError(f"{name}: {why}") from error
+            raise UserError(f"{group.measurement.name}: {why}") from error
         raise
-    chart = charts.get(name)
+
+
+def _drawable(chart: Chart | None, name: str, where: str) -> Chart:
+    """The chart, if there is something in it; the models that it lacks are named in messages."""
+    missing = chart.missing.items() if chart else ()
     if chart is None or not _content(chart):
-        reasons = [f"{model}: {why}" for model, why in chart.missing.items()] if chart else []
-        raise UserError(
-            f"{where}: nothing to draw as {name} ({'; '.join(reasons) or 'no number'})."
-        )
-    for model, why in chart.missing.items():
-        progress.say(f"not drawn: {model} ({why})")
+        why = "; ".join(f"{model}: {reason}" for model, reason in missing) or "there are no numbers"
+        raise UserError(f"{where}: nothing to draw as {name} ({why}).")
+    for model, reason in missing:
+        progress.say(f"not drawn: {model} ({reason})")
     return chart
 
 

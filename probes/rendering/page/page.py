@@ -18,6 +18,7 @@ from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.report import Report, claim_subject, make_reports
 from probes.boards.corpus_groups import corpus_groups
 from probes.boards.groups import Group, Unit, group, model_labels
+from probes.boards.separability import separability
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.measurements.localisation import mixes_of
@@ -26,6 +27,7 @@ from probes.measurements.measurement import (
     get_measurement,
     probe_measurements,
 )
+from probes.records.charts import Grid
 from probes.records.curves import Curves
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
@@ -56,6 +58,7 @@ class GroupView:
     """Results that may share charts, as the templates read them.
 
     Attributes:
+        separability: of layers, or why nothing is known of it.
         claims: outcomes by model, or why there are none.
     """
 
@@ -63,6 +66,7 @@ class GroupView:
     group: Group
     leaderboard: Table
     heat_maps: dict[str, Table]
+    separability: Grid | str
     units: list[UnitView]
     located: bool
     claims: dict[str, Report | str]
@@ -113,6 +117,7 @@ def page(
         models=models,
         most_drawn=MOST_DRAWN,
         groups=list(views.values()),
+        grids=tables.grids,
         parts=own,
         own_tabs=[(part.id, part.title) for part in own.values()],
         left_out=left_out + also_left_out,
@@ -139,6 +144,7 @@ def _group_view(name: str, given: Group, others: Mapping[Path, AnyRecord]) -> Gr
         id=name,
         group=given,
         leaderboard=tables.leaderboard(given),
+        separability=_separability(given),
         heat_maps={model: tables.heat_map(given, model) for model in given.models},
         units=[_unit_view(unit) for unit in given.units],
         located=any(mixes_of(r) for unit in given.units for r in unit.results.values()),
@@ -168,6 +174,14 @@ def _curves(unit: Unit) -> Iterator[Curves]:
 def _best(curves: Curves, unit: Unit) -> dict[str, int | None]:
     """The layers to be marked as the best: on the curves of scores."""
     return tables.best_layers(unit) if curves.name == "score" else {}
+
+
+def _separability(given: Group) -> Grid | str:
+    """Which layers probes tell apart; unreadable predictions are a message in its place."""
+    try:
+        return separability(given.paths)
+    except UserError as error:
+        return str(error)
 
 
 def _claims(
