@@ -9,6 +9,7 @@ from textwrap import fill
 from typing import Any
 
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from probes.records.charts import Chart, Grid, Panel
 from probes.records.curves import Curves
@@ -89,6 +90,8 @@ def _draw_grid(path: Path, grid: Grid, width: float) -> None:
         figure.suptitle(grid.title, fontsize=8)
         bar = figure.colorbar(image, ax=list(places), location="bottom", aspect=40, shrink=0.5)
         bar.outline.set_visible(False)
+        if grid.digits == 0:
+            bar.ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         bar.ax.tick_params(labelsize=6)
 
 

@@ -18,23 +18,32 @@ _BLACK, _GREY, _RIGHT, _WRONG = "black", "#9aa1a9", COLOURS[0], COLOURS[1]
 _LETTER = 0.58
 """Mean width of a letter, relative to its height."""
 
-_STEP = 0.17
-"""Height in inches of an arc over the arcs that it contains."""
+_LARGEST, _SMALLEST = 7.0, 4.5
+"""Sizes of words in points."""
+
+_STEP, _HIGHEST = 0.17, 1.7
+"""Height in inches of an arc over the arcs that it contains, and of all together at most."""
 
 
 def draw(path: Path, tree: PredictedTree, width: float) -> None:
-    """Draw one sentence: gold edges above, predicted ones below, dashed where they are wrong."""
+    """Draw one sentence: gold edges above, predicted ones below, dashed where they are wrong.
+
+    A sentence whose words could not be read at this width is drawn wider.
+    """
     letters = [len(word) + 2 for word in tree.words]
-    size = min(7.0, 72 * (width - 0.1) / (_LETTER * sum(letters)))
+    size = 72 * (width - 0.1) / (_LETTER * sum(letters))
+    size = min(max(size, _SMALLEST), _LARGEST)
     unit = _LETTER * size / 72
+    width = max(width, unit * sum(letters) + 0.1)
     centres = [unit * (sum(letters[:i]) + n / 2) for i, n in enumerate(letters)]
     gold, found = tree.gold_edges, tree.predicted_edges
     # Edges of words that the predicted tree leaves out cannot be right or wrong.
     aside = {(min(i, head), max(i, head)) for i, head in enumerate(tree.gold) if head >= 0} - gold
     above, below = _heights(gold | aside), _heights(found)
     top, bottom = (max(each.values(), default=1) + 1 for each in (above, below))
+    step = min(_STEP, _HIGHEST / max(top, bottom))
     margin = size / 72
-    height = _STEP * (top + bottom) + 2 * margin + 0.45
+    height = step * (top + bottom) + 2 * margin + 0.45
     with saved(path, width, height) as figure:
         axes: Any = figure.subplots()
         for i, word in enumerate(tree.words):
@@ -42,18 +51,18 @@ def draw(path: Path, tree: PredictedTree, width: float) -> None:
             axes.text(centres[i], 0, word, ha="center", va="center", size=size, color=colour)
         for edge, level in above.items():
             colour = _GREY if edge in aside else _BLACK
-            _arc(axes, edge, centres, margin, _STEP * level, color=colour)
+            _arc(axes, edge, centres, margin, step * level, color=colour)
         for edge, level in below.items():
             right = edge in gold
             style = "-" if right else (0, (3, 2))
             colour = _RIGHT if right else _WRONG
-            _arc(axes, edge, centres, -margin, -_STEP * level, color=colour, linestyle=style)
-        _root(axes, tree.gold, centres, margin, _STEP * top, _BLACK)
+            _arc(axes, edge, centres, -margin, -step * level, color=colour, linestyle=style)
+        _root(axes, tree.gold, centres, margin, step * top, _BLACK)
         right = ROOT in tree.gold and tree.predicted[tree.gold.index(ROOT)] == ROOT
-        _root(axes, tree.predicted, centres, -margin, -_STEP * bottom, _RIGHT if right else _WRONG)
+        _root(axes, tree.predicted, centres, -margin, -step * bottom, _RIGHT if right else _WRONG)
         aside_of_words = (width - unit * sum(letters)) / 2
         axes.set_xlim(-aside_of_words, width - aside_of_words)
-        axes.set_ylim(-_STEP * bottom - margin, _STEP * top + margin)
+        axes.set_ylim(-step * bottom - margin, step * top + margin)
         axes.set_axis_off()
         axes.set_title(f"{tree.title}: {len(found & gold)} of {len(gold)} edges")
         key = [
