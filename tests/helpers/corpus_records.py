@@ -87,7 +87,7 @@ def geometry(anisotropy, *, half=0.01, self_similarity=None, explainable=0.02, c
         types=5,
         resampled="sentences",
         labels={
-            name: Labels(items=9, classes=3, left_out=0, available=9, lemmas=int(name == "senses"))
+            name: Labels(items=9, available=9, classes=3, left_out=0, lemmas=int(name == "senses"))
             for name in ("chunks", "senses")
         },
         missing={},

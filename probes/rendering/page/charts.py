@@ -106,8 +106,9 @@ def _bound(mixes: Mixes | None, which: int) -> float | None:
 
 def _rounded(value: float | None, scale: int = 1) -> float | None:
     # A plug-in's number may be NaN, which JSON does not have.
-    known = value is not None and math.isfinite(value)
-    return round(scale * value, 2 if scale > 1 else 4) if known else None
+    if value is None or not math.isfinite(value):
+        return None
+    return round(scale * value, 2 if scale > 1 else 4)
 
 
 def _text(text: str) -> str:
