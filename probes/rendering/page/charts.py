@@ -13,8 +13,12 @@ from probes.measurements.localisation import Mixes, mixes_of
 from probes.records.curves import Curves
 from probes.records.values import Estimate
 from probes.rendering.page.models import Shown
+from probes.rendering.palette import shade
 
 Chart = dict[str, Any]
+
+MOST_DASHES = 4
+"""Lines of a model that differ in their dashes; if there are more, they differ in colour."""
 
 
 def model_styles(models: Mapping[str, Shown]) -> list[dict[str, Any]]:
@@ -55,10 +59,19 @@ def line_chart(curves: Curves, models: Mapping[str, Shown]) -> Chart:
         "what": _text(curves.what),
         "log": curves.log,
         "lines": [_text(line) for line in curves.lines],
+        "shades": shades_of(curves),
         "digits": digits_of(curves),
         "series": series,
         "levels": levels,
     }
+
+
+def shades_of(curves: Curves) -> list[str]:
+    """Colours of a chart's lines, from dark to light, if there are too many for dashes."""
+    n = len(curves.lines)
+    if n <= MOST_DASHES:
+        return []
+    return ["#{:02x}{:02x}{:02x}".format(*shade(0.92 * i / (n - 1))) for i in range(n)]
 
 
 def digits_of(curves: Curves) -> int:

@@ -107,6 +107,7 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals.update(shades_of=charts.shades_of, grids=tables.grids)
     scored = {id: view.group for id, view in views.items()}
     own = {part.id: part for part in parts(corpora, scored, models, environment)}
     drawn = [_charts(views.values(), models), *(part.charts for part in own.values())]
@@ -117,7 +118,6 @@ def page(
         models=models,
         most_drawn=MOST_DRAWN,
         groups=list(views.values()),
-        grids=tables.grids,
         parts=own,
         own_tabs=[(part.id, part.title) for part in own.values()],
         left_out=left_out + also_left_out,
