@@ -263,7 +263,10 @@ EVIDENCE = {
 }
 """The evidence behind scores, most valuable first."""
 
-CORPUS: dict[str, str] = {}
+CORPUS = {
+    "geometry": "probes.measurements.geometry.geometry:Geometry",
+    "model_similarity": "probes.measurements.geometry.model_similarity:ModelSimilarity",
+}
 """Measurements of a corpus as a whole, which `--measurements` asks for."""
 
 ON_REQUEST = {

@@ -208,7 +208,6 @@ def test_a_chart_has_a_line_for_each_curve_of_a_model():
         (0, "a", [20, 100], [1.5, 0.5]),
         (0, "b", [20], [2.0]),
     ]
-    (unit,) = group(found)[0][0].units
-    table = numbers(curves, unit)
+    table = numbers(curves)
     assert table.heads == ("model, by examples", "20", "100")
     assert table.texts == [("m, a", "1.50", "0.50"), ("m, b", "2.00", "–")]

@@ -1,0 +1,114 @@
+"""Cosines of words: of random ones, of the same type, and of the same sentence.
+
+Means over all pairs are exact, and need no pair: with unit vectors û_i of sum S, the mean cosine of
+two different words is (‖S‖² − Σ‖û_i‖²) / (n (n − 1)). A zero vector has cosine 0 with all others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probes.common.arrays import Floats, Ints
+from probes.measurements.geometry.estimates import estimate, unknown, weights
+from probes.measurements.geometry.sums import Rows, blocks, group_sums
+from probes.records.values import Estimate
+
+
+def norms(rows: Rows) -> Floats:
+    """The Euclidean length of each row. Shape (n,)."""
+    squares: Floats = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    return np.sqrt(squares)
+
+
+def unit_vectors(rows: Rows) -> Rows:
+    """The rows divided by their lengths; a zero row stays one. Shape (n, H)."""
+    length = norms(rows)
+    found: Rows = rows / np.where(length > 0, length, 1.0).astype(rows.dtype)[:, None]
+    return found
+
+
+def contributions(unit: Rows) -> Floats:
+    """What each dimension contributes to the expected cosine of two random words.
+
+    Exact over all pairs, where Timkey & van Schijndel (2021, eq. 3) have a sample; the sum over
+    dimensions is the expected cosine.
+
+    Args:
+        unit: unit vectors of at least two words.
+
+    Returns:
+        shape (H,).
+    """
+    n = len(unit)
+    sums = unit.sum(0, dtype=np.float64)
+    squares = np.einsum("ij,ij->j", unit, unit, dtype=np.float64)
+    found: Floats = (sums**2 - squares) / (n * (n - 1))
+    return found
+
+
+def anisotropy(unit: Rows, document: Ints, n_documents: int, what: str) -> Estimate:
+    """The expected cosine of two random words (Ethayarajh 2019, section 3.3), with its interval.
+
+    Args:
+        unit: unit vectors.
+        document: the cluster of each word. Shape (n,).
+        what: clusters are, in the plural.
+    """
+    if len(unit) < 2:
+        return unknown("fewer than two words")
+    drawn = weights(n_documents)
+    replicates = None if drawn is None else cosine_in_resamples(unit, document, drawn)
+    return estimate(float(contributions(unit).sum()), replicates, what)
+
+
+def cosine_in_resamples(unit: Rows, document: Ints, drawn: Floats) -> Floats:
+    """The expected cosine of two random words in each resample. Shape (resamples,).
+
+    The words of each copy of a document are paired with each other and with those of all other
+    documents, but not with those of another copy: two random documents are not the same one.
+
+    Args:
+        unit, document: as of `anisotropy`.
+        drawn: how often each document is drawn. Shape (resamples, documents).
+    """
+    n_documents = drawn.shape[1]
+    sums = group_sums(unit, document, n_documents)
+    within = (sums**2).sum(1)
+    itself = np.bincount(document, norms(unit) ** 2, n_documents)
+    words = np.bincount(document, minlength=n_documents).astype(np.float64)
+    cosines = ((drawn @ sums) ** 2).sum(1) - drawn**2 @ within + drawn @ (within - itself)
+    pairs = (drawn @ words) ** 2 - drawn**2 @ words**2 + drawn @ (words**2 - words)
+    found: Floats = cosines / pairs
+    return found
+
+
+def self_similarity(unit: Rows, occurrences: list[Ints]) -> Floats:
+    """The mean cosine of two occurrences of a word type (Ethayarajh 2019, definition 1).
+
+    Args:
+        occurrences: of each type the rows, at least two.
+
+    Returns:
+        shape (types,).
+    """
+    return np.array([contributions(unit[rows]).sum() for rows in occurrences])
+
+
+def intra_sentence_similarity(rows: Rows, unit: Rows, sentence: Ints, n_sentences: int) -> Floats:
+    """The mean cosine of a sentence's words with their mean (Ethayarajh 2019, definition 2).
+
+    Args:
+        rows, unit: vectors and unit vectors.
+        sentence: of each word. Shape (n,).
+
+    Returns:
+        shape (sentences,); NaN for those without two words.
+    """
+    directions = unit_vectors(group_sums(rows, sentence, n_sentences))
+    cosines = np.empty(len(rows))
+    for block in blocks(len(rows)):
+        means = directions[sentence[block]]
+        cosines[block] = np.einsum("ij,ij->i", unit[block], means, dtype=np.float64)
+    lengths = np.bincount(sentence, minlength=n_sentences)
+    sums = np.bincount(sentence, cosines, n_sentences)
+    return np.where(lengths > 1, sums / np.maximum(lengths, 1), np.nan)

@@ -1,0 +1,47 @@
+"""The share of the variance of vectors that a word's place in its sentence explains."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probes.common.arrays import Ints
+from probes.measurements.geometry.sums import Rows, group_sums
+
+
+def position_share(rows: Rows, position: Ints, types: Ints) -> float | None:
+    """Share of the variance within types that differences of places explain, adjusted for chance.
+
+    Vectors and indicators of places are centred within types; the share is the adjusted R² of the
+    regression of the former on the latter, summed over dimensions. Where all words are of one
+    type, that is one-way analysis of variance with ε² (Kelley 1935) as effect size. If places make
+    no difference, it is about 0, on either side.
+
+    Args:
+        position, types: of each word, both numbered from 0. Shape (n,).
+
+    Returns:
+        None if words, or their places, do not vary within types, or too few words are left.
+    """
+    n_types, n_places = int(types.max(initial=-1)) + 1, int(position.max(initial=-1)) + 1
+    counts = np.zeros((n_types, n_places))
+    np.add.at(counts, (types, position), 1)
+    sizes = counts.sum(1, keepdims=True)
+    sums = group_sums(rows, types, n_types)
+    means = sums / np.maximum(sizes, 1)
+    squares = float(np.einsum("ij,ij->", rows, rows, dtype=np.float64))
+    total = squares - float((means * sums).sum())
+    # Products of the centred indicators with each other, and with the centred vectors.
+    gram = np.diag(counts.sum(0)) - counts.T @ (counts / np.maximum(sizes, 1))
+    products = group_sums(rows, position, n_places) - counts.T @ means
+    values, directions = np.linalg.eigh(gram)
+    varies = values > _ROUNDING * values.max(initial=0)
+    explained = ((directions[:, varies].T @ products) ** 2).sum(1) @ (1 / values[varies])
+    free = len(rows) - np.count_nonzero(sizes)
+    left = free - np.count_nonzero(varies)
+    if left < 1 or not varies.any() or total <= _ROUNDING * squares:
+        return None
+    return float(1 - ((total - explained) / left) / (total / free))
+
+
+_ROUNDING = 1e-10
+"""What is smaller, relative to what it is a difference of, is taken for 0."""
