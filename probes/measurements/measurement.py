@@ -271,6 +271,7 @@ CORPUS = {
 
 ON_REQUEST = {
     "held_out_genres": "probes.measurements.held_out_genres:HeldOutGenres",
+    "principal_angles": "probes.measurements.principal_angles:PrincipalAngles",
 }
 """Further evidence, which is gathered where it is named."""
 
