@@ -103,9 +103,7 @@ def _batch(trees: Trees, rows: Ints, sentences: Ints, device: torch.device) -> B
     )
 
 
-def _stacked(
-    paths: Sequence[Tree], width: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _stacked(paths: Sequence[Tree], width: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     distances = np.zeros((len(paths), width, width), dtype=np.float32)
     depths = np.zeros((len(paths), width), dtype=np.float32)
     for place, tree in enumerate(paths):

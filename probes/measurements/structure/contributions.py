@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,17 @@ class Contributions:
     dspr: NDArray[np.float32]
     roots: NDArray[np.bool_]
     nspr: NDArray[np.float32]
+
+    def of(self, probe: int) -> Contributions:
+        """Those to the scores of one probe."""
+        return Contributions(*(getattr(self, x.name)[probe : probe + 1] for x in fields(self)))
+
+
+def joined(parts: Sequence[Contributions]) -> Contributions:
+    """Contributions to the scores of the probes of all parts, one after the other."""
+    return Contributions(
+        *(np.concatenate([getattr(x, each.name) for x in parts]) for each in fields(Contributions))
+    )
 
 
 def contributions(

@@ -8,12 +8,13 @@ from probes.measurements.training_variance import Spread
 from probes.records.base import Frozen
 from probes.records.values import Estimate
 from probes.statistics.partition import Cluster
+from probes.statistics.significance import ALPHA
 
 METRICS = {"uuas": "UUAS", "dspr": "DSpr", "root_accuracy": "root acc.", "nspr": "NSpr"}
 """The scores of structural probes, and what they are called."""
 
-PERCENT = ("uuas", "root_accuracy")
-"""Those that tables show times 100."""
+LIKE = {"uuas": "accuracy", "dspr": "nspr", "root_accuracy": "root_accuracy", "nspr": "nspr"}
+"""The metric of tasks that is the same function of sums, and is printed in the same way."""
 
 BINS = {"1": (1, 1), "2": (2, 2), "3–5": (3, 5), "6+": (6, 10**6)}
 """Words from one end of an edge to the other, first and last, by name."""
@@ -116,6 +117,4 @@ class Findings(Frozen):
 
     def may_be_best(self, metric: str) -> set[int]:
         """The layers that no other is separated above; empty where nothing could be tested."""
-        from probes.statistics.significance import ALPHA
-
         return {x for x, p in self.p_best[metric].items() if p is not None and p >= ALPHA}

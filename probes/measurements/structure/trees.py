@@ -18,7 +18,8 @@ from probes.data.sentence import ROOT, Sentence
 Heads = Sequence[int]
 """The head of each word, counted from 0; `ROOT` for the root."""
 
-NO_TREE = "without a tree: no heads, not one root, or a cycle"
+NO_TREE = "without a tree (heads are missing, there is not one root, or there is a cycle)"
+NO_TAGS = "without parts of speech"
 ONE_WORD = "of one word"
 LONG = "longer than the model's window"
 
@@ -80,6 +81,19 @@ class Trees:
         """Sentences whose root is punctuation."""
         return sum(bool(x[root]) for x, root in zip(self.punctuation, self.roots, strict=True))
 
+    @cached_property
+    def edges(self) -> Ints:
+        """Edges of each sentence between two words that are not punctuation. Shape (s,)."""
+        pairs = zip(self.heads, self.punctuation, strict=True)
+        return np.array(
+            [
+                sum(
+                    not (punct[word] or punct[head]) for word, head in enumerate(heads) if head >= 0
+                )
+                for heads, punct in pairs
+            ]
+        )
+
     def kept(self, sentences: Ints) -> NDArray[np.bool_]:
         """The words of sentences of one length that are not punctuation. Shape (m, n)."""
         return ~np.stack([self.punctuation[i] for i in sentences])
@@ -112,6 +126,8 @@ def _reason(sentence: Sentence, long: bool) -> str:
         return ONE_WORD
     if not is_tree(sentence.heads, len(sentence)):
         return NO_TREE
+    if len(sentence.upos) != len(sentence):
+        return NO_TAGS
     return LONG if long else ""
 
 
