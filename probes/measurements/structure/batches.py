@@ -21,7 +21,7 @@ _PAIRS = 2**18
 """Pairs of words of a batch: of long sentences there are fewer."""
 
 _SPREAD = 4.0
-"""By how many words lengths in a training batch differ, so that they are mixed but little padded."""
+"""By how many words lengths in a training batch differ: mixed, but little padded."""
 
 
 @dataclass(frozen=True)

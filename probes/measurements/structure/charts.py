@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from probes.measurements.cells import metric_curves
 from probes.measurements.structure.payload import LIKE, METRICS, Findings
 from probes.records.charts import Chart
 from probes.records.curves import Curves, Point
 from probes.records.record import Record
+from probes.statistics.metrics import is_percent
 
 FIGURES = ("ranks", "structure_uuas", "structure_dspr", "structure_root_accuracy", "structure_nspr")
 
@@ -46,11 +46,14 @@ def _ranks(found: Mapping[str, Findings]) -> Curves:
 
 def _layers(found: Mapping[str, Findings], metric: str) -> Curves:
     ranks = sorted({each.reported for each in found.values()})
-    curves = metric_curves(
+    percent = is_percent(LIKE[metric])
+    curves = Curves(
         f"structure_{metric}",
         f"{METRICS[metric]} by layer",
         f"Of probes of rank {' or '.join(map(str, ranks))}, with 95 % intervals.",
+        METRICS[metric] + ", %" * percent,
         LIKE[metric],
+        percent,
     )
     for label, each in found.items():
         curves.models[label] = [

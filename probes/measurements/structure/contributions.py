@@ -169,7 +169,7 @@ def chain_hits(trees: Trees, batches: Sequence[Batch], control: bool) -> NDArray
 
 
 def chains(kept: NDArray[np.bool_]) -> Ints:
-    """Trees in which each word depends on the one before it, of those that are kept. Shape (m, n)."""
+    """Trees in which each word that is kept depends on the one before it. Shape (m, n)."""
     n = kept.shape[1]
     last = np.maximum.accumulate(np.where(kept, np.arange(n), -1), axis=1)
     before = np.concatenate([np.full((len(kept), 1), -1), last[:, :-1]], axis=1)

@@ -1,4 +1,4 @@
-"""Trees, roots and rank correlations from predicted distances and depths; many sentences at once."""
+"""Trees, roots and rank correlations from predicted distances and depths."""
 
 from __future__ import annotations
 

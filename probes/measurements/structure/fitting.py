@@ -1,8 +1,8 @@
 """Fits all structural probes of a layer at once.
 
 The matrices of all ranks, of both kinds, of control trees and of bootstrap samples are the rows of
-one matrix, so that one product projects a batch of vectors for all of them. A sentence's vectors are
-read from the store when they are needed. Beyond rounding, no probe depends on the others.
+one matrix, so that one product projects a batch of vectors for all of them. Vectors are read from
+the store, batch by batch. Beyond rounding, no probe depends on the others.
 """
 
 from __future__ import annotations

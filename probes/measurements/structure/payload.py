@@ -44,9 +44,9 @@ class Cell(Frozen):
     """None for the vectors themselves: the identity matrix."""
     scores: dict[str, dict[str, Estimate]]
     """By split (dev, test) and metric."""
-    dev_losses: dict[str, FiniteFloat] = {}
-    """Of the distance and the depth probe: the least mean over sentences."""
-    stopped: dict[str, float] = {}
+    dev_losses: dict[str, FiniteFloat]
+    """Of the distance and the depth probe: least mean over sentences; empty for the identity."""
+    stopped: dict[str, float]
     """The share of the steps after which it was reached."""
 
 

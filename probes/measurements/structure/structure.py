@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from probes.measurements.corpus_context import CorpusContext
 
 REPORTED = 64
-"""The rank of controls, tests between layers, and predicted trees, or the next lower one asked for."""
+"""The rank of controls, tests and predicted trees, or the next lower one that is asked for."""
 
 
 def _ranks(text: str) -> str:
