@@ -264,6 +264,7 @@ EVIDENCE = {
 """The evidence behind scores, most valuable first."""
 
 CORPUS = {
+    "structure": "probes.measurements.structure.structure:Structure",
     "geometry": "probes.measurements.geometry.geometry:Geometry",
     "model_similarity": "probes.measurements.geometry.model_similarity:ModelSimilarity",
 }

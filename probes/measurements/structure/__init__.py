@@ -1,0 +1,1 @@
+"""Structural probes: trees in the distances and lengths of projected word vectors."""

@@ -1,0 +1,194 @@
+"""What each sentence contributes to the scores: edges found, roots found, rank correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from probes.common.arrays import Ints
+from probes.extraction.vectors import Sharded
+from probes.measurements.structure.batches import Batch
+from probes.measurements.structure.decoding import (
+    LEFT_OUT,
+    correlations,
+    lowest,
+    oriented,
+    spanning_trees,
+)
+from probes.measurements.structure.payload import BINS
+from probes.measurements.structure.probe import depths, distances
+from probes.measurements.structure.trees import Trees
+
+Array = NDArray[Any]
+
+Matrix = NDArray[np.float32] | None
+"""A probe (rank, H); None for the identity matrix."""
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Of sentences (s) to the scores of probes (c).
+
+    Attributes:
+        hits: gold edges that are found, by distance of the words (see `BINS`). Shape (c, s, bins).
+        dspr: mean over words of the correlation of their distances. Shape (c, s).
+        roots: whether the root is found. Shape (c, s).
+        nspr: correlation of depths; NaN where gold depths are equal. Shape (c, s).
+    """
+
+    hits: NDArray[np.uint16]
+    dspr: NDArray[np.float32]
+    roots: NDArray[np.bool_]
+    nspr: NDArray[np.float32]
+
+    def of(self, probe: int) -> Contributions:
+        """Those to the scores of one probe."""
+        return Contributions(*(getattr(self, x.name)[probe : probe + 1] for x in fields(self)))
+
+
+def joined(parts: Sequence[Contributions]) -> Contributions:
+    """Contributions to the scores of the probes of all parts, one after the other."""
+    return Contributions(
+        *(np.concatenate([getattr(x, each.name) for x in parts]) for each in fields(Contributions))
+    )
+
+
+def contributions(
+    layer: Sharded,
+    batches: Sequence[Batch],
+    trees: Trees,
+    probes: Sequence[tuple[Matrix, Matrix]],
+) -> Contributions:
+    """Apply pairs of a distance and a depth probe to all sentences of a split.
+
+    Args:
+        batches: of sentences of equal length.
+    """
+    shape = len(probes), len(trees.lengths)
+    found = Contributions(
+        np.zeros((*shape, len(BINS)), dtype=np.uint16),
+        np.zeros(shape, dtype=np.float32),
+        np.zeros(shape, dtype=bool),
+        np.zeros(shape, dtype=np.float32),
+    )
+    for batch in batches:
+        at = batch.sentences
+        kept, gold = trees.kept(at), batch.distances[0].cpu().numpy()
+        far, deep = predictions(layer, batch, probes)
+        found.hits[:, at] = edges_in(all_trees(far, kept), gold)
+        found.dspr[:, at] = correlations(far, gold).mean(-1)
+        found.roots[:, at] = lowest(deep, kept) == trees.roots[at]
+        found.nspr[:, at] = correlations(deep, batch.depths[0].cpu().numpy())
+    return found
+
+
+def control_hits(
+    layer: Sharded, batches: Sequence[Batch], trees: Trees, probe: Matrix
+) -> NDArray[np.uint16]:
+    """The edges of control trees that a distance probe finds. Shape (s, bins)."""
+    found = np.zeros((len(trees.lengths), len(BINS)), dtype=np.uint16)
+    for batch in batches:
+        far, _ = predictions(layer, batch, [(probe, probe)])
+        heads = all_trees(far, trees.kept(batch.sentences))
+        found[batch.sentences] = edges_in(heads, batch.distances[1].cpu().numpy())[0]
+    return found
+
+
+def predicted_trees(
+    layer: Sharded, batches: Sequence[Batch], trees: Trees, probes: tuple[Matrix, Matrix], n: int
+) -> NDArray[np.int32]:
+    """Heads of the predicted trees, oriented from the predicted roots, in corpus order.
+
+    Args:
+        n: words of the split.
+
+    Returns:
+        the head of each word within its sentence, `ROOT` for the root, `LEFT_OUT` for punctuation
+        and words of sentences that are left out. Shape (n,).
+    """
+    found = np.full(n, LEFT_OUT, dtype=np.int32)
+    for batch in batches:
+        kept = trees.kept(batch.sentences)
+        far, deep = predictions(layer, batch, [probes])
+        heads, roots = spanning_trees(far[0], kept), lowest(deep[0], kept)
+        for i, sentence in enumerate(batch.sentences):
+            first = trees.first[sentence]
+            found[first : first + len(kept[i])] = oriented(heads[i], roots[i])
+    return found
+
+
+def predictions(
+    layer: Sharded, batch: Batch, probes: Sequence[tuple[Matrix, Matrix]]
+) -> tuple[Array, Array]:
+    """Distances (c, m, n, n) and depths (c, m, n), float32.
+
+    They are computed in float64 and rounded, so that words with equal vectors tie.
+    """
+    vectors = batch.vectors(layer).cpu().double()
+
+    def projected(matrix: Matrix) -> torch.Tensor:
+        return vectors if matrix is None else vectors @ torch.from_numpy(matrix).double().T
+
+    far = [distances(projected(matrix)).float() for matrix, _ in probes]
+    deep = [depths(projected(matrix)).float() for _, matrix in probes]
+    return torch.stack(far).numpy(), torch.stack(deep).numpy()
+
+
+def all_trees(far: Array, kept: NDArray[np.bool_]) -> Ints:
+    """Spanning trees for several probes. Shape (c, m, n)."""
+    n_probes, m, n, _ = far.shape
+    heads = spanning_trees(far.reshape(-1, n, n), np.tile(kept, (n_probes, 1)))
+    return heads.reshape(n_probes, m, n)
+
+
+def gold_edges(trees: Trees, batches: Sequence[Batch], control: bool) -> NDArray[np.uint16]:
+    """Edges between words that are not punctuation, of gold or control trees. Shape (s, bins)."""
+    found = np.zeros((len(trees.lengths), len(BINS)), dtype=np.uint16)
+    for batch in batches:
+        at = batch.sentences
+        heads = np.stack([(trees.controls if control else trees.heads)[i] for i in at])
+        kept = trees.kept(at)
+        linked = (heads >= 0) & kept & np.take_along_axis(kept, heads.clip(0), axis=1)
+        tree = batch.distances[int(control)].cpu().numpy()
+        found[at] = edges_in(np.where(linked, heads, LEFT_OUT)[None], tree)[0]
+    return found
+
+
+def chain_hits(trees: Trees, batches: Sequence[Batch], control: bool) -> NDArray[np.uint16]:
+    """What linking neighbouring words that are not punctuation finds. Shape (s, bins)."""
+    found = np.zeros((len(trees.lengths), len(BINS)), dtype=np.uint16)
+    for batch in batches:
+        kept, tree = trees.kept(batch.sentences), batch.distances[int(control)].cpu().numpy()
+        found[batch.sentences] = edges_in(chains(kept)[None], tree)[0]
+    return found
+
+
+def chains(kept: NDArray[np.bool_]) -> Ints:
+    """Trees in which each word that is kept depends on the one before it. Shape (m, n)."""
+    n = kept.shape[1]
+    last = np.maximum.accumulate(np.where(kept, np.arange(n), -1), axis=1)
+    before = np.concatenate([np.full((len(kept), 1), -1), last[:, :-1]], axis=1)
+    return np.where(kept, before, LEFT_OUT)
+
+
+def edges_in(heads: Ints, gold: Array) -> Ints:
+    """How many edges are in a tree, by distance of the words (see `BINS`).
+
+    Args:
+        heads: shape (c, m, n).
+        gold: distances in the tree. Shape (m, n, n).
+
+    Returns:
+        shape (c, m, bins).
+    """
+    between = np.take_along_axis(gold[None], heads.clip(0)[..., None], axis=-1)[..., 0]
+    right = (heads >= 0) & (between == 1)
+    gap = np.abs(heads - np.arange(heads.shape[-1]))
+    return np.stack(
+        [(right & (low <= gap) & (gap <= high)).sum(-1) for low, high in BINS.values()], axis=-1
+    )

@@ -1,0 +1,68 @@
+"""Trees, roots and rank correlations from predicted distances and depths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats, Ints
+from probes.data.sentence import ROOT
+from probes.statistics.rank_correlation import centred_ranks
+from probes.statistics.sums import ratio
+
+LEFT_OUT = -2
+"""The head of a word that is not in a tree."""
+
+
+def spanning_trees(distances: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:
+    """Minimum spanning trees of complete graphs, by Prim's algorithm; ties go to earlier words.
+
+    Args:
+        distances: shape (t, n, n).
+        kept: which words a tree spans. Shape (t, n).
+
+    Returns:
+        the neighbour by which each word was reached; `ROOT` for a tree's first word, `LEFT_OUT` for
+        words that are not kept. Shape (t, n).
+    """
+    n_trees, n = kept.shape
+    every = np.arange(n_trees)
+    heads = np.full((n_trees, n), LEFT_OUT)
+    waiting = kept.copy()
+    cost, via = np.where(kept, 0.0, np.inf), np.full((n_trees, n), ROOT)
+    for _ in range(n):
+        new = np.where(waiting, cost, np.inf).argmin(1)
+        grown = waiting[every, new]  # not in trees that have all of their words
+        heads[every[grown], new[grown]] = via[every[grown], new[grown]]
+        waiting[every, new] = False
+        near = distances[every, new]
+        closer = (near < cost) | (via == ROOT)
+        cost, via = np.where(closer, near, cost), np.where(closer, new[:, None], via)
+    return heads
+
+
+def oriented(heads: Ints, root: int) -> Ints:
+    """The same tree of one sentence, with heads towards another root. Shape (n,)."""
+    found, word, below = heads.copy(), root, ROOT
+    while word != ROOT:
+        found[word], word, below = below, int(heads[word]), word
+    return found
+
+
+def lowest(depths: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:
+    """The least deep of the words that are kept, -1 where there are none. (…, n) to (…,)."""
+    found: Ints = np.where(kept, depths, np.inf).argmin(-1)
+    return np.where(kept.any(-1), found, ROOT)
+
+
+def correlations(predicted: NDArray[np.floating[Any]], gold: NDArray[np.floating[Any]]) -> Floats:
+    """Spearman's rank correlation along the last axis, ties sharing their mean rank.
+
+    0 where the prediction is constant; NaN where gold is. Shape (…, n) to (…,).
+    """
+    found, wanted = centred_ranks(predicted), centred_ranks(gold)
+    scale = np.sqrt((found**2).sum(-1) * (wanted**2).sum(-1))
+    rho = ratio((found * wanted).sum(-1), scale, otherwise=0.0)
+    return np.where((wanted != 0).any(-1), rho, np.nan)

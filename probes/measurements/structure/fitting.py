@@ -1,0 +1,147 @@
+"""Fits all structural probes of a layer at once.
+
+The matrices of all ranks, of both kinds, of control trees and of bootstrap samples are the rows of
+one matrix, so that one product projects a batch of vectors for all of them. Vectors are read from
+the store, batch by batch. Beyond rounding, no probe depends on the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from probes.extraction.vectors import Sharded
+from probes.measurements.structure.batches import Batch
+from probes.measurements.structure.probe import Probe, losses, slopes
+from probes.training.adam import Adam
+
+EPOCHS = 10
+
+FEWEST_STEPS = 1000
+"""Of small corpora, which are read more often."""
+
+CHECKS = 10
+"""How often the dev loss is looked at, at equal intervals."""
+
+LEARNING_RATE = 0.005
+"""Of a row times √rank, at the first step; at the last it is 0."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The probes of a layer.
+
+    Attributes:
+        matrices: to be applied to the model's vectors. Each (rank, H), float32.
+        dev_losses: mean over dev sentences.
+        stopped: share of the steps after which the dev loss was lowest.
+    """
+
+    matrices: dict[Probe, NDArray[np.float32]]
+    dev_losses: dict[Probe, float]
+    stopped: dict[Probe, float]
+
+
+def n_steps(n_batches: int) -> int:
+    """Steps of a fit."""
+    return max(EPOCHS * n_batches, FEWEST_STEPS)
+
+
+def fit(
+    layer: Sharded,
+    train: Sequence[Batch],
+    dev: Sequence[Batch],
+    probes: Sequence[Probe],
+    weights: Mapping[int, Tensor],
+    step_done: Callable[[], object] = lambda: None,
+) -> Fitted:
+    """Fit probes to one layer.
+
+    Adam (β .9 and .99) on the mean loss of a batch's sentences, with a learning rate that falls
+    linearly from `LEARNING_RATE` / √rank to 0 within ten epochs. Of ten states of each probe, at
+    equal intervals, that with the least dev loss is kept. Each dimension is divided by its standard
+    deviation in train, which the matrices that are returned take back; vectors are not centred,
+    since depths are not invariant to translation.
+
+    Args:
+        weights: of training sentences, by bootstrap sample, with mean 1. Each (s,).
+        step_done: called after every step.
+    """
+    device, ranks = train[0].lengths.device, [probe.rank for probe in probes]
+    scale = 1 / deviations(layer, train)
+    # A row's step is that of Adam on the row times √rank: as fast, in distances, for all ranks.
+    row_scale = torch.cat([torch.full((rank, 1), rank**-0.5) for rank in ranks]).to(device)
+    rows = torch.cat([initial(probe, len(scale)) for probe in probes]).to(device)
+    adam, steps, rng = Adam([rows], LEARNING_RATE), n_steps(len(train)), np.random.default_rng(0)
+    checks = {round(steps * (check + 1) / CHECKS) for check in range(CHECKS)}
+    best = torch.full((len(probes),), torch.inf, device=device)
+    kept, stopped, order = rows.clone(), torch.zeros(len(probes)), np.array([], dtype=np.int64)
+    for step in range(steps):
+        if not len(order):
+            order = rng.permutation(len(train))
+        batch, order = train[order[0]], order[1:]
+        vectors = batch.vectors(layer) * scale
+        projected = vectors @ (rows * row_scale).T
+        of_batch = {sample: every[batch.sentences] for sample, every in weights.items()}
+        slope = slopes(probes, projected, batch, of_batch).flatten(0, 1)
+        gradient = slope.T @ vectors.flatten(0, 1) * row_scale / len(batch.sentences)
+        adam.step([gradient], 1 - step / steps)
+        step_done()
+        if step + 1 in checks:
+            loss = mean_losses(layer, dev, probes, rows * row_scale * scale)
+            better = loss < best
+            best = torch.where(better, loss, best)
+            stopped[better.cpu()] = (step + 1) / steps
+            of_rows = better.repeat_interleave(torch.tensor(ranks, device=device))
+            kept[of_rows] = rows[of_rows]
+    matrices = (kept * row_scale * scale).cpu().split(ranks)
+    return Fitted(
+        {probe: matrix.numpy() for probe, matrix in zip(probes, matrices, strict=True)},
+        dict(zip(probes, best.tolist(), strict=True)),
+        dict(zip(probes, stopped.tolist(), strict=True)),
+    )
+
+
+def mean_losses(
+    layer: Sharded, batches: Sequence[Batch], probes: Sequence[Probe], rows: Tensor
+) -> Tensor:
+    """The mean loss of each probe over sentences. Shape (probes,).
+
+    Args:
+        rows: matrices of all probes, to be applied to the model's vectors. Shape (R, H).
+    """
+    sums = [losses(probes, batch.vectors(layer) @ rows.T, batch).sum(1) for batch in batches]
+    found: Tensor = torch.stack(sums).sum(0) / sum(len(batch.sentences) for batch in batches)
+    return found
+
+
+def deviations(layer: Sharded, batches: Sequence[Batch]) -> Tensor:
+    """Each dimension's standard deviation over words; 1 where it does not vary. Shape (H,)."""
+    n, sums, squares = 0, 0.0, 0.0
+    for batch in batches:
+        # In float64 on the processor: not every device has it.
+        real = batch.vectors(layer)[batch.word_weights > 0].cpu().double()
+        n += len(real)
+        sums, squares = sums + real.sum(0), squares + real.square().sum(0)
+    assert isinstance(sums, Tensor)
+    assert isinstance(squares, Tensor)
+    found = (squares / n - (sums / n).square()).clamp(min=0).sqrt()
+    found[found == 0] = 1
+    return found.float().to(batches[0].lengths.device)
+
+
+def initial(probe: Probe, hidden_size: int) -> Tensor:
+    """Rows times √rank before the first step, normal. Shape (rank, hidden size).
+
+    Distances of words are then about 4. Seeded by the probe, so that the seed of a bootstrap sample
+    is its own.
+    """
+    digest = hashlib.sha256(repr(tuple(probe)).encode()).digest()
+    generator = torch.Generator().manual_seed(int.from_bytes(digest[:7]))
+    return torch.randn(probe.rank, hidden_size, generator=generator) * (2 / hidden_size) ** 0.5

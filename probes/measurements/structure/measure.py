@@ -1,0 +1,167 @@
+"""Measures structure: fits, applies and scores the probes of every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from probes.compute.precision import exact_products
+from probes.examples.examples import NotServedError
+from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.measurement import Found
+from probes.measurements.structure.batches import exact_batches, training_batches
+from probes.measurements.structure.contributions import (
+    chain_hits,
+    contributions,
+    control_hits,
+    gold_edges,
+    predicted_trees,
+)
+from probes.measurements.structure.findings import LayerFound, Scored, findings
+from probes.measurements.structure.fitting import Fitted, fit, n_steps
+from probes.measurements.structure.payload import Findings
+from probes.measurements.structure.probe import Probe
+from probes.measurements.structure.scoring import Sample
+from probes.measurements.structure.trees import Trees, trees_of
+from probes.tasks.validation import TaskError
+from probes.training.batches import bootstrap_weights
+
+SAMPLES = 3
+"""Bootstrap samples of training documents, at the reported rank."""
+
+
+@exact_products()
+def measure(context: CorpusContext, ranks: Sequence[int], reported: int) -> Found[Findings]:
+    """Fit probes to every layer, and score them on dev and test.
+
+    Raises:
+        NotServedError: a split has no sentence with a tree to be found.
+        TaskError: a dev loss is not finite.
+    """
+    trees = {
+        split: trees_of(sentences, context.in_several_windows(split))
+        for split, sentences in context.corpus.splits.items()
+    }
+    for split, each in trees.items():
+        if not len(each.sentences):
+            raise NotServedError(f"no sentence of {split} has a tree to be found")
+    rows, device = {split: context.rows(split) for split in trees}, context.device
+    train = training_batches(trees["train"], rows["train"], 0, device)
+    exact = {x: exact_batches(trees[x], rows[x], device) for x in ("dev", "test")}
+    weights = sample_weights(context, trees["train"])
+    probes = probes_of(ranks, reported)
+    layers = {}
+    with context.bar(len(context.layers) * n_steps(len(train))) as bar:
+        for layer in context.layers:
+            stored = context.vectors.layer(layer)
+            fitted = fit(stored, train, exact["dev"], probes, weights, lambda: bar.update(1))
+            if not np.isfinite(list(fitted.dev_losses.values())).all():
+                raise TaskError(
+                    f"Measurement 'structure': the dev loss at layer {layer} is not finite, "
+                    "probably because vectors are too large; leave the layer out with --layers."
+                )
+            control = fitted.matrices[Probe("distance", reported, control=True)]
+            layers[layer] = LayerFound(
+                fitted,
+                {
+                    split: contributions(
+                        stored, exact[split], trees[split], pairs_of(fitted, ranks, reported)
+                    )
+                    for split in exact
+                },
+                {s: control_hits(stored, exact[s], trees[s], control) for s in exact},
+            )
+    scored = {
+        split: Scored(
+            Sample.of(
+                trees[split].lengths,
+                gold_edges(trees[split], exact[split], control=False),
+                trees[split].sentences,
+                context.partition(split),
+            ),
+            gold_edges(trees[split], exact[split], control=True),
+            chain_hits(trees[split], exact[split], control=False),
+            chain_hits(trees[split], exact[split], control=True),
+        )
+        for split in exact
+    }
+    name = f"{context.model.digest} {context.corpus.fingerprint}"
+    payload = findings(name, ranks, reported, trees, scored, layers, context.partition("test"))
+    best = payload.best["uuas"]
+    pair = pairs_of(layers[best].fitted, [reported], reported)[0]
+    predicted = predicted_trees(
+        context.vectors.layer(best), exact["test"], trees["test"], pair, len(rows["test"])
+    )
+    return Found(
+        payload,
+        {"trees": predicted, **arrays(ranks, trees, scored, layers)},
+        {
+            f"{probe.kind}.layer-{layer:02d}.rank-{probe.rank:03d}": matrix
+            for layer, found in layers.items()
+            for probe, matrix in found.fitted.matrices.items()
+            if not probe.control and not probe.sample
+        },
+    )
+
+
+def probes_of(ranks: Sequence[int], reported: int) -> list[Probe]:
+    """All probes of a layer."""
+    kinds = ("distance", "depth")
+    return [
+        *(Probe(kind, rank) for kind in kinds for rank in ranks),
+        *(Probe(k, reported, sample=n) for k in kinds for n in range(1, SAMPLES + 1)),
+        Probe("distance", reported, control=True),
+    ]
+
+
+def pairs_of(
+    fitted: Fitted, ranks: Sequence[int], reported: int
+) -> list[tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]]:
+    """The distance and the depth probe of each rank, the identity, and those of samples."""
+
+    def pair(rank: int, sample: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return (
+            fitted.matrices[Probe("distance", rank, sample=sample)],
+            fitted.matrices[Probe("depth", rank, sample=sample)],
+        )
+
+    samples = (pair(reported, sample) for sample in range(1, SAMPLES + 1))
+    return [*map(pair, ranks), (None, None), *samples]
+
+
+def sample_weights(context: CorpusContext, trees: Trees) -> dict[int, torch.Tensor]:
+    """How often each training sentence is in each bootstrap sample, with mean 1. Each (s,)."""
+    clusters = torch.from_numpy(context.partition("train").of_sentence[trees.sentences])
+    counts = {sample: bootstrap_weights(clusters, sample) for sample in range(SAMPLES + 1)}
+    return {sample: (each / each.mean()).to(context.device) for sample, each in counts.items()}
+
+
+def arrays(
+    ranks: Sequence[int],
+    trees: Mapping[str, Trees],
+    scored: Mapping[str, Scored],
+    layers: Mapping[int, LayerFound],
+) -> dict[str, NDArray[np.generic]]:
+    """What the sentences of dev and test contribute; see `Structure`."""
+    n = len(ranks) + 1
+    found: dict[str, NDArray[np.generic]] = {
+        "layers": np.array(list(layers)),
+        "ranks": np.array([*ranks, 0]),
+    }
+    for split, known in scored.items():
+        for part in ("hits", "dspr", "roots", "nspr"):
+            every = [getattr(layer.found[split], part)[:n] for layer in layers.values()]
+            found[f"{split}_{part}"] = np.stack(every)
+        found |= {
+            f"{split}_sentences": trees[split].sentences,
+            f"{split}_lengths": known.sample.lengths,
+            f"{split}_clusters": known.sample.clusters,
+            f"{split}_edges": known.sample.edges,
+            f"{split}_control_edges": known.control_edges,
+            f"{split}_control_hits": np.stack([x.control[split] for x in layers.values()]),
+            f"{split}_chain_hits": known.chain,
+        }
+    return found

@@ -1,0 +1,173 @@
+"""Gold trees and control trees, and the sentences that have none."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Ints
+from probes.data.sentence import ROOT, Sentence
+
+Heads = Sequence[int]
+"""The head of each word, counted from 0; `ROOT` for the root."""
+
+NO_TREE = "without a tree (heads are missing, there is not one root, or there is a cycle)"
+NO_TAGS = "without parts of speech"
+ONE_WORD = "of one word"
+LONG = "longer than the model's window"
+
+
+class Tree(NamedTuple):
+    """Paths in a tree.
+
+    Attributes:
+        distances: edges on the path between two words. Shape (n, n).
+        depths: edges from each word to the root. Shape (n,).
+    """
+
+    distances: NDArray[np.int16]
+    depths: NDArray[np.int16]
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The sentences of a split that have a tree to be found.
+
+    Attributes:
+        sentences: their numbers in the split. Shape (s,).
+        first: the first word of each among the words of the split. Shape (s,).
+        heads: of each sentence.
+        punctuation: which words are punctuation (UPOS ``PUNCT``), by sentence.
+        controls: heads of the control trees.
+        left_out: number of the other sentences, by reason.
+    """
+
+    sentences: Ints
+    first: Ints
+    heads: tuple[Heads, ...]
+    punctuation: tuple[NDArray[np.bool_], ...]
+    controls: tuple[Heads, ...]
+    left_out: dict[str, int]
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Words of each sentence. Shape (s,)."""
+        return np.array([len(heads) for heads in self.heads], dtype=np.int64)
+
+    @cached_property
+    def paths(self) -> tuple[Tree, ...]:
+        """Of the gold trees."""
+        return tuple(map(paths, self.heads))
+
+    @cached_property
+    def control_paths(self) -> tuple[Tree, ...]:
+        """Of the control trees."""
+        return tuple(map(paths, self.controls))
+
+    @cached_property
+    def roots(self) -> Ints:
+        """The root of each sentence. Shape (s,)."""
+        return np.array([list(heads).index(ROOT) for heads in self.heads], dtype=np.int64)
+
+    @cached_property
+    def punctuation_roots(self) -> int:
+        """Sentences whose root is punctuation."""
+        return sum(bool(x[root]) for x, root in zip(self.punctuation, self.roots, strict=True))
+
+    @cached_property
+    def edges(self) -> Ints:
+        """Edges of each sentence between two words that are not punctuation. Shape (s,)."""
+        pairs = zip(self.heads, self.punctuation, strict=True)
+        return np.array(
+            [
+                sum(
+                    not (punct[word] or punct[head]) for word, head in enumerate(heads) if head >= 0
+                )
+                for heads, punct in pairs
+            ]
+        )
+
+    def kept(self, sentences: Ints) -> NDArray[np.bool_]:
+        """The words of sentences of one length that are not punctuation. Shape (m, n)."""
+        return ~np.stack([self.punctuation[i] for i in sentences])
+
+
+def trees_of(sentences: Sequence[Sentence], long: NDArray[np.bool_]) -> Trees:
+    """The trees of a split.
+
+    Args:
+        long: which sentences are longer than the model's window. Shape (sentences,).
+    """
+    reasons = [
+        _reason(sentence, bool(too_long))
+        for sentence, too_long in zip(sentences, long, strict=True)
+    ]
+    starts = np.cumsum([0, *map(len, sentences)])
+    kept = [i for i, reason in enumerate(reasons) if not reason]
+    return Trees(
+        np.array(kept, dtype=np.int64),
+        starts[kept],
+        tuple(sentences[i].heads for i in kept),
+        tuple(np.array([tag == "PUNCT" for tag in sentences[i].upos]) for i in kept),
+        tuple(control_heads(sentences[i].words) for i in kept),
+        dict(Counter(filter(None, reasons))),
+    )
+
+
+def _reason(sentence: Sentence, long: bool) -> str:
+    if len(sentence) == 1:
+        return ONE_WORD
+    if not is_tree(sentence.heads, len(sentence)):
+        return NO_TREE
+    if len(sentence.upos) != len(sentence):
+        return NO_TAGS
+    return LONG if long else ""
+
+
+def is_tree(heads: Heads, n_words: int) -> bool:
+    """Whether every word but one, the root, has a head, and no word is its own ancestor."""
+    if len(heads) != n_words or list(heads).count(ROOT) != 1:
+        return False
+    if not all(head == ROOT or 0 <= head < n_words for head in heads):
+        return False
+    # With one root and n − 1 heads, whatever does not lead to the root is a cycle.
+    reached = np.array(heads)
+    for _ in range(n_words.bit_length()):
+        reached = np.where(reached == ROOT, ROOT, reached[reached])
+    return bool((reached == ROOT).all())
+
+
+def paths(heads: Heads) -> Tree:
+    """Distances and depths, from what words have in common: the path from the root to each."""
+    n = len(heads)
+    above = np.zeros((n, n), dtype=np.float32)  # the word itself, and all of its ancestors
+    for word in range(n):
+        at = word
+        while at != ROOT:
+            above[word, at] = 1
+            at = heads[at]
+    shared = above @ above.T
+    sizes = np.diag(shared)
+    distances = sizes[:, None] + sizes - 2 * shared
+    return Tree(distances.astype(np.int16), (sizes - 1).astype(np.int16))
+
+
+def control_heads(words: Sequence[str]) -> Heads:
+    """A tree that only the words decide (after Hewitt & Liang 2019).
+
+    Each type, a word form in lower case, draws once whether it depends on the first word of its
+    sentence or on the word before it; the first word is the root.
+    """
+    return [ROOT, *(0 if _draws_first(words[i]) else i - 1 for i in range(1, len(words)))]
+
+
+def _draws_first(word: str) -> bool:
+    digest = hashlib.sha256(f"0 {word.lower()}".encode("utf-8", "surrogatepass")).digest()
+    return digest[0] < 128
