@@ -117,20 +117,20 @@ def mean_losses(
         rows: matrices of all probes, to be applied to the model's vectors. Shape (R, H).
     """
     sums = [losses(probes, batch.vectors(layer) @ rows.T, batch).sum(1) for batch in batches]
-    found: Tensor = torch.stack(sums).sum(0) / sum(len(batch.sentences) for batch in batches)
+    n_sentences = sum(len(batch.sentences) for batch in batches)
+    found: Tensor = torch.stack(sums).sum(0) / n_sentences
     return found
 
 
 def deviations(layer: Sharded, batches: Sequence[Batch]) -> Tensor:
     """Each dimension's standard deviation over words; 1 where it does not vary. Shape (H,)."""
-    n, sums, squares = 0, 0.0, 0.0
+    n, (sums, squares) = 0, torch.zeros(2, layer.shape[1], dtype=torch.float64)
     for batch in batches:
         # In float64 on the processor: not every device has it.
         real = batch.vectors(layer)[batch.word_weights > 0].cpu().double()
         n += len(real)
-        sums, squares = sums + real.sum(0), squares + real.square().sum(0)
-    assert isinstance(sums, Tensor)
-    assert isinstance(squares, Tensor)
+        sums += real.sum(0)
+        squares += real.square().sum(0)
     found = (squares / n - (sums / n).square()).clamp(min=0).sqrt()
     found[found == 0] = 1
     return found.float().to(batches[0].lengths.device)
