@@ -114,7 +114,7 @@ def test_chance_is_the_share_of_dimensions(moved):
     # Features are independent and of one unit, so that random patterns are random directions.
     assert np.array(found.patterns.chance)[:3, :3] == pytest.approx(3 / N_FEATURES, abs=0.015)
     # Where some vary more than others, random patterns lie near these.
-    assert found.patterns.chance[3][3] > 1.5 * found.patterns.chance[0][0]
+    assert found.patterns.chance[3][3] > found.patterns.chance[0][0] + 0.05
 
 
 def test_angles_are_scipys_between_covariances_with_outputs(moved):

@@ -8,6 +8,7 @@ the store, batch by batch. Beyond rounding, no probe depends on the others.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -133,7 +134,8 @@ def deviations(layer: Sharded, batches: Sequence[Batch]) -> Tensor:
         squares += real.square().sum(0)
     found = (squares / n - (sums / n).square()).clamp(min=0).sqrt()
     found[found == 0] = 1
-    return found.float().to(batches[0].lengths.device)
+    scales: Tensor = found.float().to(batches[0].lengths.device)
+    return scales
 
 
 def initial(probe: Probe, hidden_size: int) -> Tensor:
@@ -144,4 +146,5 @@ def initial(probe: Probe, hidden_size: int) -> Tensor:
     """
     digest = hashlib.sha256(repr(tuple(probe)).encode()).digest()
     generator = torch.Generator().manual_seed(int.from_bytes(digest[:7]))
-    return torch.randn(probe.rank, hidden_size, generator=generator) * (2 / hidden_size) ** 0.5
+    found = torch.randn(probe.rank, hidden_size, generator=generator)
+    return found * math.sqrt(2 / hidden_size)
