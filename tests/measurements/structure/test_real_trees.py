@@ -1,5 +1,7 @@
 """Trees and baselines of EWT, against counts word by word."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from planted_trees import trees
@@ -26,7 +28,7 @@ def test_edges_found_by_linking_neighbours(ewt_test):
         with_punctuation[0] += sum(abs(i - j) == 1 for i, j in edges)
         with_punctuation[1] += len(edges)
         words = [i for i, tag in enumerate(sentence.upos) if tag != "PUNCT"]
-        chain = {frozenset(pair) for pair in zip(words, words[1:], strict=False)}
+        chain = {frozenset(pair) for pair in pairwise(words)}
         for edge in edges:
             if edge <= set(words):
                 (name,) = (x for x, (a, b) in BINS.items() if a <= max(edge) - min(edge) <= b)
