@@ -118,6 +118,7 @@ def test_about_half_of_the_types_attach_to_the_first_word():
     heads = control_heads(["x", "y", *(f"type{i}" for i in range(4000))])
     to_first = sum(head == 0 for head in heads[2:])
     assert abs(to_first - 2000) < 4 * np.sqrt(4000 / 4)
+    assert control_heads(["X", "Y", *(f"TYPE{i}" for i in range(4000))]) == heads
 
 
 def test_control_trees_of_the_sample_are_trees():
