@@ -135,12 +135,12 @@ def test_the_chain_and_the_distance_of_words_by_hand():
 
 
 def test_predictions_of_equal_vectors_tie(its):
-    """Words with one vector have a distance of exactly 0, and equal ones to all others."""
+    """Words with one vector, though products of matrices may round each row otherwise."""
     rng = np.random.default_rng(3)
     same = Sharded([np.repeat(rng.normal(size=(1, 60)), its.lengths.sum(), 0).astype(np.float32)])
     matrix = rng.normal(size=(40, 60)).astype(np.float32)
     far, deep = predictions(same, batches_of(its)[-1], [(matrix, matrix)])
-    assert np.unique(far).tolist() == [0]
+    assert abs(far).max() < 1e-9
     assert len(np.unique(deep)) == 1
     found = contributions(same, batches_of(its), its, [(matrix, matrix)])
     assert not found.nspr.any()
@@ -149,6 +149,19 @@ def test_predictions_of_equal_vectors_tie(its):
     assert found.roots[0].tolist() == [
         words == [heads.index(ROOT)] for words, heads in zip(first, its.heads, strict=True)
     ]
+
+
+def test_distances_from_words_with_equal_vectors_tie():
+    """In products of float32, a few of them at rank 1 would not."""
+    its = trees(*random_trees(300, 40, seed=5, shortest=3))
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(its.lengths.sum(), 384)).astype(np.float32)
+    vectors[its.first + its.lengths - 1] = vectors[its.first]
+    matrix = rng.normal(size=(1, 384)).astype(np.float32)
+    for batch in batches_of(its):
+        far, deep = predictions(Sharded([vectors]), batch, [(matrix, matrix)])
+        np.testing.assert_array_equal(far[0, :, 0, 1:-1], far[0, :, -1, 1:-1])
+        np.testing.assert_array_equal(deep[0, :, 0], deep[0, :, -1])
 
 
 def test_predicted_trees_are_oriented_from_predicted_roots():
