@@ -48,7 +48,7 @@ def _space(title: str, found: Findings) -> Table:
         )
         for each in found.layers
     ]
-    return Table(title, heads, tuple(rows), notes=tuple(_notes(found)))
+    return Table(title, heads, tuple(rows), notes=tuple(_notes(found)), repeated=1)
 
 
 def _notes(found: Findings) -> Iterator[str]:
