@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from killing import ROOT as CHECKOUT
 from killing import small_corpus
-from planted_trees import planted
+from planted_structure import planted
 
 from probes import read_parameters
 from probes.cli.main import main
