@@ -1,0 +1,53 @@
+"""Random trees, sentences that have them, and vectors in which they lie."""
+
+import numpy as np
+
+from probes.data.sentence import ROOT, Sentence
+from probes.measurements.structure.trees import trees_of
+
+
+def random_heads(n, rng):
+    """The heads of a tree over n words, any of which may be the root."""
+    order, heads = rng.permutation(n), [ROOT] * n
+    for place in range(1, n):
+        heads[order[place]] = int(order[rng.integers(place)])
+    return tuple(heads)
+
+
+def sentence(heads, upos=None, words=None, id="s", document=""):
+    """Nouns, unless something else is said."""
+    words = words or tuple(f"w{i}" for i in range(len(heads)))
+    tags = tuple(upos or ("NOUN",) * len(words))
+    return Sentence(id, "en", tuple(words), tags, heads=tuple(heads), document=document)
+
+
+def trees(*sentences):
+    """Of sentences within the model's window."""
+    return trees_of(sentences, np.zeros(len(sentences), dtype=bool))
+
+
+def planted(heads, size):
+    """For each word the sum of the unit vectors of the edges between it and the root.
+
+    The edge from word i to its head is unit vector i, so that squared distances are distances in
+    the tree, and squared lengths are depths. Shape (words, size).
+    """
+    found = np.zeros((len(heads), size))
+    for word in range(len(heads)):
+        at = word
+        while heads[at] != ROOT:
+            found[word, at] = 1
+            at = heads[at]
+    return found
+
+
+def random_trees(n_sentences, longest, seed, shortest=2):
+    """Sentences of random lengths with random trees, and about a sixth of punctuation."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for number in range(n_sentences):
+        heads = random_heads(int(rng.integers(shortest, longest + 1)), rng)
+        tags = rng.choice(["NOUN", "PUNCT"], len(heads), p=[5 / 6, 1 / 6])
+        words = rng.choice([f"w{i}" for i in range(40)], len(heads))
+        found.append(sentence(heads, map(str, tags), map(str, words), f"s{seed}-{number}"))
+    return tuple(found)

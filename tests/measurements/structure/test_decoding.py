@@ -1,0 +1,87 @@
+"""Spanning trees, roots and correlations against scipy and examples by hand."""
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.stats import spearmanr
+
+from probes.data.sentence import ROOT
+from probes.measurements.structure.decoding import (
+    LEFT_OUT,
+    correlations,
+    lowest,
+    oriented,
+    spanning_trees,
+)
+
+
+def symmetric(m, n):
+    found = np.random.default_rng(0).random((m, n, n)) + 0.1
+    return found + found.swapaxes(1, 2)
+
+
+def edges_of(heads):
+    return {frozenset((word, int(head))) for word, head in enumerate(heads) if head >= 0}
+
+
+def test_spanning_trees_are_scipys():
+    kept = np.random.default_rng(1).random((40, 9)) < 0.8
+    distances = symmetric(40, 9)
+    for matrix, keep, heads in zip(distances, kept, spanning_trees(distances, kept), strict=True):
+        (words,) = np.nonzero(keep)
+        tree = minimum_spanning_tree(matrix[np.ix_(words, words)]).tocoo()
+        expected = {frozenset((words[i], words[j])) for i, j in zip(*tree.coords, strict=True)}
+        assert edges_of(heads) == expected
+        assert (heads == LEFT_OUT).tolist() == (~keep).tolist()
+        assert np.flatnonzero(heads == ROOT).tolist() == [words[0]]
+
+
+def test_sentences_without_or_with_a_single_word_have_no_edges():
+    kept = np.array([[False, False], [False, True]])
+    found = spanning_trees(np.zeros((2, 2, 2)), kept)
+    assert found.tolist() == [[LEFT_OUT, LEFT_OUT], [LEFT_OUT, ROOT]]
+
+
+def test_ties_go_to_earlier_words():
+    kept = np.ones((1, 4), dtype=bool)
+    assert spanning_trees(np.zeros((1, 4, 4)), kept).tolist() == [[ROOT, 0, 0, 0]]
+
+
+def test_negative_distances_are_no_different():
+    """Rounding of the products of equal vectors may leave them a little below 0."""
+    distances = np.array([[[0, -1e-7, 2], [-1e-7, 0, 1], [2, 1, 0]]])
+    assert spanning_trees(distances, np.ones((1, 3), dtype=bool)).tolist() == [[ROOT, 0, 1]]
+
+
+def test_orientation_by_hand():
+    heads = np.array([ROOT, 0, 1, 1, LEFT_OUT, 3])
+    assert oriented(heads, 3).tolist() == [1, 3, 1, ROOT, LEFT_OUT, 3]
+    assert oriented(heads, 0).tolist() == heads.tolist()
+    assert oriented(heads, 5).tolist() == [1, 3, 1, 5, LEFT_OUT, ROOT]
+    nothing = np.full(2, LEFT_OUT)
+    assert oriented(nothing, ROOT).tolist() == [LEFT_OUT, LEFT_OUT]
+
+
+def test_roots_are_the_least_deep_words_that_are_kept():
+    depths = np.array([[[2.0, 0.5, 1.0], [0.1, 0.2, 0.3], [0.4, 0.3, 0.3]]])
+    kept = np.array([[True, False, True], [False, False, False], [True, True, True]])
+    assert lowest(depths, kept).tolist() == [[2, -1, 1]]
+    assert lowest(depths, np.ones((3, 3), dtype=bool)).tolist() == [[1, 0, 1]]
+
+
+def test_correlations_are_scipys():
+    gold = np.random.default_rng(2).integers(0, 4, (6, 5))
+    gold[:, 0] = 9
+    predicted = np.round(symmetric(6, 5), 1)[:3, :, None]  # with ties
+    found = correlations(predicted, gold)
+    assert found.shape == (3, 5, 6)
+    for place in np.ndindex(found.shape):
+        expected = spearmanr(predicted[place[0], place[1], 0], gold[place[2]]).statistic
+        assert found[place] == pytest.approx(expected)
+
+
+def test_correlations_of_constants():
+    gold = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 2.0]])
+    predicted = np.array([[3.0, 2.0, 1.0], [5.0, 5.0, 5.0]])
+    assert np.isnan(correlations(predicted, gold)[0])
+    assert correlations(predicted, gold)[1] == 0
