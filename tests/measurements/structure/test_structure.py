@@ -14,11 +14,8 @@ from probes.cli.main import main
 from probes.data.find import find_corpus
 from probes.measurements.results import typed
 from probes.measurements.structure import fitting
-from probes.measurements.structure.batches import exact_batches
-from probes.measurements.structure.contributions import chain_hits, edges_in, gold_edges
 from probes.measurements.structure.measure import measure
 from probes.measurements.structure.structure import Options, Structure
-from probes.measurements.structure.trees import trees_of
 from probes.records.files import find_records, read_arrays
 from probes.statistics.bootstrap import RESAMPLES, resample
 from probes.statistics.rank_correlation import nspr
@@ -200,27 +197,6 @@ def test_treebanks_of_other_languages(name, command, tmp_path):
     corpus = find_corpus(str(folder)).load()
     for split, sentences in corpus.splits.items():
         assert counts[split].sentences + sum(counts[split].left_out.values()) == len(sentences)
-
-
-def test_the_chain_of_neighbours_on_ewt(real_data, tmp_path):
-    corpus = find_corpus("ewt", data_dir=real_data, cache_dir=tmp_path, offline=True).load()
-    sentences = corpus.splits["test"]
-    trees = trees_of(sentences, np.zeros(len(sentences), dtype=bool))
-    rows = np.arange(sum(map(len, sentences)))
-    batches = exact_batches(trees, rows, "cpu")
-    hits = chain_hits(trees, batches, control=False).sum()
-    assert (hits, gold_edges(trees, batches, control=False).sum()) == (8589, 19952)
-    # With punctuation: every word to the one before.
-    all_edges = all_hits = 0
-    for batch in batches:
-        gold = batch.distances[0].numpy()
-        m, n = gold.shape[:2]
-        all_hits += edges_in(np.tile(np.arange(-1, n - 1), (1, m, 1)), gold).sum()
-        all_edges += m * (n - 1)
-    assert all_hits / all_edges == pytest.approx(0.4051, abs=5e-5)
-    roots = [s.upos[s.heads.index(-1)] for s in sentences]
-    assert roots.count("PUNCT") == 31
-    assert trees.punctuation_roots == 1
 
 
 def test_options_put_ranks_in_order():
