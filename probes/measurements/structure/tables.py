@@ -95,9 +95,9 @@ def _notes(found: Findings) -> Iterator[str]:
     yield (
         "UUAS: gold edges between words that are not punctuation, found by a spanning tree. DSpr, "
         "NSpr: rank correlation of distances and of depths, in sentences of "
-        f"{NSPR_LENGTHS.start} to {NSPR_LENGTHS.stop - 1} words. Control trees: each word form depends "
-        "on the first word or on the one before, as drawn; selectivity: UUAS less that on control "
-        "trees. Identity: the vectors without a probe."
+        f"{NSPR_LENGTHS.start} to {NSPR_LENGTHS.stop - 1} words. Control trees: each word form "
+        "depends on the first word or on the one before, as drawn; selectivity: UUAS less that on "
+        "control trees. Identity: the vectors without a probe."
     )
     for split, counts in found.counts.items():
         parts = [
