@@ -34,10 +34,6 @@ def _scores(title: str, found: Findings) -> Table:
                 ends_section=layer == found.layers[-1],
             )
         )
-    for layer in found.layers:
-        identity = found.cell(layer, None).scores["test"]
-        cells = (score_cell(identity[x].value, None, LIKE[x]) for x in METRICS)
-        rows.append(Row.of(f"identity, layer {layer}", *cells, NOTHING, NOTHING, faint=True))
     chain, control_chain = found.chain["test"], found.control_chain["test"]
     rest = [NOTHING] * (len(METRICS) - 1)
     last = (_percent(chain), *rest, _percent(control_chain), NOTHING)
@@ -86,7 +82,7 @@ def _notes(found: Findings) -> Iterator[str]:
         "UUAS: gold edges between words that are not punctuation, found by a spanning tree. DSpr, "
         "NSpr: rank correlation of distances and of depths. Control trees: each word form depends "
         "on the first word or on the one before, as drawn; selectivity: UUAS less that on control "
-        "trees. Identity: the vectors without a probe."
+        "trees."
     )
     for split, counts in found.counts.items():
         parts = [
