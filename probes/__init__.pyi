@@ -30,6 +30,7 @@ from probes.records.charts import Grid as Grid
 from probes.records.charts import Panel as Panel
 from probes.records.curves import Curves as Curves
 from probes.records.curves import Point as Point
+from probes.records.parameters import read_parameters as read_parameters
 from probes.records.probe_spec import ProbeSpec as ProbeSpec
 from probes.records.record import Record as Record
 from probes.records.result import Result as Result

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from probes.boards.comparable import (
@@ -17,6 +18,7 @@ from probes.boards.comparable import (
     values,
 )
 from probes.extraction.model_files import pretrained_name
+from probes.records.record import AnyRecord
 from probes.records.result import Result
 from probes.records.titles import corpus_title, metric_name, model_title
 from probes.tasks.builtin import tasks
@@ -66,9 +68,9 @@ class Group:
         return list(self.paths)
 
 
-def model_labels(found: Mapping[Path, Result]) -> dict[tuple[str, str, str], str]:
+def model_labels(found: Mapping[Path, AnyRecord]) -> dict[tuple[str, str, str], str]:
     """What each model is called: its title, with the digest if two models share it."""
-    titles = {model_key(result): model_title(result) for result in found.values()}
+    titles = {model_key(record): model_title(record) for record in found.values()}
     shared = Counter(titles.values())
     return {
         key: title if shared[title] == 1 else f"{key[0]} ({key[1][:8]}, {key[2]})"
@@ -76,13 +78,18 @@ def model_labels(found: Mapping[Path, Result]) -> dict[tuple[str, str, str], str
     }
 
 
-def group(found: Mapping[Path, Result]) -> tuple[list[Group], list[str]]:
+def group(
+    found: Mapping[Path, Result], beside: Mapping[Path, AnyRecord] = MappingProxyType({})
+) -> tuple[list[Group], list[str]]:
     """Group results by corpus and probe.
+
+    Args:
+        beside: other records, whose models are shown with these and are labelled together.
 
     Returns:
         the groups, and what was left out, with the reason.
     """
-    labels = model_labels(found)
+    labels = model_labels({**beside, **found})
     settings: dict[tuple[Any, ...], dict[Path, Result]] = defaultdict(dict)
     for path, result in found.items():
         settings[values(result, SAME_CHART)][path] = result
@@ -140,9 +147,9 @@ def model_order(label: str) -> tuple[str, bool, str]:
     return name.lower(), label != name, label
 
 
-def model_key(result: Result) -> tuple[str, str, str]:
-    """What two results of one model have in common."""
-    return result.model.name, result.model.digest, result.dtype
+def model_key(record: AnyRecord) -> tuple[str, str, str]:
+    """What two records of one model have in common."""
+    return record.model.name, record.model.digest, record.dtype
 
 
 def _title(result: Result) -> str:

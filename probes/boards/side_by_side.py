@@ -7,7 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from probes.boards.board import Board, Candidate
-from probes.boards.claims.literature import CAVEAT, CLAIMS
+from probes.boards.claims.claim import CAVEAT
+from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.report import make_reports
 from probes.boards.paired import (
     TESTED,

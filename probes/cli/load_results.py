@@ -22,7 +22,7 @@ def load_results(folders: Iterable[Path]) -> dict[Path, Result]:
     folders = tuple(folders)
     found = joined(load_records(folders))
     if not found:
-        raise _none(folders)
+        raise no_results(folders)
     return found
 
 
@@ -38,11 +38,13 @@ def load_records(folders: Iterable[Path]) -> dict[Path, AnyRecord]:
             raise UserError(f"{folder}: there is no such folder; name a folder of results.")
     found = unique_records(*folders)
     if not found:
-        raise _none(folders)
+        raise no_results(folders)
     return found
 
 
-def _none(folders: tuple[Path, ...]) -> UserError:
+def no_results(folders: Iterable[Path]) -> UserError:
+    """The error for folders without any results."""
+    folders = tuple(folders)
     where = ", ".join(map(str, folders))
     return UserError(
         f"{where}: no results; probe a model first: python run_probes.py --model M"

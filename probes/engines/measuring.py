@@ -35,6 +35,7 @@ from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import read_predictions
 from probes.records.files import write_record
+from probes.records.parameters import write_parameters
 from probes.records.record import AnyRecord, Extent
 from probes.records.result import SCORES
 from probes.tasks.validation import TaskError
@@ -139,6 +140,7 @@ def _compute_once(prepared: Prepared, unit: Unit, wait: bool) -> Ending:
 def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> AnyRecord | None:
     """The record of a unit, written; None if the corpus does not serve its task after all."""
     its = get_measurement(unit.measurement)
+    classes: Sequence[str] = ()
     if unit.task is None:
         base = None
         if prepared.base is not None and isinstance(its, PairMeasurement):
@@ -153,15 +155,27 @@ def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> AnyRecord | None
         if of_task is None:
             return None
         data, store = of_task
-        view_name = data.examples.view
+        view_name, classes = data.examples.view, data.examples.classes
         clock = time.perf_counter()
         found = _measure_probes(prepared, unit, extent, data)
     seconds = {"measure": time.perf_counter() - clock}
     record = record_of(prepared, unit, extent, found, view_name, store.encoding, seconds)
     _require_describable(prepared, unit, record)
+    if found.parameters:
+        _keep_parameters(prepared, unit, record, found, classes)
     write_record(unit.path, record, found.arrays)
     announce_record(record, unit.title, unit.path)
     return record
+
+
+def _keep_parameters(
+    prepared: Prepared, unit: Unit, record: AnyRecord, found: Found[Any], classes: Sequence[str]
+) -> None:
+    """Write what was fitted to the cache; that it may not be written costs nothing else."""
+    try:
+        write_parameters(prepared.run.config.cache_dir, record, found.parameters, classes)
+    except UserError as error:
+        progress.say(f"parameters of {unit.title} are not kept: {error}")
 
 
 def _require_describable(prepared: Prepared, unit: Unit, record: AnyRecord) -> None:
@@ -234,6 +248,7 @@ def _measure_probes(
                 options=unit.options,
                 scores=scores,
                 arrays=arrays,
+                cache=run.config.cache_dir,
             )
             try:
                 found: Found[Any] = its.compute(context)  # type: ignore[attr-defined]

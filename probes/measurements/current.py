@@ -27,7 +27,7 @@ def has_current_numerics(record: AnyRecord) -> bool:
         task_version=task.version if task else 0,
         kind=task.kind if task else "",
         probe=record.probe,
-        fit_dtype=record.fit_dtype,
+        fit_dtype=record.fit_dtype if record.probe else "",
         project=record.project,
         plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
     )
@@ -35,7 +35,9 @@ def has_current_numerics(record: AnyRecord) -> bool:
     version = record.measurement_version
     if name in measurements:
         version = get_measurement(name).version
-    key = record_key(inputs.digest, name, version, record.settings, source_of(record.plug_ins))
+    # What type the base of a pair ran in is not in the record.
+    digest = record.inputs if record.base else inputs.digest
+    key = record_key(digest, name, version, record.settings, source_of(record.plug_ins))
     return key == record.key
 
 

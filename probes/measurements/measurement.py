@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from probes.extraction.collectors import Collector
     from probes.measurements.corpus_context import CorpusContext
     from probes.measurements.probe_context import ProbeContext
+    from probes.records.parameters import Parameters
 
 P = TypeVar("P", bound=Frozen)
 M = TypeVar("M", bound="Measurement[Any]")
@@ -73,7 +74,7 @@ class Found(Generic[P]):
 
     payload: P
     arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
-    parameters: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
 
 
 class NoOptions(Frozen):
@@ -271,6 +272,7 @@ CORPUS = {
 
 ON_REQUEST = {
     "held_out_genres": "probes.measurements.held_out_genres:HeldOutGenres",
+    "principal_angles": "probes.measurements.principal_angles:PrincipalAngles",
 }
 """Further evidence, which is gathered where it is named."""
 

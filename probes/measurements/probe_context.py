@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from probes.common.terminal import progress
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
 from probes.records.files import Arrays
+from probes.records.parameters import Parameters, of_layer, read_parameters
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result
@@ -42,6 +44,7 @@ class Fits:
         stopped: share of the steps after which the dev loss was lowest. Shape (L, K).
         dev_loss: of the task's labels in their own unit. Shape (L, K).
         n_parameters: parameters of one probe.
+        parameters: those of the first fit of each layer; see `probes.records.parameters`.
     """
 
     predicted: Mapping[str, Array]
@@ -49,6 +52,7 @@ class Fits:
     stopped: Array
     dev_loss: Array
     n_parameters: int
+    parameters: Parameters
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class ProbeContext:
         options: the measurement's options.
         scores: the result that stands at issue; None while scores are measured.
         arrays: the predictions of that result.
+        cache: the folder in which its parameters may be stored.
     """
 
     data: ProbingData
@@ -74,6 +79,7 @@ class ProbeContext:
     options: Any
     scores: Result | None = None
     arrays: Arrays | None = None
+    cache: Path | None = None
 
     @property
     def examples(self) -> Examples:
@@ -106,6 +112,20 @@ class ProbeContext:
         assert self.arrays is not None
         places = [self.arrays["layers"].tolist().index(layer) for layer in layers]
         found: Array = self.arrays["predicted"][places, 0]
+        return found
+
+    def parameters(self, layers: Sequence[int]) -> Parameters:
+        """Of the probes whose scores are reported; see `probes.records.parameters`.
+
+        Layers that the cache does not have, or no longer, are fitted again.
+
+        Raises:
+            UserError: the file in the cache is damaged.
+        """
+        stored = read_parameters(self.cache, self.result.key) if self.cache else None
+        found = dict(stored or {})
+        if missing := [layer for layer in layers if of_layer(layer, "weight") not in found]:
+            found.update(self.fits(missing, [Draw()]).parameters)
         return found
 
     @property
@@ -166,6 +186,7 @@ class ProbeContext:
             joined(part.stopped for part in parts),
             joined(part.dev_loss for part in parts),
             parts[0].n_parameters,
+            {name: array for part in parts for name, array in part.parameters.items()},
         )
 
     def _fits(
@@ -199,7 +220,29 @@ class ProbeContext:
             fitted.stopped.cpu().numpy(),
             fitted.dev_loss.cpu().double().numpy() * data.unit[1] ** 2,
             sum(p[0, 0].numel() for p in fitted.parameters),
+            self._named(layers, fitted),
         )
+
+    def _named(self, layers: Sequence[int], fitted: FittedProbes) -> dict[str, Array]:
+        """The parameters of the first fit of each layer, with what features are computed by."""
+        how = self.data.standardisation(layers)
+        given = {"mean": how.mean, "scale": how.scale}
+        for number, tensor in enumerate(fitted.parameters):
+            suffix = f"-{number // 2 + 1}" if number > 1 else ""
+            given[("weight", "bias")[number % 2] + suffix] = tensor[:, 0]
+        if how.projected_scale is not None:
+            given["projected-scale"] = how.projected_scale
+        # Copies: a view would keep the tensors of all fits in memory.
+        found = {
+            of_layer(layer, name): tensor[place].float().cpu().numpy().copy()
+            for name, tensor in given.items()
+            for place, layer in enumerate(layers)
+        }
+        if how.projection is not None:
+            found["projection"] = how.projection.cpu().numpy()
+        if not self.data.n_outputs:
+            found["label-unit"] = np.array(self.data.unit)
+        return found
 
     def _require_finite(self, fitted: FittedProbes) -> None:
         if not fitted.dev_loss.isfinite().all():

@@ -54,7 +54,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         layers; `gold`, `sentence` and `punctuation` have the shape (n,); `clusters` has the cluster
         of each sentence of the split; `unseen` names labels that train lacks. For multi-label tasks
         `predicted` has the shape (layers, seeds, n, bytes), and there are `sets`: see
-        `probes.statistics.gold`.
+        `probes.statistics.gold`. The parameters are those of the first seed.
         """
         from probes.training.fit import Draw
 
@@ -81,7 +81,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         }
         if test.gold.sets is not None:
             arrays["sets"] = test.gold.sets
-        return Found(found, arrays)
+        return Found(found, arrays, fits.parameters)
 
     def numbers(self, record: Record[ProbeScores]) -> Iterator[Number]:
         """Every metric of the first fit at every layer, on dev and test."""

@@ -45,5 +45,67 @@ class Grid:
     high: float | None = None
     missing: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """The ends of the colour scale; of panels without any number 0 and 1."""
+        known = [
+            value
+            for panel in self.panels.values()
+            for row in panel.values
+            for value in row
+            if value is not None
+        ]
+        low = min(known, default=0.0) if self.low is None else self.low
+        high = max(known, default=1.0) if self.high is None else self.high
+        return low, high
+
+    def place(self, value: float | None) -> float | None:
+        """The place of a value on the colour scale, from 0 to 1."""
+        if value is None:
+            return None
+        low, high = self.span
+        return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.0
+
+    def text(self, value: float | None) -> str:
+        """A value as it is written into a cell: ``.98``; nothing for None."""
+        if value is None:
+            return ""
+        text = f"{value:.{self.digits}f}"
+        return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+ROOT, LEFT_OUT = -1, -2
+"""In a predicted tree: the root, and a word that is in none, such as punctuation."""
+
+
+@dataclass(frozen=True)
+class PredictedTree:
+    """A sentence's dependency tree, and the tree that a structural probe finds in its vectors.
+
+    Attributes:
+        gold: index of each word's head, or `ROOT`.
+        predicted: the same, or `LEFT_OUT`.
+    """
+
+    title: str
+    words: tuple[str, ...]
+    gold: tuple[int, ...]
+    predicted: tuple[int, ...]
+
+    @property
+    def gold_edges(self) -> set[tuple[int, int]]:
+        """Undirected edges, the lower index first, between words of the predicted tree."""
+        edges = _edges(self.gold)
+        return {x for x in edges if all(self.predicted[word] != LEFT_OUT for word in x)}
+
+    @property
+    def predicted_edges(self) -> set[tuple[int, int]]:
+        """Undirected edges, the lower index first."""
+        return _edges(self.predicted)
+
+
+def _edges(heads: tuple[int, ...]) -> set[tuple[int, int]]:
+    return {(min(i, head), max(i, head)) for i, head in enumerate(heads) if head >= 0}
+
 
 Chart = Curves | Grid

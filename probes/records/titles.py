@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probes.records.record import AnyRecord
 from probes.records.result import Result
 
 METRIC_NAMES = {
@@ -17,9 +18,9 @@ METRIC_NAMES = {
 }
 
 
-def model_title(result: Result) -> str:
+def model_title(record: AnyRecord) -> str:
     """A model's name, and the type that it ran in if not in float32: ``gpt2 (bfloat16)``."""
-    return result.model.name + f" ({result.dtype})" * (result.dtype != "float32")
+    return record.model.name + f" ({record.dtype})" * (record.dtype != "float32")
 
 
 def metric_name(result: Result) -> str:
@@ -37,12 +38,12 @@ def _marks(result: Result) -> list[str]:
     return [view for view in (result.view,) if view != "plain"] + ["silver"] * result.silver
 
 
-def limit_mark(result: Result) -> str:
+def limit_mark(record: AnyRecord) -> str:
     """The suffix of a corpus's name if only a part of it was used."""
-    return f", limit {result.corpus.limit}" if result.corpus.limited else ""
+    return f", limit {record.corpus.limit}" if record.corpus.limited else ""
 
 
-def corpus_title(result: Result) -> str:
+def corpus_title(record: AnyRecord) -> str:
     """Name and version of a corpus, and its limit if it has one: ``ewt r2.16, limit 400``."""
-    corpus = result.corpus
-    return f"{corpus.name} {corpus.version}".strip() + limit_mark(result)
+    corpus = record.corpus
+    return f"{corpus.name} {corpus.version}".strip() + limit_mark(record)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,17 +18,18 @@ from probes.extraction.vectors import Vectors
 from probes.extraction.views import View
 from probes.records.probe_spec import ProbeSpec
 from probes.statistics.sums import ratio
-from probes.training.batches import READERS, Batches, batch_bounds
+from probes.training.batches import Batches, batch_bounds
 from probes.training.concatenated import Concatenated
 from probes.training.families import family_of
 from probes.training.features import Features, held
 from probes.training.memory_plan import Work, group_layers
-from probes.training.projection import projected
 from probes.training.scratch import Scratch
-from probes.training.streamed import Mapped, Streamed, standard_scale
+from probes.training.standardisation import Standardisation, standardise
 from probes.training.trainer import fits_at_once
 
 Array = NDArray[Any]
+
+T = TypeVar("T")
 
 
 class ProbingData:
@@ -87,37 +88,36 @@ class ProbingData:
             hold: whether to copy them to the memory of the device.
         """
         if hold:
-            found = self._standardised(layers)
+            found = self.standardisation(layers).features
             return {split: held(features) for split, features in found.items()}
-        key = hashlib.sha256(
-            repr((list(layers), self._project, self.device, self._fit_dtype)).encode()
-        )
+        return self._derived("features", layers, self._streamed)
+
+    def standardisation(self, layers: Sequence[int]) -> Standardisation:
+        """How the features of some layers are computed from vectors; see `features`."""
+        return self._derived("standardisation", layers, self._standardise)
+
+    def _derived(self, what: str, layers: Sequence[int], make: Callable[[Sequence[int]], T]) -> T:
+        """What is made of some layers, for all tasks with the same spans."""
+        about = what, list(layers), self._project, self.device, self._fit_dtype, self._spans_digest
+        return self._vectors.derived(repr(about), lambda: make(layers))
+
+    @cached_property
+    def _spans_digest(self) -> str:
+        digest = hashlib.sha256()
         for spans in map(np.stack, self._rows.values()):
-            key.update(repr(spans.shape).encode() + spans.tobytes())
-        return self._vectors.derived(key.hexdigest(), lambda: self._streamed(layers))
+            digest.update(repr(spans.shape).encode() + spans.tobytes())
+        return digest.hexdigest()
+
+    def _standardise(self, layers: Sequence[int]) -> Standardisation:
+        read = self._vectors, layers, self._rows, self._project
+        return standardise(*read, self.device, self._fit_dtype)
 
     def _streamed(self, layers: Sequence[int]) -> dict[str, Features]:
-        found = self._standardised(layers)
+        found = dict(self.standardisation(layers).features)
         if self.device.type != "cpu":
             return found
         folder = self._vectors.folder.parent
         return {**found, **{split: Scratch(found[split], folder) for split in ("train", "dev")}}
-
-    def _standardised(self, layers: Sequence[int]) -> dict[str, Features]:
-        with ThreadPoolExecutor(READERS) as pool:
-            stored = list(pool.map(self._vectors.layer, layers))
-            mapped = list(map(Mapped, stored))
-            resolution = float(np.finfo(stored[0].dtype).eps) / 2
-            spans = self._rows["train"]
-            scales = list(pool.map(lambda x: standard_scale(x, spans, resolution), mapped))
-        mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
-        found: dict[str, Features] = {
-            split: Streamed(mapped, spans, mean, scale, self.device, self._fit_dtype)
-            for split, spans in self._rows.items()
-        }
-        if self._project is None:
-            return found
-        return projected(found, self._project, len(self._rows["train"]))
 
     def concatenated(
         self, first: int, layers: Sequence[int], hold: bool = False
@@ -127,7 +127,7 @@ class ProbingData:
         Args:
             hold: see `features`.
         """
-        standardised = self._standardised((first, *layers))
+        standardised = self.standardisation((first, *layers)).features
         found: dict[str, Features] = {k: Concatenated(each) for k, each in standardised.items()}
         if hold:
             return {split: held(features) for split, features in found.items()}

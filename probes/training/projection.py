@@ -22,6 +22,8 @@ class Projected(Features):
 
     Args:
         whole: features of `spans` concatenated vectors.
+
+    Attributes:
         matrix: shape (hidden size, P).
         scale: factor for each projected feature. Shape (L, spans × P), or None for 1.
     """
@@ -29,23 +31,23 @@ class Projected(Features):
     def __init__(
         self, whole: Features, matrix: Tensor, spans: int, scale: Tensor | None = None
     ) -> None:
-        self._whole, self._matrix, self._spans, self._scale = whole, matrix, spans, scale
+        self._whole, self._spans, self.matrix, self.scale = whole, spans, matrix, scale
         self.device, self.fit_dtype = whole.device, whole.fit_dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """See `Features`."""
         n_layers, n_examples, _ = self._whole.shape
-        return n_layers, n_examples, self._spans * self._matrix.shape[1]
+        return n_layers, n_examples, self._spans * self.matrix.shape[1]
 
     def block(self, part: slice) -> Tensor:
         """See `Features`."""
         vectors = self._whole.block(part).unflatten(2, (self._spans, -1))
-        values: Tensor = (vectors @ self._matrix).flatten(2)
-        return values if self._scale is None else values * self._scale[:, None]
+        values: Tensor = (vectors @ self.matrix).flatten(2)
+        return values if self.scale is None else values * self.scale[:, None]
 
 
-def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[str, Features]:
+def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[str, Projected]:
     """Features by split, the vector of every span projected to `width` dimensions.
 
     Args:

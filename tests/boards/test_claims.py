@@ -10,7 +10,9 @@ from results_by_hand import evidence_record, make_result, with_layers
 from scipy.stats import rankdata
 
 from probes.boards.claims.bands import around_layer_4, higher, late_middle, lower, middle
-from probes.boards.claims.literature import CAVEAT, CLAIMS
+from probes.boards.claims.claim import CAVEAT
+from probes.boards.claims.layer_claims import LAYER_CLAIMS
+from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_scores import MissingError, ModelScores, within
 from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.resampled import Replicates
@@ -20,6 +22,7 @@ METHOD = Path(__file__).parents[2] / "docs" / "method.md"
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 NEVER = {
     "attention-middle",
+    "position-matters",
     "final-task-specific",
     "fine-tuning-changes-final",
     "large-more-spread",
@@ -399,7 +402,7 @@ def test_every_claim_names_its_source_and_fits_in_json():
     mixes = {result.task.name: of_means(UP, 0.001) for result in results}
     found = model_scores(*results, mixes=mixes)
     assert len(BY_NAME) == len(CLAIMS)
-    for claim in CLAIMS:
+    for claim in LAYER_CLAIMS:
         assert claim.source.startswith(("Primer 5.2", "Primer 7.1; "))
         result = claim.on(found)
         assert (result.verdict == "not tested") == (claim.name in NEVER), result.why
@@ -412,7 +415,8 @@ def test_every_claim_names_its_source_and_fits_in_json():
 def test_the_method_section_lists_every_claim():
     text = METHOD.read_text(encoding="utf-8")
     for claim in CLAIMS:
-        source = f"| `{claim.name}` | {claim.statement} ({claim.section}; {claim.study}) | "
+        where = claim.source.removeprefix("Primer ")
+        source = f"| `{claim.name}` | {claim.statement} ({where}) | "
         ends = f" {claim.differs} |\n" if claim.differs else " |\n"
         (row,) = [line for line in text.splitlines(keepends=True) if line.startswith(source)]
         assert row.endswith(ends)

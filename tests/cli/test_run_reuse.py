@@ -52,7 +52,7 @@ def test_features_are_standardised_once_for_all_tasks_of_the_same_words(
         standardised.append(given)
         return scale(*given)
 
-    monkeypatch.setattr("probes.training.dataset.standard_scale", counted)
+    monkeypatch.setattr("probes.training.standardisation.standard_scale", counted)
     run(tiny_bert, tmp_path, tasks=("pos", "depth"))
     assert len(standardised) == 3  # layers; the words of both tasks and families are the same
     run(tiny_bert, tmp_path, tasks=("pos", "srl"), probes=("linear",), overwrite="always")

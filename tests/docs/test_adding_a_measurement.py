@@ -63,7 +63,9 @@ def test_every_command_runs_and_prints_what_the_guide_shows(folder, tiny_bert, c
     assert {"0", "2"} <= {row[6] for row in flips}
     heads = [row for row in rows if row[5] == "head_entropy"]
     assert len(heads) == 2 * 2 * 2
-    assert len(rows) - 1 == (2 + 1) * 2 * 3 + 2 * 3 + len(flips) + len(heads)
+    ratios = [row for row in rows if row[5] == "norm_ratio"]
+    assert [(row[0], row[7]) for row in ratios] == [("random:tiny-bert", "base=tiny-bert")] * 3
+    assert len(rows) - 1 == (2 + 1) * 2 * 3 + 2 * 3 + len(flips) + len(heads) + 3
     (text,) = (p.read_text() for p in (folder / "results").glob("tiny-bert-*/sample/layers.md"))
     assert "## linear probe, agreement of two seeds, %" in text
     report = "python -m probes report results --include seed_agreement.py"
@@ -72,8 +74,8 @@ def test_every_command_runs_and_prints_what_the_guide_shows(folder, tiny_bert, c
 
 
 def test_there_are_commands_and_files():
-    assert len(GUIDE.commands) == 8
-    assert len(GUIDE.blocks("python")) == 6
+    assert len(GUIDE.commands) == 10
+    assert len(GUIDE.blocks("python")) == 7
 
 
 def test_files_can_be_included_together_and_ask_for_what_the_guide_says(folder):

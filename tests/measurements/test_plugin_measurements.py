@@ -432,10 +432,23 @@ def test_commands_on_scores_say_that_there_are_none(write, command, tmp_path, ca
 
     path = write(NORMS, "word_norms.py")
     assert command("--include", path, "--measurements", "word_norms") == 0
-    for name in ("leaderboard", "report", "show"):
+    for name in ("leaderboard", "show"):
         capsys.readouterr()
         assert sub_command([name, str(tmp_path / "results")]) == 2
         assert f"{tmp_path}/results: no results; probe a model first" in capsys.readouterr().err
+
+
+def test_the_page_has_a_part_of_a_plug_in(write, command, tmp_path):
+    from probes.__main__ import main as sub_command
+
+    path = write(NORMS, "word_norms.py")
+    assert command("--include", path, "--measurements", "word_norms") == 0
+    assert sub_command(["report", str(tmp_path / "results"), "--include", str(path)]) == 0
+    (record,) = find_records(tmp_path / "results").values()
+    assert is_current(record)
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    assert 'id="tab-of-word_norms"' in page
+    assert "<caption>tiny-bert · word_norms</caption>" in " ".join(page.split())
 
 
 def test_numbers_of_a_plug_in_that_was_not_loaded_are_added_when_it_is(

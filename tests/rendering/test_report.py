@@ -203,12 +203,14 @@ def test_a_chart_has_a_line_for_each_curve_of_a_model():
     curves = Curves("c", "C", "", "bits", what="examples", log=True, models={"m": points})
     found = {Path("p.json"): make_result(model="m")}
     chart = line_chart(curves, shown_models(found))
-    assert (chart["log"], chart["lines"]) == (True, ["a", "b"])
+    assert (chart["log"], chart["lines"], chart["shades"]) == (True, ["a", "b"], [])
     assert [(s["m"], s["line"], s["x"], s["y"]) for s in chart["series"]] == [
         (0, "a", [20, 100], [1.5, 0.5]),
         (0, "b", [20], [2.0]),
     ]
-    (unit,) = group(found)[0][0].units
-    table = numbers(curves, unit)
+    many = Curves("c", "C", "", "", models={"m": [Point(0, 1.0, line=x) for x in "abcde"]})
+    shades = line_chart(many, shown_models(found))["shades"]
+    assert (len(set(shades)), shades[0]) == (5, "#440154")
+    table = numbers(curves)
     assert table.heads == ("model, by examples", "20", "100")
     assert table.texts == [("m, a", "1.50", "0.50"), ("m, b", "2.00", "–")]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from probes.boards import separability
 from probes.boards.claims.bands import Band, around_layer_4, middle
+from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores, within
 from probes.boards.claims.outcome import Outcome, verdict
 from probes.boards.transferability import layer_ranks
@@ -18,8 +19,6 @@ from probes.statistics.significance import ALPHA, all_pairs, max_t, p_best
 
 FEWEST_TASKS = 3
 """A layer that is best on two tasks does not transfer across tasks."""
-
-Predicate = Callable[[ModelScores], Outcome]
 
 
 def peaks_in(bands: Mapping[str, Band]) -> Predicate:

@@ -1,16 +1,18 @@
-"""One model's scores on one corpus by task and layer: what claims are tested on."""
+"""What was measured of one model on one corpus, by layer: what claims are tested on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from probes.boards.claims.bands import Band
 from probes.boards.claims.outcome import MissingError
 from probes.boards.separability import confidence_set
 from probes.measurements.localisation import Mixes, mixes_of, no_localisation
+from probes.measurements.measurement import Number, get_measurement
 from probes.measurements.resampled import Replicates
+from probes.records.record import AnyRecord
 from probes.records.result import Result
 from probes.statistics.partition import FEWEST
 
@@ -19,17 +21,53 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ModelScores:
-    """Results of one model, corpus and probe family.
+    """Results of one model, corpus and probe family, and records of other measurements.
 
     Attributes:
         results: by task.
         resampled: gives a task's headline test scores in resamples; None if there are none.
         resampled_mixes: the same for probes on mixes of layers 0 to k.
+        records: of measurements of the corpus, by measurement.
     """
 
     results: Mapping[str, Result]
     resampled: Callable[[str], Replicates | None]
     resampled_mixes: Callable[[str], Replicates | None]
+    records: Mapping[str, AnyRecord] = field(default_factory=dict)
+
+    def record(self, measurement: str) -> AnyRecord:
+        """The record of a measurement of the corpus.
+
+        Raises:
+            MissingError: there is none.
+        """
+        found = self.records.get(measurement)
+        return _there(found, f"there is no record of {measurement} (--measurements {measurement})")
+
+    def numbers(self, measurement: str, metric: str, **axes: object) -> dict[int, Number]:
+        """What a measurement of the corpus found on test, by layer; all have intervals.
+
+        Args:
+            axes: what else they are numbers of.
+
+        Raises:
+            MissingError: there is no record, or a layer has no such number.
+        """
+        record = self.record(measurement)
+        found = {
+            number.layer: number
+            for number in get_measurement(measurement).numbers(record)
+            if (number.metric, number.split != "dev") == (metric, True)
+            and number.layer is not None
+            and all(number.axes.get(name) == value for name, value in axes.items())
+        }
+        what = " ".join([metric, *map(str, axes.values())])
+        for layer in range(record.model.n_layers + 1):
+            if layer not in found:
+                raise MissingError(f"{measurement} has no {what} of layer {layer}")
+            if found[layer].value is None or found[layer].low is None:
+                raise MissingError(f"{what} of layer {layer} has no interval")
+        return found
 
     def result(self, task: str) -> Result:
         """The result of `task`, with a score for every layer and enough of a test split.
@@ -130,13 +168,13 @@ class ModelScores:
         return found, "".join(f"; left out: {reason}" for reason in reasons)
 
 
-def within(result: Result, band: Band) -> set[int]:
-    """The layers of a result's model that lie in `band`.
+def within(record: AnyRecord, band: Band) -> set[int]:
+    """The layers of a record's model that lie in `band`.
 
     Raises:
         MissingError: the model has none.
     """
-    n = result.model.n_layers
+    n = record.model.n_layers
     layers = {layer for layer in range(n + 1) if band(layer, n)}
     if not layers:
         name = band.__name__.replace("_", "-")

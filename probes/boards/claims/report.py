@@ -7,17 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from probes.boards.claims.literature import CLAIMS, NOTE
+from probes.boards.claims.claim import NOTE
+from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.outcome import Outcome
 from probes.boards.comparable import SAME_CLAIM, values
 from probes.common.terminal import progress
 from probes.extraction.model_files import RANDOM
 from probes.measurements.current import is_current
+from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import resampled
 from probes.measurements.resampled_mixes import resampled_mixes
+from probes.records.record import AnyRecord
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
 from probes.records.titles import model_title
@@ -30,12 +34,14 @@ class Report:
     Attributes:
         marks: what a reader has to know about the model or the data.
         outcomes: by name of the claim.
+        scored: whether there are scores among what they were tested on.
     """
 
     model: str
     corpus: str
     marks: tuple[str, ...]
     outcomes: Mapping[str, Outcome]
+    scored: bool = True
 
     @property
     def title(self) -> str:
@@ -43,8 +49,17 @@ class Report:
         return " · ".join([self.model, self.corpus, *self.marks])
 
 
-def make_reports(found: Mapping[Path, Result], family: str) -> list[Report]:
-    """Test the claims on every model and corpus among results of a probe family, by their paths."""
+def make_reports(
+    found: Mapping[Path, Result],
+    family: str,
+    others: Mapping[Path, AnyRecord] = MappingProxyType({}),
+) -> list[Report]:
+    """Test the claims on every model and corpus.
+
+    Args:
+        found: results by their paths; those of other probe families are not used.
+        others: records of measurements of a corpus; see `probes.boards.corpus_groups.of_corpora`.
+    """
     runs: dict[tuple[Any, ...], dict[str, Path]] = defaultdict(dict)
     for path, result in found.items():
         if result.probe.family != family:
@@ -53,36 +68,75 @@ def make_reports(found: Mapping[Path, Result], family: str) -> list[Report]:
             progress.say(f"left out {path}: made by another version of its task or probe")
             continue
         runs[values(result, SAME_CLAIM)].setdefault(result.task.name, path)
-    return [
-        _report({task: found[path] for task, path in run.items()}, run) for run in runs.values()
-    ]
+    beside = _by_subject(others)
+    reports = []
+    for run in runs.values():
+        results = {task: found[path] for task, path in run.items()}
+        records = beside.get(claim_subject(next(iter(results.values()))), {})
+        reports.append(_report(results, run, records))
+    tested = {claim_subject(found[path]) for run in runs.values() for path in run.values()}
+    alone = (records for subject, records in beside.items() if subject not in tested)
+    return reports + [_report({}, {}, records) for records in alone]
 
 
-def _report(results: Mapping[str, Result], paths: Mapping[str, Path]) -> Report:
-    first = next(iter(results.values()))
+def claim_subject(record: AnyRecord) -> tuple[str, ...]:
+    """Model, vectors and text: what claims relate scores and other measurements of."""
+    model = record.model
+    return model.name, model.digest, record.dtype, record.pooling, record.corpus.digest
+
+
+def _by_subject(
+    others: Mapping[Path, AnyRecord],
+) -> dict[tuple[str, ...], dict[str, AnyRecord]]:
+    """Records of one model by measurement; of several, that with default options counts."""
+    found: dict[tuple[str, ...], dict[str, AnyRecord]] = defaultdict(dict)
+    for path, record in others.items():
+        if record.base is not None:
+            continue
+        if not is_current(record):
+            progress.say(f"left out {path}: made by another version of its measurement")
+            continue
+        of_subject = found[claim_subject(record)]
+        defaults = get_measurement(record.measurement).options().model_dump(mode="json")
+        if record.measurement not in of_subject or record.settings == defaults:
+            of_subject[record.measurement] = record
+    return found
+
+
+def _report(
+    results: Mapping[str, Result], paths: Mapping[str, Path], records: Mapping[str, AnyRecord]
+) -> Report:
+    every = [*results.values(), *records.values()]
+    first = every[0]
     marks = [
         f"{first.pooling} pooling" * (first.pooling != "mean"),
         "random twin: its weights were never trained" * first.model.name.startswith(RANDOM),
         "part of the corpus" * first.corpus.limited,
-        "some labels made by a machine" * any(result.silver for result in results.values()),
+        "some labels made by a machine" * any(map(_partly_silver, every)),
     ]
     scores = ModelScores(
         results,
         cache(lambda task: resampled(results[task], paths[task], list(results[task].headline))),
         cache(lambda task: resampled_mixes(results[task], paths[task])),
+        records,
     )
     return Report(
         model_title(first),
         f"{first.corpus.name} {first.corpus.version}",
         tuple(filter(None, marks)),
         {claim.name: claim.on(scores) for claim in CLAIMS},
+        bool(results),
     )
+
+
+def _partly_silver(record: AnyRecord) -> bool:
+    return record.silver or (record.task is None and bool(record.corpus.silver))
 
 
 def claims_table(report: Report, family: str) -> Table:
     """One model's verdicts, with the numbers behind them."""
     return Table(
-        f"{report.title} · {family} probe",
+        f"{report.title} · {family} probe" if report.scored else report.title,
         ("claim", "verdict", "numbers"),
         tuple(
             Row.of(

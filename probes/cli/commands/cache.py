@@ -1,70 +1,30 @@
-"""`python -m probes cache`: lists, verifies and deletes stored word vectors."""
+"""`python -m probes cache`: lists, verifies and deletes stored vectors and fitted parameters."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import re
 import shutil
 import time
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from probes.cli.arguments import place
+from probes.cli.cache_entries import DAMAGED, WHOLE, Entry, find_entries, find_parameters
 from probes.common.default_folders import default_cache
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, BusyError, locked, unused
 from probes.common.terminal import output_console
 from probes.common.wording import counted, listed
-from probes.extraction.store import (
-    FORMAT,
-    MANIFEST,
-    STORE_FIELDS,
-    read_manifest,
-    read_shards,
-    replacement,
-)
+from probes.extraction.store import MANIFEST
+from probes.records.parameters import FOLDER as PARAMETERS
 
-SUMMARY = "List, verify and delete stored word vectors."
-
-WHOLE, UNFINISHED, DAMAGED = "whole", "unfinished", "damaged"
-OLDER, REPLACED = "older format", "replaced by fp32"
-
-_NAME = re.compile(r"[0-9a-f]+(\.partial)?")
-"""Names of stores, and of those that earlier versions had begun; other folders are left alone."""
+SUMMARY = "List, verify and delete stored word vectors and fitted parameters."
 
 _BROKEN = "broken"
 """The choice of `--prune` for everything that no run can read."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A folder of the cache.
-
-    Attributes:
-        manifest: its description of itself; empty if it has none.
-        size: bytes on disk.
-        used: time of its last use, in seconds since the epoch.
-        state: WHOLE if a run can use it; else one of the others above.
-        layers: how many are stored.
-    """
-
-    folder: Path
-    manifest: dict[str, Any]
-    size: int
-    used: float
-    state: str
-    layers: int | str = "?"
-
-    @property
-    def model(self) -> str:
-        """Name of the model; empty if unknown."""
-        return str(self.manifest.get("model", {}).get("name", ""))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,17 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=place,
         default=default_cache(),
         metavar="DIR",
-        help="where vectors are stored (PROBES_CACHE_DIR)",
+        help="where they are stored (PROBES_CACHE_DIR)",
     )
     add("--verify", action="store_true", help="read every file and compare its checksum")
     add(
         "--prune",
         choices=("all", _BROKEN),
-        help="delete vectors that the flags below select, among all, or among those that no run "
-        "can read (damaged, unfinished, replaced, or in the format of another version)",
+        help="delete vectors and parameters that the flags below select, among all, or among those "
+        "that no run can read (damaged, unfinished, replaced, or in another version's format)",
     )
-    add("--older-than", type=float, metavar="DAYS", help="only vectors not used for this long")
-    add("--model", metavar="M", help="only vectors of this model")
+    add("--older-than", type=float, metavar="DAYS", help="only what was not used for this long")
+    add("--model", metavar="M", help="only what is of this model")
     add(
         "--dry-run", action="store_true", help="print what --prune would delete, and delete nothing"
     )
@@ -95,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     """List what is stored; verify and delete it if asked to.
 
     Returns:
-        1 if damaged vectors remain, else 0.
+        1 if something damaged remains, else 0.
 
     Raises:
         UserError: a flag is missing that another one needs.
@@ -109,91 +69,39 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"{listed(flags, 'and')} {need} --prune; add --prune all, for example.")
     if options.prune == "all" and options.older_than is None and options.model is None:
         raise UserError(
-            "--prune all would delete all vectors; select some with --older-than DAYS (0 for any "
+            "--prune all would delete everything; select some with --older-than DAYS (0 for any "
             "age) or --model M."
         )
-    vectors = options.cache_dir / "vectors"
-    entries = find_entries(vectors, thorough=options.verify)
+    cache = options.cache_dir
+    stores = find_entries(cache / "vectors", thorough=options.verify)
+    files = find_parameters(cache / PARAMETERS, thorough=options.verify)
     if options.model is not None:
-        entries = [entry for entry in entries if entry.model == options.model]
+        stores, files = ([x for x in some if x.model == options.model] for some in (stores, files))
     console = output_console()
-    if not entries:
-        absent = "" if vectors.exists() else ", which does not exist"
-        console.print(f"No vectors in {vectors}{absent}.", highlight=False)
-        return 0
-    console.print(_table(entries))
-    total = _megabytes(sum(entry.size for entry in entries))
-    console.print(
-        f"{counted(len(entries), 'store')}, {total} in {vectors}", highlight=False, soft_wrap=True
+    say = partial(console.print, highlight=False, soft_wrap=True)
+    if stores:
+        console.print(_table(stores))
+        say(f"{counted(len(stores), 'store')}, {_size(stores)} in {cache / 'vectors'}")
+    else:
+        absent = "" if (cache / "vectors").exists() else ", which does not exist"
+        console.print(f"No vectors in {cache / 'vectors'}{absent}.", highlight=False)
+    if files:
+        say(f"{_files(files)} in {cache / PARAMETERS}")
+    pruned, pruned_files = (
+        [x for x in some if options.prune and _chosen(x, options)] for some in (stores, files)
     )
-    if options.prune is not None:
-        pruned = [entry for entry in entries if _chosen(entry, options)]
-        entries = [entry for entry in entries if entry not in pruned]
-        for entry in pruned:
-            what = f"{entry.folder} ({_megabytes(entry.size)}, {entry.state})"
-            outcome = f"would delete {what}" if options.dry_run else _delete(entry, what)
-            console.print(outcome, highlight=False, soft_wrap=True)
-        if not pruned:
-            console.print("nothing to delete")
-    return int(any(entry.state == DAMAGED for entry in entries))
-
-
-def find_entries(vectors: Path, *, thorough: bool = False) -> list[Entry]:
-    """Every store below `vectors`, the most recently used one first.
-
-    Args:
-        thorough: compare checksums, not only sizes.
-    """
-    ours = (path for path in vectors.glob("*") if _NAME.fullmatch(path.name))
-    folders = [path for path in ours if path.is_dir() and not path.is_symlink()]
-    entries = [_entry(folder, thorough) for folder in folders]
-    return sorted(entries, key=lambda entry: (-entry.used, entry.folder))
-
-
-def _entry(folder: Path, thorough: bool) -> Entry:
-    size = used = 0.0
-    with suppress(OSError):  # a run may rename or delete it meanwhile
-        used = folder.stat().st_mtime
-        size = sum(path.lstat().st_size for path in folder.rglob("*"))
-    if folder.suffix:
-        return Entry(folder, {}, int(size), used, OLDER)
-    try:
-        manifest = read_manifest(folder / MANIFEST, STORE_FIELDS)
-    except UserError:
-        manifest = _any_manifest(folder)
-        older = manifest.get("format", FORMAT) != FORMAT
-        layers = manifest.get("layers", "?")
-        return Entry(folder, manifest, int(size), used, OLDER if older else DAMAGED, layers)
-    return Entry(folder, manifest, int(size), used, *_inspect(folder, manifest, thorough))
-
-
-def _inspect(folder: Path, manifest: dict[str, Any], thorough: bool) -> tuple[str, int]:
-    """The state of a store of the current format, and how many arrays its shards have."""
-    files: list[set[str]] = [set() for _ in range(manifest["shards"])]
-    try:
-        for shard in read_shards(folder, manifest["shards"]):
-            files[shard.number].update(shard.files)
-            if any(file.damage(thorough=thorough) for file in shard.files.values()):
-                return DAMAGED, len(shard.files)
-        if replacement(folder):
-            return REPLACED, 0
-    except UserError:
-        return DAMAGED, 0
-    everywhere = set.union(*files)
-    whole = bool(everywhere) and all(parts == everywhere for parts in files)
-    return WHOLE if whole else UNFINISHED, len(everywhere)
-
-
-def _any_manifest(folder: Path) -> dict[str, Any]:
-    """A manifest of any format; empty if it cannot be read."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        kinds = {"model": dict, "key": dict, "rows": int, "layers": int, "format": int}
-        known = {name: kind for name, kind in kinds.items() if name in manifest}
-        whole = all(isinstance(manifest[name], kind) for name, kind in known.items())
-        return dict(manifest) if whole and "model" in known else {}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return {}
+    verb = "would delete" if options.dry_run else "deleted"
+    for entry in pruned:
+        what = f"{entry.path} ({_size([entry])}, {entry.state})"
+        say(f"{verb} {what}" if options.dry_run else _delete(entry, what))
+    if pruned_files:
+        if not options.dry_run:
+            _unlink(pruned_files)
+        say(f"{verb} {_files(pruned_files)}")
+    if options.prune and (stores or files) and not (pruned or pruned_files):
+        console.print("nothing to delete")
+    kept = [x for x in (*stores, *files) if x not in (*pruned, *pruned_files)]
+    return int(any(entry.state == DAMAGED for entry in kept))
 
 
 def _chosen(entry: Entry, options: argparse.Namespace) -> bool:
@@ -204,15 +112,30 @@ def _chosen(entry: Entry, options: argparse.Namespace) -> bool:
 
 def _delete(entry: Entry, what: str) -> str:
     """Delete a store, unless a run is writing or reading it."""
-    lock = entry.folder.with_suffix(SUFFIX)
+    lock = entry.path.with_suffix(SUFFIX)
     try:
-        with locked(lock, wait=False), unused(entry.folder / MANIFEST):
-            shutil.rmtree(entry.folder)
+        with locked(lock, wait=False), unused(entry.path / MANIFEST):
+            shutil.rmtree(entry.path)
     except BusyError:
         return f"kept {what}: a run is using it"
     except OSError as error:
-        raise UserError(f"{entry.folder}: cannot be deleted ({error.strerror}).") from error
+        raise UserError(f"{entry.path}: cannot be deleted ({error.strerror}).") from error
     return f"deleted {what}"
+
+
+def _unlink(files: list[Entry]) -> None:
+    for entry in files:
+        try:
+            entry.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(f"{entry.path}: cannot be deleted ({error.strerror}).") from error
+
+
+def _files(files: list[Entry]) -> str:
+    """What files of parameters are called, with their number and size."""
+    damaged = sum(entry.state == DAMAGED for entry in files)
+    found = f"{counted(len(files), 'file')} of fitted parameters, {_size(files)}"
+    return f"{found}, {damaged} of them damaged" if damaged else found
 
 
 def _table(entries: list[Entry]) -> Table:
@@ -224,10 +147,10 @@ def _table(entries: list[Entry]) -> Table:
         manifest, key = entry.manifest, entry.manifest.get("key", {})
         revision = str(manifest.get("model", {}).get("revision") or key.get("model", ""))
         table.add_row(
-            Text(f"{entry.model or entry.folder.name}\n{revision[:12]}"),
+            Text(f"{entry.model or entry.path.name}\n{revision[:12]}"),
             Text(f"{manifest.get('corpus') or 'unknown'}\n{manifest.get('view', '')}"),
             f"{manifest.get('rows', 0):,} × {entry.layers}\n{_computed(key)}",
-            _megabytes(entry.size),
+            _size([entry]),
             time.strftime("%Y-%m-%d\n%H:%M", time.localtime(entry.used)),
             entry.state,
         )
@@ -241,5 +164,5 @@ def _computed(key: dict[str, Any]) -> str:
     return ", ".join(filter(None, (settings.get("pooling"), key.get("dtype"), stored)))
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+def _size(entries: list[Entry]) -> str:
+    return f"{sum(entry.size for entry in entries) / 1e6:,.1f} MB"

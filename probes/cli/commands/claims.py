@@ -6,13 +6,16 @@ import argparse
 import json
 from typing import Any
 
-from probes.boards.claims.literature import CAVEAT, CLAIMS
+from probes.boards.claims.claim import CAVEAT
+from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.report import Report, claims_table, make_reports
+from probes.boards.corpus_groups import of_corpora
 from probes.cli.arguments import place
 from probes.common.errors import UserError
 from probes.common.terminal import output_console
-from probes.measurements.results import unique_results
+from probes.measurements.results import joined
 from probes.records.files import or_published
+from probes.records.unique import unique_records
 from probes.rendering.markdown import markdown
 from probes.rendering.terminal import print_table
 
@@ -35,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
     """
     if not options.folder.is_dir():
         raise UserError(f"{options.folder}: there is no such folder.")
-    reports = make_reports(unique_results(options.folder), options.probe)
+    records = unique_records(options.folder)
+    reports = make_reports(joined(records), options.probe, of_corpora(records))
     if not reports:
         there = or_published(options.folder)
         raise UserError(
@@ -60,7 +64,7 @@ def _record(report: Report, family: str) -> dict[str, Any]:
         "model": report.model,
         "corpus": report.corpus,
         "marks": report.marks,
-        "probe": family,
+        "probe": family if report.scored else None,
         "caveat": CAVEAT,
         "claims": [
             {

@@ -5,17 +5,37 @@ from __future__ import annotations
 import argparse
 import importlib
 from pathlib import Path
+from typing import Any
 
-from probes.boards.groups import Group, group
-from probes.cli.arguments import place
+from probes.boards.corpus_groups import CorpusGroup, corpus_groups, corpus_measurements, of_corpora
+from probes.boards.groups import Group, group, model_labels
+from probes.boards.separability import separability
+from probes.cli.arguments import add_places, place
+from probes.cli.load_results import load_records
+from probes.cli.predicted_tree import predicted_tree
 from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
+from probes.common.terminal import progress
+from probes.common.wording import listed
+from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.results import unique_results
+from probes.records.charts import Chart, PredictedTree
+from probes.records.curves import Curves
 from probes.records.files import or_published
 
-SUMMARY = "Draw a figure for a paper: heat map, expected layers or layer curves."
+SUMMARY = "Draw a figure for a paper: of scores by layer, or a chart of another measurement."
 
 KINDS = {"heatmap": "heat", "expected-layers": "expected", "curves": "curves"}
-"""Each is a module in probes/rendering/figures with `draw`."""
+"""Figures of scores; each is a module in probes/rendering/figures with `draw`."""
+
+SEPARABILITY = "separability"
+"""The figure of layers that probes tell apart: of scores, and drawn as a grid."""
+
+TREE = "tree"
+"""The figure of one sentence."""
+
+MODULES = {**KINDS, TREE: TREE}
+"""What draws a figure, if not `charts`."""
 
 FORMATS = (".pdf", ".svg", ".png")
 
@@ -23,7 +43,7 @@ FORMATS = (".pdf", ".svg", ".png")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("kind", choices=tuple(KINDS), metavar="KIND", help=", ".join(KINDS))
+    add("kind", metavar="FIGURE", help=", ".join(_known()))
     add(
         "folders",
         type=place,
@@ -41,24 +61,101 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--wide", action="store_true", help="6.8 inches, for two columns, instead of 3.3")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
+    add("--sentence", type=int, metavar="N", help=f"of {TREE}: which test sentence, from 1")
+    add("--corpus", nargs="+", default=(), metavar="C", help=f"of {TREE}: where its words are from")
+    add_places(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Draw the figure and print its path.
 
     Raises:
-        UserError: the format is unknown, or the folders do not hold exactly one group of comparable
-            results.
+        UserError: the format or the figure is unknown, or the folders do not hold exactly one group
+            of comparable results or records.
     """
     if options.output.suffix.lower() not in FORMATS:
         raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
-    chosen = _one_group(options.folders, options.probe)
+    if options.kind not in (known := _known()):
+        raise UserError(
+            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}"
+        )
+    chosen: Group | Chart | PredictedTree
+    if options.kind in KINDS:
+        chosen = _one_group(options.folders, options.probe)
+    elif options.kind == SEPARABILITY:
+        found = separability(_one_group(options.folders, options.probe).paths)
+        chosen = _drawable(found, options.kind, ", ".join(map(str, options.folders)))
+    elif options.kind == TREE:
+        chosen = predicted_tree(
+            options.folders,
+            options.sentence,
+            options.corpus,
+            options.data_dir,
+            options.cache_dir,
+        )
+    else:
+        chosen = _one_chart(options.folders, options.kind)
     # matplotlib is imported once there is something to draw.
-    figure = importlib.import_module(f"probes.rendering.figures.{KINDS[options.kind]}")
+    module = MODULES.get(options.kind, "charts")
+    figure = importlib.import_module(f"probes.rendering.figures.{module}")
     style = importlib.import_module("probes.rendering.figures.style")
     figure.draw(options.output, chosen, style.WIDE if options.wide else style.COLUMN)
     print(options.output)
     return 0
+
+
+def _known() -> list[str]:
+    """The names of all figures."""
+    charts = dict.fromkeys(name for each in corpus_measurements() for name in each.figures)
+    return [*KINDS, SEPARABILITY, TREE, *charts]
+
+
+def _one_chart(folders: list[Path], name: str) -> Chart:
+    """The chart of that name, of the records of all models."""
+    records = load_records(folders)
+    having = [each.name for each in corpus_measurements() if name in each.figures]
+    of_these = {path: record for path, record in records.items() if record.measurement in having}
+    groups, left_out = corpus_groups(of_corpora(of_these), model_labels(records))
+    for each in left_out:
+        progress.say(f"left out {each}")
+    where = ", ".join(map(str, folders))
+    if not groups:
+        raise UserError(
+            f"{where}: no records of {listed(having)}; measure it with "
+            f"--measurements {having[0]}{or_published(*folders)}."
+        )
+    if len(groups) > 1:
+        titles = "; ".join(f"{each.measurement.name}: {each.title}" for each in groups)
+        raise UserError(
+            f"{where}: these records cannot stand in one figure ({titles}); name the folders of "
+            "one corpus, such as results/*/ewt."
+        )
+    return _drawable(_charts(groups[0]).get(name), name, where)
+
+
+def _charts(group: CorpusGroup) -> dict[str, Chart]:
+    """The charts of a measurement by name; what a plug-in raises is an error for the user."""
+    try:
+        return {chart.name: chart for chart in group.charts()}
+    except Exception as error:
+        if why := plugin_failure(error, group.measurement.name, None, ""):
+            raise UserError(f"{group.measurement.name}: {why}") from error
+        raise
+
+
+def _drawable(chart: Chart | None, name: str, where: str) -> Chart:
+    """The chart, if there is something in it; the models that it lacks are named in messages."""
+    missing = chart.missing.items() if chart else ()
+    if chart is None or not _content(chart):
+        why = "; ".join(f"{model}: {reason}" for model, reason in missing) or "there are no numbers"
+        raise UserError(f"{where}: nothing to draw as {name} ({why}).")
+    for model, reason in missing:
+        progress.say(f"not drawn: {model} ({reason})")
+    return chart
+
+
+def _content(chart: Chart) -> dict[str, Any]:
+    return dict(chart.models if isinstance(chart, Curves) else chart.panels)
 
 
 def _one_group(folders: list[Path], family: str) -> Group:

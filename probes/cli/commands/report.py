@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from probes.boards.corpus_groups import of_corpora
 from probes.cli.arguments import place
-from probes.cli.load_results import load_results
+from probes.cli.load_results import load_records, no_results
 from probes.common.files import require_parent
+from probes.measurements.results import joined
 
 SUMMARY = "Write one self-contained HTML page of all results in a folder."
 
@@ -32,10 +34,13 @@ def run(options: argparse.Namespace) -> int:
     path = options.output or options.folder / "report.html"
     if options.output:
         require_parent(path)
-    found = load_results([options.folder])
+    records = load_records([options.folder])
+    found, others = joined(records), of_corpora(records)
+    if not found and not others:
+        raise no_results([options.folder])
     # Templates and the plotting library are imported once there is something to draw.
     from probes.rendering.page.page import write_page
 
-    write_page(found, path, options.folder.resolve().name)
+    write_page(found, path, options.folder.resolve().name, others)
     print(path)
     return 0

@@ -5,6 +5,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from scipy.special import entr
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.cluster import expected_mutual_information
 
 from probes.common.arrays import Floats, Ints
 from probes.measurements.geometry.estimates import estimate, means, weights
@@ -13,9 +17,11 @@ from probes.measurements.geometry.payload import Clustering
 from probes.measurements.geometry.sums import Rows
 from probes.records.values import Estimate
 from probes.statistics.partition import Partition
+from probes.statistics.sums import ratio
 
-STARTS = 3
-"""Runs of k-means, of which the one with the least inertia counts."""
+STARTS = 5
+"""Runs of k-means, over which agreement is averaged: it finds a local optimum, and from another
+start another one, which can agree much better or worse."""
 
 
 def clustering(labels: LabelSet, read: Read, partition: Partition, seed: int) -> Clustering:
@@ -26,82 +32,99 @@ def clustering(labels: LabelSet, read: Read, partition: Partition, seed: int) ->
 
     Returns:
         the mean over lemmas where labels are senses, with an interval over lemmas; otherwise the
-        agreement of all items, with an interval over documents or sentences.
+        agreement of all items, with an interval over documents (or sentences) and starts.
     """
     found = [kmeans(group.vectors(read), group.n_classes, seed) for group in labels.groups]
     if labels.about.lemmas:
-        both = [
-            agreement(group.labels, each) for group, each in zip(labels.groups, found, strict=True)
-        ]
-        nmi, ami = means(np.array(both), np.arange(len(both)), len(both), "lemmas")
+        pairs = zip(labels.groups, found, strict=True)
+        both = np.array(
+            [np.mean([agreement(group.labels, x) for x in runs], axis=0) for group, runs in pairs]
+        )
+        nmi, ami = means(both, np.arange(len(both)), len(both), "lemmas")
     else:
         (group,), (clusters,) = labels.groups, found
-        nmi, ami = _over_documents(group, clusters, partition)
+        nmi, ami = _over_documents(group, clusters, partition, seed)
     return Clustering(nmi=nmi, ami=ami)
 
 
 def kmeans(vectors: Rows, n_clusters: int, seed: int) -> Ints:
-    """The cluster of each vector. Shape (n,).
+    """The cluster of each vector, from several starts. Shape (starts, n).
 
     Fewer clusters are found where fewer vectors are different, as those of a word may all be the
     same at layer 0.
     """
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
 
-    # With several threads, the order of sums, and with it a border, depends on which is faster.
-    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+    def run(start: int) -> Ints:
+        found: Ints = KMeans(n_clusters, random_state=STARTS * seed + start).fit_predict(vectors)
+        return found
+
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
-        found: Ints = KMeans(n_clusters, n_init=STARTS, random_state=seed).fit_predict(vectors)
+        return np.stack([run(start) for start in range(STARTS)])
+
+
+def agreement(labels: Ints, clusters: Ints) -> Floats:
+    """Mutual information, normalised by the mean entropy and adjusted (Vinh et al. 2010, AMI_sum).
+
+    Args:
+        labels, clusters: numbered from 0. Shape (n,).
+
+    Returns:
+        both. Shape (2,).
+    """
+    table = np.zeros((labels.max() + 1, clusters.max() + 1))
+    np.add.at(table, (labels, clusters), 1)
+    found: Floats = _scores(table[None], _by_chance(table))[0]
     return found
 
 
-def agreement(labels: Ints, clusters: Ints) -> tuple[float, float]:
-    """Normalised (arithmetic mean) and adjusted mutual information (Vinh et al. 2010)."""
-    from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
+def _over_documents(
+    group: Group, clusters: Ints, partition: Partition, seed: int
+) -> list[Estimate]:
+    """Agreement of one group, with intervals over documents and starts.
 
-    return (
-        float(normalized_mutual_info_score(labels, clusters)),
-        float(adjusted_mutual_info_score(labels, clusters)),
-    )
-
-
-def _over_documents(group: Group, clusters: Ints, partition: Partition) -> list[Estimate]:
-    """Agreement with intervals that take the clusters, and what chance explains, as they are."""
-    from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
-
-    values = agreement(group.labels, clusters)
+    In a resample, clusters and what chance explains stay as they are.
+    """
+    values = np.mean([agreement(group.labels, each) for each in clusters], axis=0)
     drawn = weights(partition.n)
     if drawn is None:
-        return [estimate(value, None, partition.clusters) for value in values]
-    table = contingency_matrix(group.labels, clusters)
-    cell = group.labels * table.shape[1] + clusters
+        return [estimate(float(value), None, partition.clusters) for value in values]
     document = partition.of_sentence[group.sentence]
-    counts = np.zeros((partition.n, table.size))
-    np.add.at(counts, (document, cell), 1)
-    information, entropy = _information((drawn @ counts).reshape(-1, *table.shape))
-    by_chance = expected_mutual_information(table, len(clusters))
-    replicates = (
-        information / entropy,
-        (information - by_chance) / (entropy - by_chance),
-    )
+    each = np.stack([agreement_in_resamples(group.labels, x, document, drawn) for x in clusters])
+    starts = np.random.default_rng(seed).multinomial(STARTS, [1 / STARTS] * STARTS, len(drawn))
+    replicates = np.einsum("srm,rs->mr", each, starts) / STARTS
     return [
-        estimate(value, each, partition.clusters)
-        for value, each in zip(values, replicates, strict=True)
+        estimate(float(value), row, partition.clusters)
+        for value, row in zip(values, replicates, strict=True)
     ]
 
 
-def _information(tables: Floats) -> tuple[Floats, Floats]:
-    """Mutual information of each contingency table, and the mean of both entropies, in nats."""
+def agreement_in_resamples(labels: Ints, clusters: Ints, document: Ints, drawn: Floats) -> Floats:
+    """`agreement` in each resample, chance as in the sample. Shape (resamples, 2).
+
+    Args:
+        document: the cluster of sentences that each item is from. Shape (n,).
+        drawn: how often each is drawn. Shape (resamples, documents).
+    """
+    counts = np.zeros((drawn.shape[1], labels.max() + 1, clusters.max() + 1))
+    np.add.at(counts, (document, labels, clusters), 1)
+    return _scores(np.tensordot(drawn, counts, 1), _by_chance(counts.sum(0)))
+
+
+def _by_chance(table: Floats) -> float:
+    """The mutual information expected of random clusters of the same sizes, in nats."""
+    return float(expected_mutual_information(table, int(table.sum())))
+
+
+def _scores(tables: Floats, by_chance: float) -> Floats:
+    """Normalised and adjusted information of contingency tables (…, labels, clusters)."""
     joint = tables / tables.sum((1, 2), keepdims=True)
-    entropies = [_entropy(joint.sum(axis)) for axis in (1, 2)]
-    both = _entropy(joint.reshape(len(joint), -1))
-    return entropies[0] + entropies[1] - both, (entropies[0] + entropies[1]) / 2
+    entropies = _entropy(joint.sum(1)) + _entropy(joint.sum(2))
+    information, mean = entropies - _entropy(joint.reshape(len(joint), -1)), entropies / 2
+    adjusted = ratio(information - by_chance, mean - by_chance)
+    return np.stack([ratio(information, mean), adjusted], axis=1)
 
 
 def _entropy(shares: Floats) -> Floats:
-    from scipy.special import entr
-
     found: Floats = entr(shares).sum(1)
     return found

@@ -49,10 +49,6 @@ def contributions(unit: Rows) -> Floats:
 def anisotropy(unit: Rows, document: Ints, n_documents: int, what: str) -> Estimate:
     """The expected cosine of two random words (Ethayarajh 2019, section 3.3), with its interval.
 
-    In a resample, where documents occur several times or not at all, the words of each copy are
-    paired with each other and with those of all other documents, but not with those of another copy
-    of the same document: two random documents are not the same one.
-
     Args:
         unit: unit vectors.
         document: the cluster of each word. Shape (n,).
@@ -60,17 +56,30 @@ def anisotropy(unit: Rows, document: Ints, n_documents: int, what: str) -> Estim
     """
     if len(unit) < 2:
         return unknown("fewer than two words")
-    value = float(contributions(unit).sum())
     drawn = weights(n_documents)
-    if drawn is None:
-        return estimate(value, None, what)
+    replicates = None if drawn is None else cosine_in_resamples(unit, document, drawn)
+    return estimate(float(contributions(unit).sum()), replicates, what)
+
+
+def cosine_in_resamples(unit: Rows, document: Ints, drawn: Floats) -> Floats:
+    """The expected cosine of two random words in each resample. Shape (resamples,).
+
+    The words of each copy of a document are paired with each other and with those of all other
+    documents, but not with those of another copy: two random documents are not the same one.
+
+    Args:
+        unit, document: as of `anisotropy`.
+        drawn: how often each document is drawn. Shape (resamples, documents).
+    """
+    n_documents = drawn.shape[1]
     sums = group_sums(unit, document, n_documents)
     within = (sums**2).sum(1)
     itself = np.bincount(document, norms(unit) ** 2, n_documents)
     words = np.bincount(document, minlength=n_documents).astype(np.float64)
     cosines = ((drawn @ sums) ** 2).sum(1) - drawn**2 @ within + drawn @ (within - itself)
     pairs = (drawn @ words) ** 2 - drawn**2 @ words**2 + drawn @ (words**2 - words)
-    return estimate(value, cosines / pairs, what)
+    found: Floats = cosines / pairs
+    return found
 
 
 def self_similarity(unit: Rows, occurrences: list[Ints]) -> Floats:

@@ -26,6 +26,7 @@ from probes.records.table import Table
 
 if TYPE_CHECKING:
     from probes.measurements.corpus_context import CorpusContext
+    from probes.measurements.geometry.labels import Read
 
 
 class Options(Frozen):
@@ -49,6 +50,8 @@ class Geometry(CorpusMeasurement[Findings]):
 
     def compute(self, context: CorpusContext) -> Found[Findings]:
         """Measure each layer by itself, then the similarity of every two."""
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
         from probes.measurements.geometry.cka import cka_within
         from probes.measurements.geometry.labels import label_sets
         from probes.measurements.geometry.layer import measured
@@ -58,19 +61,13 @@ class Geometry(CorpusMeasurement[Findings]):
         words, labels = test_words(context, context.options.least), label_sets(context)
         found = []
         with context.bar(len(layers) * (len(layers) + 3) // 2) as bar:
-            for layer in layers:
-                stored, rows = context.vectors.layer(layer), context.words("test", layer)
-                found.append(
-                    measured(
-                        layer,
-                        rows,
-                        words,
-                        labels,
-                        lambda some, stored=stored: stored[some].astype(np.float32),
-                        seed,
-                    )
-                )
-                bar.update(1)
+            # Threads are slow with many small matrices, and with them the borders of k-means would
+            # depend on which is faster. Only libraries that are loaded by now are limited.
+            with threadpool_limits(1):
+                for layer in layers:
+                    rows, read = context.words("test", layer), _reader(context, layer)
+                    found.append(measured(layer, rows, words, labels, read, seed))
+                    bar.update(1)
             cka = cka_within(
                 lambda layer: context.words("test", layer), layers, lambda: bar.update(1)
             )
@@ -103,3 +100,9 @@ class Geometry(CorpusMeasurement[Findings]):
     def charts(self, records: Mapping[str, Record[Findings]]) -> Sequence[Chart]:
         """Curves over layers, and CKA."""
         return charts(records)
+
+
+def _reader(context: CorpusContext, layer: int) -> Read:
+    """Gives rows of a layer in float32."""
+    stored = context.vectors.layer(layer)
+    return lambda rows: stored[rows].astype(np.float32)

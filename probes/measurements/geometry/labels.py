@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,9 @@ PER_CLASS = 10
 RARE_LEMMA, RARE_SENSE = 20, 5
 """How often a lemma, and a sense of it, have to occur."""
 
+MOST = 5_000
+"""Items that are clustered together; of more, as many are drawn at random."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -33,22 +36,22 @@ class Group:
 
     Attributes:
         rows: of the words that an item consists of, as rows of a layer. Shape (items, words).
-        labels: of each item, as numbers. Shape (items,).
-        sentence: of each item, as its number in the test split. Shape (items,).
+        labels: of each item, numbered from 0 without gaps. Shape (items,).
+        sentence: of each item, as its number in its split. Shape (items,).
     """
 
     rows: Ints
     labels: Ints
     sentence: Ints
 
-    def vectors(self, read: Read) -> Rows:
-        """The vectors of an item's words, one after the other. Shape (items, words · H)."""
-        return np.concatenate([read(column) for column in self.rows.T], axis=1)
-
     @property
     def n_classes(self) -> int:
         """The number of different labels."""
         return int(self.labels.max(initial=-1)) + 1
+
+    def vectors(self, read: Read) -> Rows:
+        """The vectors of an item's words, one after the other. Shape (items, words · H)."""
+        return np.concatenate([read(column) for column in self.rows.T], axis=1)
 
 
 @dataclass(frozen=True)
@@ -69,25 +72,33 @@ class LabelSet:
 def label_sets(context: CorpusContext) -> dict[str, LabelSet]:
     """What is clustered, by kind of label, as far as the corpus is annotated."""
     found = {}
-    for name, of_sentence in (("upos", _words), ("chunks", _chunks)):
+    for name, find in (("upos", _tags), ("chunks", _chunks)):
         if name in context.corpus.layers:
-            found[name] = _of_test(context, name, of_sentence)
+            found[name] = _of_test(context, name, find)
     if "frames" in context.corpus.layers:
         found["senses"] = _senses(context)
     return found
 
 
-Items = Iterator[tuple[str, tuple[int, ...]]]
-"""Labels, and the words of the sentence that have them."""
+class Item(NamedTuple):
+    """Something to cluster: a label, the rows of its words, and the number of its sentence."""
+
+    label: str
+    rows: tuple[int, ...]
+    sentence: int
 
 
-def _words(sentence: Sentence) -> Items:
+Find = Callable[[Sentence], Iterator[tuple[str, tuple[int, ...]]]]
+"""Finds labels in a sentence, with the words that have them."""
+
+
+def _tags(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
     for place, tag in enumerate(sentence.upos):
         yield tag, (place,)
 
 
-def _chunks(sentence: Sentence) -> Items:
-    """Types of chunks, with the first and the last word."""
+def _chunks(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The first and the last word of each chunk."""
     tags = (*sentence.chunks, "O")
     for start, tag in enumerate(tags):
         if tag.startswith("B-"):
@@ -95,65 +106,73 @@ def _chunks(sentence: Sentence) -> Items:
             yield tag[2:], (start, end - 1)
 
 
-def _of_test(context: CorpusContext, name: str, items: Callable[[Sentence], Items]) -> LabelSet:
-    rows, sentences = context.rows("test"), context.corpus.splits["test"]
-    first = np.cumsum([0, *map(len, sentences)])
-    found = [
-        (label, rows[first[number] + np.array(words)], number)
-        for number, sentence in enumerate(sentences)
-        for label, words in items(sentence)
-    ]
-    left_out = sum(len(sentence) for sentence in sentences if not sentence.layer(name))
-    if not found:
-        about = Labels(items=0, classes=0, left_out=left_out)
-        return LabelSet((), about, "the test split has none")
-    labels, places, numbers = zip(*found, strict=True)
-    group = Group(np.stack(places), _numbered(labels), np.array(numbers))
-    about = Labels(items=len(labels), classes=group.n_classes, left_out=left_out)
+def _predicates(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The first word of each predicate."""
+    for frame in sentence.frames:
+        yield frame.roleset, (frame.predicate[0],)
+
+
+def _items(context: CorpusContext, split: str, find: Find) -> Iterator[Item]:
+    rows, first = context.rows(split), 0
+    for number, sentence in enumerate(context.corpus.splits[split]):
+        for label, words in find(sentence):
+            yield Item(label, tuple(int(rows[first + word]) for word in words), number)
+        first += len(sentence)
+
+
+def _of_test(context: CorpusContext, layer: str, find: Find) -> LabelSet:
+    """All items of the test split as one group."""
+    items = list(_items(context, "test", find))
+    group = _group(items, context.options.seed)
+    about = Labels(
+        items=len(group.labels),
+        available=len(items),
+        classes=group.n_classes,
+        left_out=sum(len(s) for s in context.corpus.splits["test"] if not s.layer(layer)),
+    )
     if group.n_classes < 2:
-        return LabelSet((), about, "all labels are the same")
-    if len(labels) < PER_CLASS * group.n_classes:
-        return LabelSet((), about, f"fewer than {PER_CLASS} items per class")
+        return LabelSet((), about, "there are no two classes in test")
+    if about.items < PER_CLASS * about.classes:
+        return LabelSet((), about, f"fewer than {PER_CLASS} items per class in test")
     return LabelSet((group,), about)
 
 
 def _senses(context: CorpusContext) -> LabelSet:
-    """Occurrences of predicates in all splits, lemma by lemma, by their sense.
+    """Occurrences of predicates in all splits, lemma by lemma.
 
     Nothing is trained, so that no split has to be kept apart, and few lemmas of a test split have
-    several senses. The first word of a predicate stands for it.
+    several senses.
     """
-    by_lemma: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for split, sentences in context.corpus.splits.items():
-        rows = context.rows(split)
-        first = np.cumsum([0, *map(len, sentences)])
-        for number, sentence in enumerate(sentences):
-            for frame in sentence.frames:
-                lemma = frame.roleset.rpartition(".")[0]
-                by_lemma[lemma].append(
-                    (frame.roleset, int(rows[first[number] + frame.predicate[0]]))
-                )
-    n_all = sum(map(len, by_lemma.values()))
-    groups = []
+    by_lemma: dict[str, list[Item]] = defaultdict(list)
+    for split in context.corpus.splits:
+        for item in _items(context, split, _predicates):
+            by_lemma[item.label.rpartition(".")[0]].append(item)
+    kept = []
     for occurrences in by_lemma.values():
-        counts = Counter(sense for sense, _ in occurrences)
-        kept = [x for x in occurrences if counts[x[0]] >= RARE_SENSE]
-        senses, places = [sense for sense, _ in kept], [row for _, row in kept]
-        if len(kept) >= RARE_LEMMA and len(set(senses)) > 1:
-            group = Group(np.array(places)[:, None], _numbered(senses), np.zeros(len(kept), int))
-            groups.append(group)
-    n_kept = sum(len(group.labels) for group in groups)
+        counts = Counter(item.label for item in occurrences)
+        frequent = [item for item in occurrences if counts[item.label] >= RARE_SENSE]
+        if len(frequent) >= RARE_LEMMA and len({item.label for item in frequent}) > 1:
+            kept.append(frequent)
+    groups = tuple(_group(items, context.options.seed) for items in kept)
+    available = sum(map(len, kept))
     about = Labels(
-        items=n_kept,
+        items=sum(len(group.labels) for group in groups),
+        available=available,
         classes=sum(group.n_classes for group in groups),
-        left_out=n_all - n_kept,
+        left_out=sum(map(len, by_lemma.values())) - available,
         lemmas=len(groups),
     )
     why = f"no lemma occurs {RARE_LEMMA} times in senses that occur {RARE_SENSE} times"
-    return LabelSet(tuple(groups), about, "" if groups else why)
+    return LabelSet(groups, about, "" if groups else why)
 
 
-def _numbered(labels: Sequence[str]) -> Ints:
-    """Labels as numbers, by first occurrence."""
+def _group(items: Sequence[Item], seed: int) -> Group:
+    """At most `MOST` of the items, in random order; the same for every layer and model."""
     number: dict[str, int] = {}
-    return np.array([number.setdefault(label, len(number)) for label in labels])
+    drawn = np.random.default_rng(seed).permutation(len(items))[:MOST]
+    some = [items[place] for place in drawn]
+    return Group(
+        np.array([item.rows for item in some], dtype=np.int64),
+        np.array([number.setdefault(x.label, len(number)) for x in some], dtype=np.int64),
+        np.array([item.sentence for item in some], dtype=np.int64),
+    )

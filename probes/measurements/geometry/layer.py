@@ -98,7 +98,7 @@ def measured(
         maximum_explainable_variance=_similarity(
             explainable, np.arange(len(explainable)), len(explainable), "word types"
         ),
-        participation_ratio=participation_ratio(rows) if len(rows) else None,
+        participation_ratio=participation_ratio(rows),
         norm_mean=float(length.mean()),
         norm_sd=float(length.std(ddof=1)) if len(rows) > 1 else None,
         zero_vectors=int((length == 0).sum()),

@@ -78,7 +78,9 @@ class Labels(Frozen):
     """Labels that clusters are compared with."""
 
     items: int
-    """What is clustered: words, chunks, or occurrences of predicates."""
+    """Words, chunks or occurrences of predicates that are clustered."""
+    available: int
+    """Those that they are drawn from, where there are too many."""
     classes: int
     """Classes, and as many clusters; of predicates, senses of all lemmas."""
     left_out: int

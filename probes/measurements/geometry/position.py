@@ -20,7 +20,7 @@ def position_share(rows: Rows, position: Ints, types: Ints) -> float | None:
         position, types: of each word, both numbered from 0. Shape (n,).
 
     Returns:
-        None if too few words are left, or they do not vary.
+        None if words, or their places, do not vary within types, or too few words are left.
     """
     n_types, n_places = int(types.max(initial=-1)) + 1, int(position.max(initial=-1)) + 1
     counts = np.zeros((n_types, n_places))
@@ -38,7 +38,7 @@ def position_share(rows: Rows, position: Ints, types: Ints) -> float | None:
     explained = ((directions[:, varies].T @ products) ** 2).sum(1) @ (1 / values[varies])
     free = len(rows) - np.count_nonzero(sizes)
     left = free - np.count_nonzero(varies)
-    if left < 1 or total <= _ROUNDING * squares:
+    if left < 1 or not varies.any() or total <= _ROUNDING * squares:
         return None
     return float(1 - ((total - explained) / left) / (total / free))
 

@@ -16,14 +16,10 @@ def explainable_variance(rows: Rows) -> float:
     Args:
         rows: shape (n, H).
     """
-    from scipy.linalg import eigvalsh
-
     wide = rows.astype(np.float64)
     gram = wide @ wide.T if len(wide) < wide.shape[1] else wide.T @ wide
-    last, total = len(gram) - 1, float(np.trace(gram))
-    if not total > 0:
-        return 0.0
-    return float(eigvalsh(gram, subset_by_index=[last, last])[0]) / total
+    total = float(np.trace(gram))
+    return float(np.linalg.eigvalsh(gram)[-1]) / total if total > 0 else 0.0
 
 
 def participation_ratio(rows: Rows) -> float | None:

@@ -16,10 +16,10 @@ KINDS = {"upos": "part of speech", "chunks": "chunk type", "senses": "sense"}
 
 
 def tables(record: Record[Findings]) -> list[Table]:
-    """Space, context, clusters where there are any labels, and similarity of layers."""
+    """Space, context, clusters where there are any, and similarity of layers."""
     found, title = record.payload, f"{record.model.name} · {record.corpus.name} · geometry"
     made = [_space(title, found), _context(title, found)]
-    if found.labels:
+    if found.labels.keys() - found.missing.keys():
         made.append(_clusters(title, found))
     return [*made, _cka(title, found)]
 
@@ -68,6 +68,8 @@ def _notes(found: Findings) -> Iterator[str]:
     if zeros := {each.layer: each.zero_vectors for each in found.layers if each.zero_vectors}:
         counts = ", ".join(f"{n:,} at layer {layer}" for layer, n in zeros.items())
         yield f"Words whose vector is 0, with cosines of 0: {counts}."
+    for name, why in found.missing.items():
+        yield f"No clusters against {KINDS[name]}: {why}."
 
 
 def _context(title: str, found: Findings) -> Table:
@@ -102,20 +104,19 @@ def _clusters(title: str, found: Findings) -> Table:
         both = [x for name in made for x in (each.clusters[name].nmi, each.clusters[name].ami)]
         rows.append(Row.of(str(each.layer), *map(cell, both)))
     notes = []
-    for name, about in found.labels.items():
-        if why := found.missing.get(name):
-            notes.append(f"No clusters against {KINDS[name]}: {why}.")
-            continue
+    for name in made:
+        about = found.labels[name]
+        drawn = f" of {about.available:,}" if about.available > about.items else ""
+        lemmas = f" of {about.lemmas:,} lemmas" if about.lemmas else ""
         left_out = f"; left out: {about.left_out:,}" if about.left_out else ""
-        groups = f" of {about.lemmas:,} lemmas" if about.lemmas else ""
         notes.append(
-            f"{KINDS[name].capitalize()}: {about.items:,} items, {about.classes:,} "
-            f"classes{groups}{left_out}."
+            f"{KINDS[name].capitalize()}: {about.items:,}{drawn} items, {about.classes:,} "
+            f"classes{lemmas}{left_out}."
         )
     notes.append(
-        "k-means, as many clusters as classes. AMI is adjusted for chance, which NMI of few items "
-        f"is not. ± half a 95 % interval over {found.resampled}, clusters being taken as they are; "
-        "of senses, over lemmas."
+        "k-means, as many clusters as classes; mean over several starts. AMI is adjusted for "
+        "chance, which NMI of few items is not. ± half a 95 % interval over starts and "
+        f"{found.resampled}, clusters being taken as they are; of senses, over lemmas."
     )
     return Table(f"{title}: clusters", tuple(heads), tuple(rows), notes=tuple(notes), repeated=1)
 
@@ -146,7 +147,8 @@ def number(value: float | None, form: str = "") -> Cell:
     """A plain number."""
     if value is None:
         return Cell(NOTHING)
-    return Cell(format(value, form) if form else shown(value, ""), value=value)
+    # Without the sign of −0.0001.
+    return Cell(format(value, form) if form else shown(round(value, 3) + 0.0, ""), value=value)
 
 
 def _percent(value: float | None) -> Cell:

@@ -8,6 +8,7 @@ the store, batch by batch. Beyond rounding, no probe depends on the others.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -117,23 +118,24 @@ def mean_losses(
         rows: matrices of all probes, to be applied to the model's vectors. Shape (R, H).
     """
     sums = [losses(probes, batch.vectors(layer) @ rows.T, batch).sum(1) for batch in batches]
-    found: Tensor = torch.stack(sums).sum(0) / sum(len(batch.sentences) for batch in batches)
+    n_sentences = sum(len(batch.sentences) for batch in batches)
+    found: Tensor = torch.stack(sums).sum(0) / n_sentences
     return found
 
 
 def deviations(layer: Sharded, batches: Sequence[Batch]) -> Tensor:
     """Each dimension's standard deviation over words; 1 where it does not vary. Shape (H,)."""
-    n, sums, squares = 0, 0.0, 0.0
+    n, (sums, squares) = 0, torch.zeros(2, layer.shape[1], dtype=torch.float64)
     for batch in batches:
         # In float64 on the processor: not every device has it.
         real = batch.vectors(layer)[batch.word_weights > 0].cpu().double()
         n += len(real)
-        sums, squares = sums + real.sum(0), squares + real.square().sum(0)
-    assert isinstance(sums, Tensor)
-    assert isinstance(squares, Tensor)
+        sums += real.sum(0)
+        squares += real.square().sum(0)
     found = (squares / n - (sums / n).square()).clamp(min=0).sqrt()
     found[found == 0] = 1
-    return found.float().to(batches[0].lengths.device)
+    scales: Tensor = found.float().to(batches[0].lengths.device)
+    return scales
 
 
 def initial(probe: Probe, hidden_size: int) -> Tensor:
@@ -144,4 +146,5 @@ def initial(probe: Probe, hidden_size: int) -> Tensor:
     """
     digest = hashlib.sha256(repr(tuple(probe)).encode()).digest()
     generator = torch.Generator().manual_seed(int.from_bytes(digest[:7]))
-    return torch.randn(probe.rank, hidden_size, generator=generator) * (2 / hidden_size) ** 0.5
+    found = torch.randn(probe.rank, hidden_size, generator=generator)
+    return found * math.sqrt(2 / hidden_size)

@@ -23,7 +23,7 @@ from probes.measurements.structure.contributions import (
 from probes.measurements.structure.findings import LayerFound, Scored, findings
 from probes.measurements.structure.fitting import Fitted, fit, n_steps
 from probes.measurements.structure.payload import Findings
-from probes.measurements.structure.probe import Probe
+from probes.measurements.structure.probe import Kind, Probe
 from probes.measurements.structure.scoring import Sample
 from probes.measurements.structure.trees import Trees, trees_of
 from probes.tasks.validation import TaskError
@@ -109,7 +109,7 @@ def measure(context: CorpusContext, ranks: Sequence[int], reported: int) -> Foun
 
 def probes_of(ranks: Sequence[int], reported: int) -> list[Probe]:
     """All probes of a layer."""
-    kinds = ("distance", "depth")
+    kinds: tuple[Kind, ...] = ("distance", "depth")
     return [
         *(Probe(kind, rank) for kind in kinds for rank in ranks),
         *(Probe(k, reported, sample=n) for k in kinds for n in range(1, SAMPLES + 1)),

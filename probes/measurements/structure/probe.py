@@ -14,6 +14,8 @@ from torch import Tensor
 
 from probes.measurements.structure.batches import Batch
 
+Kind = Literal["distance", "depth"]
+
 
 class Probe(NamedTuple):
     """What one probe is fitted to.
@@ -25,7 +27,7 @@ class Probe(NamedTuple):
         sample: the bootstrap sample of training documents that it is fitted to; 0 is all of them.
     """
 
-    kind: Literal["distance", "depth"]
+    kind: Kind
     rank: int
     control: bool = False
     sample: int = 0
@@ -101,4 +103,5 @@ def slopes(
 
 def _parts(probes: Sequence[Probe], rows: Tensor) -> tuple[Tensor, ...]:
     """The part of each probe. Each (b, n, rank)."""
-    return rows.split([probe.rank for probe in probes], dim=-1)
+    found: tuple[Tensor, ...] = rows.split([probe.rank for probe in probes], dim=-1)
+    return found

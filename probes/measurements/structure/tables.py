@@ -36,8 +36,16 @@ def _scores(title: str, found: Findings) -> Table:
         )
     chain, control_chain = found.chain["test"], found.control_chain["test"]
     rest = [NOTHING] * (len(METRICS) - 1)
-    last = (_percent(chain), *rest, _percent(control_chain), NOTHING)
-    rows.append(Row.of("chain of neighbours", *last, faint=True))
+    rows.append(
+        Row.of(
+            "chain of neighbours",
+            _percent(chain),
+            *rest,
+            _percent(control_chain),
+            NOTHING,
+            faint=True,
+        )
+    )
     heads = ("layer", *METRICS.values(), "UUAS on\ncontrol trees", "selectivity")
     return Table(
         f"{title} · rank {found.reported} · test",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from html import escape
 from itertools import product
@@ -12,8 +13,12 @@ from probes.measurements.localisation import Mixes, mixes_of
 from probes.records.curves import Curves
 from probes.records.values import Estimate
 from probes.rendering.page.models import Shown
+from probes.rendering.palette import shade
 
 Chart = dict[str, Any]
+
+MOST_DASHES = 4
+"""Lines of a model that differ in their dashes; if there are more, they differ in colour."""
 
 
 def model_styles(models: Mapping[str, Shown]) -> list[dict[str, Any]]:
@@ -35,7 +40,7 @@ def line_chart(curves: Curves, models: Mapping[str, Shown]) -> Chart:
     series = []
     for label, line in product(curves.models, curves.lines):
         on_line = [point for point in curves.models[label] if point.line == line]
-        known = [point for point in on_line if point.value is not None]
+        known = [point for point in on_line if _rounded(point.value) is not None]
         bounds = [point.interval or (None, None) for point in known]
         series.append(
             {
@@ -48,17 +53,33 @@ def line_chart(curves: Curves, models: Mapping[str, Shown]) -> Chart:
             }
         )
     levels = [[_text(name), _rounded(v, curves.scale)] for name, v in curves.levels.items()]
-    digits = 1 if curves.scale == 100 else 3 if curves.metric else 2
     return {
         "kind": "lines",
-        "axis": curves.axis,
-        "what": curves.what,
+        "axis": _text(curves.axis),
+        "what": _text(curves.what),
         "log": curves.log,
         "lines": [_text(line) for line in curves.lines],
-        "digits": digits,
+        "shades": shades_of(curves),
+        "digits": digits_of(curves),
         "series": series,
         "levels": levels,
     }
+
+
+def shades_of(curves: Curves) -> list[str]:
+    """Colours of a chart's lines, from dark to light, if there are too many for dashes."""
+    n = len(curves.lines)
+    if n <= MOST_DASHES:
+        return []
+    return ["#{:02x}{:02x}{:02x}".format(*shade(0.92 * i / (n - 1))) for i in range(n)]
+
+
+def digits_of(curves: Curves) -> int:
+    """Digits of a chart's numbers: more where none is greater than 1, such as correlations."""
+    if curves.percent:
+        return 1
+    every = [p.value for points in curves.models.values() for p in points if p.value is not None]
+    return 3 if curves.metric or all(abs(value) <= 1 for value in every) else 2
 
 
 def expected_layer_chart(group: Group, models: Mapping[str, Shown]) -> Chart | None:
@@ -97,7 +118,10 @@ def _bound(mixes: Mixes | None, which: int) -> float | None:
 
 
 def _rounded(value: float | None, scale: int = 1) -> float | None:
-    return None if value is None else round(scale * value, 2 if scale > 1 else 4)
+    # A plug-in's number may be NaN, which JSON does not have.
+    if value is None or not math.isfinite(value):
+        return None
+    return round(scale * value, 2 if scale > 1 else 4)
 
 
 def _text(text: str) -> str:

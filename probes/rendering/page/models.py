@@ -8,7 +8,7 @@ from pathlib import Path
 
 from probes.boards.groups import model_key, model_labels, model_order
 from probes.extraction.model_files import pretrained_name
-from probes.records.result import Result
+from probes.records.record import AnyRecord
 from probes.rendering.palette import COLOURS
 
 SYMBOLS = {"circle": "●○", "square": "■□", "diamond": "◆◇", "triangle-up": "▲△", "star": "★☆"}
@@ -23,13 +23,14 @@ class Shown:
     """A model as the page shows it.
 
     Attributes:
+        record: any record of it.
         random: whether its weights were never trained; it has its model's colour, dotted.
         drawn: whether it is drawn in the charts at first.
     """
 
     id: int
     label: str
-    result: Result
+    record: AnyRecord
     colour: str
     symbol: str
     glyph: str
@@ -37,12 +38,12 @@ class Shown:
     drawn: bool
 
 
-def shown_models(found: Mapping[Path, Result]) -> dict[str, Shown]:
+def shown_models(found: Mapping[Path, AnyRecord]) -> dict[str, Shown]:
     """Models by label, each followed by its random twins."""
     labels = model_labels(found)
-    firsts: dict[str, Result] = {}
-    for result in found.values():
-        firsts.setdefault(labels[model_key(result)], result)
+    firsts: dict[str, AnyRecord] = {}
+    for record in found.values():
+        firsts.setdefault(labels[model_key(record)], record)
     order = sorted(firsts, key=model_order)
     bases = list(dict.fromkeys(map(pretrained_name, order)))
     shown = {}
@@ -52,7 +53,7 @@ def shown_models(found: Mapping[Path, Result]) -> dict[str, Shown]:
         shown[label] = Shown(
             id=place,
             label=label,
-            result=firsts[label],
+            record=firsts[label],
             colour=COLOURS[base % len(COLOURS)],
             symbol=symbol,
             glyph=SYMBOLS[symbol][random],
@@ -62,5 +63,5 @@ def shown_models(found: Mapping[Path, Result]) -> dict[str, Shown]:
     return shown
 
 
-def _is_random(result: Result) -> bool:
-    return result.model.random_seed is not None
+def _is_random(record: AnyRecord) -> bool:
+    return record.model.random_seed is not None

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from probes import __version__
-from probes.boards.claims.literature import CLAIMS, NOTE
-from probes.boards.claims.report import Report, make_reports
-from probes.boards.groups import Group, Unit, group
+from probes.boards.claims.claim import NOTE
+from probes.boards.claims.literature import CLAIMS
+from probes.boards.claims.report import Report, claim_subject, make_reports
+from probes.boards.corpus_groups import corpus_groups
+from probes.boards.groups import Group, Unit, group, model_labels
+from probes.boards.separability import separability
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.measurements.localisation import mixes_of
@@ -22,10 +27,13 @@ from probes.measurements.measurement import (
     get_measurement,
     probe_measurements,
 )
+from probes.records.charts import Grid
 from probes.records.curves import Curves
+from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
 from probes.records.table import Table
 from probes.rendering.page import charts, tables
+from probes.rendering.page.measurements import parts
 from probes.rendering.page.models import MOST_DRAWN, Shown, shown_models
 from probes.rendering.page.sources import sources
 
@@ -50,6 +58,7 @@ class GroupView:
     """Results that may share charts, as the templates read them.
 
     Attributes:
+        separability: of layers, or why nothing is known of it.
         claims: outcomes by model, or why there are none.
     """
 
@@ -57,23 +66,40 @@ class GroupView:
     group: Group
     leaderboard: Table
     heat_maps: dict[str, Table]
+    separability: Grid | str
     units: list[UnitView]
     located: bool
     claims: dict[str, Report | str]
 
 
-def write_page(found: Mapping[Path, Result], path: Path, name: str) -> Path:
-    """Write the page of results by their paths; `name` is its title."""
+def write_page(
+    found: Mapping[Path, Result],
+    path: Path,
+    name: str,
+    others: Mapping[Path, AnyRecord] = MappingProxyType({}),
+) -> Path:
+    """Write the page of results and of records of other measurements; `name` is its title."""
     with published(path) as temporary:
-        temporary.write_text(page(found, name), encoding="utf-8")
+        temporary.write_text(page(found, name, others), encoding="utf-8")
     return path
 
 
-def page(found: Mapping[Path, Result], name: str) -> str:
-    """The page as HTML."""
-    models = shown_models(found)
-    groups, left_out = group(found)
-    views = [_group_view(f"g{i}", each) for i, each in enumerate(groups)]
+def page(
+    found: Mapping[Path, Result],
+    name: str,
+    others: Mapping[Path, AnyRecord] = MappingProxyType({}),
+) -> str:
+    """The page as HTML.
+
+    Args:
+        found: results by their paths.
+        others: records of measurements of a corpus; see `probes.boards.corpus_groups.of_corpora`.
+    """
+    every = {**found, **others}
+    models = shown_models(every)
+    groups, left_out = group(found, others)
+    corpora, also_left_out = corpus_groups(others, model_labels(every))
+    views = {f"g{i}": _group_view(f"g{i}", each, others) for i, each in enumerate(groups)}
     environment = Environment(
         loader=PackageLoader("probes.rendering.page"),
         autoescape=True,
@@ -81,19 +107,26 @@ def page(found: Mapping[Path, Result], name: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals.update(shades_of=charts.shades_of, grids=tables.grids)
+    scored = {id: view.group for id, view in views.items()}
+    own = {part.id: part for part in parts(corpora, scored, models, environment)}
+    drawn = [_charts(views.values(), models), *(part.charts for part in own.values())]
     return environment.get_template("page.html").render(
         name=name,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         version=__version__,
         models=models,
         most_drawn=MOST_DRAWN,
-        groups=views,
-        left_out=left_out,
+        groups=list(views.values()),
+        parts=own,
+        own_tabs=[(part.id, part.title) for part in own.values()],
+        left_out=left_out + also_left_out,
         tasks=list(dict.fromkeys(unit.name for each in groups for unit in each.units)),
         claims=CLAIMS,
+        claims_without_scores=_claims_without_scores(found, others),
         claims_note=NOTE,
-        sources=sources(list(found.values())),
-        data={"models": charts.model_styles(models), "charts": _charts(views, models)},
+        sources=sources(list(every.values())),
+        data={"models": charts.model_styles(models), "charts": dict(ChainMap(*drawn))},
         plotly=_script(),
     )
 
@@ -106,22 +139,23 @@ def _script() -> str:
     return script.replace("</script", "<\\/script")
 
 
-def _group_view(name: str, given: Group) -> GroupView:
+def _group_view(name: str, given: Group, others: Mapping[Path, AnyRecord]) -> GroupView:
     return GroupView(
         id=name,
         group=given,
         leaderboard=tables.leaderboard(given),
+        separability=_separability(given),
         heat_maps={model: tables.heat_map(given, model) for model in given.models},
         units=[_unit_view(unit) for unit in given.units],
         located=any(mixes_of(r) for unit in given.units for r in unit.results.values()),
-        claims={model: _claims(paths, given.probe) for model, paths in given.paths.items()},
+        claims={model: _claims(paths, given.probe, others) for model, paths in given.paths.items()},
     )
 
 
 def _unit_view(unit: Unit) -> UnitView:
     return UnitView(
         unit,
-        [(x, tables.numbers(x, unit), tables.levels(x)) for x in _curves(unit)],
+        [(x, tables.numbers(x, _best(x, unit)), tables.levels(x)) for x in _curves(unit)],
         tables.estimates(unit),
         tables.breakdown(unit),
     )
@@ -137,16 +171,42 @@ def _curves(unit: Unit) -> Iterator[Curves]:
             yield from [found] if isinstance(found, Curves) else found
 
 
-def _claims(paths: Mapping[Path, Result], family: str) -> Report | str:
-    """The outcomes on one model; unreadable predictions are a message in their place."""
+def _best(curves: Curves, unit: Unit) -> dict[str, int | None]:
+    """The layers to be marked as the best: on the curves of scores."""
+    return tables.best_layers(unit) if curves.name == "score" else {}
+
+
+def _separability(given: Group) -> Grid | str:
+    """Which layers probes tell apart; unreadable predictions are a message in its place."""
     try:
-        reports = make_reports(paths, family)
+        return separability(given.paths)
+    except UserError as error:
+        return str(error)
+
+
+def _claims(
+    paths: Mapping[Path, Result], family: str, others: Mapping[Path, AnyRecord]
+) -> Report | str:
+    """The outcomes on one model; unreadable predictions are a message in their place."""
+    subjects = {claim_subject(result) for result in paths.values()}
+    beside = {path: each for path, each in others.items() if claim_subject(each) in subjects}
+    try:
+        reports = make_reports(paths, family, beside)
     except UserError as error:
         return str(error)
     return reports[0] if reports else "made by another version of its tasks or probe"
 
 
-def _charts(views: list[GroupView], models: Mapping[str, Shown]) -> dict[str, Any]:
+def _claims_without_scores(
+    found: Mapping[Path, Result], others: Mapping[Path, AnyRecord]
+) -> list[Report]:
+    """The outcomes on models and corpora that there are no scores of."""
+    subjects = {claim_subject(result) for result in found.values()}
+    alone = {path: each for path, each in others.items() if claim_subject(each) not in subjects}
+    return make_reports({}, "", alone)
+
+
+def _charts(views: Iterable[GroupView], models: Mapping[str, Shown]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for view in views:
         located = charts.expected_layer_chart(view.group, models)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from probes.records.header import CorpusRecord
+from probes.records.record import AnyRecord
 from probes.records.result import Result
 
 
@@ -38,36 +39,42 @@ class Sources(NamedTuple):
     results: list[Made]
 
 
-def sources(results: Sequence[Result]) -> Sources:
-    """Collect the sources of results."""
-    corpora = {result.corpus.digest: result.corpus for result in results}
-    grouped: dict[tuple[tuple[str, str], ...], list[Result]] = {}
-    for result in results:
-        grouped.setdefault(tuple(sorted(result.provenance.items())), []).append(result)
+def sources(records: Sequence[AnyRecord]) -> Sources:
+    """Collect the sources of results, and of records of other measurements."""
+    corpora = {record.corpus.digest: record.corpus for record in records}
+    grouped: dict[tuple[tuple[str, str], ...], list[AnyRecord]] = {}
+    for record in records:
+        grouped.setdefault(tuple(sorted(record.provenance.items())), []).append(record)
     runs = [
         Run(len(made), list(Counter(r.model.name for r in made)), dict(facts))
         for facts, made in grouped.items()
     ]
-    return Sources(list(corpora.values()), runs, list(map(_made, results)))
+    return Sources(list(corpora.values()), runs, list(map(_made, records)))
 
 
-def _made(result: Result) -> Made:
+def _made(record: AnyRecord) -> Made:
+    marks = {
+        "silver": record.silver,
+        "limited": record.corpus.limited,
+        "random": record.model.random_seed is not None,
+    }
+    what = f"{record.measurement} v{record.measurement_version}"
+    if isinstance(record, Result):
+        task = record.task
+        what = f"{task.name} v{task.version}, {record.probe.family}, {record.view} view"
+    return Made(
+        record.model.name + (f" against {record.base.name}" if record.base else ""),
+        f"{record.corpus.name} {record.corpus.version}",
+        f"{what}, {record.pooling} pooling, {record.dtype}",
+        _examples(record) if isinstance(record, Result) else "–",
+        f"{sum(record.seconds.values()):.1f}",
+        record.key[:8],
+        ", ".join(mark for mark, is_so in marks.items() if is_so),
+    )
+
+
+def _examples(result: Result) -> str:
     n = result.examples.n
     excluded = sum(result.examples.excluded.get("test", {}).values())
     examples = " / ".join(f"{n[split]:,}" for split in ("train", "dev", "test") if split in n)
-    marks = {
-        "silver": result.silver,
-        "limited": result.corpus.limited,
-        "random": result.model.random_seed is not None,
-    }
-    task = result.task
-    return Made(
-        result.model.name,
-        f"{result.corpus.name} {result.corpus.version}",
-        f"{task.name} v{task.version}, {result.probe.family}, {result.view} view, "
-        f"{result.pooling} pooling, {result.dtype}",
-        examples + f"; {excluded:,} of test left out" * bool(excluded),
-        f"{sum(result.seconds.values()):.1f}",
-        result.key[:8],
-        ", ".join(mark for mark, is_so in marks.items() if is_so),
-    )
+    return examples + f"; {excluded:,} of test left out" * bool(excluded)

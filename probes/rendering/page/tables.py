@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
+from types import MappingProxyType
 
 from probes.boards.groups import Group, Unit
 from probes.boards.layer_tables import floor_row, layer_rows, with_twins
@@ -12,13 +14,14 @@ from probes.measurements.cells import (
     estimate_text,
     group_cell,
     group_metric_title,
-    number_cell,
     score_cell,
 )
 from probes.measurements.localisation import mixes_of, no_localisation
+from probes.records.charts import Grid
 from probes.records.curves import Curves, Point
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
+from probes.rendering.page.charts import digits_of
 from probes.statistics.formatting import shown
 
 NO_RESULT = Cell(NOTHING, note="no result")
@@ -63,16 +66,21 @@ def _beside_twins(unit: Unit, model: str) -> Result:
     return result
 
 
-def numbers(curves: Curves, unit: Unit) -> Table:
-    """The numbers of a chart: a row per model and line, a column per x, such as a layer."""
+def numbers(curves: Curves, best: Mapping[str, int | None] = MappingProxyType({})) -> Table:
+    """The numbers of a chart: a row per model and line, a column per x, such as a layer.
+
+    Args:
+        best: the x that is the best, by model.
+    """
     every = sorted({p.x for points in curves.models.values() for p in points})
     heads = [f"0–{x}" if curves.what == "layers 0 to k" and x else f"{x:,}" for x in every]
     rows = []
     for model, line in product(curves.models, curves.lines):
-        best = unit.results[model].best_number if curves.name == "score" else None
         given = {point.x: point for point in curves.models[model] if point.line == line}
         cells = [
-            replace(_number(given[x], curves.metric), best=x == best) if x in given else NO_RESULT
+            replace(_number(given[x], curves), best=x == best.get(model))
+            if x in given
+            else NO_RESULT
             for x in every
         ]
         rows.append(Row.of(f"{model}, {line}" if line else model, *cells, model=model))
@@ -81,16 +89,37 @@ def numbers(curves: Curves, unit: Unit) -> Table:
     )
 
 
-def _number(point: Point, metric: str) -> Cell:
-    if metric:
-        return score_cell(point.value, point.interval, metric)
-    return number_cell(point.value, point.interval)
+def best_layers(unit: Unit) -> dict[str, int | None]:
+    """The best layer of each model on dev."""
+    return {model: result.best_number for model, result in unit.results.items()}
+
+
+def _number(point: Point, curves: Curves) -> Cell:
+    if curves.metric:
+        return score_cell(point.value, point.interval, curves.metric)
+    digits, scale = digits_of(curves), curves.scale
+    if point.value is None:
+        return NO_RESULT
+    half = scale * (point.interval[1] - point.interval[0]) / 2 if point.interval else None
+    return Cell(f"{scale * point.value:.{digits}f}", "" if half is None else f"{half:.{digits}f}")
+
+
+def grids(grid: Grid) -> dict[str, Table]:
+    """Each panel of a grid as a heat map, by its label: a row per row, the last of them first."""
+    found = {}
+    for label, panel in grid.panels.items():
+        rows = [
+            Row.of(name, *(Cell(grid.text(x) or NOTHING, place=grid.place(x)) for x in values))
+            for name, values in zip(panel.rows, panel.values, strict=True)
+        ]
+        found[label] = Table(label, (grid.down, *panel.columns), tuple(rows))
+    return found
 
 
 def levels(curves: Curves) -> list[str]:
     """Baselines and references, as text."""
     return [
-        f"{name} {shown(value, curves.metric) if curves.metric else f'{value:.2f}'}"
+        f"{name} {shown(value, curves.metric) if curves.metric else f'{curves.scale * value:.2f}'}"
         for name, value in curves.levels.items()
     ]
 

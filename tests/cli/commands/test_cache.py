@@ -62,7 +62,7 @@ def test_a_whole_store_is_listed_by_what_it_holds(vectors, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "200")
     (entry,) = cache.find_entries(vectors, thorough=True)
     assert (entry.state, entry.manifest["corpus"]) == ("whole", "sample")
-    assert entry.size == sum(path.stat().st_size for path in entry.folder.rglob("*"))
+    assert entry.size == sum(path.stat().st_size for path in entry.path.rglob("*"))
     assert abs(entry.used - time.time()) < 600
     assert call(vectors) == 0
     printed = capsys.readouterr().out
@@ -93,7 +93,7 @@ def test_what_no_run_can_read_is_told_apart_and_pruned(vectors, capsys):
     assert call(vectors, "--prune", "broken", "--dry-run") == 0
     assert len(states(vectors)) == 4
     assert call(vectors, "--prune", "broken") == 0
-    assert [entry.folder for entry in cache.find_entries(vectors)] == [whole]
+    assert [entry.path for entry in cache.find_entries(vectors)] == [whole]
 
 
 def test_stores_of_older_versions_are_listed_with_their_size_and_pruned(
@@ -110,7 +110,7 @@ def test_stores_of_older_versions_are_listed_with_their_size_and_pruned(
         "model": {"name": "old-model"}, "view": "plain", "corpus": "ewt", "rows": 7, "layers": 1,
     }  # fmt: skip
     (older / "manifest.json").write_text(json.dumps(manifest))
-    entries = {entry.folder: entry for entry in cache.find_entries(vectors)}
+    entries = {entry.path: entry for entry in cache.find_entries(vectors)}
     assert [entries[x].state for x in (older, begun)] == ["older format"] * 2
     size = 2_000_000 + (older / "manifest.json").stat().st_size
     assert [entries[x].size for x in (older, begun)] == [size, 2_000_000]
@@ -149,7 +149,7 @@ def test_a_manifest_that_makes_no_sense_is_a_damaged_store(vectors, capsys, fiel
     (vectors / "d.partial").mkdir()
     (vectors / "d.partial" / "layer-00.npy").symlink_to("nowhere")
     key = StoreKey(**entry.manifest["key"])
-    write_manifest(entry.folder / "manifest.json", {**entry.manifest, field: value})
+    write_manifest(entry.path / "manifest.json", {**entry.manifest, field: value})
     with pytest.raises(UserError, match=r"manifest.json: (not readable|holds) .*; delete"):
         Store(vectors.parent, key)
     assert sorted(states(vectors)) == ["damaged", "older format"]
@@ -163,14 +163,14 @@ def test_pruning_by_age_and_model(vectors):
     call(vectors, "--prune", "all", "--older-than", "30")
     call(vectors, "--prune", "all", "--model", "another")
     assert states(vectors) == ["whole"]
-    os.utime(entry.folder, (0, time.time() - 31 * 86400))
+    os.utime(entry.path, (0, time.time() - 31 * 86400))
     call(vectors, "--prune", "all", "--older-than", "30", "--model", entry.model)
     assert states(vectors) == []
     assert call(vectors) == 0
 
 
 def test_deleting_everything_has_to_be_said(vectors):
-    with pytest.raises(UserError, match="--prune all would delete all vectors"):
+    with pytest.raises(UserError, match="--prune all would delete everything"):
         call(vectors, "--prune", "all")
     with pytest.raises(UserError, match=r"^--older-than needs --prune; add"):
         call(vectors, "--older-than", "3")
@@ -180,10 +180,66 @@ def test_deleting_everything_has_to_be_said(vectors):
 
 def test_a_run_that_is_writing_is_left_alone(vectors, capsys):
     (entry,) = cache.find_entries(vectors)
-    with locked(entry.folder.with_suffix(".lock")):
+    with locked(entry.path.with_suffix(".lock")):
         call(vectors, "--prune", "all", "--older-than", "0")
     assert states(vectors) == ["whole"]
     assert "a run is using it" in capsys.readouterr().out
+
+
+def parameters_of(vectors: Path) -> list[Path]:
+    return sorted((vectors.parent / "parameters").iterdir())
+
+
+def test_fitted_parameters_are_a_line_and_pruned_like_vectors(vectors, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "500")
+    (path,) = parameters_of(vectors)
+    (store,) = cache.find_entries(vectors)
+    size = f"{path.stat().st_size / 1e6:,.1f} MB"
+    (vectors.parent / "parameters" / "notes.safetensors").write_text("of somebody else")
+    assert call(vectors) == 0
+    line = f"1 file of fitted parameters, {size} in {path.parent}"
+    assert capsys.readouterr().out.splitlines()[-1] == line
+    call(vectors, "--prune", "all", "--model", "another")
+    call(vectors, "--prune", "all", "--older-than", "30")
+    call(vectors, "--prune", "broken")
+    assert path.exists()
+    os.utime(path, (0, time.time() - 31 * 86400))
+    capsys.readouterr()
+    call(vectors, "--prune", "all", "--older-than", "30", "--model", store.model, "--dry-run")
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == f"would delete 1 file of fitted parameters, {size}"
+    assert path.exists()
+    call(vectors, "--prune", "all", "--older-than", "30", "--model", store.model)
+    assert [each.name for each in parameters_of(vectors)] == ["notes.safetensors"]
+    assert states(vectors) == ["whole"]
+    assert (
+        capsys.readouterr().out.splitlines()[-1] == f"deleted 1 file of fitted parameters, {size}"
+    )
+
+
+@pytest.mark.parametrize("damage", ["a byte", "cut short"])
+def test_damaged_parameters_are_told_and_pruned(vectors, capsys, damage):
+    (path,) = parameters_of(vectors)
+    content = path.read_bytes()
+    path.write_bytes(
+        content[:-1] if damage == "cut short" else content[:-1] + bytes([content[-1] ^ 1])
+    )
+    # As with vectors, only --verify reads contents.
+    assert call(vectors) == int(damage == "cut short")
+    capsys.readouterr()
+    assert call(vectors, "--verify") == 1
+    assert "of fitted parameters, 0.0 MB, 1 of them damaged in " in capsys.readouterr().out
+    assert call(vectors, "--verify", "--prune", "broken") == 0
+    assert not parameters_of(vectors)
+    assert states(vectors) == ["whole"]
+
+
+def test_parameters_are_listed_without_any_vectors(vectors, capsys):
+    shutil.rmtree(vectors)
+    assert call(vectors) == 0
+    assert "1 file of fitted parameters" in capsys.readouterr().out
+    assert call(vectors, "--prune", "all", "--older-than", "0") == 0
+    assert not parameters_of(vectors)
 
 
 def test_it_needs_no_torch():

@@ -7,10 +7,12 @@ const number = digits => `:.${digits}f`;
 function lines(chart) {
   const traces = [];
   for (const s of chart.series) {
-    const { name, colour, symbol, random } = data.models[s.m];
+    const { name, symbol, random, ...model } = data.models[s.m];
+    const place = chart.lines.indexOf(s.line);
+    const colour = chart.shades[place] ?? model.colour;
     const banded = s.l.every(value => value !== null);
     const f = number(chart.digits);
-    const dash = s.line ? dashes[chart.lines.indexOf(s.line) % dashes.length] : random ? "dot" : "solid";
+    const dash = s.line && !chart.shades.length ? dashes[place] : random ? "dot" : "solid";
     if (banded) {
       traces.push({
         x: [...s.x, ...s.x.toReversed()], y: [...s.h, ...s.l.toReversed()], meta: s.m,

@@ -56,13 +56,13 @@ function filter() {
   data.models.forEach((model, id) => {
     if (model.label.toLowerCase().includes(words) && (twins || !model.random)) matching.add(id);
   });
-  const group = document.getElementById("group").value;
-  const task = document.getElementById("task").value;
+  const chosen = name => document.getElementById(name)?.value;
+  const [group, task] = [chosen("group"), chosen("task")];
   const hide = (name, keeps) => all(`[data-${name}]`).forEach(each => {
     each.classList.toggle("filtered", !keeps(each.dataset[name]));
   });
   hide("model", id => matching.has(Number(id)));
-  hide("group", id => !group || id === group);
+  hide("group", ids => !group || ids.split(" ").includes(group));
   hide("task", name => !task || name === task);
   document.getElementById("count").value = `${matching.size} of ${data.models.length} models`;
   redraw();

@@ -1,0 +1,172 @@
+"""Fitted parameters in the cache, a file `<cache>/parameters/<key>.safetensors` for each record.
+
+A record is valid without them: the cache may be pruned. Those of scores are, for the first fit of
+each layer,
+
+- ``layer-03.weight`` and ``layer-03.bias``; of an MLP (C outputs, h hidden units) the weight
+  (h, H) and bias (h,) of the hidden layer, and ``layer-03.weight-2`` (C, h) and ``.bias-2`` (C,);
+- ``layer-03.mean`` and ``layer-03.scale`` (H,), by which features are standardised: a linear probe
+  computes weight · ((x − mean) · scale) + bias from the mean vector x of an example's span, or the
+  concatenated ones of two spans;
+- with `--project`, ``projection`` P (hidden size, dimensions) and ``layer-03.projected-scale``: the
+  standardised values of each span are multiplied by P, and the result by this scale;
+- of regressions, ``label-unit``, the mean and deviation of training labels in float64: a probe
+  predicts standardised labels.
+
+All others are float32. The file's metadata name what they belong to; outputs are ``classes``, a
+JSON list, in its order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from probes.common.arrays import Floats
+from probes.common.errors import UserError
+from probes.common.files import published
+from probes.records.record import AnyRecord
+
+FOLDER, SUFFIX = "parameters", ".safetensors"
+
+Parameters = Mapping[str, NDArray[np.floating[Any]]]
+"""Arrays by name."""
+
+
+class Parts(NamedTuple):
+    """What a file holds, and its metadata."""
+
+    arrays: dict[str, NDArray[np.floating[Any]]]
+    metadata: dict[str, str]
+
+
+def of_layer(layer: int, name: str) -> str:
+    """The name of an array of one layer."""
+    return f"layer-{layer:02d}.{name}"
+
+
+def parameters_path(cache: Path, key: str) -> Path:
+    """The file of the parameters behind the record of a key, whether or not it exists."""
+    return cache / FOLDER / f"{key[:32]}{SUFFIX}"
+
+
+def write_parameters(
+    cache: Path, record: AnyRecord, parameters: Parameters, classes: Sequence[str] = ()
+) -> None:
+    """Write a record's parameters, whole or not at all.
+
+    Layers that are stored already under the same key, by a run with another output, stay.
+
+    Args:
+        classes: what the outputs of probes are of, in their order.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    path = parameters_path(cache, record.key)
+    with suppress(UserError):  # a damaged file is replaced
+        parameters = {**(read_parameters(cache, record.key) or {}), **parameters}
+    arrays = {name: np.ascontiguousarray(parameters[name]) for name in sorted(parameters)}
+    about = {
+        "key": record.key,
+        "measurement": record.measurement,
+        "model": record.model.name,
+        "corpus": record.corpus.name,
+        "task": record.task.name if record.task else "",
+        "probe": record.probe.family if record.probe else "",
+        "layers": ",".join(sorted({n[6:].split(".")[0] for n in arrays if n[:6] == "layer-"})),
+        "classes": json.dumps(list(classes)),
+        "crc32": _checksum(arrays),
+    }
+    with published(path) as temporary:
+        save_file(arrays, temporary, about)
+
+
+def read_parameters(
+    cache: str | os.PathLike[str], key: str
+) -> dict[str, NDArray[np.floating[Any]]] | None:
+    """The parameters behind a record, by name; None if there are none, or they were pruned.
+
+    Args:
+        cache: the folder that `--cache-dir` names.
+        key: of the record.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    path = parameters_path(Path(cache), key)
+    if not path.exists():
+        return None
+    arrays, metadata = read_file(path)
+    if metadata["key"] != key:
+        raise _unreadable(path, "the parameters of another record")
+    with suppress(OSError):  # a read-only cache
+        os.utime(path)  # the time of its last use
+    return arrays
+
+
+def read_file(path: Path) -> Parts:
+    """The arrays and metadata of a file of parameters.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    metadata = read_metadata(path)
+    with _opened(path) as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if metadata["crc32"] != _checksum(arrays):
+        raise _unreadable(path, "its content changed on disk")
+    return Parts(arrays, metadata)
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The metadata of a file of parameters, whose arrays may be damaged if its size is right.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    with _opened(path) as file:
+        metadata: dict[str, str] = file.metadata() or {}
+    if missing := {"key", "model", "crc32"} - metadata.keys():
+        raise _unreadable(path, f"it lacks {', '.join(sorted(missing))}")
+    return metadata
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    try:
+        with safe_open(path, framework="np") as file:
+            yield file
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise _unreadable(path, str(error)) from error
+
+
+def raw_weight(parameters: Parameters, layer: int) -> Floats:
+    """The weights of a linear probe for vectors as they are, not standardised, without projection.
+
+    Returns:
+        float64 of shape (outputs, H). Those of a feature that is constant in training are 0.
+    """
+    weight, scale = (parameters[of_layer(layer, name)] for name in ("weight", "scale"))
+    return weight.astype(np.float64) * scale
+
+
+def _checksum(arrays: Parameters) -> str:
+    value = 0
+    for name in sorted(arrays):
+        value = zlib.crc32(arrays[name].tobytes(), zlib.crc32(name.encode(), value))
+    return f"{value:08x}"
+
+
+def _unreadable(path: Path, why: str) -> UserError:
+    return UserError(f"{path}: not readable ({why}); delete it and run again.")

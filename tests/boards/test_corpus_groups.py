@@ -1,0 +1,96 @@
+"""How records of measurements of a corpus are grouped, labelled and left out."""
+
+from pathlib import Path
+
+import pytest
+from corpus_records import corpus_record, geometry
+from results_by_hand import make_result
+
+from probes.boards.corpus_groups import corpus_groups, of_corpora
+from probes.boards.groups import group, model_labels
+from probes.records.charts import Grid
+from probes.records.curves import Curves
+
+FLAT = [0.3] * 3
+
+
+def paths(*records):
+    return {Path(f"{i}.json"): record for i, record in enumerate(records)}
+
+
+def grouped(*records):
+    found = paths(*records)
+    groups, left_out = corpus_groups(found, model_labels(found))
+    return {each.title: list(each.records) for each in groups}, left_out
+
+
+def changed(record, part, **fields):
+    return record.model_copy(update={part: getattr(record, part).model_copy(update=fields)})
+
+
+def test_models_of_one_corpus_stand_together_each_before_its_twin():
+    twin = geometry(FLAT, model="random:b", digest="r")
+    found, left_out = grouped(
+        twin, geometry(FLAT, model="a", digest="a"), geometry(FLAT, model="b")
+    )
+    assert (found, left_out) == ({"c 1": ["a", "b", "random:b"]}, [])
+
+
+def test_titles_say_what_sets_groups_apart():
+    one = geometry(FLAT, model="a")
+    other = changed(geometry(FLAT, model="b", digest="b"), "corpus", name="d", fingerprint="d" * 64)
+    seed = geometry(FLAT, model="a").model_copy(update={"settings": {"seed": 3, "least": 5}})
+    first = geometry(FLAT, model="a").model_copy(update={"pooling": "first"})
+    found, _ = grouped(one, other, seed, first)
+    assert list(found) == [
+        "c 1 · pooling first · --geometry-seed 0",
+        "c 1 · pooling mean · --geometry-seed 0",
+        "c 1 · pooling mean · --geometry-seed 3",
+        "d 1",
+    ]
+
+
+def test_a_second_record_of_a_model_is_left_out_and_named():
+    assert grouped(geometry(FLAT), geometry(FLAT)) == (
+        {"c 1": ["m"]},
+        ["1.json: a second record of m"],
+    )
+
+
+def test_pairs_with_different_bases_are_apart():
+    one = corpus_record("model_similarity", None, 2, model="b", digest="b")
+    bases = [one.model.model_copy(update={"name": name, "digest": name}) for name in ("x", "y")]
+    found, _ = grouped(*(one.model_copy(update={"base": base}) for base in bases))
+    assert found == {"c 1 · base x": ["b"], "c 1 · base y": ["b"]}
+
+
+def test_models_have_one_label_in_scores_and_other_records():
+    """Two models of one name are told apart, although only one of them has scores."""
+    scores = paths(make_result("pos", model="m"))
+    others = {Path("g.json"): geometry(FLAT, digest="0123456789")}
+    (found,), _ = group(scores, others)
+    assert found.models == ["m (m, float32)"]
+
+
+def test_payloads_are_of_the_measurements_own_type(capsys):
+    raw = geometry(FLAT)
+    plain = raw.model_copy(update={"payload": raw.payload.model_dump(mode="json")})
+    broken = raw.model_copy(update={"payload": {"layers": 3}})
+    strange = raw.model_copy(update={"measurement": "mine"})
+    found = of_corpora(paths(plain, broken, strange, make_result("pos")))
+    assert found == {Path("0.json"): raw}
+    said = " ".join(capsys.readouterr().err.split())
+    assert "left out 1.json: not a readable result (layers: Input should be a valid tuple)" in said
+    assert "left out 1 record of mine: --include the file that it comes from" in said
+
+
+def test_charts_are_the_measurements_and_of_these_models_alone(monkeypatch):
+    found = paths(geometry([0.1, 0.2, 0.3]))
+    (one,), _ = corpus_groups(found, model_labels(found))
+    charts = {chart.name: chart for chart in one.charts()}
+    assert [point.value for point in charts["isotropy"].models["m"]] == [0.1, 0.2, 0.3]
+    assert isinstance(charts["cka"], Grid)
+    stray = Curves("x", "X", "", "", models={"other": []})
+    monkeypatch.setattr(type(one.measurement), "charts", lambda self, records: [stray])
+    with pytest.raises(ValueError, match="the chart 'x' has curves of other"):
+        one.charts()

@@ -1,0 +1,195 @@
+"""Claims about vectors and trees in each of their outcomes, on records made for them."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from corpus_records import corpus_record, estimate, geometry
+from results_by_hand import make_result
+
+from probes.boards.claims.literature import CLAIMS
+from probes.boards.claims.model_scores import ModelScores
+from probes.boards.claims.report import make_reports
+from probes.boards.claims.vector_claims import VECTOR_CLAIMS
+from probes.records.base import Frozen
+
+BY_NAME = {claim.name: claim for claim in CLAIMS}
+FLAT = [0.3] * 7
+"""Six layers: 0 to 2 are lower, 3 and 4 in the middle, 5 and 6 higher."""
+
+
+def on(name, **records):
+    return BY_NAME[name].on(ModelScores({}, lambda _: None, lambda _: None, records))
+
+
+@pytest.mark.parametrize(
+    ("anisotropy", "expected"),
+    [
+        ([0.0, 0.2, 0.2, 0.3, 0.4, 0.5, 0.12], "supported"),  # layer 0 does not count
+        ([0.5, 0.2, 0.2, 0.3, 0.4, 0.5, 0.08], "contradicted"),
+        ([0.5, 0.2, 0.2, 0.3, 0.4, 0.5, 0.105], "undecided"),
+    ],
+)
+def test_a_narrow_cone(anisotropy, expected):
+    assert on("narrow-cone", geometry=geometry(anisotropy)).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "rising", "falling"),
+    [
+        ([0.1, 0.2, 0.3, 0.0, 0.9, 0.4, 0.5], "supported", "contradicted"),
+        ([0.5, 0.4, 0.3, 0.0, 0.9, 0.2, 0.1], "contradicted", "supported"),
+        ([0.1, 0.2, 0.3, 0.0, 0.9, 0.31, 0.4], "undecided", "contradicted"),
+        ([0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3], "undecided", "undecided"),
+    ],
+)
+def test_lower_and_higher_layers_are_compared_by_their_intervals(values, rising, falling):
+    found = geometry(values, self_similarity=values, chunks=values)
+    assert on("narrower-higher", geometry=found).verdict == rising
+    assert on("context-specific-higher", geometry=found).verdict == falling
+    assert on("chunk-clusters-fade", geometry=found).verdict == falling
+
+
+def test_the_reason_gives_the_least_and_the_greatest_numbers():
+    found = on("narrower-higher", geometry=geometry([0.1, 0.2, 0.3, 0.0, 0.9, 0.4, 0.5]))
+    assert found.why == (
+        "anisotropy at layers 0–2: 0.100 to 0.300 [0.090, 0.310]; "
+        "at layers 5–6: 0.400 to 0.500 [0.390, 0.510]"
+    )
+    assert found.numbers[0] == {
+        "metric": "anisotropy",
+        "layer": 0,
+        "value": 0.1,
+        "interval": pytest.approx([0.09, 0.11]),
+    }
+    assert [x["layer"] for x in found.numbers] == [0, 1, 2, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.03, "supported"), (0.05, "undecided"), (0.07, "contradicted")]
+)
+def test_what_a_static_vector_explains(share, expected):
+    found = on("static-explains-little", geometry=geometry(FLAT, explainable=share))
+    assert found.verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("senses", "expected"), [(0.02, "supported"), (0.0, "undecided"), (-0.02, "contradicted")]
+)
+def test_clusters_of_senses(senses, expected):
+    assert on("senses-cluster", geometry=geometry(FLAT, senses=senses)).verdict == expected
+
+
+class Trees(Frozen):
+    """As much of what structural probes find as the claims read."""
+
+    reported: int = 64
+    best: dict[str, int]
+    layers: tuple[int, ...] = tuple(range(7))
+    p_best: dict[str, dict[int, float | None]]
+    uuas: float
+    chain: dict[str, object]
+
+    def may_be_best(self, metric):
+        return {layer for layer, p in self.p_best[metric].items() if p is not None and p >= 0.05}
+
+    def cell(self, layer, rank):
+        assert (layer, rank) == (3, 64)
+        return SimpleNamespace(scores={"test": {"uuas": estimate(self.uuas)}})
+
+
+def structure(uuas=0.7, peaks=((3,), (3, 4)), **more):
+    p_best = {
+        metric: {layer: 1.0 if layer in layers else 0.001 for layer in range(7)}
+        for metric, layers in zip(("uuas", "nspr"), peaks, strict=True)
+    }
+    chain = {"test": estimate(0.43)}
+    payload = Trees(best={"uuas": 3}, p_best=p_best, uuas=uuas, chain=chain, **more)
+    return corpus_record("geometry", payload, 6)
+
+
+@pytest.mark.parametrize(
+    ("uuas", "expected"), [(0.5, "supported"), (0.44, "undecided"), (0.4, "contradicted")]
+)
+def test_trees_are_recovered(uuas, expected):
+    found = on("trees-recovered", structure=structure(uuas))
+    assert found.verdict == expected
+    assert found.why.endswith("neighbours: 0.430 [0.420, 0.440]")
+
+
+@pytest.mark.parametrize(
+    ("peaks", "expected"),
+    [
+        (((3,), (3, 4)), "supported"),
+        (((3,), (2, 3)), "undecided"),
+        (((3,), (2,)), "contradicted"),
+        (((6,), (3,)), "contradicted"),
+    ],
+)
+def test_trees_are_best_in_the_middle(peaks, expected):
+    assert on("trees-middle", structure=structure(peaks=peaks)).verdict == expected
+
+
+def test_what_is_missing_is_named():
+    for claim in VECTOR_CLAIMS:
+        found = on(claim.name)
+        assert found.verdict == "not tested"
+        assert found.why.startswith(("there is no record of ", "it needs "))
+    part = structure(layers=(0, 3))
+    assert on("trees-middle", structure=part).why == (
+        "structure was not measured at layer 1, 2, 4, 5, 6"
+    )
+    untested = structure(peaks=((), (3,)))
+    assert on("trees-middle", structure=untested).why == "uuas: layers could not be tested"
+    few = geometry(FLAT)
+    layers = list(few.payload.layers)
+    absent = estimate(0.3).model_copy(update={"interval": None})
+    layers[4] = layers[4].model_copy(update={"anisotropy": absent})
+    few = few.model_copy(
+        update={"payload": few.payload.model_copy(update={"layers": tuple(layers)})}
+    )
+    assert on("narrow-cone", geometry=few).why == "anisotropy of layer 4 has no interval"
+
+
+def test_every_claim_has_a_source_and_fits_in_json():
+    records = {"geometry": geometry(FLAT), "structure": structure()}
+    for claim in VECTOR_CLAIMS:
+        found = on(claim.name, **records)
+        assert (found.verdict == "not tested") == (claim.name == "position-matters"), found.why
+        assert (claim.differs == "") == (claim.name == "position-matters")
+        json.dumps(found, allow_nan=False)
+    study = BY_NAME["static-explains-little"]
+    assert study.source == "Ethayarajh 2019, abstract"
+    assert BY_NAME["narrow-cone"].source == "Primer 3; Ethayarajh 2019"
+
+
+@pytest.fixture
+def all_current(monkeypatch):
+    monkeypatch.setattr("probes.boards.claims.report.is_current", lambda _: True)
+
+
+@pytest.mark.usefixtures("all_current")
+def test_records_stand_in_the_report_of_the_same_model_and_text(tmp_path):
+    scores = {tmp_path / "s.json": make_result("pos", (0.1, 0.2), n_layers=6)}
+    own, other = geometry([0.0, *FLAT[1:]]), geometry(FLAT, model="n", digest="n")
+    others = {tmp_path / "g.json": own, tmp_path / "n.json": other}
+    first, second = make_reports(scores, "linear", others)
+    assert (first.model, first.scored, second.model, second.scored) == ("m", True, "n", False)
+    assert first.outcomes["narrow-cone"].why.startswith("anisotropy at layers 1–6: 0.300")
+    assert second.outcomes["pos-middle"].why == "pos was not run"
+    assert second.outcomes["narrow-cone"].verdict == "supported"
+
+
+@pytest.mark.usefixtures("all_current")
+def test_of_several_records_that_with_default_options_counts():
+    plain = geometry([0.3, *FLAT[1:]])
+    odd = geometry([0.05] * 7).model_copy(update={"settings": {"seed": 5, "least": 5}})
+    for order in ((plain, odd), (odd, plain)):
+        (report,) = make_reports({}, "", {Path(f"{i}.json"): x for i, x in enumerate(order)})
+        assert report.outcomes["narrow-cone"].verdict == "supported"
+
+
+def test_outdated_records_are_left_out_with_a_message(tmp_path, capsys):
+    assert make_reports({}, "linear", {tmp_path / "g.json": geometry(FLAT)}) == []
+    assert "g.json: made by another version of its measurement" in capsys.readouterr().err

@@ -1,0 +1,100 @@
+"""Linear CKA against its form with Gram matrices of words, and its invariances."""
+
+import numpy as np
+import pytest
+
+from probes.measurements.geometry.cka import cka_between, cka_within, is_biased, linear_cka
+
+N = 9_000
+"""Rows; more than two blocks."""
+
+
+def cloud(dimensions, seed, n=300):
+    rng = np.random.default_rng(seed)
+    mixed = rng.normal(size=(n, dimensions)) @ rng.normal(size=(dimensions, dimensions))
+    return (mixed + rng.normal(size=dimensions)).astype(np.float32)
+
+
+def by_gram(x, y):
+    """Kornblith et al. 2019, eq. 1: HSIC of centred n × n Gram matrices, normalised."""
+    centre = np.eye(len(x)) - 1 / len(x)
+    k, m = (centre @ (z @ z.T) @ centre for z in (x.astype(float), y.astype(float)))
+    return np.trace(k @ m) / np.sqrt(np.trace(k @ k) * np.trace(m @ m))
+
+
+def related(seed=0):
+    x = cloud(8, seed)
+    return x, (x[:, :5] @ cloud(5, 2, 5) + 2 * cloud(5, 3)).astype(np.float32)
+
+
+def test_it_is_the_form_of_the_paper_whatever_the_dimensions():
+    x, y = related()
+    assert linear_cka(x, y) == pytest.approx(by_gram(x, y), rel=1e-5)
+    assert 0.1 < linear_cka(x, y) < 0.9
+
+
+def test_rows_in_several_blocks_add_up():
+    x = np.random.default_rng(0).normal(1, 1, (N, 3)).astype(np.float32)
+    y = (x[:, :2] + np.random.default_rng(1).normal(0, 1, (N, 2))).astype(np.float32)
+    a, b = (z - z.mean(0) for z in (x.astype(float), y.astype(float)))
+    expected = np.linalg.norm(b.T @ a) ** 2 / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))
+    assert linear_cka(x, y) == pytest.approx(expected, rel=1e-5)
+
+
+def test_rotation_and_scale_do_not_change_it_and_other_linear_maps_do():
+    x, y = related()
+    rng = np.random.default_rng(4)
+    rotation = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    same = (3 * x @ rotation + 7).astype(np.float32)
+    assert linear_cka(x, same) == pytest.approx(1, abs=1e-5)
+    assert linear_cka(same, y) == pytest.approx(linear_cka(x, y), rel=1e-4)
+    stretched = (x @ np.diag(np.geomspace(1, 50, 8))).astype(np.float32)
+    assert abs(linear_cka(stretched, y) - linear_cka(x, y)) > 0.02
+
+
+def test_a_permutation_of_words_changes_nothing_if_it_is_the_same_for_both():
+    x, y = related()
+    order = np.random.default_rng(5).permutation(len(x))
+    assert linear_cka(x[order], y[order]) == pytest.approx(linear_cka(x, y), rel=1e-5)
+    assert linear_cka(x[order], y) < 0.3 * linear_cka(x, y)
+
+
+def test_uncorrelated_columns_have_none_and_constant_ones_no_value():
+    x = np.array([[1], [1], [-1], [-1]], dtype=np.float32)
+    y = np.array([[1], [-1], [1], [-1]], dtype=np.float32)
+    assert linear_cka(x, y) == 0
+    assert np.isnan(linear_cka(x, np.full((4, 2), 0.3, dtype=np.float32)))
+
+
+def test_every_two_layers_are_compared_once_and_with_two_in_memory():
+    layers = {0: cloud(6, 0), 2: cloud(6, 1), 5: related()[0][:, :6], 6: np.ones((300, 6))}
+    steps = []
+    found = cka_within(layers.get, [0, 2, 5, 6], lambda: steps.append(1))
+    assert len(steps) == 4 * 5 // 2
+    for i, one in enumerate([0, 2, 5]):
+        for j, other in enumerate([0, 2, 5]):
+            assert found[i, j] == pytest.approx(by_gram(layers[one], layers[other]), rel=1e-5)
+    assert (np.diag(found)[:3] == 1).all()
+    assert np.isnan(found[3]).all()
+    assert np.isnan(found[:, 3]).all()
+
+
+def test_layers_of_two_models_may_differ_in_size():
+    one, other = {0: cloud(6, 0), 1: cloud(6, 1)}, {0: cloud(4, 2), 3: related()[1], 4: cloud(9, 3)}
+    steps = []
+    found = cka_between(one.get, [0, 1], other.get, [0, 3, 4], lambda: steps.append(1))
+    expected = [[by_gram(x, y) for y in other.values()] for x in one.values()]
+    assert found == pytest.approx(np.array(expected), rel=1e-5)
+    assert len(steps) == 6
+
+
+def test_with_few_words_unrelated_layers_look_similar():
+    """What `is_biased` warns of: independent Gaussians, of 50 words and of 5,000."""
+    few, many = (
+        linear_cka(*(np.random.default_rng(s).normal(size=(n, 50)) for s in (0, 1)))
+        for n in (50, 5_000)
+    )
+    assert few > 0.4
+    assert many < 0.02
+    assert is_biased(50, 50)
+    assert not is_biased(5_000, 50)

@@ -1,0 +1,99 @@
+"""The share of places against least squares of numpy, and values known in advance."""
+
+import numpy as np
+import pytest
+
+from probes.measurements.geometry.position import position_share
+
+
+def adjusted_share(rows, position, types):
+    """1 less the ratio of residual variances of regressions on types and places, and types."""
+    rows = rows.astype(float)
+    of_types = np.eye(types.max() + 1)[types]
+    both = np.hstack([of_types, np.eye(position.max() + 1)[position]])
+
+    def variance(design):
+        fitted = design @ np.linalg.lstsq(design, rows, rcond=None)[0]
+        return ((rows - fitted) ** 2).sum() / (len(rows) - np.linalg.matrix_rank(design))
+
+    return 1 - variance(both) / variance(of_types)
+
+
+def words(n=400, n_places=9, n_types=30, seed=0):
+    """Types that prefer places, so that what places explain within types is less than overall."""
+    rng = np.random.default_rng(seed)
+    types = rng.integers(n_types, size=n)
+    position = (types + rng.integers(0, n_places // 2, size=n)) % n_places
+    rows = rng.normal(size=(n_types, 5))[types] + 0.4 * rng.normal(size=(n_places, 5))[position]
+    return (rows + 0.5 * rng.normal(size=(n, 5)) + 3).astype(np.float32), position, types
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_within_types_it_is_what_places_add_to_a_regression_on_types(seed):
+    rows, position, types = words(seed=seed)
+    expected = adjusted_share(rows, position, types)
+    assert position_share(rows, position, types) == pytest.approx(expected, abs=1e-5)
+
+
+def test_of_one_type_it_is_one_way_analysis_of_variance():
+    rows, position, _ = words()
+    within = sum(((rows[position == x] - rows[position == x].mean(0)) ** 2).sum() for x in range(9))
+    total = ((rows - rows.mean(0)) ** 2).sum()
+    expected = 1 - (within / (400 - 9)) / (total / 399)
+    found = position_share(rows, position, np.zeros(400, dtype=int))
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_places_and_types_that_never_occur_change_nothing():
+    rows, position, types = words()
+    found = position_share(rows, position, types)
+    assert position_share(rows, 2 * position, 3 * types) == pytest.approx(found, abs=1e-9)
+
+
+def test_vectors_of_the_place_alone_are_explained_by_it():
+    _, position, types = words()
+    rows = np.random.default_rng(1).normal(size=(9, 4))[position].astype(np.float32)
+    assert position_share(rows, position, types) == pytest.approx(1, abs=1e-5)
+    assert position_share(rows, position, 0 * types) == pytest.approx(1, abs=1e-5)
+
+
+def test_vectors_of_the_type_alone_have_nothing_left_to_explain():
+    _, position, types = words()
+    rows = np.eye(9, dtype=np.float32)[types % 9]
+    assert position_share(rows, position, types) is None
+    # Types prefer places, so that over all words places do explain something.
+    assert position_share(rows, position, 0 * types) > 0.05
+
+
+def test_places_drawn_at_random_explain_nothing_on_average():
+    rng = np.random.default_rng(2)
+    rows, _, types = words()
+    both = [
+        [position_share(rows, rng.integers(60, size=400), x) for x in (types, 0 * types)]
+        for _ in range(60)
+    ]
+    assert np.mean(both, axis=0) == pytest.approx([0, 0], abs=0.01)
+    assert np.min(both) < 0
+
+
+def test_nothing_depends_on_the_order_of_words_rotation_or_scale():
+    rows, position, types = words()
+    order = np.random.default_rng(3).permutation(400)
+    rotation = np.linalg.qr(np.random.default_rng(4).normal(size=(5, 5)))[0]
+    moved = (4 * rows @ rotation + 2)[order].astype(np.float32)
+    expected = position_share(rows, position, types)
+    assert position_share(moved, position[order], types[order]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_too_few_words_have_no_share():
+    rows = np.random.default_rng(0).normal(size=(3, 2)).astype(np.float32)
+    assert position_share(rows, np.arange(3), np.zeros(3, int)) is None
+    assert position_share(rows, np.zeros(3, int), np.arange(3)) is None
+    assert position_share(rows[:1], np.zeros(1, int), np.zeros(1, int)) is None
+
+
+def test_types_that_never_change_their_place_have_no_share():
+    rows = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+    types = np.arange(40) % 4
+    assert position_share(rows, types + 3, types) is None
+    assert position_share(rows, types + 3, 0 * types) is not None

@@ -1,0 +1,267 @@
+"""Directions of linear probes that move or stay as planted, against numpy, scipy and closed forms."""
+
+import csv
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from planted_task import PlantedTask
+from results_by_hand import evidence_record, make_result
+from scipy.linalg import subspace_angles
+from tiny_runs import files_of, payloads, run
+
+import probes.measurements.principal_angles as principal_angles
+from probes.__main__ import main
+from probes.examples.examples import NotServedError
+from probes.measurements.measurement import Number, Request
+from probes.measurements.principal_angles import Overlaps, PrincipalAngles, Subspaces
+from probes.measurements.probe_context import ProbeContext
+from probes.measurements.scores import ScoreMeasurement
+from probes.records.curves import Point
+from probes.records.probe_spec import PROBES
+from probes.tasks.builtin import tasks
+from probes.training.fit import Draw
+
+SIZES = {"train": 3000, "dev": 300, "test": 300}
+
+
+def measured(layers, labels, **how):
+    """Vectors, context and what is found, for vectors of layers and labels by split."""
+    vectors = {split: np.stack([layer[split] for layer in layers]) for split in SIZES}
+    planted = PlantedTask(vectors, labels, **how)
+    context = planted.context(tuple(range(len(layers))))
+    scores = ScoreMeasurement().compute(context)
+    scored = SimpleNamespace(layers=scores.payload.layers, key="0" * 64)
+    context = replace(context, scores=scored, arrays=scores.arrays)
+    return vectors, context, PrincipalAngles().compute(context)
+
+
+def draw(make):
+    """What `make` returns for a generator and a number of examples, by split: lists of arrays."""
+    every = {split: make(np.random.default_rng(n), n) for split, n in SIZES.items()}
+    n_parts = len(every["train"])
+    return [{split: parts[i] for split, parts in every.items()} for i in range(n_parts)]
+
+
+def test_a_filter_turns_with_a_distractor_and_the_pattern_does_not():
+    """Two channels (Haufe et al. 2014): (s, d), then (s + d, d), from which s is the difference."""
+
+    def make(rng, n):
+        s, d = rng.normal(size=(2, n))
+        y = s + 0.1 * rng.normal(size=n)
+        return np.stack([s, d], 1), np.stack([s + d, d], 1), y
+
+    plain, mixed, y = draw(make)
+    labels = {split: each.tolist() for split, each in y.items()}
+    *_, found = measured([plain, mixed], labels, kind="regression", metric="corpus_spearman")
+    result = found.payload
+    assert result.dimensions == (1, 1)
+    # Standardised, s + d has a deviation of √2: weights are (1, 0) and (√2, −1) / √3.
+    assert result.weights.overlap[0][1] == pytest.approx(2 / 3, abs=0.02)
+    assert result.patterns.overlap[0][1] == pytest.approx(1, abs=0.01)
+    assert result.weights.overlap[1][1] == pytest.approx(1, abs=0.01)
+    assert result.weights.chance == ((0.5, 0.5), (0.5, 0.5))
+
+
+N_FEATURES, CLASSES = 12, "abcd"
+
+
+@pytest.fixture(scope="module")
+def moved():
+    """The same vectors twice, then with other places for the label, then in other units."""
+    truth = np.random.default_rng(9).normal(size=(3, 4))
+
+    def make(rng, n):
+        x = rng.normal(size=(n, N_FEATURES))
+        y = (x[:, :3] @ truth + 0.5 * rng.normal(size=(n, 4))).argmax(1)
+        return x, y
+
+    x, y = draw(make)
+    order, unit = np.roll(np.arange(N_FEATURES), 3), np.geomspace(1, 30, N_FEATURES)
+    layers = [
+        x,
+        x,
+        {split: each[:, order] for split, each in x.items()},
+        {split: each * unit for split, each in x.items()},
+    ]
+    labels = {split: ["abcd"[k] for k in each] for split, each in y.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(principal_angles, "RANDOM", 4000)
+        return measured(layers, labels)
+
+
+def test_directions_that_stay_overlap_like_a_layer_with_itself(moved):
+    found = moved[-1].payload
+    assert found.dimensions == (3, 3, 3, 3)
+    for kind in (found.patterns, found.weights):
+        overlap = np.array(kind.overlap)
+        assert overlap == pytest.approx(overlap.T)
+        assert overlap[0, 1] == pytest.approx(overlap[0, 0], abs=1e-5)
+        assert overlap[0, 0] == pytest.approx(overlap[2, 2], abs=1e-3)
+        assert 0.97 < overlap[0, 0] < 1
+        # All that the label depends on lies in other dimensions.
+        assert overlap[0, 2] < 0.02
+    # Standardised features are the same in every unit; vectors are not.
+    weights, patterns = np.array(found.weights.overlap), np.array(found.patterns.overlap)
+    assert weights[0, 3] == pytest.approx(weights[0, 0], abs=1e-3)
+    assert patterns[0, 3] < patterns[0, 0] - 0.01
+
+
+def test_chance_is_the_share_of_dimensions(moved):
+    found = moved[-1].payload
+    assert np.array(found.weights.chance) == pytest.approx(3 / N_FEATURES)
+    # Features are independent and of one unit, so that random patterns are random directions.
+    assert np.array(found.patterns.chance)[:3, :3] == pytest.approx(3 / N_FEATURES, abs=0.015)
+    # Where some vary more than others, random patterns lie near these.
+    assert found.patterns.chance[3][3] > found.patterns.chance[0][0] + 0.05
+
+
+def test_angles_are_scipys_between_covariances_with_outputs(moved):
+    vectors, context, found = moved
+    reported = context.parameters([0, 2, 3])
+    sample = context.fits([0, 2, 3], [Draw(sample=1)]).parameters
+
+    def spans(parameters, layer):
+        weight, mean, scale = (
+            parameters[f"layer-{layer:02d}.{name}"].astype(float)
+            for name in ("weight", "mean", "scale")
+        )
+        x = vectors["train"][layer]
+        outputs = ((x - mean) * scale) @ weight.T
+        patterns = np.cov(x.T, outputs.T)[: x.shape[1], x.shape[1] :]
+        return [each - each.mean(1, keepdims=True) for each in (patterns, weight.T)]
+
+    for a, b in ((0, 2), (2, 0), (0, 3), (3, 3)):
+        ours = (found.arrays[kind][a, b] for kind in ("patterns", "weights"))
+        for angles, first, second in zip(ours, spans(reported, a), spans(sample, b), strict=True):
+            # Of four centred columns one is a sum of the others.
+            theirs = np.degrees(subspace_angles(first[:, :3], second[:, :3]))[::-1]
+            assert angles == pytest.approx(theirs, abs=0.05)
+
+
+def test_where_nothing_is_learnt_there_is_no_direction():
+    def make(rng, n):
+        x = rng.normal(size=(n, 4))
+        return x, np.ones((n, 4)), np.where(x[:, 0] > 0, "yes", "no")
+
+    x, constant, y = draw(make)
+    labels = {split: each.tolist() for split, each in y.items()}
+    *_, found = measured([x, constant], labels)
+    result = found.payload
+    assert result.dimensions == (1, 0)
+    for kind in (result.patterns, result.weights):
+        assert kind.overlap[0][1] is kind.overlap[1][1] is kind.chance[1][0] is None
+        assert kind.overlap[0][0] is not None
+    assert np.isnan(found.arrays["weights"][1]).all()
+
+
+def test_projected_vectors_are_refused_and_only_linear_probes_have_directions():
+    def make(rng, n):
+        return (rng.normal(size=(n, 6)),)
+
+    (x,) = draw(make)
+    labels = {split: ["a", "b", "c"] * (n // 3) for split, n in SIZES.items()}
+    with pytest.raises(NotServedError, match="with --project there are no directions of the"):
+        measured([x, x], labels, project=3)
+    its = PrincipalAngles()
+    assert (
+        its.missing(tasks.get("pos"), PROBES["mlp"], "full") == "only linear probes have directions"
+    )
+    assert its.missing(tasks.get("depth"), PROBES["linear"], "standard") == ""
+    assert its.extent(Request((0, 3), 6)) == {0: 1, 3: 1}
+    assert its.extent(Request((3,), 6)) == {}
+
+
+def by_hand():
+    overlap = ((0.9, 0.6, 0.3), (0.6, 0.8, None), (0.3, None, 1.0))
+    chance = ((0.1, 0.2, 0.1), (0.2, 0.1, None), (0.1, None, 0.1))
+    return Subspaces(
+        layers=(0, 3, 6),
+        dimensions=(2, 2, 2),
+        patterns=Overlaps(overlap=overlap, chance=chance),
+        weights=Overlaps(overlap=overlap[::-1], chance=chance),
+    )
+
+
+def test_tables_numbers_and_curves_of_overlaps_made_by_hand():
+    its = PrincipalAngles()
+    result = make_result("pos", (0.1, 0.2, 0.3), layers=(0, 3, 6))
+    record = evidence_record(result, "principal_angles", by_hand())
+    result = result.with_evidence(record)
+    two = Overlaps(overlap=((1, 0.5), (0.5, 1)), chance=((0, 0), (0, 0)))
+    few = Subspaces(layers=(0, 3), dimensions=(1, 1), patterns=two, weights=two)
+    other = make_result("depth", (0.1, 0.2), layers=(0, 3))
+    other = other.with_evidence(evidence_record(other, "principal_angles", few))
+    patterns, weights = its.tables([result, other])
+    assert patterns.heads == ("layers", "pos", "depth")
+    assert patterns.texts == [
+        ("0 and 3", "60 [20, 85]", "50 [0, 100]"),
+        ("3 and 6", "– [–, 90]", "–"),
+        ("0 and 6", "30 [10, 95]", "–"),
+    ]
+    assert (patterns.title, weights.title) == ("overlap of patterns, %", "overlap of weights, %")
+    numbers = list(its.numbers(record))
+    axes = {"of": "patterns", "with": 0}
+    assert Number("overlap", 0.3, 6, split="train", axes=axes) in numbers
+    assert Number("chance", 0.1, 6, split="train", axes=axes) in numbers
+    assert len(numbers) == 2 * 2 * 6
+    curves, _ = its.curves({"m": result, "n": make_result()})
+    assert curves.models == {
+        "m": [
+            Point(0, 0.9, line="itself"),
+            Point(3, 0.6, line="layer below"),
+            Point(3, 0.2, line="chance"),
+            Point(3, 0.8, line="itself"),
+            Point(6, None, line="layer below"),
+            Point(6, None, line="chance"),
+            Point(6, 1.0, line="itself"),
+        ]
+    }
+    assert curves.missing == {"n": "it was not measured"}
+
+
+@pytest.mark.usefixtures("short_schedule")
+def test_a_run_has_tables_and_rows_of_it_with_and_without_stored_parameters(
+    tiny_bert, tmp_path, capsys, monkeypatch
+):
+    settings = {"tasks": ("pos", "srl"), "evidence": "principal_angles", "twins": 0, "quick": False}
+    results = run(tiny_bert, tmp_path, **settings)
+    said = capsys.readouterr().err
+    assert "left out pos · mlp · principal_angles: only linear probes have directions" in said
+    pos, srl = (r for r in results if r.probe.family == "linear")
+    assert pos.evidence["principal_angles"].extent == {0: 1, 1: 1, 2: 1}
+    # The vectors of a predicate and an argument are concatenated.
+    width, found = pos.model.hidden_size, srl.evidence["principal_angles"].payload
+    assert found.weights.chance[0][0] == pytest.approx(found.dimensions[0] / (2 * width))
+    with (tmp_path / "results" / "measurements.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["metric"] for row in rows} == {"overlap", "chance"}
+    assert {row["axes"] for row in rows if row["layer"] == "1"} == {
+        f"of={kind} with={other}" for kind in ("patterns", "weights") for other in (0, 1)
+    }
+    assert main(["show", str(tmp_path / "results"), "--by", "principal_angles"]) == 0
+    assert "overlap of patterns, %" in " ".join(capsys.readouterr().out.split())
+
+    before, first = files_of(tmp_path), payloads(results)
+    for path in (tmp_path / "cache" / "parameters").iterdir():
+        path.unlink()
+    run(tiny_bert, tmp_path, **settings)
+    assert files_of(tmp_path) == before
+    for path in (tmp_path / "results").rglob("*principal_angles*"):
+        path.unlink()
+    asked = []
+    fits = ProbeContext.fits
+
+    def noted(self, layers, draws, **more):
+        asked.append([draw.sample for draw in draws])
+        return fits(self, layers, draws, **more)
+
+    monkeypatch.setattr(ProbeContext, "fits", noted)
+    again = payloads(run(tiny_bert, tmp_path, **settings))
+    assert asked == [[0], [1]] * 2
+    for key, payload in again.items():
+        if key[-1] == "principal_angles":
+            for kind in ("patterns", "weights"):
+                ours, theirs = (np.array(x.of(kind).overlap) for x in (payload, first[key]))
+                assert ours == pytest.approx(theirs, abs=1e-3)

@@ -1,0 +1,200 @@
+"""The parts of the page that measurements of a corpus describe."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from browser import started
+from corpus_records import corpus_record, geometry, store_record
+from results_by_hand import make_full_result
+
+from probes.__main__ import main
+from probes.boards.corpus_groups import of_corpora
+from probes.measurements.plugins import load_file
+from probes.rendering.page.page import page, write_page
+
+EVIL = "</script><img src=x onerror=alert(1)>"
+
+PLUG_IN = f"""
+from probes import CorpusMeasurement, Curves, Found, Frozen, Point, Row, Table, measurement
+from probes.records.charts import Grid, Panel
+
+EVIL = {EVIL!r}
+
+class Payload(Frozen):
+    value: float
+
+@measurement
+class Mine(CorpusMeasurement[Payload]):
+    name = "my_own"
+    summary = "one number " + EVIL
+    payload = Payload
+
+    def compute(self, context):
+        return Found(Payload(value=1.0))
+
+    def tables(self, record):
+        if record.payload.value == 0:
+            raise RuntimeError("no such thing")
+        return [Table(EVIL, ("layer", EVIL), (Row.of("0", EVIL),), notes=(EVIL,))]
+
+    def charts(self, records):
+        points = [Point(0, 0.5, line=EVIL), Point(1, float("nan"), line=EVIL)]
+        yield Curves(EVIL, EVIL, EVIL, EVIL, what=EVIL, models=dict.fromkeys(records, points))
+        yield Grid(EVIL, EVIL, EVIL, EVIL, EVIL, {{EVIL: Panel((EVIL,), (EVIL,), ((0.5,),))}})
+"""
+
+
+@pytest.fixture(autouse=True)
+def all_current(monkeypatch):
+    for module in ("comparable", "claims.report"):
+        monkeypatch.setattr(f"probes.boards.{module}.is_current", lambda _: True)
+
+
+def records(*given):
+    return of_corpora({Path(f"{i}.json"): record for i, record in enumerate(given)})
+
+
+def both(**more):
+    twin = geometry([0.4, 0.4, 0.4], model="random:m", digest="r", result={"random_seed": 0})
+    return records(geometry([0.1, 0.2, 0.3], **more), twin)
+
+
+def data_of(text):
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    return json.loads(found[1])
+
+
+def tabs(text):
+    return re.findall(r'role="tab" id="tab-[\w-]+" aria-controls="[\w-]+">([^<]*)<', text)
+
+
+def test_a_page_without_scores_has_a_part_for_each_measurement():
+    text = page({}, "x", both())
+    assert tabs(text) == ["Geometry", "Claims", "Sources"]
+    assert 'id="group"' not in text
+    assert text.count('data-draw="0"') == 1
+    assert "anisotropy at layers 1–2: 0.200 to 0.300 [0.190, 0.310]; limit: 0.1" in text
+
+
+def test_curves_of_all_models_are_in_the_pages_data():
+    data = data_of(page({}, "x", both()))
+    chart = data["charts"]["of-geometry-0-0"]
+    assert [model["label"] for model in data["models"]] == ["m", "random:m"]
+    assert (chart["axis"], chart["digits"]) == ("expected cosine", 3)
+    (first, second) = chart["series"]
+    assert (first["m"], first["x"], first["y"]) == (0, [0, 1, 2], [0.1, 0.2, 0.3])
+    assert (first["l"], first["h"]) == ([0.09, 0.19, 0.29], [0.11, 0.21, 0.31])
+    assert (second["m"], second["y"]) == (1, [0.4, 0.4, 0.4])
+
+
+def test_a_grid_is_a_table_whose_last_row_comes_first():
+    text = page({}, "x", both())
+    table = re.search(r'aria-label="Heat map of m">.*?</table>', text, re.DOTALL)[0]
+    rows = [
+        (row[0], re.findall(r'<td class="(h\d+)"[^>]*>([^<]*)<', row[1]))
+        for row in re.findall(r'<tr><th scope="row">(\d)</th>(.*?)</tr>', table, re.DOTALL)
+    ]
+    assert rows == [
+        ("2", [("h8", ".80"), ("h9", ".90"), ("h10", "1.00")]),
+        ("1", [("h9", ".90"), ("h10", "1.00"), ("h9", ".90")]),
+        ("0", [("h10", "1.00"), ("h9", ".90"), ("h8", ".80")]),
+    ]
+
+
+def test_tables_of_each_model_are_on_the_page():
+    text = page({}, "x", both())
+    assert text.count("<caption>m · c · geometry</caption>") == 1
+    assert text.count("<caption>random:m · c · geometry</caption>") == 1
+
+
+def test_beside_scores_a_part_comes_before_the_claims_and_follows_their_filter():
+    scores = {Path("s.json"): make_full_result("pos", model="m")}
+    other = geometry([0.1, 0.2, 0.3])
+    corpus = other.corpus.model_copy(update={"name": "d", "fingerprint": "d" * 64})
+    text = page(scores, "x", records(other, other.model_copy(update={"corpus": corpus})))
+    assert tabs(text)[-4:] == ["Breakdowns", "Geometry", "Claims", "Sources"]
+    part = text.partition('<section class="panel" id="of-geometry"')[2].partition("</section>")[0]
+    assert re.findall(r'data-group="([^"]*)">\s*<h3>(.*?)</h3>', part) == [
+        ("g0", "c 1"),
+        ("", "d 1"),
+    ]
+    assert "Models are chosen under <em>Layer curves</em>" in part
+    assert text.count('data-draw="0"') == 1
+
+
+def test_sources_name_the_records_of_every_measurement():
+    text = page({}, "x", both())
+    sources = text.partition('id="sources"')[2]
+    assert "2 result files" in sources
+    assert "geometry v1, mean pooling, float32" in sources
+
+
+@pytest.fixture
+def plug_in(write, plug_ins):
+    load_file(write(PLUG_IN))
+    return lambda value: corpus_record("my_own", {"value": value}, 2)
+
+
+def test_what_a_plug_in_says_is_escaped(plug_in):
+    text = page({}, "x", records(plug_in(1.0)))
+    assert tabs(text)[0] == "My own"
+    assert "<img" not in text
+    own = text.partition('id="of-my_own"')[2].partition("</section>")[0]
+    assert own.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;") >= 10
+    (chart,) = data_of(text)["charts"].values()
+    assert chart["axis"] == chart["what"] == "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"
+    assert (chart["series"][0]["x"], chart["series"][0]["y"]) == ([0], [0.5])  # no NaN
+
+
+def test_a_plug_in_that_fails_costs_its_part_alone(plug_in, capsys):
+    text = page({}, "x", {**both(), Path("p.json"): records(plug_in(0.0))[Path("0.json")]})
+    assert tabs(text) == ["Geometry", "Claims", "Sources"]
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("left out of the page: my_own: the measurement 'my_own' raised") == 1
+    assert "RuntimeError: no such thing" in said
+    text = page({}, "x", records(plug_in(0.0)))
+    assert tabs(text) == ["Claims", "Sources"]
+
+
+def test_a_defect_of_the_suites_own_is_not_hidden(monkeypatch):
+    monkeypatch.setattr("probes.measurements.geometry.geometry.charts", lambda records: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        page({}, "x", both())
+
+
+def test_the_command_on_a_folder_without_scores(tmp_path, capsys):
+    store_record(tmp_path, geometry([0.1, 0.2, 0.3]))
+    assert main(["report", str(tmp_path)]) == 0
+    assert "Geometry" in tabs((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert main(["claims", str(tmp_path)]) == 0
+    assert "anisotropy" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with started() as found:
+        yield found
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_the_part_in_a_browser(browser, tmp_path, plug_in, scored):
+    scores = {tmp_path / "s.json": make_full_result("pos", model="m")} if scored else {}
+    others = {**both(), Path("p.json"): records(plug_in(1.0))[Path("0.json")]}
+    browser.emulate()
+    browser.open(write_page(scores, tmp_path / "p.html", "x", others), "of-geometry")
+    place = "return document.querySelector(`[data-chart='of-geometry-0-0']`)"
+    browser.until(f"{place}?.classList.contains('done')")
+    names = f"{place}.data.filter(x => x.visible && x.name).map(x => x.name)"
+    assert browser.js(names) == ["m", "random:m"]
+    assert browser.texts("#of-geometry .heat caption") == ["● m", "○ random:m never trained"]
+    browser.one("#random").click()
+    browser.until(f"{place}.classList.contains('done')")
+    assert browser.js(names) == ["m"]
+    assert browser.texts("#of-geometry .heat caption") == ["● m"]
+    browser.one("#tab-of-my_own").click()
+    browser.until("return !!document.querySelector('#of-my_own .chart.done')")
+    assert EVIL in browser.one("#of-my_own h5").text
+    assert browser.js("return document.documentElement.scrollWidth") <= 1280
+    assert browser.errors() == []
