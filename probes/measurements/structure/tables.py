@@ -111,17 +111,19 @@ def _notes(found: Findings) -> Iterator[str]:
 
 
 def _by_rank(title: str, found: Findings) -> Table:
+    ranks = (None, *found.ranks)
     rows = [
         Row.of(
             str(layer),
-            *(_percent(found.cell(layer, rank).scores["test"]["uuas"]) for rank in found.ranks),
+            *(_percent(found.cell(layer, rank).scores["test"]["uuas"]) for rank in ranks),
         )
         for layer in found.layers
     ]
     return Table(
         f"{title} · UUAS by rank · test",
-        ("layer", *(f"rank {rank}" for rank in found.ranks)),
+        ("layer", "identity", *(f"rank {rank}" for rank in found.ranks)),
         tuple(rows),
+        notes=("Identity: the vectors without a probe.",),
         repeated=1,
     )
 
