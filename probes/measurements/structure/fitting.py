@@ -24,7 +24,7 @@ from probes.training.adam import Adam
 
 EPOCHS = 10
 
-FEWEST_STEPS = 1000
+FEWEST_STEPS = 200
 """Of small corpora, which are read more often."""
 
 CHECKS = 10
