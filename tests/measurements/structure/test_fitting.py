@@ -208,9 +208,9 @@ def test_steps_and_starts():
     assert fitting.n_steps(1) == fitting.FEWEST_STEPS
     assert fitting.n_steps(10_000) == 10_000 * fitting.EPOCHS
     one, other = Probe("distance", 64), Probe("distance", 64, sample=1)
-    start = fitting.initial(one, 300)
-    assert torch.equal(start, fitting.initial(one, 300))
-    assert not torch.equal(start, fitting.initial(other, 300))
+    start = fitting.initial(one, 0, 300)
+    assert torch.equal(start, fitting.initial(one, 0, 300))
+    assert not torch.equal(start, fitting.initial(other, 0, 300))
     # Rows are divided by √rank: ‖B(h − h′)‖² is 2 · 2 for standardised words.
     h = torch.randn(2, 500, 300, generator=torch.Generator().manual_seed(1))
     projected = (h[0] - h[1]) @ start.T / 8
