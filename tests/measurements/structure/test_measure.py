@@ -1,0 +1,116 @@
+"""The measurement as a whole, on vectors that a test plants."""
+
+from types import SimpleNamespace
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from planted_vectors import PlantedVectors
+
+from probes.data.sentence import ROOT, Corpus, Sentence
+from probes.examples.examples import NotServedError
+from probes.measurements.structure import fitting
+from probes.measurements.structure.structure import Options, Structure
+from probes.measurements.structure.tables import tables
+
+LAYERS = (0, 1)
+
+
+def sentence(name, heads, tags=None):
+    words = tuple(f"w{i}" for i in range(len(heads)))
+    return Sentence(name, "en", words, tags or ("NOUN",) * len(heads), heads=tuple(heads))
+
+
+def random_tree(rng, n):
+    """Heads of a tree in which each word depends on one before it, in another order of words."""
+    place = rng.permutation(n)
+    heads = [ROOT] * n
+    for i in range(1, n):
+        heads[place[i]] = int(place[rng.integers(i)])
+    return heads
+
+
+def corpus(lengths, n=30, seed=0, tags=None):
+    rng = np.random.default_rng(seed)
+    splits = {
+        split: tuple(
+            sentence(f"{split}{i}", random_tree(rng, int(rng.choice(lengths))), tags)
+            for i in range(n)
+        )
+        for split in ("train", "dev", "test")
+    }
+    return Corpus("toy", "1", "MIT", splits)
+
+
+def path_vectors(of, layer):
+    """At layer 1, a dimension for each place on the way to a word's root; at layer 0, noise.
+
+    Squared distances of words are then those in the tree.
+    """
+    n = len(of)
+    if layer == 0:
+        return np.random.default_rng(sum(map(ord, of.id))).normal(size=(n, 10))
+    found = np.zeros((n, 10))
+    for word in range(n):
+        at = word
+        while at != ROOT:
+            if of.heads[at] != ROOT:
+                found[word, at] = 1
+            at = of.heads[at]
+    return found
+
+
+def context(of, **options):
+    its = PlantedVectors(of, LAYERS, Options(**{"ranks": "2,10", **options}), path_vectors)
+    its.device = torch.device("cpu")
+    its.model = SimpleNamespace(digest="m", hidden_size=10, name="m")
+    return its
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    monkeypatch.setattr(fitting, "FEWEST_STEPS", 300)
+
+
+def compute(of):
+    its = context(of)
+    return its, Structure().compute(its).payload
+
+
+def tables_of(payload):
+    record = SimpleNamespace(
+        payload=payload, model=SimpleNamespace(name="m"), corpus=SimpleNamespace(name="toy")
+    )
+    return tables(record)
+
+
+def test_vectors_whose_distances_are_those_of_trees_need_no_probe():
+    its, found = compute(corpus([6, 7, 8]))
+    identity = found.cell(1, None).scores["test"]
+    assert [identity[x].value for x in ("uuas", "dspr", "root_accuracy", "nspr")] == [1] * 4
+    assert found.best == dict.fromkeys(found.best, 1)
+    # A chain finds what networkx says that trees and paths share.
+    shared = total = 0
+    for each in its.corpus.splits["test"]:
+        gold = nx.Graph((i, head) for i, head in enumerate(each.heads) if head != ROOT)
+        shared += len(nx.intersection(gold, nx.path_graph(len(each))).edges)
+        total += gold.number_of_edges()
+    assert found.chain["test"].value == pytest.approx(shared / total)
+    assert found.counts["test"].edges == total
+
+
+def test_a_metric_without_any_score_has_no_best_layer():
+    _, found = compute(corpus([3, 4]))
+    assert all(found.cell(x, 10).scores["test"]["dspr"].value is None for x in LAYERS)
+    scores = tables_of(found)[0]
+    dspr = [row.cells[2] for row in scores.rows[: len(LAYERS)]]
+    assert [(cell.value, cell.best) for cell in dspr] == [(None, False)] * 2
+    uuas = [row.cells[1].best for row in scores.rows[: len(LAYERS)]]
+    assert uuas == [False, True]
+    assert "in sentences of 5 to 50 words" in " ".join(scores.notes)
+
+
+def test_a_corpus_without_trees_is_not_served_and_says_why():
+    with pytest.raises(NotServedError, match=r"of train has a tree to be found: 30 of one word"):
+        compute(corpus([1]))
