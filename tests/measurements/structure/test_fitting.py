@@ -79,7 +79,8 @@ def test_vectors_that_are_trees_need_no_probe():
     )
 
 
-def test_trees_in_a_subspace_are_found():
+def test_trees_in_a_subspace_are_found(monkeypatch):
+    monkeypatch.setattr(fitting, "FEWEST_STEPS", 1000)  # of 300 sentences in the place of 12,000
     train, dev, test = Split(300, 1), Split(50, 2), Split(100, 3)
     layer = joined(train, dev, test)
     probes = [Probe("distance", 12), Probe("depth", 12), Probe("distance", 1)]

@@ -1,205 +1,227 @@
-"""Structure as a user measures it, and its numbers from what sentences contribute."""
+"""The measurement through the command line: files, tables, charts, and what is refused."""
 
 import csv
-import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from killing import ROOT as CHECKOUT
 from killing import small_corpus
-from planted_structure import planted
 
-from probes import read_parameters
-from probes.cli.main import main
-from probes.data.find import find_corpus
-from probes.measurements.results import typed
-from probes.measurements.structure import fitting
-from probes.measurements.structure.measure import measure
+import probes.cli.main
+from probes.__main__ import main as command
+from probes.measurements.structure import measure as module
 from probes.measurements.structure.structure import Options, Structure
-from probes.records.files import find_records, read_arrays
-from probes.statistics.bootstrap import RESAMPLES, resample
-from probes.statistics.rank_correlation import nspr
+
+TREEBANKS = Path(__file__).parents[2] / "treebanks"
+SCORES = ("uuas", "dspr", "root_accuracy", "nspr")
 
 
-@pytest.fixture(autouse=True)
-def _few_steps(monkeypatch):
-    monkeypatch.setattr(fitting, "FEWEST_STEPS", 40)
+def bounds(estimate):
+    return list(estimate.interval or (None, None))
 
 
-@pytest.fixture
-def command(tiny_bert, tmp_path):
-    """Runs a command line on a corpus; its exit status."""
-
-    def command(corpus, *more):
-        places = ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
-        line = ["--model", str(tiny_bert), "--corpus", str(corpus), "--measurements", "structure"]
-        return main([*line, "--device", "cpu", "--threads", "1", *places, *more])
-
-    return command
-
-
-def record_of(folder):
-    """The one record of structure that is not of a twin, and its file."""
-    found = {
-        path: typed(record, path)
-        for path, record in find_records(folder / "results").items()
-        if record.model.random_seed is None
-    }
-    ((path, record),) = found.items()
-    return path, record
-
-
-# -- numbers from contributions --------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def measured():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "FEWEST_STEPS", 200)
-        return measure(planted(n_train=60, n_dev=20, n_test=40), [1, 4, 8], 8)
-
-
-def test_scores_and_intervals_follow_from_the_arrays(measured):
-    found, arrays = measured.payload, measured.arrays
-    assert found.reported == 8
-    assert arrays["ranks"].tolist() == [1, 4, 8, 0]
-    draws = resample(40).astype(float)
-    assert draws.shape == (RESAMPLES, 40)
-    edges = arrays["test_edges"].sum(-1)
-    for i, layer in enumerate((0, 1)):
-        for j, rank in enumerate((1, 4, 8, None)):
-            scores = found.cell(layer, rank).scores["test"]
-            hits = arrays["test_hits"][i, j].sum(-1)
-            assert scores["uuas"].value == pytest.approx(hits.sum() / edges.sum())
-            resampled = (draws @ hits) / (draws @ edges)
-            assert scores["uuas"].interval == pytest.approx(np.quantile(resampled, [0.025, 0.975]))
-            assert scores["root_accuracy"].value == pytest.approx(arrays["test_roots"][i, j].mean())
-            for metric in ("dspr", "nspr"):
-                values, lengths = arrays[f"test_{metric}"][i, j], arrays["test_lengths"]
-                of_lengths = [values[lengths == n].mean() for n in np.unique(lengths)]
-                assert scores[metric].value == pytest.approx(np.mean(of_lengths), rel=1e-5)
-    assert nspr(np.zeros(92)).tolist() != [0]  # undefined, not 0, where there is nothing
-    control = found.controls[1]
-    of_control = arrays["test_control_hits"][1].sum() / arrays["test_control_edges"].sum()
-    assert control.uuas["test"].value == pytest.approx(of_control)
-    gold = found.cell(1, 8).scores["test"]["uuas"].value
-    assert control.selectivity["test"].value == pytest.approx(gold - of_control)
-
-
-def test_layers_are_chosen_on_dev_and_tested_on_test(measured):
-    found = measured.payload
-    # At layer 0 the vectors are the trees; at layer 1 there is noise.
-    assert found.cell(0, None).scores["test"]["uuas"].value == 1
-    assert found.cell(1, None).scores["test"]["uuas"].value < 0.9
-    for metric, best in found.best.items():
-        dev = {x: found.cell(x, 8).scores["dev"][metric].value for x in (0, 1)}
-        assert dev[best] == max(dev.values())
-        test = {x: found.cell(x, 8).scores["test"][metric].value for x in (0, 1)}
-        higher = max(test, key=test.get)
-        assert found.p_best[metric][higher] == 1
-        assert 0 < found.p_best[metric][1 - higher] <= 1
-        assert found.spread[metric].df == 2 * 2
-
-
-def test_predicted_trees_are_those_that_are_scored(measured):
-    context = planted(n_train=60, n_dev=20, n_test=40)
-    starts = np.cumsum([0, *map(len, context.corpus.splits["test"])])
-    hits = 0
-    for sentence, start in zip(context.corpus.splits["test"], starts, strict=False):
-        heads = measured.arrays["trees"][start : start + len(sentence)]
-        assert (heads == -1).sum() == 1
-        gold = {frozenset(e) for e in enumerate(sentence.heads) if e[1] >= 0}
-        hits += len(gold & {frozenset((i, int(h))) for i, h in enumerate(heads) if h >= 0})
-    best = measured.payload.best["uuas"]
-    place = measured.arrays["layers"].tolist().index(best)
-    assert hits == measured.arrays["test_hits"][place, 2].sum()
-
-
-def test_few_documents_have_no_intervals():
-    found = measure(planted(n_train=20, n_dev=5, n_test=8), [2], 2).payload
-    uuas = found.cell(0, 2).scores["test"]["uuas"]
-    assert uuas.value is not None
-    assert uuas.interval is None
-    assert set(found.p_best["uuas"].values()) == {None}
-    assert not found.may_be_best("uuas")
-
-
-# -- as a user measures it -------------------------------------------------------------------
-
-
-def test_what_a_run_writes_and_prints(command, tmp_path, capsys):
-    corpus = small_corpus(tmp_path / "small", 24)
-    assert command(corpus, "--structure-ranks", "2,64,1") == 0
-    said = capsys.readouterr()
-    assert "chain of neighbours" in said.out
-    path, record = record_of(tmp_path)
-    assert record.payload.ranks == (1, 2, 16)  # no vector has more dimensions
-    with path.with_name("structure.csv").open(encoding="utf-8", newline="") as file:
+def test_structure_csv_has_every_number(run):
+    with run.path.with_name("structure.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    of_cell = {
-        row["metric"]: float(row["value"])
+    found = {
+        tuple(row[x] for x in ("metric", "layer", "split", "rank", "words")): [
+            float(row[x]) if row[x] else None for x in ("value", "low", "high")
+        ]
         for row in rows
-        if (row["layer"], row["rank"], row["split"]) == ("1", "2", "test")
     }
-    scores = record.payload.cell(1, 2).scores["test"]
-    assert of_cell == pytest.approx({name: x.value for name, x in scores.items()}, rel=1e-5)
-    matrices = read_parameters(tmp_path / "cache", record.key)
-    assert len(matrices) == 2 * 3 * 3
-    assert matrices["distance.layer-02.rank-016"].shape == (16, 16)
-    arrays = read_arrays(path)
-    assert not any(x.dtype.kind in "US" for x in arrays.values())
-    before = path.stat().st_mtime_ns
-    assert command(corpus, "--structure-ranks", "1,2,64") == 0
-    assert path.stat().st_mtime_ns == before
+    assert len(found) == len(rows)
+    payload, expected = run.payload, {}
 
-    figure = tmp_path / "tree.svg"
-    line = ["figure", "tree", str(path.parent), "--corpus", str(corpus), "-o", str(figure)]
-    from probes.__main__ import main as probes_main
+    def put(metric, estimate, layer="", split="test", rank="", words=""):
+        place = metric, str(layer), split, str(rank), words
+        expected[place] = [estimate.value, *bounds(estimate)]
 
-    assert probes_main(line) == 0
-    assert figure.stat().st_size > 1000
-    assert probes_main(["figure", "ranks", str(path.parent), "-o", str(tmp_path / "r.png")]) == 0
+    def number(value):
+        return SimpleNamespace(value=value, interval=None)
 
-
-def test_workers_find_the_same(command, tmp_path):
-    corpus = small_corpus(tmp_path / "small", 8)
-    more = ("--structure-ranks", "2", "--twins", "0", "--layers", "1")
-    assert command(corpus, *more) == 0
-    path, _ = record_of(tmp_path)
-    alone = json.loads(path.read_bytes())["payload"]
-    path.unlink()
-    assert command(corpus, *more, "--workers", "2") == 0
-    # A worker does not know that fits are to be short here.
-    again = json.loads(path.read_bytes())["payload"]
-    assert again["counts"] == alone["counts"]
-    assert again["chain"] == alone["chain"]
-
-
-@pytest.mark.parametrize("ranks", ["0", "a", "", "1.5", "-1"])
-def test_ranks_that_cannot_be_are_one_line(ranks, command, tmp_path, capsys):
-    assert command(small_corpus(tmp_path / "small", 4), f"--structure-ranks={ranks}") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: --structure-ranks")
-
-
-def test_a_corpus_without_trees_is_refused(command, real_data, capsys):
-    assert command("conll2000", "--offline", "--data-dir", str(real_data)) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "it has no heads" in line
+    for cell in payload.cells:
+        for split in ("dev", "test"):
+            for metric in SCORES:
+                put(metric, cell.scores[split][metric], cell.layer, split, cell.rank or 0)
+        for kind, loss in cell.dev_losses.items():
+            put(f"{kind}_loss", number(loss), cell.layer, "dev", cell.rank)
+    for split in ("dev", "test"):
+        put("chain_uuas", payload.chain[split], split=split)
+        put("chain_control_uuas", payload.control_chain[split], split=split)
+        for control in payload.controls:
+            put("control_uuas", control.uuas[split], control.layer, split, 16)
+            put("selectivity", control.selectivity[split], control.layer, split, 16)
+    for recall in payload.recall:
+        name = "chain_recall" if recall.layer is None else "recall"
+        layer = "" if recall.layer is None else recall.layer
+        for words, estimate in recall.edges.items():
+            put(name, estimate, layer, "test", words=words)
+    for metric in SCORES:
+        put(f"{metric}_training_sd", number(payload.spread[metric].sd), rank=16)
+        for layer, p in payload.p_best[metric].items():
+            put(f"{metric}_p_best", number(p), layer, rank=16)
+    assert found.keys() == expected.keys()
+    for place, values in expected.items():
+        known = [x is not None for x in values]
+        assert [x is not None for x in found[place]] == known, place
+        for one, other in zip(np.array(found[place])[known], np.array(values)[known], strict=True):
+            assert one == pytest.approx(other, rel=1e-4, abs=1e-6), place
+    # 3 layers × 4 cells × 2 splits × 4 scores, losses, baselines, controls, recall, tests
+    assert len(rows) == 96 + 18 + 4 + 12 + 16 + 16
 
 
-@pytest.mark.parametrize("name", ["UD_Hebrew-Probe", "UD_Spanish-Probe"])
-def test_treebanks_of_other_languages(name, command, tmp_path):
-    folder = CHECKOUT / "tests" / "treebanks" / name
-    assert command(folder, "--structure-ranks", "2", "--twins", "0") == 0
-    _, record = record_of(tmp_path)
-    counts = record.payload.counts
-    corpus = find_corpus(str(folder)).load()
-    for split, sentences in corpus.splits.items():
-        assert counts[split].sentences + sum(counts[split].left_out.values()) == len(sentences)
+def test_tables_have_the_numbers_of_the_payload(run):
+    scores, ranks, distances = Structure().tables(run.record)
+    payload = run.payload
+    assert scores.title == "tiny-bert · small · structure · rank 16 · test"
+    names = [row.cells[0].text for row in scores.rows]
+    assert names == [
+        *"012",
+        *(f"identity, layer {layer}" for layer in range(3)),
+        "chain of neighbours",
+    ]
+    for row, control in zip(scores.rows, payload.controls, strict=False):
+        found = payload.cell(control.layer, 16).scores["test"]
+        expected = [*(found[x] for x in SCORES), control.uuas["test"], control.selectivity["test"]]
+        assert [cell.value for cell in row.cells[1:]] == [x.value for x in expected]
+        for place, metric in enumerate(SCORES):
+            assert row.cells[place + 1].best == (payload.best[metric] == control.layer)
+    chain = payload.chain["test"].value
+    assert scores.rows[-1].cells[1].value == chain
+    for row, layer in zip(ranks.rows, payload.layers, strict=True):
+        expected = [payload.cell(layer, rank).scores["test"]["uuas"].value for rank in (1, 3, 16)]
+        assert [cell.value for cell in row.cells[1:]] == expected
+    best = payload.best["uuas"]
+    assert [row.cells[0].text for row in distances.rows] == [f"layer {best}", "chain of neighbours"]
+    for row, place in zip(distances.rows, (best, 3), strict=True):
+        expected = [x.value for x in payload.recall[place].edges.values()]
+        assert [cell.value for cell in row.cells[1:]] == expected
+    notes = " ".join(scores.notes)
+    counts = payload.counts["test"]
+    (long,) = counts.left_out.values()
+    assert (
+        f"test: {counts.sentences} sentences, {counts.words} words; {long} left out, longer than "
+        "the model's window." in notes
+    )
+    assert "over test sentences" in notes
 
 
-def test_options_put_ranks_in_order():
-    assert Options(ranks="8, 2,8").ranks == "2,8"
-    assert Options().up_to(16) == [1, 2, 4, 8, 16]
-    assert Structure().missing(frozenset({"upos"})) == "it has no heads"
+def test_charts_have_the_numbers_of_the_payload(run):
+    payload = run.payload
+    ranks, *layers = Structure().charts({"m": run.record})
+    assert [ranks.name, *(chart.name for chart in layers)] == list(Structure.figures)
+    assert [(p.line, p.x, p.value) for p in ranks.models["m"]] == [
+        (f"layer {layer}", rank, payload.cell(layer, rank).scores["test"]["uuas"].value)
+        for layer in range(3)
+        for rank in (1, 3, 16)
+    ]
+    assert ranks.levels == {"chain of neighbours": payload.chain["test"].value}
+    for chart, metric in zip(layers, SCORES, strict=True):
+        expected = [payload.cell(layer, 16).scores["test"][metric] for layer in range(3)]
+        points = chart.models["m"]
+        assert [(p.x, p.value, p.interval) for p in points] == [
+            (layer, each.value, each.interval) for layer, each in enumerate(expected)
+        ]
+    # Of several models, the layer that is best on dev.
+    (two, *_) = Structure().charts({"m": run.record, "n": run.record})
+    best = payload.best["uuas"]
+    expected = [payload.cell(best, rank).scores["test"]["uuas"].value for rank in (1, 3, 16)]
+    assert [p.value for p in two.models["n"]] == expected
+
+
+def test_the_same_command_again_computes_nothing(run, monkeypatch):
+    monkeypatch.setattr(module, "measure", None)
+    before = run.path.read_bytes(), run.path.stat().st_mtime_ns
+    assert probes.cli.main.main(run.line) == 0
+    assert (run.path.read_bytes(), run.path.stat().st_mtime_ns) == before
+
+
+def test_a_predicted_tree_is_drawn(run, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "probes.rendering.figures.tree.draw", lambda path, tree, width: drawn.append(tree)
+    )
+    number = int(run.arrays["test_sentences"][2])
+    line = ["figure", "tree", str(run.path.parent), "--sentence", str(number + 1)]
+    assert command([*line, "--corpus", str(run.corpus), "-o", str(tmp_path / "tree.pdf")]) == 0
+    ends = np.cumsum([len(s) for s in run.sentences])
+    heads = np.split(run.arrays["trees"], ends[:-1])[number]
+    (tree,) = drawn
+    assert tree.words == run.sentences[number].words
+    assert tree.gold == run.sentences[number].heads
+    assert list(tree.predicted) == heads.tolist()
+
+
+@pytest.mark.parametrize("language", ["Spanish", "Japanese", "Hebrew"])
+def test_treebanks_of_other_languages_with_few_sentences(
+    language, measured, few_steps, tmp_path, capsys
+):
+    folder = TREEBANKS / f"UD_{language}-Probe"
+    found = measured(tmp_path, folder, "--structure-ranks", "2", "--twins", "0", "--layers", "0,2")
+    assert found.status == 0
+    ((_, record),) = found.records.items()
+    payload = record.payload
+    assert payload.counts["test"].sentences == payload.clusters == 2
+    assert payload.reported == 2
+    estimates = [x for cell in payload.cells for x in cell.scores["test"].values()]
+    assert all(x.interval is None for x in [*estimates, *payload.chain.values()])
+    assert 0 <= payload.cell(2, 2).scores["test"]["uuas"].value <= 1
+    assert set(payload.p_best["uuas"].values()) == {None}
+    assert payload.may_be_best("uuas") == set()
+    notes = " ".join(Structure().tables(record)[0].notes)
+    assert "No intervals and no tests: fewer than 20 test" in notes
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("0", "'0'"), ("1,x", "'1,x'"), ("", "''"), ("2,-4", "'2,-4'"), ("1.5", "'1.5'")],
+)
+def test_ranks_that_are_none_are_refused_in_one_line(given, said, measured, tmp_path, capsys):
+    found = measured(tmp_path, "sample", f"--structure-ranks={given}")
+    assert found.status == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "--structure-ranks" in err
+    assert "give whole numbers from 1 on, separated by commas" in err
+
+
+def test_ranks_above_the_hidden_size_are_the_hidden_size():
+    options = Options(ranks="64, 2,1,2,128")
+    assert options.ranks == "1,2,64,128"
+    assert options.up_to(16) == [1, 2, 16]
+    assert options.up_to(1000) == [1, 2, 64, 128]
+
+
+def changed(folder, change, splits=("train", "dev", "test")):
+    """Of a corpus in CoNLL-U, with lines of words changed."""
+    for split in splits:
+        path = folder / f"{split}.conllu"
+        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = [change(line.split("\t")) if line[:1].isdigit() else line for line in lines]
+        path.write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+def test_a_corpus_without_heads_is_refused_in_one_line(measured, tmp_path, capsys):
+    corpus = changed(
+        small_corpus(tmp_path / "small"), lambda row: "\t".join([*row[:6], "_", "_", *row[8:]])
+    )
+    assert measured(tmp_path, corpus).status == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "it has no heads" in err
+
+
+def test_a_split_without_trees_is_said(measured, few_steps, tmp_path, capsys):
+    corpus = changed(
+        small_corpus(tmp_path / "small"),
+        lambda row: "\t".join([*row[:6], "0", "root", *row[8:]]),
+        ["dev"],
+    )
+    found = measured(tmp_path, corpus, "--twins", "0")
+    assert (found.status, found.records) == (0, {})
+    assert probes.cli.main.main([flag for flag in found.line if flag != "-q"]) == 0
+    assert (
+        "left out structure: no sentence of dev has a tree to be found" in capsys.readouterr().err
+    )
