@@ -28,7 +28,7 @@ def has_current_numerics(record: AnyRecord) -> bool:
         kind=task.kind if task else "",
         probe=record.probe,
         fit_dtype=record.fit_dtype if record.probe else "",
-        project=record.project,
+        project=record.project if record.probe else None,
         plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
     )
     name = record.measurement

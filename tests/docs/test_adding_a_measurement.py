@@ -1,6 +1,7 @@
 """The guide to measurements: its files are written, its commands run and print what it shows."""
 
 import csv
+import runpy
 import shutil
 import tomllib
 from types import SimpleNamespace
@@ -75,7 +76,23 @@ def test_every_command_runs_and_prints_what_the_guide_shows(folder, tiny_bert, c
 
 def test_there_are_commands_and_files():
     assert len(GUIDE.commands) == 10
-    assert len(GUIDE.blocks("python")) == 7
+    assert len(GUIDE.blocks("python")) == 8
+
+
+def test_learnt_weights_apply_to_vectors_as_they_are(folder, tiny_bert):
+    (result,) = probes.run_probes(
+        str(tiny_bert), tasks="pos", probes="linear", limit=20, quick=True, cache_dir="cache",
+        device="cpu",
+    )  # fmt: skip
+    learnt = runpy.run_path("learnt.py")["learnt"]
+    weight, bias, classes = learnt("cache", result, 2)
+    counts = result.examples.labels
+    assert classes == sorted(label for label, (train, *_) in counts.items() if train)
+    stored = probes.read_parameters("cache", result.key)
+    of = {name: stored[f"layer-02.{name}"] for name in ("weight", "bias", "mean", "scale")}
+    x = np.random.default_rng(0).normal(size=weight.shape[1])
+    expected = of["weight"] @ ((x - of["mean"]) * of["scale"]) + of["bias"]
+    assert weight @ x + bias == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
 def test_files_can_be_included_together_and_ask_for_what_the_guide_says(folder):

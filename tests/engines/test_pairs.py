@@ -9,6 +9,7 @@ import pytest
 from killing import small_corpus
 
 from probes.cli.main import main
+from probes.measurements.current import is_current
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
 from probes.measurements.results import typed
@@ -95,7 +96,7 @@ def records_of(folder):
 
 
 def test_each_model_is_compared_with_the_first_one(command, tmp_path, capsys):
-    assert command("--measurements", "words") == 0
+    assert command("--measurements", "words", "--project", "4") == 0
     assert "random:tiny-bert beside tiny-bert" in " ".join(capsys.readouterr().out.split())
     found = records_of(tmp_path)
     assert sorted(found) == [
@@ -103,6 +104,8 @@ def test_each_model_is_compared_with_the_first_one(command, tmp_path, capsys):
         ("random:tiny-bert", "words"),
         ("tiny-bert", "words"),
     ]
+    # They have nothing to do with the projection of probes.
+    assert all(map(is_current, found.values()))
     record = found["random:tiny-bert", "cosine"]
     assert (record.model.random_seed, record.base.random_seed) == (0, None)
     assert np.array(record.payload.means).shape == (3, 3)

@@ -29,10 +29,16 @@ if TYPE_CHECKING:
     from probes.measurements.geometry.labels import Read
 
 
+MOST_SEED = 10**8
+"""The highest seed; k-means takes none above 2³² − 1, and each of its starts has one of its own."""
+
+
 class Options(Frozen):
     """What can be set."""
 
-    seed: int = Field(default=0, ge=0, description="seed of random words and of k-means")
+    seed: int = Field(
+        default=0, ge=0, le=MOST_SEED, description="seed of random words and of k-means"
+    )
     least: int = Field(
         default=5, ge=2, description="sentences that a word type has to be in to be measured"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from probes.common.wording import counted
 from probes.measurements.geometry.cka import ENOUGH, is_biased
 from probes.measurements.geometry.payload import SIMILARITIES, Findings, LayerGeometry
 from probes.records.record import Record
@@ -48,7 +49,7 @@ def _space(title: str, found: Findings) -> Table:
         )
         for each in found.layers
     ]
-    return Table(title, heads, tuple(rows), notes=tuple(_notes(found)))
+    return Table(title, heads, tuple(rows), notes=tuple(_notes(found)), repeated=1)
 
 
 def _notes(found: Findings) -> Iterator[str]:
@@ -107,12 +108,13 @@ def _clusters(title: str, found: Findings) -> Table:
     for name in made:
         about = found.labels[name]
         drawn = f" of {about.available:,}" if about.available > about.items else ""
-        lemmas = f" of {about.lemmas:,} lemmas" if about.lemmas else ""
+        lemmas = f" of {counted(about.lemmas, 'lemma')}" if about.lemmas else ""
         left_out = f"; left out: {about.left_out:,}" if about.left_out else ""
         notes.append(
             f"{KINDS[name].capitalize()}: {about.items:,}{drawn} items, {about.classes:,} "
             f"classes{lemmas}{left_out}."
         )
+        notes += _reasons(KINDS[name], (each.clusters[name].ami for each in found.layers))
     notes.append(
         "k-means, as many clusters as classes; mean over several starts. AMI is adjusted for "
         "chance, which NMI of few items is not. ± half a 95 % interval over starts and "

@@ -47,7 +47,8 @@ def measure(context: CorpusContext, ranks: Sequence[int], reported: int) -> Foun
     }
     for split, each in trees.items():
         if not len(each.sentences):
-            raise NotServedError(f"no sentence of {split} has a tree to be found")
+            why = "; ".join(f"{n:,} {reason}" for reason, n in each.left_out.items())
+            raise NotServedError(f"no sentence of {split} has a tree to be found: {why}")
     rows, device = {split: context.rows(split) for split in trees}, context.device
     train = training_batches(trees["train"], rows["train"], 0, device)
     exact = {x: exact_batches(trees[x], rows[x], device) for x in ("dev", "test")}

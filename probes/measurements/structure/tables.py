@@ -12,6 +12,7 @@ from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown_sd
 from probes.statistics.partition import FEWEST
+from probes.statistics.rank_correlation import NSPR_LENGTHS
 from probes.statistics.significance import ALPHA
 
 
@@ -61,7 +62,8 @@ def _scores(title: str, found: Findings) -> Table:
 
 
 def _marked(found: Findings, layer: int, metric: str, estimate: Estimate) -> Cell:
-    best, p = found.best[metric] == layer, found.p_best[metric].get(layer)
+    best = found.best[metric] == layer and estimate.value is not None
+    p = found.p_best[metric].get(layer)
     return score_cell(
         estimate.value,
         estimate.interval,
@@ -92,9 +94,10 @@ def _notes(found: Findings) -> Iterator[str]:
         )
     yield (
         "UUAS: gold edges between words that are not punctuation, found by a spanning tree. DSpr, "
-        "NSpr: rank correlation of distances and of depths. Control trees: each word form depends "
-        "on the first word or on the one before, as drawn; selectivity: UUAS less that on control "
-        "trees. Identity: the vectors without a probe."
+        "NSpr: rank correlation of distances and of depths, in sentences of "
+        f"{NSPR_LENGTHS.start} to {NSPR_LENGTHS.stop - 1} words. Control trees: each word form "
+        "depends on the first word or on the one before, as drawn; selectivity: UUAS less that on "
+        "control trees. Identity: the vectors without a probe."
     )
     for split, counts in found.counts.items():
         parts = [

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
@@ -15,6 +16,7 @@ from probes.measurements.geometry.clusters import (
     clustering,
     kmeans,
 )
+from probes.measurements.geometry.geometry import MOST_SEED, Options
 from probes.measurements.geometry.labels import Group, LabelSet
 from probes.measurements.geometry.payload import Labels
 from probes.statistics.partition import Partition
@@ -135,3 +137,11 @@ def test_vectors_that_are_all_the_same_are_one_cluster_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (kmeans(np.ones((30, 4), dtype=np.float32), 3, 0) == 0).all()
+
+
+def test_the_highest_seed_that_can_be_asked_for_is_one_that_k_means_takes():
+    vectors = clouds(9, n=30)[0]
+    found = kmeans(vectors, 3, MOST_SEED)
+    assert len(np.unique(found)) == 3
+    with pytest.raises(ValidationError, match=f"less than or equal to {MOST_SEED}"):
+        Options(seed=MOST_SEED + 1)

@@ -244,6 +244,13 @@ def test_tables_show_them_with_half_intervals(found):
     assert not any("Too high" in note for note in cka.notes)
 
 
+def test_a_table_of_clusters_says_why_they_have_no_interval():
+    few = Geometry().compute(context(corpus(19, documents=0))).payload
+    assert few.layers[0].clusters["upos"].ami.interval is None
+    clusters = Geometry().tables(record(few))[2]
+    assert "Part of speech: fewer than 20 sentences." in clusters.notes
+
+
 def test_charts_have_a_curve_for_each_model_and_the_names_that_figures_go_by(found):
     other = Geometry().compute(context(seed=3)).payload
     charts = Geometry().charts({"a": record(found.payload), "b": record(other)})

@@ -1,83 +1,116 @@
-"""Which probes are fitted, and to what samples."""
+"""The measurement as a whole, on vectors that a test plants."""
 
 from types import SimpleNamespace
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
-from planted_trees import random_trees, trees
 from planted_vectors import PlantedVectors
 
-from probes.data.sentence import Corpus
-from probes.extraction.vectors import Sharded
+from probes.data.sentence import ROOT, Corpus, Sentence
+from probes.examples.examples import NotServedError
 from probes.measurements.structure import fitting
-from probes.measurements.structure.fitting import Fitted
-from probes.measurements.structure.measure import (
-    measure,
-    pairs_of,
-    probes_of,
-    sample_weights,
-)
-from probes.measurements.structure.probe import Probe
-from probes.statistics.partition import partition
-from probes.tasks.validation import TaskError
+from probes.measurements.structure.structure import Options, Structure
+from probes.measurements.structure.tables import tables
+
+LAYERS = (0, 1)
 
 
-def test_pairs_are_of_each_rank_the_identity_and_each_sample():
-    probes = probes_of([2, 4], 4)
-    assert len(set(probes)) == len(probes) == 4 + 6 + 1
-    fitted = Fitted({probe: np.float32([[place]]) for place, probe in enumerate(probes)}, {}, {})
-    found = [
-        tuple(None if x is None else probes[int(x[0, 0])] for x in pair)
-        for pair in pairs_of(fitted, [2, 4], 4)
-    ]
-    assert found == [
-        (Probe("distance", 2), Probe("depth", 2)),
-        (Probe("distance", 4), Probe("depth", 4)),
-        (None, None),
-        *((Probe("distance", 4, sample=n), Probe("depth", 4, sample=n)) for n in (1, 2, 3)),
-    ]
-    assert Probe("distance", 4, control=True) in probes
+def sentence(name, heads, tags=None):
+    words = tuple(f"w{i}" for i in range(len(heads)))
+    return Sentence(name, "en", words, tags or ("NOUN",) * len(heads), heads=tuple(heads))
 
 
-def test_samples_are_of_documents_drawn_with_replacement():
-    sentences = random_trees(120, 8, seed=0, shortest=1)
-    its = trees(*sentences)
-    assert len(its.lengths) < 120  # those of one word are left out
-    documents = [f"d{place**2 // 480}" for place in range(120)]  # the first ones are the longest
-    context = SimpleNamespace(partition=lambda split: partition(documents), device="cpu")
-    weights = sample_weights(context, its)
-    assert sorted(weights) == [0, 1, 2, 3]
-    assert weights[0].tolist() == [1] * len(its.lengths)
-    for sample in (1, 2, 3):
-        found, by_document = weights[sample].numpy(), {}
-        assert found.mean() == pytest.approx(1)
-        for place, weight in zip(its.sentences, found, strict=True):
-            by_document.setdefault(documents[place], set()).add(float(weight))
-        assert all(len(each) == 1 for each in by_document.values())
-        # In proportion to how often each is drawn: some never, some once, some twice.
-        drawn = sorted(set().union(*by_document.values()))
-        assert np.array(drawn[:3]) / drawn[1] == pytest.approx([0, 1, 2])
-    assert not torch.equal(weights[1], weights[2])
+def random_tree(rng, n):
+    """Heads of a tree in which each word depends on one before it, in another order of words."""
+    place = rng.permutation(n)
+    heads = [ROOT] * n
+    for i in range(1, n):
+        heads[place[i]] = int(place[rng.integers(i)])
+    return heads
 
 
-@pytest.mark.parametrize("size", [1, 1e30])
-def test_a_dev_loss_that_is_not_finite_is_an_error(size, monkeypatch):
-    monkeypatch.setattr(fitting, "EPOCHS", 1)
-    monkeypatch.setattr(fitting, "FEWEST_STEPS", 10)
-    splits = {name: random_trees(10, 6, i) for i, name in enumerate(("train", "dev", "test"))}
-    rng = np.random.default_rng(0)
+def corpus(lengths, n=30, seed=0, tags=None):
+    rng = np.random.default_rng(seed)
+    splits = {
+        split: tuple(
+            sentence(f"{split}{i}", random_tree(rng, int(rng.choice(lengths))), tags)
+            for i in range(n)
+        )
+        for split in ("train", "dev", "test")
+    }
+    return Corpus("toy", "1", "MIT", splits)
 
-    def vectors(sentence, layer):
-        # Large in dev alone, so that what is learnt is finite.
-        return rng.normal(size=(len(sentence), 5)) * (size if sentence in splits["dev"] else 1)
 
-    context = PlantedVectors(Corpus("toy", "1", "MIT", splits), (3,), None, vectors)
-    context.device = torch.device("cpu")
-    context.model = SimpleNamespace(digest="m")
-    context.vectors = SimpleNamespace(layer=lambda x: Sharded([context.all_rows[x]]))
-    if size == 1:
-        assert measure(context, [2], 2).payload.layers == (3,)
-        return
-    with pytest.raises(TaskError, match="the dev loss at layer 3 is not finite"):
-        measure(context, [2], 2)
+def path_vectors(of, layer):
+    """At layer 1, a dimension for each place on the way to a word's root; at layer 0, noise.
+
+    Squared distances of words are then those in the tree.
+    """
+    n = len(of)
+    if layer == 0:
+        return np.random.default_rng(sum(map(ord, of.id))).normal(size=(n, 10))
+    found = np.zeros((n, 10))
+    for word in range(n):
+        at = word
+        while at != ROOT:
+            if of.heads[at] != ROOT:
+                found[word, at] = 1
+            at = of.heads[at]
+    return found
+
+
+def context(of, **options):
+    its = PlantedVectors(of, LAYERS, Options(**{"ranks": "2,10", **options}), path_vectors)
+    its.device = torch.device("cpu")
+    its.model = SimpleNamespace(digest="m", hidden_size=10, name="m")
+    return its
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    monkeypatch.setattr(fitting, "FEWEST_STEPS", 300)
+
+
+def compute(of):
+    its = context(of)
+    return its, Structure().compute(its).payload
+
+
+def tables_of(payload):
+    record = SimpleNamespace(
+        payload=payload, model=SimpleNamespace(name="m"), corpus=SimpleNamespace(name="toy")
+    )
+    return tables(record)
+
+
+def test_vectors_whose_distances_are_those_of_trees_need_no_probe():
+    its, found = compute(corpus([6, 7, 8]))
+    identity = found.cell(1, None).scores["test"]
+    assert [identity[x].value for x in ("uuas", "dspr", "root_accuracy", "nspr")] == [1] * 4
+    assert found.best == dict.fromkeys(found.best, 1)
+    # A chain finds what networkx says that trees and paths share.
+    shared = total = 0
+    for each in its.corpus.splits["test"]:
+        gold = nx.Graph((i, head) for i, head in enumerate(each.heads) if head != ROOT)
+        shared += len(nx.intersection(gold, nx.path_graph(len(each))).edges)
+        total += gold.number_of_edges()
+    assert found.chain["test"].value == pytest.approx(shared / total)
+    assert found.counts["test"].edges == total
+
+
+def test_a_metric_without_any_score_has_no_best_layer():
+    _, found = compute(corpus([3, 4]))
+    assert all(found.cell(x, 10).scores["test"]["dspr"].value is None for x in LAYERS)
+    scores = tables_of(found)[0]
+    dspr = [row.cells[2] for row in scores.rows[: len(LAYERS)]]
+    assert [(cell.value, cell.best) for cell in dspr] == [(None, False)] * 2
+    uuas = [row.cells[1].best for row in scores.rows[: len(LAYERS)]]
+    assert uuas == [False, True]
+    assert "in sentences of 5 to 50 words" in " ".join(scores.notes)
+
+
+def test_a_corpus_without_trees_is_not_served_and_says_why():
+    with pytest.raises(NotServedError, match=r"of train has a tree to be found: 30 of one word"):
+        compute(corpus([1]))
