@@ -33,7 +33,7 @@ def test_they_are_a_safetensors_file_that_says_what_they_belong_to(written):
     path = cache / "parameters" / ("ab" * 16 + ".safetensors")
     assert path == parameters_path(cache, record.key)
     with safe_open(path, framework="np") as file:
-        metadata = file.metadata()
+        about = json.loads(file.metadata()["about"])
         assert set(file.keys()) == {"layer-00.weight", "layer-12.weight"}
         assert np.array_equal(file.get_tensor("layer-12.weight"), np.full((2, 3), 12.5))
     assert {
@@ -43,11 +43,19 @@ def test_they_are_a_safetensors_file_that_says_what_they_belong_to(written):
         "task": "pos",
         "probe": "linear",
         "key": record.key,
-        "layers": "00,12",
-    }.items() <= metadata.items()
-    assert json.loads(metadata["classes"]) == ["NOUN", "VERB"]
+        "layers": [0, 12],
+    }.items() <= about.items()
+    assert about["classes"] == ["NOUN", "VERB"]
     found = read_parameters(str(cache), record.key)
     assert {name: array.dtype for name, array in found.items()} == dict.fromkeys(found, np.float32)
+
+
+def test_the_same_parameters_are_the_same_bytes(written):
+    cache, record = written
+    before = parameters_path(cache, record.key).read_bytes()
+    for _ in range(5):
+        write_parameters(cache, record, dict(reversed(arrays_of(0, 12).items())), ("NOUN", "VERB"))
+        assert parameters_path(cache, record.key).read_bytes() == before
 
 
 def test_what_was_pruned_is_none(written):
