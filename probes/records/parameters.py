@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,7 +33,6 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.records.record import AnyRecord
@@ -41,6 +41,9 @@ FOLDER, SUFFIX = "parameters", ".safetensors"
 
 Parameters = Mapping[str, NDArray[np.floating[Any]]]
 """Arrays by name."""
+
+
+_OF_LAYER = re.compile(r"layer-([0-9]+)\.")
 
 
 class Parts(NamedTuple):
@@ -77,6 +80,7 @@ def write_parameters(
     with suppress(UserError):  # a damaged file is replaced
         parameters = {**(read_parameters(cache, record.key) or {}), **parameters}
     arrays = {name: np.ascontiguousarray(parameters[name]) for name in sorted(parameters)}
+    layers = {int(found[1]) for name in arrays if (found := _OF_LAYER.match(name))}
     about = {
         "key": record.key,
         "measurement": record.measurement,
@@ -84,7 +88,7 @@ def write_parameters(
         "corpus": record.corpus.name,
         "task": record.task.name if record.task else "",
         "probe": record.probe.family if record.probe else "",
-        "layers": sorted({int(n[6:].split(".")[0]) for n in arrays if n.startswith("layer-")}),
+        "layers": sorted(layers),
         "classes": list(classes),
         "crc32": _checksum(arrays),
     }
@@ -150,16 +154,6 @@ def _opened(path: Path) -> Iterator[Any]:
             yield file
     except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise _unreadable(path, str(error)) from error
-
-
-def raw_weight(parameters: Parameters, layer: int) -> Floats:
-    """The weights of a linear probe for vectors as they are, not standardised, without projection.
-
-    Returns:
-        float64 of shape (outputs, H). Those of a feature that is constant in training are 0.
-    """
-    weight, scale = (parameters[of_layer(layer, name)] for name in ("weight", "scale"))
-    return weight.astype(np.float64) * scale
 
 
 def _checksum(arrays: Parameters) -> str:
