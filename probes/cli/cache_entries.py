@@ -18,7 +18,7 @@ from probes.extraction.store import (
     read_shards,
     replacement,
 )
-from probes.records.parameters import SUFFIX, read_file, read_metadata
+from probes.records.parameters import SUFFIX, read_about, read_file
 
 WHOLE, UNFINISHED, DAMAGED = "whole", "unfinished", "damaged"
 OLDER, REPLACED = "older format", "replaced by fp32"
@@ -79,13 +79,12 @@ def find_parameters(folder: Path, *, thorough: bool = False) -> list[Entry]:
 
 
 def _parameters_entry(path: Path, thorough: bool) -> Entry:
-    about = path.stat()
-    size, used = about.st_size, about.st_mtime
+    size, used = path.stat().st_size, path.stat().st_mtime
     try:
-        metadata = read_file(path).metadata if thorough else read_metadata(path)
+        about = read_file(path).about if thorough else read_about(path)
     except UserError:
         return Entry(path, {}, size, used, DAMAGED)
-    return Entry(path, {"model": {"name": metadata["model"]}}, size, used, WHOLE)
+    return Entry(path, {"model": {"name": about["model"]}}, size, used, WHOLE)
 
 
 def _entry(folder: Path, thorough: bool) -> Entry:

@@ -13,14 +13,15 @@ each layer,
 - of regressions, ``label-unit``, the mean and deviation of training labels in float64: a probe
   predicts standardised labels.
 
-All others are float32. The file's metadata name what they belong to; outputs are ``classes``, a
-JSON list, in its order.
+All others are float32. The file's only metadata, ``about``, is JSON that says what they belong to:
+measurement, model, corpus, task, probe, key and layers; outputs are ``classes``, in this order.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,9 +31,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
-from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.records.record import AnyRecord
@@ -43,11 +43,14 @@ Parameters = Mapping[str, NDArray[np.floating[Any]]]
 """Arrays by name."""
 
 
+_OF_LAYER = re.compile(r"layer-([0-9]+)\.")
+
+
 class Parts(NamedTuple):
-    """What a file holds, and its metadata."""
+    """What a file holds, and what it belongs to."""
 
     arrays: dict[str, NDArray[np.floating[Any]]]
-    metadata: dict[str, str]
+    about: dict[str, Any]
 
 
 def of_layer(layer: int, name: str) -> str:
@@ -77,6 +80,7 @@ def write_parameters(
     with suppress(UserError):  # a damaged file is replaced
         parameters = {**(read_parameters(cache, record.key) or {}), **parameters}
     arrays = {name: np.ascontiguousarray(parameters[name]) for name in sorted(parameters)}
+    layers = {int(found[1]) for name in arrays if (found := _OF_LAYER.match(name))}
     about = {
         "key": record.key,
         "measurement": record.measurement,
@@ -84,12 +88,13 @@ def write_parameters(
         "corpus": record.corpus.name,
         "task": record.task.name if record.task else "",
         "probe": record.probe.family if record.probe else "",
-        "layers": ",".join(sorted({n[6:].split(".")[0] for n in arrays if n[:6] == "layer-"})),
-        "classes": json.dumps(list(classes)),
+        "layers": sorted(layers),
+        "classes": list(classes),
         "crc32": _checksum(arrays),
     }
     with published(path) as temporary:
-        save_file(arrays, temporary, about)
+        # One entry: safetensors writes several in any order.
+        temporary.write_bytes(save(arrays, {"about": json.dumps(about, sort_keys=True)}))
 
 
 def read_parameters(
@@ -107,8 +112,8 @@ def read_parameters(
     path = parameters_path(Path(cache), key)
     if not path.exists():
         return None
-    arrays, metadata = read_file(path)
-    if metadata["key"] != key:
+    arrays, about = read_file(path)
+    if about["key"] != key:
         raise _unreadable(path, "the parameters of another record")
     with suppress(OSError):  # a read-only cache
         os.utime(path)  # the time of its last use
@@ -116,30 +121,30 @@ def read_parameters(
 
 
 def read_file(path: Path) -> Parts:
-    """The arrays and metadata of a file of parameters.
+    """The arrays of a file of parameters, and what they belong to.
 
     Raises:
         UserError: it is damaged.
     """
-    metadata = read_metadata(path)
+    about = read_about(path)
     with _opened(path) as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if metadata["crc32"] != _checksum(arrays):
+    if about["crc32"] != _checksum(arrays):
         raise _unreadable(path, "its content changed on disk")
-    return Parts(arrays, metadata)
+    return Parts(arrays, about)
 
 
-def read_metadata(path: Path) -> dict[str, str]:
-    """The metadata of a file of parameters, whose arrays may be damaged if its size is right.
+def read_about(path: Path) -> dict[str, Any]:
+    """What a file of parameters belongs to; its arrays may be damaged if its size is right.
 
     Raises:
         UserError: it is damaged.
     """
     with _opened(path) as file:
-        metadata: dict[str, str] = file.metadata() or {}
-    if missing := {"key", "model", "crc32"} - metadata.keys():
-        raise _unreadable(path, f"it lacks {', '.join(sorted(missing))}")
-    return metadata
+        about: dict[str, Any] = json.loads((file.metadata() or {}).get("about", "{}"))
+        if missing := {"key", "model", "crc32"} - about.keys():
+            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+    return about
 
 
 @contextmanager
@@ -147,18 +152,8 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="np") as file:
             yield file
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise _unreadable(path, str(error)) from error
-
-
-def raw_weight(parameters: Parameters, layer: int) -> Floats:
-    """The weights of a linear probe for vectors as they are, not standardised, without projection.
-
-    Returns:
-        float64 of shape (outputs, H). Those of a feature that is constant in training are 0.
-    """
-    weight, scale = (parameters[of_layer(layer, name)] for name in ("weight", "scale"))
-    return weight.astype(np.float64) * scale
 
 
 def _checksum(arrays: Parameters) -> str:

@@ -58,6 +58,7 @@ def context_of(splits, label, vector, kind="classification", metric="accuracy"):
         manifest={"model": {"hidden_size": rows.shape[1]}},
         starts=np.cumsum([0, *(len(text.words) for text in texts)]),
         layer=lambda layer: Sharded([rows]),
+        derived=lambda key, make: make(),
     )
     data = ProbingData(examples, view, vectors, torch.device("cpu"), project=None)
     data.features = lambda layers, hold=False: ProbingData.features(data, layers, hold=True)

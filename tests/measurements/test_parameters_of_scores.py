@@ -59,7 +59,7 @@ def test_they_predict_what_the_record_says(tiny_bert, tmp_path, spans, project):
     for result in results.results:
         arrays = read_parameters(tmp_path / "cache", result.key)
         with safe_open(parameters_path(tmp_path / "cache", result.key), framework="np") as file:
-            classes = json.loads(file.metadata()["classes"])
+            classes = json.loads(file.metadata()["about"])["classes"]
         (path,) = (tmp_path / "results").rglob(f"*-scores-{result.key[:8]}.json")
         predicted = read_arrays(path)["predicted"]
         for place, layer in enumerate(result.extent):

@@ -11,7 +11,7 @@ from probes.common.errors import UserError
 from probes.records.parameters import (
     of_layer,
     parameters_path,
-    raw_weight,
+    read_about,
     read_parameters,
     write_parameters,
 )
@@ -33,7 +33,7 @@ def test_they_are_a_safetensors_file_that_says_what_they_belong_to(written):
     path = cache / "parameters" / ("ab" * 16 + ".safetensors")
     assert path == parameters_path(cache, record.key)
     with safe_open(path, framework="np") as file:
-        metadata = file.metadata()
+        about = json.loads(file.metadata()["about"])
         assert set(file.keys()) == {"layer-00.weight", "layer-12.weight"}
         assert np.array_equal(file.get_tensor("layer-12.weight"), np.full((2, 3), 12.5))
     assert {
@@ -43,11 +43,19 @@ def test_they_are_a_safetensors_file_that_says_what_they_belong_to(written):
         "task": "pos",
         "probe": "linear",
         "key": record.key,
-        "layers": "00,12",
-    }.items() <= metadata.items()
-    assert json.loads(metadata["classes"]) == ["NOUN", "VERB"]
+        "layers": [0, 12],
+    }.items() <= about.items()
+    assert about["classes"] == ["NOUN", "VERB"]
     found = read_parameters(str(cache), record.key)
     assert {name: array.dtype for name, array in found.items()} == dict.fromkeys(found, np.float32)
+
+
+def test_the_same_parameters_are_the_same_bytes(written):
+    cache, record = written
+    before = parameters_path(cache, record.key).read_bytes()
+    for _ in range(5):
+        write_parameters(cache, record, dict(reversed(arrays_of(0, 12).items())), ("NOUN", "VERB"))
+        assert parameters_path(cache, record.key).read_bytes() == before
 
 
 def test_what_was_pruned_is_none(written):
@@ -58,10 +66,11 @@ def test_what_was_pruned_is_none(written):
 
 def test_layers_that_another_run_has_stored_stay(written):
     cache, record = written
-    write_parameters(cache, record, {of_layer(3, "weight"): np.zeros((1, 1), np.float32)})
-    assert set(read_parameters(cache, record.key)) == {
-        f"layer-{n}.weight" for n in ("00", "03", "12")
-    }
+    more = {name: np.zeros((1, 1), np.float32) for name in ("layer-03.weight", "layer-less")}
+    write_parameters(cache, record, more)
+    found = read_parameters(cache, record.key)
+    assert set(found) == {*(f"layer-{n}.weight" for n in ("00", "03", "12")), "layer-less"}
+    assert read_about(parameters_path(cache, record.key))["layers"] == [0, 3, 12]
 
 
 @pytest.mark.parametrize("damage", ["cut short", "a byte", "empty", "another record"])
@@ -81,9 +90,3 @@ def test_a_damaged_file_is_refused_in_a_line_and_replaced_by_the_next_run(writte
         read_parameters(cache, key)
     write_parameters(cache, record, arrays_of(1))
     assert set(read_parameters(cache, key)) == {"layer-01.weight"}
-
-
-def test_the_weights_of_raw_vectors():
-    weight, scale = np.array([[1.0, 2, 3], [0, 5, 7]]), np.array([10.0, 0, 0.5])
-    parameters = {of_layer(4, "weight"): weight, of_layer(4, "scale"): scale}
-    assert raw_weight(parameters, 4).tolist() == [[10, 0, 1.5], [0, 0, 3.5]]
