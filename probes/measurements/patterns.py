@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def patterns(context: ProbeContext, weights: Mapping[int, Floats]) -> dict[int, Floats]:
-    """The covariance of training vectors with linear functions of them (Haufe et al. 2014, eq. 7).
+    """The covariance of training vectors with linear functions of them (Haufe et al. 2014).
 
-    Their equation also divides by the covariance of the functions, which changes neither the space
-    that the patterns of several functions span nor, beyond its length, the pattern of a single one.
+    Their theorem 1 also divides by the covariance of the functions, which does not change the space
+    that the patterns of several functions span, and of a single one changes only the length.
 
     Args:
         weights: by layer those of R functions of standardised features. Each (R, H).
