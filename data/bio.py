@@ -1,8 +1,8 @@
-"""Validation of BIO tags."""
+"""BIO tags: their validation, and the chunks that they mark."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 
 def stray_inside_tags(tags: Sequence[str]) -> list[int]:
@@ -36,6 +36,15 @@ def require_bio(tags: Sequence[str]) -> None:
         i = wrong[0]
         after = f"after {tags[i - 1]!r}" if i else "at the start of a sentence"
         raise WordError(i, f"the BIO tag {tags[i]!r} is not allowed {after}")
+
+
+def chunks_of(tags: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """The type, first word and end of each chunk that valid BIO tags mark."""
+    for start, tag in enumerate(tags):
+        if tag.startswith("B-"):
+            after = range(start + 1, len(tags))
+            end = next((i for i in after if not tags[i].startswith("I-")), len(tags))
+            yield tag[2:], start, end
 
 
 class WordError(ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from probes.data.bio import chunks_of
 from probes.data.sentence import Sentence
 from probes.tasks.task import Example, task
 
@@ -18,15 +19,12 @@ from probes.tasks.task import Example, task
 )
 def chunk_labelling(sentence: Sentence) -> Iterator[Example]:
     """The type of a given base chunk."""
-    tags = (*sentence.chunks, "O")
-    for start, tag in enumerate(tags):
-        if tag.startswith("B-"):
-            end = next(i for i in range(start + 1, len(tags)) if not tags[i].startswith("I-"))
-            size = f"{end - start} words" if end - start > 1 else "1 word"
-            # The last word predicts the type best: English base chunks end in their head.
-            yield Example(
-                tag[2:],
-                (start, end),
-                type=sentence.words[end - 1],
-                groups=(size if end - start < 4 else "4+ words",),
-            )
+    for label, start, end in chunks_of(sentence.chunks):
+        size = f"{end - start} words" if end - start > 1 else "1 word"
+        # The last word predicts the type best: English base chunks end in their head.
+        yield Example(
+            label,
+            (start, end),
+            type=sentence.words[end - 1],
+            groups=(size if end - start < 4 else "4+ words",),
+        )

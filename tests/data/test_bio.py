@@ -2,7 +2,7 @@
 
 import pytest
 
-from probes.data.bio import WordError, is_bio, require_bio, stray_inside_tags
+from probes.data.bio import WordError, chunks_of, is_bio, require_bio, stray_inside_tags
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,11 @@ from probes.data.bio import WordError, is_bio, require_bio, stray_inside_tags
 )
 def test_stray_inside_tags(tags, expected):
     assert stray_inside_tags(tags) == expected
+
+
+def test_chunks_end_before_the_next_word_outside_or_at_the_end():
+    tags = ["O", "B-NP", "I-NP", "B-NP", "O", "B-VP", "I-VP"]
+    assert list(chunks_of(tags)) == [("NP", 1, 3), ("NP", 3, 4), ("VP", 5, 7)]
 
 
 def test_the_error_names_the_first_invalid_tag():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from probes.common.arrays import Ints
+from probes.data.bio import chunks_of
 from probes.data.sentence import Sentence
 from probes.measurements.geometry.payload import Labels
 from probes.measurements.geometry.sums import Rows
@@ -99,11 +100,8 @@ def _tags(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 def _chunks(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The first and the last word of each chunk."""
-    tags = (*sentence.chunks, "O")
-    for start, tag in enumerate(tags):
-        if tag.startswith("B-"):
-            end = next(i for i in range(start + 1, len(tags)) if not tags[i].startswith("I-"))
-            yield tag[2:], (start, end - 1)
+    for label, start, end in chunks_of(sentence.chunks):
+        yield label, (start, end - 1)
 
 
 def _predicates(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
