@@ -47,6 +47,15 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(f"{what}: {count}")
 
 
+@pytest.fixture(autouse=True)
+def messages_are_shown(monkeypatch):
+    """Whatever a test before this one has asked for with -q or -v."""
+    from probes.common.terminal import progress
+
+    monkeypatch.setattr(progress, "quiet", False)
+    monkeypatch.setattr(progress, "verbose", False)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def registered_corpora_are_parsed_once():
     """In a process of tests: a parse takes longer than most of what is tested after it."""

@@ -74,8 +74,8 @@ class Grid:
         return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
-ROOT, LEFT_OUT = -1, -2
-"""In a predicted tree: the root, and a word that is in none, such as punctuation."""
+LEFT_OUT = -2
+"""In the place of a head in a predicted tree: a word that is in none, such as punctuation."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,11 @@ class PredictedTree:
         """Undirected edges, the lower index first, between words of the predicted tree."""
         edges = _edges(self.gold)
         return {x for x in edges if all(self.predicted[word] != LEFT_OUT for word in x)}
+
+    @property
+    def other_gold_edges(self) -> set[tuple[int, int]]:
+        """Those of words that the predicted tree leaves out, which cannot be right or wrong."""
+        return _edges(self.gold) - self.gold_edges
 
     @property
     def predicted_edges(self) -> set[tuple[int, int]]:

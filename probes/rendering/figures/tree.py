@@ -9,7 +9,8 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.patches import Arc
 
-from probes.records.charts import LEFT_OUT, ROOT, PredictedTree
+from probes.data.sentence import ROOT
+from probes.records.charts import LEFT_OUT, PredictedTree
 from probes.rendering.figures.style import saved
 from probes.rendering.palette import COLOURS
 
@@ -36,9 +37,7 @@ def draw(path: Path, tree: PredictedTree, width: float) -> None:
     unit = _LETTER * size / 72
     width = max(width, unit * sum(letters) + 0.1)
     centres = [unit * (sum(letters[:i]) + n / 2) for i, n in enumerate(letters)]
-    gold, found = tree.gold_edges, tree.predicted_edges
-    # Edges of words that the predicted tree leaves out cannot be right or wrong.
-    aside = {(min(i, head), max(i, head)) for i, head in enumerate(tree.gold) if head >= 0} - gold
+    gold, aside, found = tree.gold_edges, tree.other_gold_edges, tree.predicted_edges
     above, below = _heights(gold | aside), _heights(found)
     top, bottom = (max(each.values(), default=1) + 1 for each in (above, below))
     step = min(_STEP, _HIGHEST / max(top, bottom))
