@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.arrays import Floats
+from probes.common.arrays import Floats, Ints
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import Metric
 from probes.statistics.partition import FEWEST
@@ -93,8 +93,18 @@ def cluster_sums(parts: csr_array, gold: Gold) -> csr_array:
     Args:
         parts: shape (sentences, k).
     """
-    places = gold.clusters, np.arange(gold.n_sentences)
-    members = sparse((np.ones(gold.n_sentences), places), (gold.n_clusters, gold.n_sentences))
+    return summed(parts, gold.clusters, gold.n_clusters)
+
+
+def summed(parts: csr_array, cluster: Ints, n_clusters: int) -> csr_array:
+    """The sum of the rows of each cluster. Shape (clusters, k).
+
+    Args:
+        parts: shape (n, k).
+        cluster: of each row. Shape (n,).
+    """
+    n = len(cluster)
+    members = sparse((np.ones(n), (cluster, np.arange(n))), (n_clusters, n))
     return sparse(members @ sparse(parts).astype(np.float64))
 
 

@@ -26,20 +26,27 @@ def centred_ranks(values: NDArray[Any]) -> Floats:
     return ranks
 
 
-def _sentence_spearman(gold: Gold, given: Predictions) -> tuple[Ints, Floats]:
-    """Spearman's rank correlation within each sentence that has two different gold values.
+def spearman(given: NDArray[Any], gold: NDArray[Any]) -> Floats:
+    """Spearman's rank correlation along the last axis, ties sharing their mean rank.
 
-    Ties share their mean rank. A prediction that is constant over a sentence scores 0.
+    0 where what is given is constant; NaN where gold is. Shape (…, n) to (…,).
+    """
+    wanted, found = centred_ranks(gold), centred_ranks(given)
+    scale = np.sqrt((wanted**2).sum(-1) * (found**2).sum(-1))
+    rho = ratio((wanted * found).sum(-1), scale, otherwise=0.0)
+    return np.where((wanted != 0).any(-1), rho, np.nan)
+
+
+def _sentence_spearman(gold: Gold, given: Predictions) -> tuple[Ints, Floats]:
+    """The correlation within each sentence that has two different gold values; see `spearman`.
 
     Returns:
         the sentences (s,), and their correlations (s,).
     """
     sentences, scores = [], []
     for which, examples in gold.by_length:
-        wanted, found = centred_ranks(gold.labels[examples]), centred_ranks(given[examples])
-        varied = (wanted != 0).any(1)
-        scale = np.sqrt((wanted**2).sum(1) * (found**2).sum(1))
-        rho = ratio((wanted * found).sum(1), scale, otherwise=0.0)
+        rho = spearman(given[examples], gold.labels[examples])
+        varied = ~np.isnan(rho)
         sentences.append(which[varied])
         scores.append(rho[varied])
     return np.concatenate(sentences), np.concatenate(scores)
@@ -48,13 +55,24 @@ def _sentence_spearman(gold: Gold, given: Predictions) -> tuple[Ints, Floats]:
 def nspr_parts(gold: Gold, given: Predictions) -> csr_array:
     """Each sentence's correlation, and 1, in the columns of its length."""
     sentences, rho = _sentence_spearman(gold, given)
-    column = np.diff(gold.bounds)[sentences] - NSPR_LENGTHS.start
+    return parts_by_length(sentences, rho, np.diff(gold.bounds))
+
+
+def parts_by_length(sentences: Ints, rho: Floats, lengths: Ints) -> csr_array:
+    """What correlations within sentences contribute to `nspr`. Shape (n, columns).
+
+    Args:
+        sentences: which of n sentences have a correlation. Shape (s,).
+        rho: their correlations. Shape (s,).
+        lengths: of all n.
+    """
+    column = lengths[sentences] - NSPR_LENGTHS.start
     kept = (column >= 0) & (column < len(NSPR_LENGTHS))
     sentences, rho, column = sentences[kept], rho[kept], column[kept]
     n = len(NSPR_LENGTHS)
     data = np.concatenate([rho, np.ones(len(rho))])
     place = (np.tile(sentences, 2), np.concatenate([column, n + column]))
-    return sparse((data, place), (gold.n_sentences, 2 * n))
+    return sparse((data, place), (len(lengths), 2 * n))
 
 
 def nspr(sums: Floats) -> Floats:

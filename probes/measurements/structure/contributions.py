@@ -13,16 +13,12 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.extraction.vectors import Sharded
 from probes.measurements.structure.batches import Batch
-from probes.measurements.structure.decoding import (
-    LEFT_OUT,
-    correlations,
-    lowest,
-    oriented,
-    spanning_trees,
-)
+from probes.measurements.structure.decoding import lowest, oriented, spanning_trees
 from probes.measurements.structure.payload import BINS
 from probes.measurements.structure.probe import depths, distances
 from probes.measurements.structure.trees import Trees
+from probes.records.charts import LEFT_OUT
+from probes.statistics.rank_correlation import spearman
 
 Array = NDArray[Any]
 
@@ -81,9 +77,9 @@ def contributions(
         kept, gold = trees.kept(at), batch.distances[0].cpu().numpy()
         far, deep = predictions(layer, batch, probes)
         found.hits[:, at] = edges_in(all_trees(far, kept), gold)
-        found.dspr[:, at] = correlations(far, gold).mean(-1)
+        found.dspr[:, at] = spearman(far, gold).mean(-1)
         found.roots[:, at] = lowest(deep, kept) == trees.roots[at]
-        found.nspr[:, at] = correlations(deep, batch.depths[0].cpu().numpy())
+        found.nspr[:, at] = spearman(deep, batch.depths[0].cpu().numpy())
     return found
 
 

@@ -1,4 +1,4 @@
-"""Trees, roots and rank correlations from predicted distances and depths."""
+"""Trees and roots from predicted distances and depths."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.arrays import Floats, Ints
+from probes.common.arrays import Ints
 from probes.data.sentence import ROOT
-from probes.statistics.rank_correlation import centred_ranks
-from probes.statistics.sums import ratio
-
-LEFT_OUT = -2
-"""The head of a word that is not in a tree."""
+from probes.records.charts import LEFT_OUT
 
 
 def spanning_trees(distances: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:
@@ -55,14 +51,3 @@ def lowest(depths: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:
     """The least deep of the words that are kept, -1 where there are none. (…, n) to (…,)."""
     found: Ints = np.where(kept, depths, np.inf).argmin(-1)
     return np.where(kept.any(-1), found, ROOT)
-
-
-def correlations(predicted: NDArray[np.floating[Any]], gold: NDArray[np.floating[Any]]) -> Floats:
-    """Spearman's rank correlation along the last axis, ties sharing their mean rank.
-
-    0 where the prediction is constant; NaN where gold is. Shape (…, n) to (…,).
-    """
-    found, wanted = centred_ranks(predicted), centred_ranks(gold)
-    scale = np.sqrt((found**2).sum(-1) * (wanted**2).sum(-1))
-    rho = ratio((found * wanted).sum(-1), scale, otherwise=0.0)
-    return np.where((wanted != 0).any(-1), rho, np.nan)

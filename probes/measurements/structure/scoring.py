@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +15,16 @@ from numpy.typing import NDArray
 from probes.common.arrays import Floats, Ints
 from probes.measurements.structure.contributions import Contributions
 from probes.measurements.structure.payload import LIKE, METRICS
-from probes.measurements.training_variance import Spread
+from probes.measurements.training_variance import Spread, p_best_of
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import (
-    bounds,
-    interval,
-    replicates_and_influences,
-    resample,
-)
+from probes.statistics.bootstrap import bounds, interval, resample, resampled_sums, summed
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST, Partition
-from probes.statistics.rank_correlation import NSPR_LENGTHS
-from probes.statistics.significance import Errors, all_pairs, max_t, p_best
+from probes.statistics.rank_correlation import parts_by_length
 from probes.statistics.sums import ratio, sparse
-from probes.statistics.training_noise import training_noise
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -66,24 +63,13 @@ class Sample:
             elif metric == "root_accuracy":
                 yield shares(found.roots[probe], np.ones(len(self.lengths)))
             else:
-                values: NDArray[np.float32] = getattr(found, metric)[probe]
-                yield self._by_length(values.astype(np.float64))
+                values: Floats = getattr(found, metric)[probe].astype(np.float64)
+                (known,) = np.nonzero(~np.isnan(values))
+                yield parts_by_length(known, values[known], self.lengths).toarray()
 
-    def _by_length(self, values: Floats) -> Floats:
-        """As of `probes.statistics.rank_correlation.nspr_parts`; NaN where there is none."""
-        column = self.lengths - NSPR_LENGTHS.start
-        known = (column >= 0) & (column < len(NSPR_LENGTHS)) & ~np.isnan(values)
-        found = np.zeros((2, len(values), len(NSPR_LENGTHS)))
-        found[0, known, column[known]] = values[known]
-        found[1, known, column[known]] = 1
-        return np.concatenate(list(found), axis=1)
-
-    def sums(self, parts: Floats) -> Floats:
+    def sums(self, parts: Floats) -> csr_array:
         """What sentences contribute (s, k), summed over each cluster. Shape (clusters, k)."""
-        n = len(self.clusters)
-        members = sparse((np.ones(n), (self.clusters, np.arange(n))), (self.n_clusters, n))
-        found: Floats = members @ parts
-        return found
+        return summed(sparse(parts), self.clusters, self.n_clusters)
 
     def estimate(self, parts: Floats, value: Callable[[Floats], Floats]) -> Estimate:
         """A score with its 95 % interval, where there are enough clusters for one.
@@ -97,7 +83,7 @@ class Sample:
             return Estimate(value=None, interval=None)
         if self.n_used < FEWEST:
             return Estimate(value=whole, interval=None)
-        resampled = value(resample(self.n_clusters).astype(np.float64) @ self.sums(parts))
+        resampled = value(resampled_sums(self.sums(parts), resample(self.n_clusters)))
         return Estimate(value=whole, interval=bounds(interval(resampled)))
 
     def scores(self, found: Contributions) -> list[dict[str, Estimate]]:
@@ -147,15 +133,9 @@ class Sample:
             return dict.fromkeys(layers)
         draws = resample(self.n_clusters)
         like, parts = metrics.get(LIKE[metric]), list(self.parts(found, metric))
-        sums = [sparse(self.sums(each)) for each in parts]
-        values, influences = replicates_and_influences(like, sums, draws)
-        values += training_noise(f"{name} {metric}", layers, spread.sd, spread.df, len(draws))
-        trained = np.full(len(layers), spread.sd**2)
-        errors = Errors(influences, trained, draws.astype(np.float64))
+        sums = [self.sums(each) for each in parts]
         scores = np.array([float(like.value(each.sum(0))) for each in parts])
-        pairs = all_pairs(len(layers))
-        p_values = p_best(scores, pairs, max_t(scores, values, pairs, errors)).tolist()
-        return {x: None if np.isnan(p) else p for x, p in zip(layers, p_values, strict=True)}
+        return p_best_of(like, sums, scores, f"{name} {metric}", layers, spread, draws)
 
 
 def shares(found: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:

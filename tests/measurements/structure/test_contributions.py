@@ -22,8 +22,8 @@ from probes.measurements.structure.contributions import (
     predicted_trees,
     predictions,
 )
-from probes.measurements.structure.decoding import LEFT_OUT
 from probes.measurements.structure.payload import BINS
+from probes.records.charts import LEFT_OUT
 
 SIZE = 5
 

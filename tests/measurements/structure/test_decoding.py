@@ -6,13 +6,9 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.stats import spearmanr
 
 from probes.data.sentence import ROOT
-from probes.measurements.structure.decoding import (
-    LEFT_OUT,
-    correlations,
-    lowest,
-    oriented,
-    spanning_trees,
-)
+from probes.measurements.structure.decoding import lowest, oriented, spanning_trees
+from probes.records.charts import LEFT_OUT
+from probes.statistics.rank_correlation import spearman
 
 
 def symmetric(m, n):
@@ -73,7 +69,7 @@ def test_correlations_are_scipys():
     gold = np.random.default_rng(2).integers(0, 4, (6, 5))
     gold[:, 0] = 9
     predicted = np.round(symmetric(6, 5), 1)[:3, :, None]  # with ties
-    found = correlations(predicted, gold)
+    found = spearman(predicted, gold)
     assert found.shape == (3, 5, 6)
     for place in np.ndindex(found.shape):
         expected = spearmanr(predicted[place[0], place[1], 0], gold[place[2]]).statistic
@@ -83,5 +79,5 @@ def test_correlations_are_scipys():
 def test_correlations_of_constants():
     gold = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 2.0]])
     predicted = np.array([[3.0, 2.0, 1.0], [5.0, 5.0, 5.0]])
-    assert np.isnan(correlations(predicted, gold)[0])
-    assert correlations(predicted, gold)[1] == 0
+    assert np.isnan(spearman(predicted, gold)[0])
+    assert spearman(predicted, gold)[1] == 0
