@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +25,8 @@ class Layout:
         real: which tokens are not padding. Shape (texts, length).
         word: the word of each token; -1 for special tokens and padding. Shape (texts, length).
         n_words: words of each text. Shape (texts,).
+        segment: the segment of each word's tokens, 0 or 1; -1 for special tokens and padding. None
+            for texts of one segment. Shape (texts, length).
     """
 
     window: torch.Tensor
@@ -32,12 +34,14 @@ class Layout:
     real: torch.Tensor
     word: torch.Tensor
     n_words: torch.Tensor
+    segment: torch.Tensor | None = None
 
     def to(self, device: torch.device) -> Layout:
         """The same on a device."""
         if self.real.device == device:
             return self
-        return Layout(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
+        every = (getattr(self, field.name) for field in fields(self))
+        return Layout(*(None if each is None else each.to(device) for each in every))
 
     @cached_property
     def members(self) -> torch.Tensor:
