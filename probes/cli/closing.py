@@ -13,7 +13,7 @@ from probes.engines.model_run import ModelRun
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.files import has_arrays
 from probes.records.result import Result
-from probes.rendering.folder import write_numbers, write_tables
+from probes.rendering.folder import numbers_path, write_numbers, write_tables
 
 
 def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[list[Result]]:
@@ -76,7 +76,7 @@ def next_step(runs: Sequence[ModelRun]) -> str:
     output = config.output
     if not any(run.results for run in runs):
         name, folder = next((name, run.folder) for run in runs for name in run.others)
-        return f"see {folder / name}.csv for the numbers"
+        return f"see {numbers_path(folder, name)} for the numbers"
     if not any(run.evidence for run in runs):
         without = "--quick" if config.quick else "--evidence none"
         return f"the same command without {without} adds the evidence behind these scores"

@@ -51,6 +51,8 @@ class Number(NamedTuple):
         metric: its name; with the suite's own measurements, a column of `leaderboard.csv`.
         layer: None for a number of the model as a whole.
         axes: what else it is a number of, such as a head or a rank, by name.
+        beside: what stands beside it, by name, such as a baseline and its kind: columns after the
+            interval.
     """
 
     metric: str
@@ -60,6 +62,7 @@ class Number(NamedTuple):
     high: float | None = None
     split: str = "test"
     axes: Mapping[str, int | str] = {}
+    beside: Mapping[str, float | int | str | None] = {}
 
 
 @dataclass(frozen=True)
@@ -221,10 +224,13 @@ class CorpusMeasurement(Measurement[P]):
     Attributes:
         figures: names of the charts that `python -m probes figure` can draw.
         of_pairs: name of the `PairMeasurement` that is made along with it; empty for none.
+        csv_name: name of the CSV file in the folder of model and corpus, without its ending; the
+            measurement's own if empty.
     """
 
     figures: ClassVar[tuple[str, ...]] = ()
     of_pairs: ClassVar[str] = ""
+    csv_name: ClassVar[str] = ""
 
     def missing(self, layers: frozenset[str]) -> str:
         """Why a corpus with these annotation layers cannot be measured; empty if it can."""

@@ -10,7 +10,7 @@ import pandas as pd
 from probes.boards.layer_tables import layer_frames
 from probes.boards.transferability import all_ranks
 from probes.common.files import published
-from probes.measurements.measurement import get_measurement
+from probes.measurements.measurement import CorpusMeasurement, get_measurement
 from probes.records.csv_text import csv_line
 from probes.records.record import AnyRecord
 from probes.records.result import Result
@@ -41,21 +41,30 @@ def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
     return paths
 
 
+def numbers_path(folder: Path, name: str) -> Path:
+    """The CSV file with the numbers of the measurement of the corpus that is called `name`."""
+    its = get_measurement(name)
+    own = its.csv_name if isinstance(its, CorpusMeasurement) else ""
+    return folder / f"{own or name}.csv"
+
+
 def write_numbers(folder: Path, record: AnyRecord) -> Path:
-    """Write the numbers of a measurement of the corpus into `<measurement>.csv`, a row for each.
+    """Write the numbers of a measurement of the corpus into its CSV file, a row for each.
 
     Args:
         record: its payload in the measurement's own type.
     """
     numbers = list(get_measurement(record.measurement).numbers(record))
     axes = tuple(dict.fromkeys(axis for number in numbers for axis in number.axes))
-    before, after = ("model", "corpus", "layer"), ("metric", "split", "value", "low", "high", "key")
+    beside = tuple(dict.fromkeys(name for number in numbers for name in number.beside))
+    before, values = ("model", "corpus", "layer"), ("metric", "split", "value", "low", "high")
     key = f"sha256:{record.key[:8]}"
-    lines = [csv_line((*before, *axes, *after))]
+    lines = [csv_line((*before, *axes, *values, *beside, "key"))]
     for n in numbers:
         of = [record.model.name, record.corpus.name, n.layer, *(n.axes.get(axis) for axis in axes)]
-        lines.append(csv_line([*of, n.metric, n.split, n.value, n.low, n.high, key]))
-    path = folder / f"{record.measurement}.csv"
+        found = [n.metric, n.split, n.value, n.low, n.high, *(n.beside.get(x) for x in beside)]
+        lines.append(csv_line([*of, *found, key]))
+    path = numbers_path(folder, record.measurement)
     with published(path) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8", newline="")
     return path
