@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -18,23 +18,28 @@ from probes.engines.announcements import announce_task, announce_vectors
 from probes.engines.config import RunConfig
 from probes.engines.plan import Unit
 from probes.engines.units import Place
+from probes.engines.validation import options_of
 from probes.examples.breakdowns import marked_by_pieces
 from probes.examples.examples import NotServedError
 from probes.extraction.collectors import Collector, CollectorError, OutOfRangeError
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import (
+    Arrays,
     Reading,
     collect,
     collected,
+    read,
     require_space,
     vectors_of,
     word_vectors,
 )
+from probes.extraction.shards import Shard
 from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, ViewName, plain_view
 from probes.measurements.measurement import CorpusMeasurement, get_measurement
 from probes.measurements.plugin_keys import measurement_plug_in, plugin_failure, source_of
+from probes.records.base import Frozen
 from probes.records.header import ModelRecord
 from probes.tasks.task import Task
 from probes.tasks.validation import TaskError
@@ -70,7 +75,7 @@ class Prepared:
     run: ModelRun
     base: Prepared | None = None
     _tasks: dict[str, tuple[ProbingData, Vectors] | None] = field(default_factory=dict)
-    _views: dict[str, View] = field(default_factory=dict)
+    _views: dict[Place, View] = field(default_factory=dict)
     _stores: dict[Place, Store] = field(default_factory=dict)
     layers: tuple[int, ...] = ()
 
@@ -131,11 +136,12 @@ class Prepared:
             return None
         announce_task(examples)
         name = "" if examples.view == "plain" else task.name
-        vectors = self.stored((name, ""))
+        place = name, ""
+        vectors = self.stored(place)
         assert isinstance(vectors, Vectors)
         data = ProbingData(
             examples,
-            self.view(name),
+            self.view(place),
             vectors,
             self.device,
             project=config.project,
@@ -165,22 +171,28 @@ class Prepared:
         """What the model has to have read for a measurement of the corpus as a whole."""
         return "", measurement if self._collector(measurement) else ""
 
-    def view(self, task: str) -> View:
-        """The texts that a task reads, by its name; all sentences if it is empty."""
-        if task not in self._views:
-            corpus = self.run.corpus
+    def view(self, place: Place) -> View:
+        """The texts that are read for a task or a measurement."""
+        if place not in self._views:
+            (task, measurement), corpus = place, self.run.corpus
             if task:
                 (its,) = (each for each in self.run.tasks if each.name == task)
                 made = corpus.examples(its, self.hidden_view).view_of(corpus.value)
+            elif measurement and (own := self._own_view(measurement)):
+                made = own
             else:
                 made = plain_view(corpus.value)
-            self._views[task] = made
-        return self._views[task]
+            self._views[place] = made
+        return self._views[place]
+
+    def read(self, view: View, collector: Collector) -> Iterator[tuple[Shard, Arrays]]:
+        """What a collector finds in each shard of a view; nothing is stored."""
+        with self._explained(collector) as (encoder, batch_tokens):
+            yield from read(view, collector, encoder, batch_tokens)
 
     def reading(self, place: Place) -> Reading:
         """How the model reads what `place` names: the layers needed so far."""
-        task, measurement = place
-        run, view = self.run, self.view(task)
+        measurement, run, view = place[1], self.run, self.view(place)
         cache, name = run.config.cache_dir, run.corpus.source.name
         if measurement:
             collector = self._collector(measurement)
@@ -194,7 +206,7 @@ class Prepared:
         """What is kept of a reading, from the store or encoded now."""
         if place not in self._stores:
             reading, clock = self.reading(place), time.perf_counter()
-            with self._explained(reading) as (encoder, batch_tokens):
+            with self._explained(reading.collector) as (encoder, batch_tokens):
                 if place[1]:
                     require_space([reading])
                     found = collected(reading, encoder, batch_tokens)
@@ -209,7 +221,7 @@ class Prepared:
         """Make one shard of a reading, unless another process is making it."""
         try:
             reading = self.reading(place)
-            with self._explained(reading) as (encoder, batch_tokens):
+            with self._explained(reading.collector) as (encoder, batch_tokens):
                 collect(reading, encoder, batch_tokens, only=shard)
         except (OutOfRangeError, CollectorError):
             pass  # whoever needs the shard makes it in a wider type, or reports what is wrong
@@ -218,16 +230,25 @@ class Prepared:
                 raise
 
     @contextmanager
-    def _explained(self, reading: Reading) -> Iterator[tuple[Encoder, int | None]]:
+    def _explained(self, collector: Collector) -> Iterator[tuple[Encoder, int | None]]:
         """What reads, with an explanation if memory runs out."""
         model, config = self.run.model, self.run.config
-        encoder = model.language_model if reading.collector.reads_logits else model.encoder
+        encoder = model.language_model if collector.reads_logits else model.encoder
         remedy = "use --dtype bfloat16, another --device, or free some memory."
         with explain_out_of_memory(f"encoding {encoder.info.name}", remedy):
             yield encoder, config.batch_tokens
 
     def _collector(self, measurement: str) -> Collector | None:
         """What a measurement of the corpus as a whole keeps itself; None for word vectors."""
+        its, options = self._of_corpus(measurement)
+        return its.collector(self.run.corpus.value, self.layers, options)
+
+    def _own_view(self, measurement: str) -> View | None:
+        its, options = self._of_corpus(measurement)
+        return its.view(self.run.corpus.value, options)
+
+    def _of_corpus(self, measurement: str) -> tuple[CorpusMeasurement[Any], Frozen]:
+        """A measurement of the corpus as a whole, with its options."""
         its = get_measurement(measurement)
         assert isinstance(its, CorpusMeasurement)
-        return its.collector(self.run.corpus.value, self.layers)
+        return its, options_of(self.run.config, measurement)

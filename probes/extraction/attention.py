@@ -1,54 +1,195 @@
-"""Attention computed by a collector in place of the model's own function."""
+"""Attention maps: collectors see them one block after the other, and none is kept.
+
+Most architectures of transformers let a function take the place of their attention
+(`AttentionInterface`), so that scores are computed once and the maps of one block are in memory.
+Some compute attention in ways of their own; of these the maps that they return themselves are
+read, which are those of all blocks at once.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
+
+import torch
 
 from probes.common.errors import UserError
+from probes.extraction.collectors import Collector
 from probes.extraction.inspection import quiet_transformers
 
-_NAME = "probes_collector"
+Way = Literal["in the model", "returned by the model"]
+"""Where maps are read."""
+
+Take = Callable[[int, torch.Tensor, torch.Tensor], None]
+"""See `AttentionCollector.take`."""
+
+_NAME = "probes_attention"
+
+
+class AttentionCollector(Collector):
+    """A collector that sees the attention map of every head."""
+
+    @abstractmethod
+    def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        """Take what is kept of one block's maps.
+
+        Args:
+            block: counted from 1.
+            maps: how much each token (row) attends to each (column); rows of tokens sum to 1, and
+                columns of padding are 0. Shape (windows, heads, length, length), float32.
+            visible: whether each token may attend to each. Shape
+                (windows, length, length).
+        """
+
+    def add(self, windows: Any, output: Any) -> None:
+        """Nothing is kept but what `take` keeps."""
+
+
+def way_to_read(model: Any, forward: Callable[[], torch.Tensor], n_blocks: int) -> Way:
+    """How the attention maps of a model can be read.
+
+    Args:
+        forward: a pass over one text without padding; returns the states of the last layer.
+
+    Raises:
+        UserError: in no way, since there is no map for each block whose rows sum to 1, or attention
+            is computed with something that is not known here.
+    """
+    own, ways = forward().float(), ("in the model", "returned by the model")
+    for way in ways:
+        sums: list[torch.Tensor] = []
+
+        def take(block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+            sums.append(maps.sum(-1))  # noqa: B023
+
+        with maps_taken(model, way, take):  # type: ignore[arg-type]
+            found = forward().float()
+        same = (found - own).norm() <= 1e-2 * own.norm()
+        if same and len(sums) == n_blocks and all(((x - 1).abs() < 1e-2).all() for x in sums):
+            return way  # type: ignore[return-value]
+    raise UserError(
+        f"{type(model).__name__} computes attention in its own way, which cannot be observed; this "
+        "architecture is not supported for measurements of attention."
+    )
 
 
 @contextmanager
-def attention_computed_by(model: Any, function: Callable[..., Any]) -> Iterator[None]:
-    """Let `function` compute attention in every block of `model`, with masks as for "eager".
+def maps_taken(model: Any, way: Way, take: Take) -> Iterator[None]:
+    """Hand the maps of every forward pass of `model` to `take`."""
+    reading = _within if way == "in the model" else _returned
+    with reading(model, take):
+        yield
 
-    Args:
-        function: takes and returns what transformers' `AttentionInterface` asks for.
 
-    Raises:
-        UserError: the architecture has attention of its own that cannot be replaced. The first
-            forward pass raises it, since such models ignore the setting.
-    """
+@contextmanager
+def _within(model: Any, take: Take) -> Iterator[None]:
+    """Compute attention here, with masks as for "eager"."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
 
-    calls = 0
+    block = 0
 
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        return function(*args, **kwargs)
+    def begin(*_: Any) -> None:
+        nonlocal block
+        block = 0
 
-    def require_calls(*_: Any) -> None:
-        if not calls:
-            raise UserError(
-                f"{type(model).__name__} computes attention in its own way, which cannot be "
-                "observed; this architecture is not supported for measurements of attention."
-            )
+    def attend(module: Any, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, None]:
+        nonlocal block
+        block += 1
+        output, maps, visible = attention(*args, **kwargs)
+        take(block, maps, visible)
+        return output, None
 
-    before = model.config._attn_implementation
-    AttentionInterface.register(_NAME, counted)
+    AttentionInterface.register(_NAME, attend)
     AttentionMaskInterface.register(_NAME, eager_mask)
-    hook = model.register_forward_hook(require_calls)
+    hook = model.register_forward_pre_hook(begin)
+    try:
+        with _implementation(model, _NAME):
+            yield
+    finally:
+        hook.remove()
+
+
+def attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    position_bias: torch.Tensor | None = None,
+    **_: Any,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Scaled dot-product attention, of as many heads as there are queries.
+
+    Args:
+        query, key, value: shape (windows, heads, length, size of a head); several query heads may
+            share a key head.
+        attention_mask: added to scores; the least number of its type where nothing is seen. Shape
+            (windows, 1, length, length).
+        softcap: greatest absolute value of a score.
+        position_bias: added to scores.
+
+    Returns:
+        the output (windows, length, heads, size), and maps and visible as of
+        `AttentionCollector.take`.
+    """
+    shared = query.shape[1] // key.shape[1]
+    if shared > 1:
+        key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    scores = query @ key.transpose(2, 3) * scale
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    if position_bias is not None:
+        scores = scores + position_bias
+    n_windows, _n_heads, length, _length = scores.shape
+    if attention_mask is None:
+        visible = scores.new_ones(n_windows, length, length, dtype=torch.bool)
+    else:
+        scores = scores + attention_mask
+        seen = attention_mask > torch.finfo(attention_mask.dtype).min / 2
+        visible = seen[:, 0].expand(n_windows, length, length)
+    maps = scores.softmax(-1, dtype=torch.float32)
+    output = (maps.to(value.dtype) @ value).transpose(1, 2).contiguous()
+    return output, maps, visible
+
+
+@contextmanager
+def _returned(model: Any, take: Take) -> Iterator[None]:
+    """Ask the model for its maps."""
+
+    def ask(_: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        return args, {**kwargs, "output_attentions": True}
+
+    def hand_over(_: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+        length = kwargs["attention_mask"].shape[1]
+        visible = kwargs["attention_mask"].bool()[:, None].expand(-1, length, length)
+        for block, maps in enumerate(output.attentions or (), start=1):
+            decoder = not maps.triu(1).any()
+            take(block, maps.float(), visible.tril() if decoder else visible)
+
+    hooks = (
+        model.register_forward_pre_hook(ask, with_kwargs=True),
+        model.register_forward_hook(hand_over, with_kwargs=True),
+    )
+    try:
+        with _implementation(model, "eager"):
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def _implementation(model: Any, name: str) -> Iterator[None]:
+    before = model.config._attn_implementation
     with quiet_transformers():  # about models that ignore it
-        model.set_attn_implementation(_NAME)
+        model.set_attn_implementation(name)
     try:
         yield
     finally:
-        hook.remove()
         with quiet_transformers():
             model.set_attn_implementation(before)

@@ -27,13 +27,13 @@ class Collector(ABC):
     """Keeps part of what a model computes, one shard after the other.
 
     Every collector has forward passes of its own, so that what one asks of the model (such as
-    attention computed in another way) does not change what another one finds.
+    attention computed in another way) does not change what another one finds. Those that need
+    attention maps are subclasses of `probes.extraction.attention.AttentionCollector`.
 
     Attributes:
         name, version: parts of the key of what is stored.
         model_arguments: arguments for the model's `forward`, such as ``output_hidden_states``.
         pooling: which pieces stand for a word in `PaddedWindows`; all of them with "mean".
-        computes_attention: whether `attend` takes the place of the model's attention function.
         reads_logits: whether the language-model head is applied, at the positions that `positions`
             names; the output of the forward pass then has ``logits`` of shape (positions, tokens
             of the vocabulary).
@@ -43,7 +43,6 @@ class Collector(ABC):
     version: ClassVar[int] = 1
     model_arguments: ClassVar[Mapping[str, Any]] = {}
     pooling: Pooling = "mean"
-    computes_attention: ClassVar[bool] = False
     reads_logits: ClassVar[bool] = False
 
     @property
@@ -80,10 +79,6 @@ class Collector(ABC):
 
     def prepare(self, windows: PaddedWindows) -> None:  # noqa: B027
         """Learn what the next forward pass will read."""
-
-    def attend(self, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Compute attention in one block, as transformers' `AttentionInterface` calls it."""
-        raise NotImplementedError
 
     def positions(self, windows: PaddedWindows) -> torch.Tensor:
         """Where the language-model head is applied: indices into (windows × length), flattened."""

@@ -17,7 +17,7 @@ from probes.common.errors import UserError, out_of_memory
 from probes.common.terminal import progress
 from probes.compute.transfers import to_device
 from probes.extraction.alignment import Pieces, WordTokenizer
-from probes.extraction.attention import attention_computed_by
+from probes.extraction.attention import AttentionCollector, Way, maps_taken, way_to_read
 from probes.extraction.batching import plan_batches, split_by_tokens
 from probes.extraction.collectors import Collector, WordVectors, layer_states
 from probes.extraction.inspection import (
@@ -80,7 +80,7 @@ class Encoder:
         self._language_model = model.eval() if has_lm_head(model, self.model) else None
         self.device = place(model, self._language_model or self.model, device)
         self._pass_tokens: int | None = None
-        self._faithful: set[str] = set()
+        self._way_to_read_attention: Way | None = None
         self.remote_code = runs_remote_code(model, tokenizer)
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
@@ -198,9 +198,12 @@ class Encoder:
         """
         batches = plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
         with ExitStack() as stack:
-            if collector.computes_attention:
-                self._require_faithful(collector, shard, pieces, batches[-1][-1:])
-                stack.enter_context(attention_computed_by(self.model, collector.attend))
+            if isinstance(collector, AttentionCollector):
+                shortest = self._padded(
+                    self._windows(shard, pieces, batches[-1][-1:], collector.pooling)[:1]
+                )
+                way = self._way_to_read(shortest)
+                stack.enter_context(maps_taken(self.model, way, collector.take))
             while True:
                 collector.start(shard, pieces)
                 here: list[int] = []
@@ -230,31 +233,20 @@ class Encoder:
                 # Outside the handler: there the error would keep tensors alive.
                 self._read_less_at_once(len(here) * max(here))
 
-    def _require_faithful(
-        self, collector: Collector, shard: Shard, pieces: Sequence[Pieces], texts: Sequence[int]
-    ) -> None:
-        """Check on a text that a collector's attention is the model's own.
-
-        Some architectures hand a bias or a cap to their attention function, which a collector that
-        does not know them would ignore.
+    def _way_to_read(self, windows: PaddedWindows) -> Way:
+        """How attention maps can be read; tried once on a window.
 
         Raises:
-            UserError: the states of the last layer differ.
+            UserError: in no way.
         """
-        if collector.name in self._faithful:
-            return
-        given = self._padded(self._windows(shard, pieces, texts, collector.pooling)[:1])
-        own = self.states(given.inputs)[-1]
-        collector.start(shard, pieces)
-        collector.prepare(given)
-        with attention_computed_by(self.model, collector.attend):
-            found = self.states(given.inputs)[-1]
-        if (found - own).float().norm() > 1e-2 * own.float().norm():
-            raise UserError(
-                f"--model {self.info.name}: {collector.name} does not compute attention as "
-                f"{self.info.architecture} does; this architecture is not supported by it."
-            )
-        self._faithful.add(collector.name)
+        if self._way_to_read_attention is None:
+            try:
+                self._way_to_read_attention = way_to_read(
+                    self.model, lambda: self.states(windows.inputs)[-1], self.info.n_layers
+                )
+            except UserError as error:
+                raise UserError(f"--model {self.info.name}: {error}") from error
+        return self._way_to_read_attention
 
     def _padded(self, windows: Sequence[Window]) -> PaddedWindows:
         n_prefix, n_suffix = len(self.words.prefix), len(self.words.suffix)

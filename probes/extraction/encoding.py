@@ -7,7 +7,7 @@ is left it waits for the others.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -197,6 +197,30 @@ def collected(reading: Reading, encoder: Encoder, batch_tokens: int | None = Non
     """
     collect(reading, encoder, batch_tokens)
     return Store(reading.cache, reading.key)
+
+
+Arrays = Mapping[str, torch.Tensor]
+"""What a collector found of a shard, by part."""
+
+
+def read(
+    view: View, collector: Collector, encoder: Encoder, batch_tokens: int | None = None
+) -> Iterator[tuple[Shard, Arrays]]:
+    """What a collector finds in each shard of a view; nothing is stored.
+
+    Args:
+        batch_tokens: see `collect`.
+
+    Raises:
+        UserError: see `Encoder.encode`.
+    """
+    tokens = batch_tokens or default_batch_tokens(encoder.device.type)
+    n_words = words_per_shard(encoder.info.n_layers + 1, encoder.info.hidden_size)
+    with progress.bar(f"reading {encoder.info.name}", total=len(view.texts), unit="text"):
+        for shard in shards_of(view, n_words):
+            with exact_products():
+                found = encoder.encode(shard, encoder.split(shard.texts), tokens, collector)
+            yield shard, found
 
 
 @exact_products()

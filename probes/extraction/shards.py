@@ -38,13 +38,13 @@ class Shard:
     @cached_property
     def starts(self) -> Ints:
         """The first row of each text: rows are the kept words, text by text. Shape (texts,)."""
-        kept = _kept(self.texts)
+        kept = kept_words(self.texts)
         return np.cumsum(kept) - kept
 
     @cached_property
     def n_rows(self) -> int:
         """How many words are kept."""
-        return int(_kept(self.texts).sum())
+        return int(kept_words(self.texts).sum())
 
 
 def words_per_shard(n_layers: int, hidden_size: int) -> int:
@@ -79,15 +79,18 @@ def shards_of(view: View, n_words: int) -> list[Shard]:
     ]
 
 
-def row_of_each_text(shards: Sequence[Shard], n_texts: int) -> Ints:
-    """The first row of each text of a view, rows counted over all shards. Shape (texts,)."""
-    starts = np.empty(n_texts, dtype=np.int64)
-    before = 0
-    for shard in shards:
-        starts[shard.index] = before + shard.starts
-        before += shard.n_rows
+def row_of_each_text(shards: Sequence[Shard], n_rows: Ints) -> Ints:
+    """The first row of each text of a view, rows counted over all shards. Shape (texts,).
+
+    Args:
+        n_rows: how many rows each text has. Shape (texts,).
+    """
+    order = np.concatenate([shard.index for shard in shards])
+    starts = np.empty(len(n_rows), dtype=np.int64)
+    starts[order] = np.cumsum(n_rows[order]) - n_rows[order]
     return starts
 
 
-def _kept(texts: Sequence[Text]) -> Ints:
+def kept_words(texts: Sequence[Text]) -> Ints:
+    """How many words of each text are kept. Shape (texts,)."""
     return np.array([text.keep[1] - text.keep[0] for text in texts], dtype=np.int64)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
+    from probes.extraction.views import View
     from probes.measurements.corpus_context import CorpusContext
     from probes.measurements.probe_context import ProbeContext
     from probes.records.parameters import Parameters
@@ -235,8 +236,12 @@ class CorpusMeasurement(Measurement[P]):
         """Why a corpus with these annotation layers cannot be measured; empty if it can."""
         return ""
 
-    def collector(self, corpus: Corpus, layers: Sequence[int]) -> Collector | None:
-        """What is to be kept of the model's reading of all sentences; None for word vectors."""
+    def view(self, corpus: Corpus, options: Any) -> View | None:
+        """The texts that the collector reads; None for all sentences."""
+        return None
+
+    def collector(self, corpus: Corpus, layers: Sequence[int], options: Any) -> Collector | None:
+        """What is to be kept of the model's reading; None for the word vectors of all sentences."""
         return None
 
     @abstractmethod

@@ -13,6 +13,7 @@ from tiny_readings import collected, random_texts, vectors_by_layer
 
 from probes.common.errors import UserError
 from probes.extraction.alignment import Pieces
+from probes.extraction.attention import AttentionCollector
 from probes.extraction.collectors import (
     Collector,
     NotFiniteError,
@@ -70,39 +71,31 @@ def entropy(weights: torch.Tensor) -> torch.Tensor:
     return torch.special.entr(weights).sum(-1)
 
 
-class Entropies(Toy):
+class Entropies(Toy, AttentionCollector):
     """The entropy of every head of every block, summed over the tokens of a text."""
 
-    computes_attention: ClassVar[bool] = True
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         super().start(shard, pieces)
         self.states: dict[int, list[torch.Tensor]] = {}
+        self.visible: dict[int, list[list[int]]] = {}
 
     def prepare(self, windows: PaddedWindows) -> None:
         self.windows = windows
+        self.blocks: list[int] = []
 
-    def attend(  # type: ignore[override]
-        self,
-        module: Any,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        mask: torch.Tensor | None,
-        scaling: float | None = None,
-        **_: Any,
-    ) -> tuple[torch.Tensor, None]:
-        shared = query.shape[1] // key.shape[1]
-        key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
-        scores = query @ key.transpose(2, 3) * (scaling or query.shape[-1] ** -0.5)
-        weights = (scores if mask is None else scores + mask).softmax(-1)
+    def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        self.blocks.append(block)
         real = self.windows.inputs["attention_mask"][:, None]
-        for text, sums in zip(self.windows.text, (entropy(weights) * real).sum(-1), strict=True):
-            self.found[int(text)].append(sums)
-        return (weights @ value).transpose(1, 2).contiguous(), None
+        for row, sums in enumerate((entropy(maps) * real).sum(-1)):
+            text = int(self.windows.text[row])
+            self.found[text].append(sums)
+            seen = visible[row].sum(-1)[: int(real[row].sum())].tolist()
+            self.visible.setdefault(text, []).append(seen)
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
+        assert self.blocks == [1, 2]
         lengths = windows.inputs["attention_mask"].sum(1)
         for row, text in enumerate(windows.text):
             self.states[int(text)] = [x[row, : lengths[row]] for x in layer_states(output)]
@@ -110,10 +103,19 @@ class Entropies(Toy):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("bert", "BertModel"), ("gpt2", "GPT2Model"), ("llama-3", "LlamaModel")],
+    [
+        ("bert", "BertModel"),
+        ("distilbert", "DistilBertModel"),
+        ("gpt2", "GPT2Model"),
+        ("llama-3", "LlamaModel"),
+        ("t5", "T5EncoderModel"),
+        ("mpnet", "MPNetModel"),
+        ("deberta-v2", "DebertaV2Model"),
+    ],
 )
 @pytest.mark.parametrize("batch_tokens", [1, 200])
 def test_attention_is_that_of_eager_maps(name: str, kind: str, batch_tokens: int) -> None:
+    """Also that of T5, with its bias, and of models that compute attention in their own way."""
     encoder = encoder_of(name, kind)
     config = encoder.model.config
     assert name != "llama-3" or config.num_key_value_heads < config.num_attention_heads
@@ -121,7 +123,7 @@ def test_attention_is_that_of_eager_maps(name: str, kind: str, batch_tokens: int
     used = config._attn_implementation
     collector = Entropies()
     found = collected(encoder, TEXTS, collector, batch_tokens)
-    assert config._attn_implementation == used != "eager"
+    assert config._attn_implementation == used
     after = vectors_by_layer(encoder, TEXTS, batch_tokens=batch_tokens)
     assert all(map(torch.equal, before, after))
     encoder.model.set_attn_implementation("eager")
@@ -131,31 +133,39 @@ def test_attention_is_that_of_eager_maps(name: str, kind: str, batch_tokens: int
                 **alone(encoder, text), output_attentions=True, output_hidden_states=True
             )
         expected = torch.stack([entropy(maps[0]).sum(-1) for maps in plain.attentions])
+        n_tokens = plain.attentions[0].shape[-1]
+        seen = [i + 1 if encoder.info.causal else n_tokens for i in range(n_tokens)]
+        assert collector.visible[number] == [seen, seen]
         assert expected.shape == (2, 2)
         torch.testing.assert_close(found[str(number)], expected, rtol=1e-4, atol=1e-4)
         for ours, theirs in zip(collector.states[number], layer_states(plain), strict=True):
             torch.testing.assert_close(ours, theirs[0], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("mpnet", "MPNetModel"), ("deberta-v2", "DebertaV2Model")]
-)
-def test_attention_that_cannot_be_replaced_is_refused(
-    name: str, kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    encoder = encoder_of(name, kind)
-    used = encoder.model.config._attn_implementation
-    with pytest.raises(UserError, match=f"^{kind} computes attention in its own way, which cannot"):
+def test_rows_of_a_sliding_window_see_its_tokens_alone() -> None:
+    """The first block of Gemma 2 has one, the second has not."""
+    model, tokenizer = build("gemma2", "Gemma2Model")
+    model.config.sliding_window = 3
+    encoder = Encoder(model, tokenizer, name="gemma2", device="cpu")
+    collector = Entropies()
+    collected(encoder, TEXTS, collector)
+    for local, every in collector.visible.values():
+        assert local == [min(x, 3) for x in every]
+        assert every == list(range(1, len(every) + 1))
+
+
+def test_attention_without_maps_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an architecture that ignores whatever it is asked for."""
+    encoder = encoder_of("mpnet", "MPNetModel")
+    used, forward = encoder.model.config._attn_implementation, encoder.model.forward
+    monkeypatch.setattr(
+        encoder.model, "forward", lambda output_attentions=False, **given: forward(**given)
+    )
+    with pytest.raises(
+        UserError, match=r"^--model mpnet: MPNetModel computes attention in its own"
+    ):
         collected(encoder, TEXTS, Entropies())
-    assert not caplog.records
     assert encoder.model.config._attn_implementation == used
-
-
-def test_attention_that_leaves_out_a_bias_is_refused() -> None:
-    """T5 hands its relative positions to the attention function."""
-    encoder = encoder_of("t5", "T5EncoderModel")
-    with pytest.raises(UserError, match=r"toy does not compute attention as T5\w+ does"):
-        collected(encoder, TEXTS, Entropies())
 
 
 # -- logits -------------------------------------------------------------------------------

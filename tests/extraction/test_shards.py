@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_readings import random_view
 
-from probes.extraction.shards import row_of_each_text, shards_of, words_per_shard
+from probes.extraction.shards import kept_words, row_of_each_text, shards_of, words_per_shard
 from probes.extraction.vectors import Sharded
 from probes.extraction.views import Text, View
 
@@ -45,7 +45,7 @@ def test_shards_by_hand() -> None:
     # All words but the last are kept, of a single word that one.
     assert [shard.starts.tolist() for shard in shards] == [[0, 3], [0, 1], [0]]
     assert [shard.n_rows for shard in shards] == [5, 3, 1]
-    assert row_of_each_text(shards, 5).tolist() == [5, 0, 8, 3, 6]
+    assert row_of_each_text(shards, kept_words(view.texts)).tolist() == [5, 0, 8, 3, 6]
     assert shards_of(View("plain", ()), 5) == []
 
 
@@ -60,7 +60,7 @@ def test_rows_of_many_texts_are_those_of_a_concatenation() -> None:
     rows = [
         (i, word) for shard in shards for i in shard.index for word in range(*view.texts[i].keep)
     ]
-    starts = row_of_each_text(shards, len(view.texts))
+    starts = row_of_each_text(shards, kept_words(view.texts))
     for i, text in enumerate(view.texts):
         kept = [(i, word) for word in range(*text.keep)]
         assert rows[starts[i] : starts[i] + len(kept)] == kept

@@ -29,6 +29,10 @@ TEST = (
 )
 
 
+def no_more(view, collector):
+    raise AssertionError("nothing is read again")
+
+
 @pytest.fixture
 def context(tiny_bert, tmp_path, monkeypatch):
     small_shards(monkeypatch, 8)
@@ -38,7 +42,7 @@ def context(tiny_bert, tmp_path, monkeypatch):
     vectors = vectors_of(reading_of(tmp_path, encoder, view), encoder, 64)
     assert vectors.n_shards > 1
     device = torch.device("cpu")
-    return CorpusContext(corpus, encoder.info, (0, 2), view, vectors, device, None)
+    return CorpusContext(corpus, encoder.info, (0, 2), view, vectors, no_more, device, None)
 
 
 def test_rows_and_words_are_in_corpus_order_and_equal_texts_share_theirs(context):

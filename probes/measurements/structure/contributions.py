@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.extraction.vectors import Sharded
 from probes.measurements.structure.batches import Batch
-from probes.measurements.structure.decoding import lowest, oriented, spanning_trees
+from probes.measurements.structure.decoding import lowest, oriented
 from probes.measurements.structure.payload import BINS
 from probes.measurements.structure.probe import depths, distances
 from probes.measurements.structure.trees import Trees
 from probes.records.charts import LEFT_OUT
 from probes.statistics.rank_correlation import spearman
+from probes.statistics.spanning_trees import spanning_trees
 
 Array = NDArray[Any]
 

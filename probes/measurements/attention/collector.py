@@ -1,0 +1,264 @@
+"""Keeps of every attention map what the measurement needs: sums, and where words attend most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from probes.extraction.alignment import Pieces
+from probes.extraction.padding import PaddedWindows
+from probes.extraction.shards import Shard
+from probes.extraction.views import Text
+from probes.measurements.attention.layout import WholeTexts
+from probes.measurements.attention.links import TextLinks, digest_of
+from probes.measurements.attention.names import STATISTICS, TOKENS, TREES
+from probes.measurements.attention.sums import received, statistics, uniform
+from probes.records.header import ModelRecord
+from probes.statistics.arborescences import arborescences
+from probes.statistics.spanning_trees import spanning_trees
+
+OF_MAPS = ("statistics", "mean_maps", "n_mean_maps")
+"""What is kept whatever a text consists of."""
+
+OF_WORDS = ("received", "most", "trees", "links")
+"""What is kept of the words of sentences."""
+
+
+class HeadSums(WholeTexts):
+    """What is kept of every head. Texts of several windows, and their words, have NaN and -1.
+
+    Parts, with blocks B and heads H:
+
+    - ``statistics`` (texts, B, H + 1, statistics): see `STATISTICS`; the last head is one that
+      attends to all visible tokens alike;
+    - ``received`` (words, B, H + 1): what tokens give to a word, on average;
+    - ``most`` (words, B, H, 2): the word to which a word attends most, and that which attends most
+      to it, other than itself; -1 if there is none;
+    - ``trees`` (words, B, H, 3): the head of each word in the trees that `TREES` names;
+    - ``links`` (links, B, H, 2): the greatest weight of a pair in each link, and the mean of that
+      in its controls, NaN without any;
+    - ``mean_maps`` (B, H, T, T) and ``n_mean_maps`` (1,): the sum of the maps of texts of T tokens,
+      and their number.
+
+    Args:
+        links: of texts that have any.
+        of_words: whether texts are sentences, of whose words something is kept.
+    """
+
+    name = "attention"
+
+    def __init__(self, links: Mapping[Text, TextLinks], *, of_words: bool = True) -> None:
+        self._links, self._of_words = links, of_words
+
+    @property
+    def settings(self) -> dict[str, str | int]:
+        """See `Collector`."""
+        return {"of_words": int(self._of_words)}
+
+    @property
+    def annotation(self) -> str:
+        """See `Collector`."""
+        return digest_of(self._links) if self._of_words else ""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """See `Collector`."""
+        return (*OF_MAPS, *OF_WORDS) if self._of_words else OF_MAPS
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """At most: no model is known whose heads have fewer than 32 dimensions."""
+        heads = model.n_layers * -(-model.hidden_size // 32)
+        of_texts = 4 * (len(shard.texts) * len(STATISTICS) + TOKENS**2)
+        of_words = shard.n_rows * (4 + 2 * (2 + len(TREES))) + 8 * self._n_links(shard)
+        return heads * (of_texts + self._of_words * of_words)
+
+    def _n_links(self, shard: Shard) -> int:
+        return sum(len(self._links[x].links) for x in shard.texts if x in self._links)
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """See `Collector`."""
+        super().start(shard, pieces)
+        self._found: dict[int, dict[str, torch.Tensor]] = {}
+        counts = [len(self._links[x].links) if x in self._links else 0 for x in shard.texts]
+        self._first_link = np.cumsum([0, *counts])
+        self._n_averaged = 0
+
+    def prepare(self, windows: PaddedWindows) -> None:
+        """See `Collector`."""
+        super().prepare(windows)
+        at = self.layout
+        self._n_averaged += int((at.n_tokens == TOKENS).sum())
+        if self._of_words:
+            first = torch.from_numpy(self.shard.starts)[at.text]
+            words = torch.arange(at.is_word.shape[1]) if len(at.text) else torch.arange(0)
+            self._rows = (first[:, None] + words)[at.is_word] if len(at.text) else words
+            self._placements = _placements(
+                [self._links.get(self.shard.texts[text]) for text in at.text.tolist()],
+                self._first_link[at.text.numpy()],
+            )
+
+    def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        """See `AttentionCollector`."""
+        if block not in self._found:
+            self._found[block] = self._empty(maps.shape[1])
+        super().take(block, maps, visible)
+
+    def _empty(self, n_heads: int) -> dict[str, torch.Tensor]:
+        n_texts, n_rows = len(self.shard.texts), self.shard.n_rows
+        n_links = int(self._first_link[-1])
+        kept = {
+            "statistics": torch.full((n_texts, n_heads + 1, len(STATISTICS)), torch.nan),
+            "mean_maps": torch.zeros(n_heads, TOKENS, TOKENS),
+            "received": torch.full((n_rows, n_heads + 1), torch.nan),
+            "most": torch.full((n_rows, n_heads, 2), -1, dtype=torch.int16),
+            "trees": torch.full((n_rows, n_heads, len(TREES)), -1, dtype=torch.int16),
+            "links": torch.full((n_links, n_heads, 2), torch.nan),
+        }
+        return {name: array for name, array in kept.items() if name in self.parts}
+
+    def take_whole(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        """See `WholeTexts`."""
+        at, found, seen = self.layout, self._found[block], visible.sum(-1)
+        alike = uniform(visible)
+        found["statistics"][at.text.cpu()] = torch.cat(
+            [statistics(each, at, seen) for each in (maps, alike)], dim=1
+        ).cpu()
+        averaged = maps[at.n_tokens == TOKENS][..., :TOKENS, :TOKENS]
+        found["mean_maps"] += averaged.sum(0).cpu()
+        if not self._of_words:
+            return
+        given = torch.cat([received(each, at) for each in (maps, alike)], dim=1) @ at.members
+        self._keep(found["received"], (given / at.n_tokens[:, None, None]).transpose(1, 2))
+        between = at.between_words(maps)
+        self._keep(found["most"], most_attended(between, at.is_word))
+        self._keep(found["trees"], trees(between, at.n_words))
+        self._placements.keep(found["links"], between)
+
+    def _keep(self, array: torch.Tensor, values: torch.Tensor) -> None:
+        """Keep what belongs to words.
+
+        Args:
+            values: shape (texts, words, …).
+        """
+        array[self._rows] = values[self.layout.is_word].to(array.dtype).cpu()
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        """See `Collector`."""
+        blocks = [self._found[block] for block in sorted(self._found)]
+        found = {
+            part: torch.stack([block[part] for block in blocks], dim=int(part != "mean_maps"))
+            for part in self.parts
+            if part != "n_mean_maps"
+        }
+        self._found = {}
+        return {**found, "n_mean_maps": torch.tensor([self._n_averaged])}
+
+
+def most_attended(between: torch.Tensor, is_word: torch.Tensor) -> torch.Tensor:
+    """The word that each attends to most, and that which attends most to it, other than itself.
+
+    Of equals the first; -1 if all weights are 0, as with those that a decoder does not see.
+
+    Args:
+        between: see `Layout.between_words`. Shape (texts, heads, words, words).
+        is_word: shape (texts, words).
+
+    Returns:
+        shape (texts, words, heads, 2).
+    """
+    n_words = is_word.shape[1]
+    itself = torch.eye(n_words, dtype=torch.bool, device=between.device)
+    others = between.masked_fill(itself, 0)
+    found = []
+    for dim in (-1, -2):
+        weight, place = others.max(dim)
+        found.append(place.masked_fill(weight <= 0, -1))
+    return torch.stack(found, dim=-1).transpose(1, 2)
+
+
+def trees(between: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
+    """The heads of words in the trees that `TREES` names. Shape (texts, words, heads, trees).
+
+    Args:
+        between: see `most_attended`.
+        n_words: words of each text.
+    """
+    n, heads, width, _ = between.shape
+    weights = between.reshape(n * heads, width, width).double().cpu().numpy()
+    turned = weights.transpose(0, 2, 1)
+    sizes = np.repeat(n_words.cpu().numpy(), heads)
+    kept = np.arange(width) < sizes[:, None]
+    found = [
+        arborescences(weights, sizes),
+        arborescences(turned, sizes),
+        spanning_trees(-(weights + turned), kept),
+    ]
+    stacked = torch.from_numpy(np.stack(found, axis=-1))
+    return stacked.view(n, heads, width, len(TREES)).transpose(1, 2).to(between.device)
+
+
+@dataclass(frozen=True)
+class _Placements:
+    """The links of a pass; see `TextLinks`.
+
+    Attributes:
+        text: of each pair, by its place in the pass.
+        rows: where the links are kept.
+    """
+
+    text: torch.Tensor
+    row: torch.Tensor
+    column: torch.Tensor
+    placement: torch.Tensor
+    link: torch.Tensor
+    control: torch.Tensor
+    rows: torch.Tensor
+
+    def keep(self, array: torch.Tensor, between: torch.Tensor) -> None:
+        """Keep the weights of links and controls in an array (links, heads, 2)."""
+        if not len(self.rows):
+            return
+        of_pairs = between[self.text, :, self.row, self.column].cpu()  # (pairs, heads)
+        greatest = torch.zeros(len(self.link), of_pairs.shape[1])
+        greatest.index_reduce_(0, self.placement, of_pairs, "amax")
+        for which in (0, 1):
+            chosen = self.control == which
+            of_link = self.link[chosen]
+            sums = torch.zeros(len(self.rows), of_pairs.shape[1])
+            sums.index_add_(0, of_link, greatest[chosen])
+            array[self.rows, :, which] = sums / of_link.bincount(minlength=len(self.rows))[:, None]
+
+
+def _placements(links: Sequence[TextLinks | None], first: Sequence[int]) -> _Placements:
+    """Those of the texts of a pass.
+
+    Args:
+        links: of each text.
+        first: the row of each text's first link.
+    """
+    n_placements = n_links = 0
+    parts: list[tuple[np.ndarray, ...]] = []
+    for place, its in enumerate(links):
+        if its is None:
+            continue
+        parts.append(
+            (
+                np.full(len(its.row), place),
+                its.row,
+                its.column,
+                its.placement + n_placements,
+                its.link + n_links,
+                its.control,
+                np.arange(len(its.links)) + first[place],
+            )
+        )
+        n_placements += len(its.link)
+        n_links += len(its.links)
+    every: Callable[[Sequence[np.ndarray]], np.ndarray] = np.concatenate
+    none = (np.zeros(0, dtype=np.int64),) * 7
+    return _Placements(
+        *(torch.from_numpy(every(each).astype(np.int64)) for each in zip(*(parts or [none])))
+    )

@@ -1,0 +1,132 @@
+"""What the annotation says of words: relations to their heads, and linguistic features."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Ints
+from probes.data.sentence import ROOT, Sentence
+
+Words = NDArray[np.bool_]
+"""Some words of a split. Shape (words,)."""
+
+EVERY, NOT_PUNCTUATION = "all", "all but punct"
+
+FEWEST_WORDS = 20
+"""Relations that are rarer in dev or in test are counted, not scored."""
+
+FURTHEST = 10
+"""Offsets of the baseline: a word's head is always so many words away, in either direction."""
+
+
+@dataclass(frozen=True)
+class Gold:
+    """The words of a split, in corpus order.
+
+    Attributes:
+        sentence: the sentence of each, as its number in the split. Shape (words,).
+        position: its place in the sentence. Shape (words,).
+        head: the place of its head in the sentence; -1 for roots, and words of sentences that are
+            left out. Shape (words,).
+        relations: words with a head by their relation; subtypes count for their relation, and for
+            themselves.
+        features: words by linguistic feature, those of Kovaleva et al. (2019), section 4.4.
+        n_sentences: of the split.
+    """
+
+    sentence: Ints
+    position: Ints
+    head: Ints
+    relations: dict[str, Words]
+    features: dict[str, Words]
+    n_sentences: int
+
+    @property
+    def first(self) -> Ints:
+        """The place in the split of the first word of each word's sentence. Shape (words,)."""
+        return np.arange(len(self.position)) - self.position
+
+    @property
+    def without_punctuation(self) -> Words:
+        """Words with a head that are not punctuation."""
+        return self.relations[NOT_PUNCTUATION]
+
+
+def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Gold:
+    """The annotation of a split.
+
+    Args:
+        left_out: sentences that do not count. Shape (sentences,).
+    """
+    lengths = np.array([len(sentence) for sentence in sentences])
+    number = np.repeat(np.arange(len(sentences)), lengths)
+    position = np.concatenate([np.arange(n) for n in lengths])
+    counts = ~left_out[number]
+    head = np.full(len(number), ROOT)
+    relations: dict[str, Words] = {}
+    if any(sentence.heads for sentence in sentences):
+        head = np.array([h for s in sentences for h in s.heads or [ROOT] * len(s)])
+        head[~counts] = ROOT
+        deprels = np.array([r for s in sentences for r in s.deprels or [""] * len(s)])
+        linked = head != ROOT
+        main = np.array([name.partition(":")[0] for name in deprels])
+        relations = {EVERY: linked, NOT_PUNCTUATION: linked & (main != "punct")}
+        for name in sorted({*main[linked], *deprels[linked]} - {""}):
+            relations[str(name)] = linked & ((main == name) | (deprels == name))
+    features = {
+        name: np.array([has(s, i) for s in sentences for i in range(len(s))], dtype=bool) & counts
+        for name, (layers, has) in FEATURES.items()
+        if all(any(s.layer(layer) for s in sentences) for layer in layers)
+    }
+    return Gold(number, position, head, relations, features, len(sentences))
+
+
+def frequent(dev: Gold, test: Gold) -> tuple[list[str], Counter[str]]:
+    """Relations that are scored, the most frequent first, and those that are too rare."""
+    counts = {
+        name: (int(dev.relations[name].sum()) if name in dev.relations else 0, int(words.sum()))
+        for name, words in test.relations.items()
+    }
+    every = sorted(counts, key=lambda name: (-counts[name][1], name))
+    scored = [name for name in every if min(counts[name]) >= FEWEST_WORDS]
+    return scored, Counter({name: counts[name][1] for name in every if name not in scored})
+
+
+def best_offset(train: Gold, words: Words) -> int:
+    """The distance at which the heads of some words are most often; +1 is the next word."""
+    distances = Counter((train.head - train.position)[words].tolist())
+    near = [x for x in range(-FURTHEST, FURTHEST + 1) if x]
+    return max(near, key=lambda offset: (distances[offset], -abs(offset), offset))
+
+
+def _tag(*tags: str) -> Callable[[Sentence, int], bool]:
+    return lambda sentence, i: bool(sentence.upos) and sentence.upos[i] in tags
+
+
+def _relation(*names: str) -> Callable[[Sentence, int], bool]:
+    def has(sentence: Sentence, i: int) -> bool:
+        return bool(sentence.deprels) and sentence.deprels[i].partition(":")[0] in names
+
+    return has
+
+
+def _negates(sentence: Sentence, i: int) -> bool:
+    feats: Mapping[str, str] = sentence.feats[i] if sentence.feats else {}
+    return feats.get("Polarity") == "Neg" or feats.get("PronType") == "Neg"
+
+
+FEATURES: dict[str, tuple[tuple[str, ...], Callable[[Sentence, int], bool]]] = {
+    "punctuation": (("upos",), _tag("PUNCT")),
+    "nouns": (("upos",), _tag("NOUN", "PROPN")),
+    "verbs": (("upos",), _tag("VERB")),
+    "pronouns": (("upos",), _tag("PRON")),
+    "subjects": (("deprels",), _relation("nsubj", "csubj")),
+    "objects": (("deprels",), _relation("obj")),
+    "negation": (("feats",), _negates),
+}
+"""Features, with the annotation layers that they need. `punctuation` is one of Clark et al.'s."""

@@ -1,0 +1,141 @@
+"""Where the words and special tokens of whole texts are in a forward pass; maps between words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from probes.extraction.alignment import Pieces
+from probes.extraction.attention import AttentionCollector
+from probes.extraction.padding import PaddedWindows
+from probes.extraction.shards import Shard
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Of the windows of a pass that hold a whole text.
+
+    Attributes:
+        window: their places in the pass. Shape (texts,).
+        text: the text of each, by its place in the shard. Shape (texts,).
+        real: which tokens are not padding. Shape (texts, length).
+        word: the word of each token; -1 for special tokens and padding. Shape (texts, length).
+        n_words: words of each text. Shape (texts,).
+        segment: the segment of each word's tokens, 0 or 1; -1 for special tokens and padding. None
+            for texts of one segment. Shape (texts, length).
+    """
+
+    window: torch.Tensor
+    text: torch.Tensor
+    real: torch.Tensor
+    word: torch.Tensor
+    n_words: torch.Tensor
+    segment: torch.Tensor | None = None
+
+    def to(self, device: torch.device) -> Layout:
+        """The same on a device."""
+        if self.real.device == device:
+            return self
+        every = (getattr(self, field.name) for field in fields(self))
+        return Layout(*(None if each is None else each.to(device) for each in every))
+
+    @cached_property
+    def members(self) -> torch.Tensor:
+        """Which tokens belong to which word, as 0 and 1. Shape (texts, length, words)."""
+        words = torch.arange(int(self.n_words.max()), device=self.word.device)
+        return (self.word[..., None] == words).float()
+
+    @cached_property
+    def pieces(self) -> torch.Tensor:
+        """Tokens of each word; 0 beyond the text. Shape (texts, words)."""
+        return self.members.sum(1)
+
+    @cached_property
+    def is_word(self) -> torch.Tensor:
+        """Which words there are. Shape (texts, words)."""
+        return self.pieces > 0
+
+    @cached_property
+    def n_tokens(self) -> torch.Tensor:
+        """Tokens of each text, special ones among them. Shape (texts,)."""
+        return self.real.sum(1)
+
+    def of_pass(self, values: torch.Tensor) -> torch.Tensor:
+        """What belongs to the windows that hold a whole text. Shape (texts, …).
+
+        Args:
+            values: of all windows of the pass. Shape (windows, …).
+        """
+        whole = len(self.window) == len(values)
+        return values if whole else values[self.window.to(values.device)]
+
+    def between_words(self, maps: torch.Tensor) -> torch.Tensor:
+        """How much words attend to words: summed over the tokens attended to, averaged over rows.
+
+        Clark et al. (2019), section 4.1. Rows sum to 1 less what special tokens get.
+
+        Args:
+            maps: shape (texts, heads, length, length).
+
+        Returns:
+            shape (texts, heads, words, words); 0 beyond a text's words.
+        """
+        n, heads, length, _ = maps.shape
+        n_words = self.members.shape[2]
+        columns = maps.reshape(n, heads * length, length) @ self.members
+        columns = columns.view(n, heads, length, n_words).transpose(1, 2)
+        mean = (self.members / self.pieces.clamp(min=1)[:, None]).transpose(1, 2)
+        rows = mean @ columns.reshape(n, length, heads * n_words)
+        return rows.view(n, n_words, heads, n_words).transpose(1, 2)
+
+
+def layout_of(windows: PaddedWindows, pieces: Sequence[Pieces]) -> Layout:
+    """The layout of a pass.
+
+    Args:
+        pieces: of the shard's texts.
+    """
+    length = windows.inputs["input_ids"].shape[1]
+    texts, counts = windows.text.tolist(), windows.n_pieces.tolist()
+    whole = [i for i, text in enumerate(texts) if counts[i] == len(pieces[text].ids)]
+    word = np.full((len(whole), length), -1, dtype=np.int64)
+    for row, window in enumerate(whole):
+        sizes = np.diff(pieces[texts[window]].bounds)
+        first = windows.n_prefix
+        word[row, first : first + counts[window]] = np.repeat(np.arange(len(sizes)), sizes)
+    n_words = [len(pieces[texts[window]].bounds) - 1 for window in whole]
+    kept = torch.tensor(whole, dtype=torch.int64)
+    return Layout(
+        window=kept,
+        text=windows.text[kept],
+        real=windows.inputs["attention_mask"][kept].bool(),
+        word=torch.from_numpy(word),
+        n_words=torch.tensor(n_words, dtype=torch.int64),
+    )
+
+
+class WholeTexts(AttentionCollector):
+    """A collector of maps of texts that fit into the model's window; others are left out."""
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """See `Collector`."""
+        self.shard, self.texts = shard, pieces
+
+    def prepare(self, windows: PaddedWindows) -> None:
+        """See `Collector`."""
+        self.layout = layout_of(windows, self.texts)
+
+    def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        """See `AttentionCollector`."""
+        if len(self.layout.window):
+            self.layout = self.layout.to(maps.device)
+            of = self.layout.of_pass
+            self.take_whole(block, of(maps), of(visible))
+
+    def take_whole(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        """The same as `take`, for the texts of `layout`."""
+        raise NotImplementedError

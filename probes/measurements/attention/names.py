@@ -1,0 +1,43 @@
+"""Names of what is measured of heads."""
+
+from __future__ import annotations
+
+OFFSETS = range(-5, 6)
+"""Distances at which attention is counted; 0 is the token itself."""
+
+COLUMNS = 2
+"""The columns of a vertical pattern: those that get the most attention, such as [CLS] and [SEP]."""
+
+STATISTICS = (
+    "entropy",
+    "first",
+    "separators",
+    *(f"offset {offset:+d}" for offset in OFFSETS),
+    "vertical",
+    "diagonal",
+    "block",
+)
+"""What is kept of each map."""
+
+DIRECTIONS = ("dependent to head", "head to dependent")
+"""Who attends to whom."""
+
+TREES = (*DIRECTIONS, "undirected")
+"""How a tree is read from a map."""
+
+TOKENS = 16
+"""Length of the texts whose maps are averaged, special tokens included."""
+
+MEASURES = {
+    "entropy": "entropy of a token's attention, as a share of the greatest possible",
+    "first": "attention to the first token",
+    "separators": "attention to special tokens after the text",
+    "offset": "attention to the token at a distance; 0 is itself",
+    "pattern": "attention along a diagonal, in the two strongest columns, within a segment",
+    "feature": "mean attention to the word of a kind that gets most of it",
+    "relation": "how often the word attended to most is the head, or the dependent",
+    "role": "greatest attention from a word of an argument to its predicate",
+    "uas": "words whose head is right in the maximum spanning arborescence",
+    "uuas": "words that are linked to their head in the maximum spanning tree",
+}
+"""What is measured of each head."""

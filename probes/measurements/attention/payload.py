@@ -1,0 +1,117 @@
+"""What the measurement of attention finds."""
+
+from __future__ import annotations
+
+from probes.records.base import Frozen
+from probes.records.values import Estimate
+from probes.statistics.partition import Cluster
+
+Grid = tuple[tuple[float | None, ...], ...]
+"""A number for each head; by layer, then by head."""
+
+
+class HeadNumbers(Frozen):
+    """One measure of one feature for every head."""
+
+    measure: str
+    """Of `MEASURES`."""
+    feature: str
+    """Such as a relation, a role or an offset; empty if the measure has none."""
+    direction: str
+    """One of `TREES`, of relations and trees; empty for other measures."""
+    split: str
+    n: int
+    """Sentences, words or links that are averaged over."""
+    values: Grid
+    low: Grid
+    high: Grid
+    """Ends of 95 % intervals; empty on dev, and where there are too few clusters."""
+    baseline: Grid
+    """With one row for all layers, or one column for all heads, where these do not differ."""
+    baseline_kind: str
+    """What the baseline is: "uniform", "controls", "offset +1" and the like."""
+
+    def baseline_of(self, layer: int, head: int) -> float | None:
+        """The baseline of a head, by its places among layers and heads; None without one."""
+        if not self.baseline:
+            return None
+        row = self.baseline[min(layer, len(self.baseline) - 1)]
+        return row[min(head, len(row) - 1)]
+
+
+class Choice(Frozen):
+    """The head that is best on dev, scored on test."""
+
+    measure: str
+    feature: str
+    direction: str
+    layer: int
+    head: int
+    """Counted from 1, as layers are."""
+    dev: float
+    """What it was chosen by: its score on dev, of roles less that of controls."""
+    test: Estimate
+    baseline: Estimate
+    baseline_kind: str
+    difference: Estimate
+    """Of test and baseline, resampled together."""
+    p: float | None
+    """Of the difference, corrected for all choices of the measure."""
+    n_dev: int
+    n_test: int
+
+
+class MeanMaps(Frozen):
+    """Maps averaged over all texts of one length."""
+
+    tokens: int
+    """The length, special tokens included."""
+    texts: int
+    """How many there are, in dev and test."""
+    maps: tuple[tuple[tuple[tuple[float, ...], ...], ...], ...]
+    """By layer and head; rows attend to columns. Empty without such texts."""
+
+
+class Split(Frozen):
+    """The texts of a split."""
+
+    texts: int
+    words: int
+    too_long: int
+    """Left out, since they do not fit into the model's window."""
+
+
+class Findings(Frozen):
+    """What `Attention` finds."""
+
+    layers: tuple[int, ...]
+    heads: int
+    """Of each layer."""
+    segments: str
+    """Whether texts are sentences ("one") or pairs of neighbouring ones ("two")."""
+    splits: dict[str, Split]
+    resampled: Cluster
+    """What intervals and tests resample."""
+    numbers: tuple[HeadNumbers, ...]
+    choices: tuple[Choice, ...]
+    patterns: tuple[tuple[str, ...], ...]
+    """The class of each head, by layer, then by head; see `probes.measurements.attention.patterns`."""
+    mean_maps: MeanMaps
+    rare: dict[str, int]
+    """Relations that are not scored, with their words in test."""
+    chains: dict[str, float]
+    """Test scores of trees without any model, by name."""
+
+    def of(
+        self, measure: str, feature: str = "", direction: str = "", split: str = "test"
+    ) -> HeadNumbers | None:
+        """One measure of one feature; None if it was not measured."""
+        wanted = (measure, feature, direction, split)
+        for each in self.numbers:
+            if (each.measure, each.feature, each.direction, each.split) == wanted:
+                return each
+        return None
+
+    def choices_of(self, measure: str) -> list[Choice]:
+        """The chosen heads of a measure."""
+        return [choice for choice in self.choices if choice.measure == measure]

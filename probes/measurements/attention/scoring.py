@@ -1,0 +1,116 @@
+"""Ratios of sums over sentences, for many heads at once: estimates, and tests of the chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats
+from probes.records.values import Estimate
+from probes.statistics.bootstrap import bounds, interval, resample, summed
+from probes.statistics.partition import FEWEST, Partition
+from probes.statistics.significance import Errors, max_t
+from probes.statistics.sums import ratio, sparse
+
+_CELLS = 256
+"""Heads whose resamples are in memory at once."""
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What sentences contribute to the scores of cells: a score is Σ sums / Σ counts.
+
+    Attributes:
+        sums: shape (sentences, cells).
+        counts: the same for all cells. Shape (sentences,).
+    """
+
+    sums: NDArray[np.floating]
+    counts: NDArray[np.floating]
+
+    @property
+    def n(self) -> int:
+        """What is counted, altogether."""
+        return int(self.counts.sum())
+
+    @property
+    def scores(self) -> Floats:
+        """Of every cell; NaN if nothing is counted. Shape (cells,)."""
+        total = self.counts.sum()
+        return self.sums.sum(0, dtype=np.float64) / (total if total else np.nan)
+
+    def of(self, cell: int) -> Contributions:
+        """Those of one cell."""
+        return Contributions(self.sums[:, [cell]], self.counts)
+
+    def by_cluster(self, partition: Partition) -> tuple[Floats, Floats]:
+        """Summed over clusters. Shapes (clusters, cells) and (clusters,)."""
+        of, n = partition.of_sentence, partition.n
+        sums = summed(sparse(self.sums), of, n).toarray()
+        return sums, np.bincount(of, weights=self.counts, minlength=n)
+
+
+def intervals(found: Contributions, partition: Partition) -> Floats:
+    """95 % intervals of every cell by resampling; NaN with too few clusters. Shape (cells, 2)."""
+    sums, counts = found.by_cluster(partition)
+    bounds_of = np.full((sums.shape[1], 2), np.nan)
+    if (counts > 0).sum() < FEWEST:
+        return bounds_of
+    draws = resample(partition.n)
+    drawn = (draws @ counts)[:, None]
+    for first in range(0, sums.shape[1], _CELLS):
+        cells = slice(first, first + _CELLS)
+        bounds_of[cells] = interval(ratio(draws @ sums[:, cells], drawn).T)
+    return bounds_of
+
+
+def estimate(found: Contributions, partition: Partition) -> Estimate:
+    """The score of the only cell."""
+    (score,), (pair,) = found.scores, intervals(found, partition)
+    return Estimate(value=None if np.isnan(score) else float(score), interval=bounds(pair))
+
+
+def difference(one: Contributions, other: Contributions, partition: Partition) -> Estimate:
+    """The difference of two scores over the same sentences, resampled together."""
+    each = [cells.by_cluster(partition) for cells in (one, other)]
+    value = float(one.scores[0] - other.scores[0])
+    if min((counts > 0).sum() for _, counts in each) < FEWEST:
+        return Estimate(value=value, interval=None)
+    draws = resample(partition.n)
+    first, second = (ratio(draws @ sums[:, 0], draws @ counts) for sums, counts in each)
+    return Estimate(value=value, interval=bounds(interval(first - second)))
+
+
+def p_values(
+    pairs: list[tuple[Contributions, Contributions]], partition: Partition
+) -> list[float | None]:
+    """Two-sided p-values of differences of scores, corrected for testing all of them.
+
+    See `probes.statistics.significance.max_t`. None where there are too few clusters.
+    """
+    cells = [cell for pair in pairs for cell in pair]
+    each = [cell.by_cluster(partition) for cell in cells]
+    tested = [
+        place
+        for place in range(len(pairs))
+        if min((counts > 0).sum() for _, counts in each[2 * place : 2 * place + 2]) >= FEWEST
+    ]
+    found: list[float | None] = [None] * len(pairs)
+    if not tested:
+        return found
+    draws = resample(partition.n).astype(np.float64)
+    scores = np.array([cell.scores[0] for cell in cells])
+    replicates = np.stack([ratio(draws @ sums[:, 0], draws @ counts) for sums, counts in each])
+    influence = np.stack(
+        [
+            (sums[:, 0] - score * counts) / counts.sum()
+            for score, (sums, counts) in zip(scores, each, strict=True)
+        ]
+    )
+    errors = Errors(influence, np.zeros(len(cells)), draws)
+    places = [(2 * place, 2 * place + 1) for place in tested]
+    for place, p in zip(tested, max_t(scores, replicates, places, errors), strict=True):
+        found[place] = None if np.isnan(p) else float(p)
+    return found
