@@ -31,7 +31,7 @@ def draw(path: Path, gallery: Gallery, width: float) -> None:
     scale = {"cmap": "viridis", "norm": PowerNorm(0.5, low, high), "interpolation": "nearest"}
     frames = distinct(gallery.key)
     in_legend = max(1, int(width / 1.1))
-    height = 0.85 + n_rows * (side * down + 0.5) + 0.14 * -(-len(frames) // in_legend)
+    height = 0.95 + n_rows * (1.02 * side * down + 0.5) + 0.14 * -(-len(frames) // in_legend)
     with saved(path, width, height) as figure:
         places = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
         images: list[Any] = []
@@ -44,7 +44,12 @@ def draw(path: Path, gallery: Gallery, width: float) -> None:
             axes.set_visible(False)
         figure.suptitle(gallery.title, fontsize=8)
         if images:
-            at = {"ax": list(places), "location": "bottom", "aspect": 40, "shrink": 0.6}
+            at: dict[str, Any] = {
+                "ax": list(places),
+                "location": "bottom",
+                "aspect": 40,
+                "shrink": 0.6,
+            }
             bar = figure.colorbar(images[0], **at)
             bar.set_label("square-root scale", fontsize=6)
             bar.outline.set_visible(False)

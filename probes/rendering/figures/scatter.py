@@ -44,7 +44,12 @@ def draw(path: Path, scatter: Scatter, width: float) -> None:
             axes.set_visible(False)
         figure.suptitle(scatter.title, fontsize=8)
         if scatter.scale and drawn:
-            at = {"ax": list(places), "location": "bottom", "aspect": 40, "shrink": 0.5}
+            at: dict[str, Any] = {
+                "ax": list(places),
+                "location": "bottom",
+                "aspect": 40,
+                "shrink": 0.5,
+            }
             bar = figure.colorbar(drawn, label=scatter.scale, pad=0.02, **at)
             bar.outline.set_visible(False)
             bar.ax.tick_params(labelsize=6)
