@@ -126,8 +126,8 @@ class HeadSums(WholeTexts):
         found["statistics"][at.text.cpu()] = torch.cat(
             [statistics(each, at, seen) for each in (maps, alike)], dim=1
         ).cpu()
-        averaged = maps[at.n_tokens == TOKENS][..., :TOKENS, :TOKENS]
-        found["mean_maps"] += averaged.sum(0).cpu()
+        if (averaged := at.n_tokens == TOKENS).any():
+            found["mean_maps"] += maps[averaged][..., :TOKENS, :TOKENS].sum(0).cpu()
         if not self._of_words:
             return
         given = torch.cat([received(each, at) for each in (maps, alike)], dim=1) @ at.members
@@ -223,7 +223,8 @@ class _Placements:
             return
         of_pairs = between[self.text, :, self.row, self.column].cpu()  # (pairs, heads)
         greatest = torch.zeros(len(self.link), of_pairs.shape[1])
-        greatest.index_reduce_(0, self.placement, of_pairs, "amax")
+        placement = self.placement[:, None].expand_as(of_pairs)
+        greatest.scatter_reduce_(0, placement, of_pairs, "amax")
         for which in (0, 1):
             chosen = self.control == which
             of_link = self.link[chosen]

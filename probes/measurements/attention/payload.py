@@ -99,6 +99,8 @@ class Findings(Frozen):
     mean_maps: MeanMaps
     rare: dict[str, int]
     """Relations that are not scored, with their words in test."""
+    without_controls: int
+    """Links of predicates and arguments, in dev and test, that are nowhere else in their sentence."""
     chains: dict[str, float]
     """Test scores of trees without any model, by name."""
 
