@@ -147,7 +147,8 @@ def averaged(
         values: of every text, layer and head, the last of which is uniform. Shape
             (texts, layers, heads + 1).
     """
-    known: NDArray[np.bool_] = ~np.isnan(values.reshape(len(values), -1)).any(1)
+    undefined: NDArray[np.bool_] = np.isnan(values.reshape(len(values), -1)).any(1)
+    known = ~undefined
     filled = np.where(known[:, None, None], values, 0)
     counts = known.astype(np.float64)
     of_heads = Contributions(filled[..., :-1].reshape(len(values), -1), counts)

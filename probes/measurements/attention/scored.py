@@ -150,7 +150,7 @@ def trees(
     for split in ("dev", "test"):
         its, counts = gold[split], right[split]
 
-        def summed(values: NDArray, its: Gold = its, counts: Words = counts) -> Contributions:
+        def summed(values: NDArray[Any], its: Gold = its, counts: Words = counts) -> Contributions:
             flat = values.reshape(len(values), -1)
             return summed_up(its.sentence, its.n_sentences, counts, flat)
 
