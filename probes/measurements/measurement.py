@@ -277,6 +277,7 @@ EVIDENCE = {
 CORPUS = {
     "structure": "probes.measurements.structure.structure:Structure",
     "geometry": "probes.measurements.geometry.geometry:Geometry",
+    "attention": "probes.measurements.attention.attention:Attention",
     "model_similarity": "probes.measurements.geometry.model_similarity:ModelSimilarity",
 }
 """Measurements of a corpus as a whole, which `--measurements` asks for."""

@@ -1,0 +1,45 @@
+"""What attention found in numbers, for `heads.csv`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from probes.measurements.attention.payload import Findings
+from probes.measurements.measurement import Number
+
+
+def numbers(found: Findings) -> Iterator[Number]:
+    """A number for each layer, head, measure and feature, with its baseline.
+
+    p-values are those of heads that were chosen on dev.
+    """
+    chosen = {(x.measure, x.feature, x.direction, x.layer, x.head): x for x in found.choices}
+    for each in found.numbers:
+        of = each.measure, each.feature, each.direction
+        for row, layer in enumerate(found.layers):
+            for place in range(found.heads):
+                choice = chosen.get((*of, layer, place + 1)) if each.split == "test" else None
+                yield Number(
+                    each.measure,
+                    each.values[row][place],
+                    layer,
+                    each.low[row][place] if each.low else None,
+                    each.high[row][place] if each.high else None,
+                    each.split,
+                    {"head": place + 1, "feature": each.feature, "direction": each.direction},
+                    {
+                        "baseline": each.baseline_of(row, place),
+                        "baseline_kind": each.baseline_kind,
+                        "p": choice.p if choice else None,
+                        "chosen": "yes" if choice else "",
+                        "n": each.n,
+                    },
+                )
+    for row, layer in enumerate(found.layers):
+        for place in range(found.heads):
+            yield Number(
+                "class",
+                None,
+                layer,
+                axes={"head": place + 1, "feature": found.patterns[row][place]},
+            )

@@ -1,0 +1,183 @@
+"""What can be right or wrong of a head: relations and trees, each with its baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats, Ints
+from probes.measurements.attention.gold import (
+    Gold,
+    Words,
+    best_offset,
+    frequent,
+)
+from probes.measurements.attention.names import DIRECTIONS, TREES
+from probes.measurements.attention.scoring import Contributions
+from probes.measurements.corpus_context import CorpusContext
+from probes.statistics.sums import sparse
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A feature by which heads are scored on dev and test.
+
+    Attributes:
+        directions: who attends to whom; cells are layers × heads × directions.
+        baselines: by split; of one cell, or of as many as there are.
+        by_difference: whether the best head is that which differs most from its baseline.
+    """
+
+    measure: str
+    feature: str
+    directions: tuple[str, ...]
+    dev: Contributions
+    test: Contributions
+    baselines: Mapping[str, Contributions]
+    baseline_kind: str
+    by_difference: bool = False
+
+    @property
+    def on_dev(self) -> Floats:
+        """What heads are chosen by. Shape (cells,)."""
+        scores = self.dev.scores
+        return scores - self.baselines["dev"].scores if self.by_difference else scores
+
+    @property
+    def best(self) -> int:
+        """The best cell on dev; of equals the first."""
+        return int(np.nanargmax(self.on_dev))
+
+    def baseline(self, split: str, cell: int) -> Contributions:
+        """That of a cell."""
+        of_split = self.baselines[split]
+        return of_split if of_split.sums.shape[1] == 1 else of_split.of(cell)
+
+
+def relations(
+    context: CorpusContext, blocks: Sequence[int], gold: Mapping[str, Gold]
+) -> tuple[list[Scored], dict[str, int]]:
+    """Every frequent relation, and those that are too rare.
+
+    A head is right about a word if, of all other words, it attends most to that word's head, or if
+    the word's head is the word that attends most to it (Clark et al. 2019, section 4.2.1). The
+    baseline is the best fixed offset on train.
+    """
+    if not gold["test"].relations:
+        return [], {}
+    names, rare = frequent(gold["dev"], gold["test"])
+    hits = {}
+    for split in ("dev", "test"):
+        most = _of_words(context, "most", split)[:, blocks]
+        hits[split] = (most == gold[split].head[:, None, None, None]).reshape(len(most), -1)
+    found = []
+    for name in names:
+        offset = best_offset(gold["train"], gold["train"].relations.get(name, _none(gold["train"])))
+        parts = {split: _counted(gold[split], name, hits[split]) for split in hits}
+        base = {
+            split: _counted(gold[split], name, _at(gold[split], offset)[:, None]) for split in hits
+        }
+        found.append(
+            Scored(
+                "relation",
+                name,
+                DIRECTIONS,
+                parts["dev"],
+                parts["test"],
+                base,
+                f"offset {offset:+d}",
+            )
+        )
+    return found, dict(rare)
+
+
+def _of_words(context: CorpusContext, part: str, split: str) -> NDArray[Any]:
+    return np.concatenate(context.stored.arrays(part))[context.rows(split)]
+
+
+def _none(gold: Gold) -> Words:
+    return np.zeros(len(gold.head), dtype=bool)
+
+
+def _at(gold: Gold, offset: int) -> Words:
+    """Whether a word's head is at an offset."""
+    found: Words = gold.head == gold.position + offset
+    return found
+
+
+def _counted(gold: Gold, relation: str, hits: Words) -> Contributions:
+    """Hits among words of a relation. `hits` has a column per cell."""
+    return summed_up(gold.sentence, gold.n_sentences, gold.relations[relation], hits)
+
+
+def summed_up(
+    sentence: Ints, n_sentences: int, which: Words, values: NDArray[Any]
+) -> Contributions:
+    """Values of some words or links, summed over each sentence.
+
+    Args:
+        sentence: of each. Shape (n,).
+        which: which of them count. Shape (n,).
+        values: shape (n, cells).
+    """
+    (rows,) = np.nonzero(which)
+    of = sentence[rows]
+    members = sparse((np.ones(len(rows), dtype=np.float32), (of, rows)), (n_sentences, len(which)))
+    counts = np.bincount(of, minlength=n_sentences).astype(np.float64)
+    return Contributions(members @ values.astype(np.float32), counts)
+
+
+def trees(
+    context: CorpusContext, blocks: Sequence[int], gold: Mapping[str, Gold]
+) -> tuple[list[Scored], dict[str, float]]:
+    """Trees that are read from maps, and what chains of words reach on test.
+
+    Maximum spanning arborescences (Raganato & Tiedemann 2018) without being told the root, and
+    undirected trees; dependents that are punctuation do not count. The baseline of arborescences
+    is the better chain on train: each word depends on the one before, or on the one after.
+    """
+    if not gold["test"].relations or not gold["train"].relations:
+        return [], {}
+    right = {split: each.without_punctuation for split, each in gold.items()}
+    chains = {"right-branching": -1, "left-branching": +1}
+    best = max(chains, key=lambda x: _at(gold["train"], chains[x])[right["train"]].mean())
+    hits: dict[str, dict[str, Contributions]] = {"uas": {}, "uuas": {}}
+    base: dict[str, dict[str, Contributions]] = {"uas": {}, "uuas": {}}
+    for split in ("dev", "test"):
+        its, counts = gold[split], right[split]
+
+        def summed(values: NDArray[Any], its: Gold = its, counts: Words = counts) -> Contributions:
+            flat = values.reshape(len(values), -1)
+            return summed_up(its.sentence, its.n_sentences, counts, flat)
+
+        heads = _of_words(context, "trees", split)[:, blocks]
+        directed = heads[..., : len(DIRECTIONS)] == its.head[:, None, None, None]
+        hits["uas"][split] = summed(directed)
+        hits["uuas"][split] = summed(_linked(heads[..., -1], its))
+        base["uas"][split] = summed(_at(its, chains[best]))
+        base["uuas"][split] = summed(_at(its, -1) | _at(its, 1))
+    of_chains = {
+        **{x: float(_at(gold["test"], at)[right["test"]].mean()) for x, at in chains.items()},
+        "neighbours": float(base["uuas"]["test"].scores[0]),
+    }
+    kinds = {"uas": (DIRECTIONS, best), "uuas": (TREES[-1:], "neighbours")}
+    return [
+        Scored(name, "", directions, hits[name]["dev"], hits[name]["test"], base[name], kind)
+        for name, (directions, kind) in kinds.items()
+    ], of_chains
+
+
+def _linked(heads: NDArray[Any], gold: Gold) -> Words:
+    """Whether the edge between a word and its head is in a tree.
+
+    Args:
+        heads: in the tree. Shape (words, layers, heads).
+    """
+    its = gold.head[:, None, None]
+    of_head = heads[(gold.first + gold.head.clip(0))]
+    found: Words = (heads == its) | ((of_head == gold.position[:, None, None]) & (its >= 0))
+    return found

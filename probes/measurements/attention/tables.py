@@ -1,0 +1,215 @@
+"""Tables of attention."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from probes.measurements.attention.patterns import CLASSES, CLEAR, MIXED
+from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
+from probes.measurements.cells import score_cell
+from probes.records.record import Record
+from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.values import Estimate
+from probes.statistics.formatting import shown, shown_p
+from probes.statistics.significance import ALPHA
+
+STATISTICS = {
+    "entropy": ("entropy", ""),
+    "first\ntoken": ("first", ""),
+    "separators": ("separators", ""),
+    "punctuation": ("feature", "punctuation"),
+    "previous": ("offset", "-1"),
+    "self": ("offset", "+0"),
+    "next": ("offset", "+1"),
+}
+"""The columns of the first table, each with its measure and feature."""
+
+FEATURES = ("nouns", "verbs", "pronouns", "subjects", "objects", "negation")
+
+_ATTENDS = {
+    "dependent to head": "to head",
+    "head to dependent": "to dep.",
+    "undirected": "either",
+    "": "to pred.",
+}
+"""Who attends to whom, in few letters."""
+
+ENOUGH = 100
+"""Relations with as many test words are listed; the others are in the CSV file."""
+
+
+def tables(record: Record[Findings]) -> list[Table]:
+    """Statistics and patterns by layer, then the chosen heads."""
+    found, title = record.payload, f"{record.model.name} · {record.corpus.name} · attention"
+    made = [_statistics(title, found), _patterns(title, found)]
+    if any(x.measure == "feature" for x in found.numbers):
+        made.append(_features(title, found))
+    for measure, of in (("relation", _relations), ("role", _roles), ("uas", _trees)):
+        if found.choices_of(measure):
+            made.append(of(title, found))
+    return made
+
+
+def _statistics(title: str, found: Findings) -> Table:
+    rows = _by_layer(found, list(STATISTICS.values()))
+    notes = tuple(_notes(found))
+    return Table(f"{title} · mean over heads, %", ("layer", *STATISTICS), rows, notes=notes)
+
+
+def _features(title: str, found: Findings) -> Table:
+    rows = _by_layer(found, [("feature", name) for name in FEATURES])
+    note = (
+        "Mean attention of a sentence's tokens to that word of a kind which gets most of it, over "
+        "sentences with such words."
+    )
+    heads = ("layer", *FEATURES)
+    return Table(f"{title} · to words, mean over heads, %", heads, rows, notes=(note,))
+
+
+def _by_layer(found: Findings, columns: list[tuple[str, str]]) -> tuple[Row, ...]:
+    """Means over the heads of each layer, then what uniform attention gives."""
+    each = [found.of(*column) for column in columns]
+    last = len(found.layers) - 1
+    rows = [
+        Row.of(
+            str(layer),
+            *(_mean(x.values[place]) if x else NOTHING for x in each),
+            ends_section=place == last,
+        )
+        for place, layer in enumerate(found.layers)
+    ]
+    uniform = (_mean(tuple(y for row in x.baseline for y in row)) if x else NOTHING for x in each)
+    return (*rows, Row.of("uniform", *uniform, faint=True))
+
+
+def _mean(values: tuple[float | None, ...]) -> str:
+    known = [value for value in values if value is not None]
+    return shown(sum(known) / len(known), "accuracy") if known else NOTHING
+
+
+def _notes(found: Findings) -> Iterator[str]:
+    what = "pairs of neighbouring sentences" if found.segments == "two" else "sentences"
+    for split, of in found.splits.items():
+        yield (
+            f"{split}: {of.texts:,} {what}, {of.words:,} words"
+            + (f"; {of.too_long:,} left out, longer than the model's window." * bool(of.too_long))
+            + "." * (not of.too_long)
+        )
+    yield (
+        "Entropy: share of the greatest that is possible. Means over test texts; those of single "
+        f"heads, with intervals over {found.resampled}, are in heads.csv."
+    )
+
+
+def _patterns(title: str, found: Findings) -> Table:
+    masses = {x.feature: x for x in found.numbers if x.measure == "pattern"}
+    heads = (
+        "layer",
+        *(f"{name}\nbeyond uniform" for name in masses),
+        *(f"{name}\nheads" for name in CLASSES),
+    )
+    rows = []
+    for place, layer in enumerate(found.layers):
+        counts = Counter(found.patterns[place])
+        beyond = (_beyond(x, place) for x in masses.values())
+        rows.append(
+            Row.of(str(layer), *beyond, *(str(counts[name] or NOTHING) for name in CLASSES))
+        )
+    counts = Counter(name for row in found.patterns for name in row)
+    total = sum(counts.values())
+    shares = (f"{counts[name]} ({100 * counts[name] / total:.0f} %)" for name in CLASSES)
+    rows[-1] = Row(rows[-1].cells, ends_section=True)
+    rows.append(Row.of("all", *[NOTHING] * len(masses), *shares))
+    note = (
+        "A rule, not the network of Kovaleva et al. (2019), which was never published: vertical + "
+        f"diagonal if both masses are {MIXED} or more and together {CLEAR}; else the greatest "
+        f"mass, if {CLEAR} or more; else heterogeneous. Masses: shares of attention beyond uniform."
+    )
+    return Table(f"{title} · patterns", heads, tuple(rows), notes=(note,), repeated=1)
+
+
+def _beyond(numbers: HeadNumbers, layer: int) -> str:
+    """A pattern's mass less that of uniform attention, averaged over heads."""
+    pairs = [(x, numbers.baseline_of(layer, i)) for i, x in enumerate(numbers.values[layer])]
+    known = [x - y for x, y in pairs if x is not None and y is not None]
+    return shown(sum(known) / len(known), "accuracy") if known else NOTHING
+
+
+def _relations(title: str, found: Findings) -> Table:
+    every = found.choices_of("relation")
+    listed = [choice for choice in every if choice.n_test >= ENOUGH]
+    notes = [
+        "Of each relation the head that is best on dev, and who attends to whom in it: how often "
+        "the word that is attended to most is the right one. To head: dependents attend to their "
+        "heads; to dep.: heads to their dependents. Baseline: the best fixed distance on train, in "
+        "brackets, +1 being the next word. ★: above it. p: of the difference, corrected for all "
+        f"{len(every)} relations.",
+    ]
+    if len(every) > len(listed):
+        notes.append(f"{len(every) - len(listed)} rarer relations are in heads.csv.")
+    if found.rare:
+        names = ", ".join(f"{name} {n}" for name, n in found.rare.items())
+        notes.append(f"Too rare to be scored, with words in test: {names}.")
+    return _choices(f"{title} · relations · test, %", "relation", listed, tuple(notes))
+
+
+def _roles(title: str, found: Findings) -> Table:
+    notes = [
+        "The greatest attention from a word of an argument (at most 3 words, at least 2 from its "
+        "predicate) to the predicate, × 100, in the head that exceeds the controls most on dev. "
+        "Baseline: other places of the sentence at the same distance. ★: above it. p: of the "
+        "difference, corrected for all rows.",
+    ]
+    if found.without_controls:
+        notes.append(
+            f"{found.without_controls:,} links of dev and test have no such place and are left out."
+        )
+    return _choices(f"{title} · roles · test", "role", found.choices_of("role"), tuple(notes))
+
+
+def _trees(title: str, found: Findings) -> Table:
+    chains = ", ".join(f"{name} {100 * x:.1f}" for name, x in found.chains.items())
+    note = (
+        "Maximum spanning trees of a head's attention between words, without being told the root; "
+        "words that are not punctuation. UAS: right heads in arborescences; UUAS: words linked to "
+        f"their head in undirected trees. Baseline: the better chain on train. Chains on test: "
+        f"{chains}."
+    )
+    choices = [*found.choices_of("uas"), *found.choices_of("uuas")]
+    return _choices(f"{title} · trees · test, %", "tree", choices, (note,))
+
+
+def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...]) -> Table:
+    heads = (what, "n", "head", "attends", "test", "baseline", "p")
+    rows = [
+        Row.of(
+            choice.feature or choice.measure.upper(),
+            f"{choice.n_test:,}",
+            f"{choice.layer}–{choice.head}",
+            _ATTENDS[choice.direction],
+            _percent(choice.test, best=_is_better(choice)),
+            _baseline(choice),
+            NOTHING if choice.p is None else shown_p(choice.p),
+        )
+        for choice in choices
+    ]
+    return Table(title, heads, tuple(rows), notes=notes, repeated=1)
+
+
+def _baseline(choice: Choice) -> str:
+    value = shown(choice.baseline.value, "accuracy")
+    _, _, offset = choice.baseline_kind.partition("offset ")
+    return f"{value} ({offset})" if offset else value
+
+
+def _is_better(choice: Choice) -> bool:
+    """Whether the head is above its baseline beyond chance."""
+    above = choice.difference.value is not None and choice.difference.value > 0
+    return above and choice.p is not None and choice.p < ALPHA
+
+
+def _percent(estimate: Estimate, *, best: bool = False) -> Cell:
+    return score_cell(
+        estimate.value, estimate.interval, "accuracy", value=estimate.value, best=best
+    )
