@@ -16,8 +16,8 @@ from probes.measurements.attention.layout import WholeTexts
 from probes.records.header import ModelRecord
 
 PAIRS = 1 << 20
-"""The most pairs of words of all sentences of a sample, which bounds memory and time where sentences
-are long; 2,000 sentences of EWT have .9 of them."""
+"""The most pairs of words of all sentences of a sample, which bounds memory and time where they
+are long: 2,000 sentences of EWT have fewer."""
 
 
 def sample(sentences: Sequence[Sentence], n: int, seed: int) -> list[Sentence]:
@@ -32,14 +32,18 @@ def sample(sentences: Sequence[Sentence], n: int, seed: int) -> list[Sentence]:
     return [usable[i] for i in np.sort(drawn[: (pairs <= PAIRS).sum()])]
 
 
-class PerText(WholeTexts):
-    """Finds one tensor for each text that fits into the model's window; see `by_text`."""
+class Live(WholeTexts):
+    """A collector for `CorpusContext.read`."""
 
     parts = ()
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Nothing is stored."""
         return 0
+
+
+class PerText(Live):
+    """Finds one tensor for each text that fits into the model's window; see `by_text`."""
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """See `Collector`."""
@@ -66,7 +70,7 @@ def by_text(
     }
 
 
-class Together(PerText):
+class Together(Live):
     """Holds what is wanted of all blocks of a pass, until they are read together."""
 
     def prepare(self, windows: PaddedWindows) -> None:

