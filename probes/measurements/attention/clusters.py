@@ -1,4 +1,4 @@
-"""Heads as points whose distances say how differently they attend (Clark et al. 2019, section 6)."""
+"""Heads as points, whose distances say how differently they attend (Clark et al. 2019)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ FEWEST_HEADS = 3
 class HeadClusters(Frozen):
     """Distances of heads: the square roots of their mean Jensen–Shannon divergence.
 
-    The root is a metric (Endres & Schindelin 2003), and so is that of a mean; the sum of
-    divergences, which the source gives to multidimensional scaling, is not.
+    The root is a metric (Endres & Schindelin 2003), also of a mean over tokens, which is what
+    multidimensional scaling needs; the divergence itself, which the source sums, is not one.
     """
 
     positions: tuple[tuple[tuple[float, float], ...], ...]
-    """In two dimensions, by metric multidimensional scaling; by layer and head. Empty with fewer than
-    three heads, or if all are the same."""
+    """In two dimensions, by metric multidimensional scaling; by layer and head. Empty with fewer
+    than three heads, or if all are the same."""
     stress: float | None
     """How badly distances are kept: Kruskal's stress-1; 0 is best, .2 poor."""
     within: float | None

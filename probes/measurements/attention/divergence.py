@@ -1,4 +1,4 @@
-"""Jensen–Shannon divergence between every two attention heads (Clark et al. 2019, section 6)."""
+"""Jensen–Shannon divergence between every two attention heads (Clark et al. 2019)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from probes.common.arrays import Floats
-from probes.data.sentence import Sentence
 from probes.examples.examples import NotServedError
 from probes.extraction.alignment import Pieces
 from probes.extraction.shards import Shard
@@ -56,9 +55,9 @@ def divergences(context: CorpusContext, n_sentences: int = SENTENCES, seed: int 
     Raises:
         NotServedError: no sentence fits into the model's window.
     """
-    splits = context.corpus.splits
-    drawn: Sequence[Sentence] = sample([*splits["dev"], *splits["test"]], n_sentences, seed)
-    view = view_over(map(plain_text, drawn), "plain")
+    both = [*context.corpus.splits["dev"], *context.corpus.splits["test"]]
+    drawn = sample(both, n_sentences, seed)
+    view = view_over((plain_text(both[i]) for i in drawn), "plain")
     found = [arrays for _, arrays in context.read(view, HeadDivergence()) if arrays]
     if not found:
         raise NotServedError("no sentence of dev and test fits into the model's window")

@@ -20,16 +20,16 @@ PAIRS = 1 << 20
 are long: 2,000 sentences of EWT have fewer."""
 
 
-def sample(sentences: Sequence[Sentence], n: int, seed: int) -> list[Sentence]:
-    """At most `n` of the sentences, drawn without replacement, in corpus order.
+def sample(sentences: Sequence[Sentence], n: int, seed: int) -> list[int]:
+    """The numbers of at most `n` of the sentences, drawn without replacement, ascending.
 
     There are fewer if more would have too many pairs of words (`PAIRS`); a longer sentence than
     that is never drawn.
     """
-    usable = [each for each in sentences if len(each) ** 2 <= PAIRS]
-    drawn = np.random.default_rng(seed).permutation(len(usable))[:n]
-    pairs = np.cumsum([len(usable[i]) ** 2 for i in drawn])
-    return [usable[i] for i in np.sort(drawn[: (pairs <= PAIRS).sum()])]
+    usable = [i for i, each in enumerate(sentences) if len(each) ** 2 <= PAIRS]
+    drawn = np.random.default_rng(seed).permutation(usable)[:n].tolist()
+    pairs = np.cumsum([len(sentences[i]) ** 2 for i in drawn])
+    return sorted(drawn[: (pairs <= PAIRS).sum()])
 
 
 class Live(WholeTexts):

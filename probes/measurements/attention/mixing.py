@@ -1,4 +1,4 @@
-"""Dependency heads from mixes of attention heads: Clark et al. (2019), section 4.2.2.
+"""Dependency heads from mixes of attention heads: the attention-only probe of Clark et al. (2019).
 
 A probe for each block and one for all blocks (`probes.measurements.attention.mixing_fit`) are
 fitted to a sample of training sentences, and predict the head of every word of dev and test. The
@@ -70,7 +70,7 @@ def mixing(context: CorpusContext, n_sentences: int = SENTENCES, seed: int = 0) 
     """
     splits = context.corpus.splits
     usable = [x for x in splits["train"] if (heads_to_predict(x) != NO_HEAD).any()]
-    drawn = sample(usable, n_sentences, seed)
+    drawn = [usable[i] for i in sample(usable, n_sentences, seed)]
     view = view_over(map(plain_text, drawn), "plain")
     maps = by_text(context.read(view, WordMaps()))
     read = [x for x in drawn if view.index[plain_text(x)] in maps]

@@ -1,6 +1,6 @@
 """The attention-only probe: dependency heads from a mix of attention heads.
 
-Clark et al. (2019), section 4.2.2: the probability that word j is the head of word i is the softmax
+Clark et al. (2019): the probability that word j is the head of word i is the softmax
 over the other words of a sentence of
 
     Σ_k w_k α^k_ij + u_k α^k_ji,
@@ -19,9 +19,9 @@ from torch import Tensor
 from probes.compute.precision import exact_products
 
 PRIOR = 1.0
-"""The precision of a Gaussian prior on weights, which are those of attention divided by its root mean
-square. It keeps them finite where the heads of all words are found; on EWT, a hundredth or thirty
-times of it moves UAS by .0002 at most."""
+"""The precision of a Gaussian prior on the weights of attention divided by its root mean square. It
+keeps them finite where the heads of all words are found; on EWT, a hundredth or thirty times of it
+moves UAS by .0002 at most."""
 
 _STEPS, _SLOPE = 500, 1e-5
 """The most steps of L-BFGS, and the greatest slope at which they end."""

@@ -208,10 +208,10 @@ def test_a_sample_is_seeded_in_order_and_part_of_a_larger_one():
     every = SPLITS["train"]
     few, more = sample(every, 10, 0), sample(every, 20, 0)
     assert len(few) == 10
-    assert [s for s in every if s in few] == few
-    assert set(s.id for s in few) < set(s.id for s in more)
+    assert few == sorted(few)
+    assert set(few) < set(more)
     assert few == sample(every, 10, 0) != sample(every, 10, 1)
-    assert sample(every, 1000, 0) == list(every)
+    assert sample(every, 1000, 0) == list(range(len(every)))
 
 
 def test_long_sentences_make_a_sample_small():
@@ -220,4 +220,4 @@ def test_long_sentences_make_a_sample_small():
     too_long = Sentence("too long", "en", ("w",) * (side + 1))
     found = sample([*long, too_long], 9, 0)
     assert len(found) == 4
-    assert too_long not in found
+    assert 9 not in found
