@@ -44,14 +44,19 @@ class CorpusGroup:
         """The charts that the measurement describes.
 
         Raises:
-            ValueError: a curve is of none of the models.
+            ValueError: a curve is of none of the models, or the parts of a chart do not fit.
         """
         found = list(self.measurement.charts(self.records))
         for chart in found:
-            strange = chart.models.keys() - self.records.keys() if isinstance(chart, Curves) else ()
-            if strange:
-                raise ValueError(f"the chart {chart.name!r} has curves of {', '.join(strange)}")
+            if fault := self._fault(chart):
+                raise ValueError(f"the chart {chart.name!r} has {fault}")
         return found
+
+    def _fault(self, chart: Chart) -> str:
+        if not isinstance(chart, Curves):
+            return chart.fault
+        strange = chart.models.keys() - self.records.keys()
+        return f"curves of {', '.join(strange)}" if strange else ""
 
 
 def corpus_measurements() -> list[CorpusMeasurement[Any]]:

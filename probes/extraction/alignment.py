@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,20 @@ class Pieces:
         ids: token ids, without special tokens. Shape (pieces,).
         bounds: word w has the pieces `bounds[w]` to `bounds[w + 1]`. Shape (words + 1,).
         unknown: number of words that yielded no piece and became the unknown token.
+        second: the first piece of the second of two segments; None for a text of one segment.
+        between: ids of the special tokens before it.
     """
 
     ids: Ints
     bounds: Ints
     unknown: int
+    second: int | None = None
+    between: tuple[int, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Tokens of the whole text, without the special ones around it."""
+        return len(self.ids) + len(self.between)
 
 
 class WordTokenizer:
@@ -54,6 +63,9 @@ class WordTokenizer:
 
     Attributes:
         prefix, suffix: ids of the special tokens around a text.
+        between: ids of the special tokens between two segments; None if the tokenizer puts others
+            around two segments than around one.
+        typed: whether tokens of the second segment, and what follows, have token type 1.
         mask_id: id of the mask token; None if there is none.
         highest_id: the largest id that a text can yield, special tokens included.
 
@@ -73,17 +85,25 @@ class WordTokenizer:
         self.mask_id: int | None = tokenizer.mask_token_id
         self._space = self._word_prefix()
         self.prefix, self.suffix = self._special_tokens(tokenizer.backend_tokenizer.post_processor)
-        named = (self._unk_id, self.mask_id, *self.prefix, *self.suffix)
+        self.between, self.typed = self._two_segments(tokenizer.backend_tokenizer.post_processor)
+        around = (*self.prefix, *(self.between or ()), *self.suffix)
+        named = (self._unk_id, self.mask_id, *around)
         self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
 
     def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
         """Split texts into subwords; each distinct word is tokenised once.
 
         Raises:
-            UserError: a word yields no subword and the tokenizer has no unknown token, or the
-                tokenizer's word ids do not assign its subwords to the words in order.
+            UserError: a word yields no subword and the tokenizer has no unknown token, the
+                tokenizer's word ids do not assign its subwords to the words in order, or it puts
+                other special tokens around two segments than around one.
             MemoryError: too little memory is free.
         """
+        if self.between is None and any(text.second is not None for text in texts):
+            raise UserError(
+                "This tokenizer puts other special tokens around a pair of texts than around a "
+                "single one; texts of two segments are not supported with it."
+            )
         index: dict[str, int] = {}
         flat = [index.setdefault(word, len(index)) for text in texts for word in text.words]
         words = np.array(flat, dtype=np.int64)
@@ -110,14 +130,15 @@ class WordTokenizer:
         words[masked] = len(index)
         bounds = np.append(0, np.cumsum(counts[words]))
         ids = ids[np.repeat(first[words] - bounds[:-1], counts[words]) + np.arange(bounds[-1])]
-        return [
-            Pieces(
-                ids[bounds[start] : bounds[end]],
-                bounds[start : end + 1] - bounds[start],
-                int(missing[start:end].sum()),
-            )
-            for start, end in zip(starts, ends, strict=True)
-        ]
+        found = []
+        for text, start, end in zip(texts, starts, ends, strict=True):
+            its = bounds[start : end + 1] - bounds[start]
+            pieces = Pieces(ids[bounds[start] : bounds[end]], its, int(missing[start:end].sum()))
+            if text.second is not None:
+                second, between = int(its[text.second]), tuple(self.between or ())
+                pieces = replace(pieces, second=second, between=between)
+            found.append(pieces)
+        return found
 
     def require_pieces(self, texts: Sequence[Text]) -> None:
         """Check that every distinct word yields a piece, before any text is encoded.
@@ -187,6 +208,19 @@ class WordTokenizer:
             "This tokenizer changes a text's subwords when it adds special tokens; it is not "
             "supported."
         )
+
+    def _two_segments(self, post_processor: Any) -> tuple[list[int] | None, bool]:
+        """See `between` and `typed`."""
+        if post_processor is None:
+            return [], False
+        one, other = (self._backend.encode(text, add_special_tokens=False) for text in ("the", "a"))
+        both = post_processor.process(one, other)
+        first, end = len(self.prefix) + len(one.ids), len(both.ids) - len(self.suffix)
+        second = end - len(other.ids)
+        between = both.ids[first:second]
+        if both.ids != [*self.prefix, *one.ids, *between, *other.ids, *self.suffix]:
+            return None, False
+        return between, both.type_ids[second:end] == [1] * len(other.ids)
 
 
 def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:

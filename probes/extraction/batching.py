@@ -30,7 +30,7 @@ def plan_batches(
         capacity: subwords that fit into the model's window.
         specials: special tokens around each window.
     """
-    lengths = [len(p.ids) for p in pieces]
+    lengths = [p.length for p in pieces]
     order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
     n_long = sum(length > capacity for length in lengths)
     short = order[n_long:]

@@ -26,6 +26,7 @@ from probes.extraction.inspection import (
     declared_causal,
     digest_of_loaded,
     first_use,
+    has_token_types,
     place,
     runs_remote_code,
     usable_window,
@@ -84,6 +85,7 @@ class Encoder:
         self.remote_code = runs_remote_code(model, tokenizer)
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
+        self._typed = self.words.typed and has_token_types(self.model)
         rows = self.model.get_input_embeddings().weight.shape[0]
         if self.words.highest_id >= rows:
             raise UserError(
@@ -167,7 +169,7 @@ class Encoder:
         return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
     def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
-        # Without segment ids: every model that has them takes 0 as the default.
+        # One segment has no token types: every model that has them takes 0 as the default.
         with torch.inference_mode():
             return self.model(
                 **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
@@ -249,8 +251,15 @@ class Encoder:
         return self._way_to_read_attention
 
     def _padded(self, windows: Sequence[Window]) -> PaddedWindows:
-        n_prefix, n_suffix = len(self.words.prefix), len(self.words.suffix)
-        return pad_windows(windows, self.pad_id, n_prefix=n_prefix, n_suffix=n_suffix)
+        words = self.words
+        return pad_windows(
+            windows,
+            self.pad_id,
+            n_prefix=len(words.prefix),
+            n_suffix=len(words.suffix),
+            n_middle=len(words.between or ()),
+            typed=self._typed,
+        )
 
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
         """One forward pass, as far as the language-model head if the collector reads logits."""

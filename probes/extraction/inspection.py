@@ -147,6 +147,15 @@ def accepted_arguments(model: Any) -> dict[str, bool]:
     )
 
 
+def has_token_types(model: Any) -> bool:
+    """Whether `model` tells tokens of a second segment from those of a first.
+
+    RoBERTa takes token types and has only one; GPT-2 takes them and adds the vector of that word.
+    """
+    n_types = getattr(model.config.get_text_config(), "type_vocab_size", None) or 0
+    return n_types > 1 and "token_type_ids" in inspect.signature(model.forward).parameters
+
+
 def digest_of_loaded(model: Any, tokenizer: Any) -> str:
     """SHA-256 of the weights, configuration and tokenizer of a model in memory.
 

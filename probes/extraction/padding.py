@@ -16,7 +16,8 @@ class PaddedWindows:
     """The input of one forward pass, and where the words' pieces are in it.
 
     Attributes:
-        inputs: ``input_ids`` and ``attention_mask``, each of shape (windows, length).
+        inputs: ``input_ids`` and ``attention_mask``, each of shape (windows, length), and
+            ``token_type_ids`` where a window has two segments and the model tells them apart.
         position: index of each piece that is used into the flattened (windows × length) positions,
             grouped by word. Shape (pieces,).
         offset: where each word's pieces start in `position`. Shape (words,).
@@ -25,8 +26,11 @@ class PaddedWindows:
         text: number of each window's text in the shard. Shape (windows,).
         first: the first of the text's pieces that is in each window. Shape (windows,).
         n_prefix: special tokens before the pieces of each window: piece p of the text is at
-            position ``n_prefix + p - first``.
+            position ``n_prefix + p - first``, or `n_middle` further on in a second segment.
         n_pieces: pieces in each window. Shape (windows,).
+        second: position of the first piece of the second segment of each window; 0 where there is
+            none. Shape (windows,).
+        n_middle: special tokens before it.
     """
 
     inputs: dict[str, torch.Tensor]
@@ -38,15 +42,25 @@ class PaddedWindows:
     first: torch.Tensor
     n_prefix: int
     n_pieces: torch.Tensor
+    second: torch.Tensor
+    n_middle: int
 
 
 def pad_windows(
-    windows: Sequence[Window], pad_id: int, *, n_prefix: int = 0, n_suffix: int = 0
+    windows: Sequence[Window],
+    pad_id: int,
+    *,
+    n_prefix: int = 0,
+    n_suffix: int = 0,
+    n_middle: int = 0,
+    typed: bool = False,
 ) -> PaddedWindows:
     """Pad `windows` on the right with `pad_id` to the length of the longest.
 
     Args:
         n_prefix, n_suffix: special tokens before and after the pieces of each window.
+        n_middle: special tokens between two segments.
+        typed: whether the model takes token types: 1 from the second segment on, else 0.
     """
     length = max(len(window.ids) for window in windows)
     ids = np.full((len(windows), length), pad_id, dtype=np.int64)
@@ -58,8 +72,13 @@ def pad_windows(
     owner = np.concatenate([window.owner for window in windows])
     share = np.concatenate([window.share for window in windows])
     first_pieces = np.flatnonzero(np.diff(owner, prepend=-1))
+    inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
+    second = np.array([window.second for window in windows], dtype=np.int64)
+    if typed and second.any():
+        after = (second > 0)[:, None] & (np.arange(length) >= second[:, None])
+        inputs["token_type_ids"] = torch.from_numpy(after * mask)
     return PaddedWindows(
-        inputs={"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)},
+        inputs=inputs,
         position=torch.from_numpy(np.concatenate(position)),
         offset=torch.from_numpy(first_pieces),
         weight=torch.from_numpy(share.astype(np.float32)),
@@ -67,5 +86,7 @@ def pad_windows(
         text=torch.tensor([window.text for window in windows]),
         first=torch.tensor([window.first for window in windows]),
         n_prefix=n_prefix,
-        n_pieces=torch.from_numpy(mask.sum(1) - n_prefix - n_suffix),
+        n_pieces=torch.from_numpy(mask.sum(1) - n_prefix - n_suffix - n_middle * (second > 0)),
+        second=torch.from_numpy(second),
+        n_middle=n_middle,
     )

@@ -3,7 +3,8 @@
 Most tasks use the *plain* view. A task that hides a word uses the *masked* view, in which
 the mask token replaces the word, or, with an encoder that has none, the *cut* view, in which the
 text ends before the word and the vector of the last remaining word is kept. A task that brings
-words of its own uses the *own* view: these words, as they are.
+words of its own uses the *own* view: these words, as they are. The view of *segments* shows two
+sentences at once, as models are shown pairs of texts.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Literal
 
 from probes.data.sentence import Corpus, Sentence
 from probes.tasks.task import Example
 
-ViewName = Literal["plain", "masked", "cut", "own"]
+ViewName = Literal["plain", "masked", "cut", "own", "segments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,14 @@ class Text:
         words: at least one.
         keep: the words `[start, end)` whose vectors are kept.
         mask: the word that the mask token replaces.
+        second: the word with which the second of two segments begins, not the first of all; None
+            for a text of one segment.
     """
 
     words: tuple[str, ...]
     keep: tuple[int, int]
     mask: int | None = None
+    second: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class View:
     """Texts to encode together, each once.
 
     Attributes:
-        name: "plain", "masked", "cut" or "own".
+        name: "plain", "masked", "cut", "own" or "segments".
         texts: distinct texts, in order of first occurrence.
     """
 
@@ -57,13 +62,31 @@ class View:
         """SHA-256 of the content."""
         digest = hashlib.sha256(self.name.encode())
         for text in self.texts:
-            digest.update(repr((text.words, text.keep, text.mask)).encode())
+            content = (text.words, text.keep, text.mask)
+            # Segments are named only where there are any, since they came after the first stores.
+            named = content if text.second is None else (*content, text.second)
+            digest.update(repr(named).encode())
         return digest.hexdigest()
 
 
 def plain_text(sentence: Sentence) -> Text:
     """The whole sentence, every word kept."""
     return Text(sentence.words, (0, len(sentence)))
+
+
+def neighbouring(sentences: Sequence[Sentence]) -> list[Text]:
+    """Pairs of neighbouring sentences of one document as the two segments of a text.
+
+    The first and second sentence of each document, the third and fourth, and so on: each is in at
+    most one pair. Sentences without a document are in none.
+    """
+    found = []
+    for document, group in groupby(sentences, key=lambda sentence: sentence.document):
+        its = list(group) if document else []
+        for one, other in zip(its[::2], its[1::2], strict=False):
+            words = one.words + other.words
+            found.append(Text(words, (0, len(words)), second=len(one)))
+    return found
 
 
 def hiding_text(words: tuple[str, ...], hide: int, name: ViewName) -> Text:

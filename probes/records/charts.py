@@ -6,6 +6,21 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from probes.records.curves import Curves
+from probes.records.gallery import Gallery, Picture
+from probes.records.scatter import Scatter
+from probes.records.values import is_shaped, span_of
+
+
+class Card(NamedTuple):
+    """More about a cell, which the page shows where it is asked for.
+
+    Attributes:
+        lines: names and values.
+    """
+
+    title: str
+    lines: tuple[tuple[str, str], ...] = ()
+    picture: Picture | None = None
 
 
 class Panel(NamedTuple):
@@ -32,6 +47,7 @@ class Grid:
         digits: of the numbers that are written into cells.
         low, high: ends of the colour scale; None for the least and the greatest value.
         missing: why a model has no panel, by model.
+        cards: what the page shows of a cell on demand, by label and in the shape of its panel.
     """
 
     name: str
@@ -44,20 +60,28 @@ class Grid:
     low: float | None = None
     high: float | None = None
     missing: dict[str, str] = field(default_factory=dict)
+    cards: dict[str, tuple[tuple[Card | None, ...], ...]] = field(default_factory=dict)
 
     @property
     def span(self) -> tuple[float, float]:
         """The ends of the colour scale; of panels without any number 0 and 1."""
-        known = [
-            value
-            for panel in self.panels.values()
-            for row in panel.values
-            for value in row
-            if value is not None
-        ]
-        low = min(known, default=0.0) if self.low is None else self.low
-        high = max(known, default=1.0) if self.high is None else self.high
-        return low, high
+        values = (x for panel in self.panels.values() for row in panel.values for x in row)
+        return span_of(values, self.low, self.high)
+
+    @property
+    def fault(self) -> str:
+        """What does not fit, as "the chart has …"; empty if everything does."""
+        for panel in self.panels.values():
+            if not is_shaped(panel.values, len(panel.rows), len(panel.columns)):
+                return "a panel whose values are not as many as its rows and columns"
+        for label, cards in self.cards.items():
+            panel = self.panels.get(label, Panel((), (), ()))
+            if not is_shaped(cards, len(panel.rows), len(panel.columns)):
+                return f"cards of {label} that are not in the shape of its panel"
+            pictures = (card.picture for row in cards for card in row if card and card.picture)
+            if any(picture.is_empty_or_ragged for picture in pictures):
+                return "a card whose picture has no values, or rows of different lengths"
+        return ""
 
     def place(self, value: float | None) -> float | None:
         """The place of a value on the colour scale, from 0 to 1."""
@@ -113,4 +137,15 @@ def _edges(heads: tuple[int, ...]) -> set[tuple[int, int]]:
     return {(min(i, head), max(i, head)) for i, head in enumerate(heads) if head >= 0}
 
 
-Chart = Curves | Grid
+Chart = Curves | Grid | Scatter | Gallery
+
+
+def models_of(chart: Chart) -> list[str]:
+    """Labels of the models, or pairs of models, that a chart has something of."""
+    match chart:
+        case Curves():
+            return list(chart.models)
+        case Scatter():
+            return list(chart.points)
+        case Grid() | Gallery():
+            return list(chart.panels)

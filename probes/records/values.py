@@ -1,6 +1,9 @@
-"""The numbers that payloads are made of."""
+"""The numbers that payloads are made of, and their range."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
 
 from pydantic import FiniteFloat
 
@@ -32,3 +35,19 @@ class Estimate(Frozen):
     interval: Interval
     missing: str | None = None
     """Why there is no value or no interval; None if there are both."""
+
+
+def span_of(
+    values: Iterable[float | None], low: float | None, high: float | None
+) -> tuple[float, float]:
+    """The given ends of a colour scale, or those of the values; without any, 0 and 1."""
+    known = [x for x in values if x is not None and math.isfinite(x)]
+    return (
+        min(known, default=0.0) if low is None else low,
+        max(known, default=1.0) if high is None else high,
+    )
+
+
+def is_shaped(rows: Sequence[Sequence[object]], height: int, width: int) -> bool:
+    """Whether there are so many rows of so many entries."""
+    return len(rows) == height and all(len(row) == width for row in rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8639a", "#c08a00", "#3f9fdb")
 """After Okabe & Ito 2008, with the light ones darkened; beyond six models, symbols differ too."""
 
@@ -28,3 +30,20 @@ def shade(share: float) -> tuple[int, int, int]:
         for a, b in zip(_RAMP[below], _RAMP[below + 1], strict=True)
     )
     return red, green, blue
+
+
+def css(share: float) -> str:
+    """The shade as ``#rrggbb``."""
+    return "#{:02x}{:02x}{:02x}".format(*shade(share))
+
+
+def shades(n: int) -> list[str]:
+    """Colours of `n` things that have an order, from dark to light; the lightest are left out."""
+    return [css(0.92 * i / max(1, n - 1)) for i in range(n)]
+
+
+def distinct(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each name: as different as possible, or of many, shades."""
+    every = list(names)
+    colours = COLOURS if len(every) <= len(COLOURS) else shades(len(every))
+    return dict(zip(every, colours, strict=False))

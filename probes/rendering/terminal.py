@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from textwrap import fill
 
 from rich import table as rich_table
@@ -32,7 +33,7 @@ def print_table(table: Table, console: Console) -> None:
 
 
 def _parts(table: Table, width: int) -> Iterator[Table]:
-    """The table, or parts of it that fit into `width` characters."""
+    """The table, or parts of it that fit into `width` characters, the last with its notes."""
     first = table.repeated
     rest = list(range(first, len(table.heads))) if first else []
     if not rest:
@@ -41,8 +42,8 @@ def _parts(table: Table, width: int) -> Iterator[Table]:
         n = len(rest)
         while n > 1 and _width(table.with_columns([*range(first), *rest[:n]])) > width:
             n -= 1
-        yield table.with_columns([*range(first), *rest[:n]])
-        rest = rest[n:]
+        part, rest = table.with_columns([*range(first), *rest[:n]]), rest[n:]
+        yield replace(part, notes=()) if rest else part
 
 
 def _width(table: Table) -> int:

@@ -513,6 +513,8 @@ def words_at(places: list[int], words: list[int]) -> PaddedWindows:
         first=nothing,
         n_prefix=0,
         n_pieces=nothing,
+        second=nothing,
+        n_middle=0,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from probes.common.arrays import Ints
@@ -42,3 +44,23 @@ def test_windows_are_padded_on_the_right() -> None:
     assert found.text.tolist() == [0, 3, 2]
     assert found.first.tolist() == [0, 4, 0]
     assert (found.n_prefix, found.n_pieces.tolist()) == (1, [2, 2, 1])
+    assert (found.n_middle, found.second.tolist()) == (0, [0, 0, 0])
+
+
+def test_token_types_tell_second_segments() -> None:
+    """Of two pieces before two special tokens and one piece after; of one segment; of one each."""
+    windows = [
+        replace(window((1, 10, 11, 2, 2, 12, 2), (1, 2, 5), (0, 1, 2)), second=5),
+        window((1, 13, 2), (1,), (3,)),
+        replace(window((1, 14, 2, 2, 15, 2), (1, 4), (4, 5)), second=4),
+    ]
+    found = pad_windows(windows, 9, n_prefix=1, n_suffix=1, n_middle=2, typed=True)
+    assert found.inputs["token_type_ids"].tolist() == [
+        [0, 0, 0, 0, 0, 1, 1],
+        [0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 1, 1, 0],
+    ]
+    assert (found.n_middle, found.second.tolist()) == (2, [5, 0, 4])
+    assert found.n_pieces.tolist() == [3, 1, 2]
+    assert "token_type_ids" not in pad_windows(windows, 9).inputs
+    assert "token_type_ids" not in pad_windows(windows[1:2], 9, typed=True).inputs

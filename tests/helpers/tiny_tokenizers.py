@@ -87,9 +87,12 @@ def _finish(
 ) -> Tiny:
     around = {t: backend.token_to_id(t) for t in (*prefix, *suffix)}
     if around:
+        # As published: BERT's kin have token types, RoBERTa's a token twice, decoders begin again.
+        begins, kind = " ".join(prefix), 1 if prefix == ("[CLS]",) else 0
+        between = {"[CLS]": suffix, "<s>": 2 * suffix}.get(begins, suffix) or prefix
         backend.post_processor = processors.TemplateProcessing(
             single=[*prefix, "$A", *suffix],
-            pair=[*prefix, "$A", *suffix, "$B", *suffix],
+            pair=[*prefix, "$A", *between, f"$B:{kind}", *(f"{t}:{kind}" for t in suffix)],
             special_tokens=list(around.items()),
         )
     return Tiny(backend, cache(split), prefix, suffix, dict(names))

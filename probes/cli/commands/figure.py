@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 from pathlib import Path
-from typing import Any
 
 from probes.boards.corpus_groups import CorpusGroup, corpus_groups, corpus_measurements, of_corpora
 from probes.boards.groups import Group, group, model_labels
@@ -19,8 +18,7 @@ from probes.common.terminal import progress
 from probes.common.wording import listed
 from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.results import unique_results
-from probes.records.charts import Chart, PredictedTree
-from probes.records.curves import Curves
+from probes.records.charts import Chart, PredictedTree, models_of
 from probes.records.files import or_published
 
 SUMMARY = "Draw a figure for a paper: of scores by layer, or a chart of another measurement."
@@ -61,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--wide", action="store_true", help="6.8 inches, for two columns, instead of 3.3")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
+    add("--measurement", default="", metavar="M", help="whose, if several have a figure of a name")
     add("--sentence", type=int, metavar="N", help=f"of {TREE}: which test sentence, from 1")
     add("--corpus", nargs="+", default=(), metavar="C", help=f"of {TREE}: where its words are from")
     add_places(parser)
@@ -79,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(
             f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}"
         )
+    if options.measurement and options.kind in (*KINDS, SEPARABILITY, TREE):
+        raise UserError(f"--measurement: {options.kind} is of no other measurement; leave it out.")
     chosen: Group | Chart | PredictedTree
     if options.kind in KINDS:
         chosen = _one_group(options.folders, options.probe)
@@ -94,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
             options.cache_dir,
         )
     else:
-        chosen = _one_chart(options.folders, options.kind)
+        chosen = _one_chart(options.folders, options.kind, options.measurement)
     # matplotlib is imported once there is something to draw.
     module = MODULES.get(options.kind, "charts")
     figure = importlib.import_module(f"probes.rendering.figures.{module}")
@@ -110,11 +111,26 @@ def _known() -> list[str]:
     return [*KINDS, SEPARABILITY, TREE, *charts]
 
 
-def _one_chart(folders: list[Path], name: str) -> Chart:
-    """The chart of that name, of the records of all models."""
+def _one_chart(folders: list[Path], name: str, measurement: str) -> Chart:
+    """The chart of that name, of the records of all models.
+
+    Args:
+        measurement: whose chart; may be empty if only one of those that have it has records.
+    """
     records = load_records(folders)
     having = [each.name for each in corpus_measurements() if name in each.figures]
+    if measurement and measurement not in having:
+        raise UserError(
+            f"--measurement {measurement}: the figure {name} is one of {listed(having)}."
+        )
+    having = [measurement] if measurement else having
     of_these = {path: record for path, record in records.items() if record.measurement in having}
+    measured = sorted({record.measurement for record in of_these.values()}, key=having.index)
+    if len(measured) > 1:
+        raise UserError(
+            f"{name} is a figure of {listed(measured, 'and')}: say whose with --measurement, such "
+            f"as --measurement {measured[0]}."
+        )
     groups, left_out = corpus_groups(of_corpora(of_these), model_labels(records))
     for each in left_out:
         progress.say(f"left out {each}")
@@ -146,16 +162,12 @@ def _charts(group: CorpusGroup) -> dict[str, Chart]:
 def _drawable(chart: Chart | None, name: str, where: str) -> Chart:
     """The chart, if there is something in it; the models that it lacks are named in messages."""
     missing = chart.missing.items() if chart else ()
-    if chart is None or not _content(chart):
+    if chart is None or not models_of(chart):
         why = "; ".join(f"{model}: {reason}" for model, reason in missing) or "there are no numbers"
         raise UserError(f"{where}: nothing to draw as {name} ({why}).")
     for model, reason in missing:
         progress.say(f"not drawn: {model} ({reason})")
     return chart
-
-
-def _content(chart: Chart) -> dict[str, Any]:
-    return dict(chart.models if isinstance(chart, Curves) else chart.panels)
 
 
 def _one_group(folders: list[Path], family: str) -> Group:

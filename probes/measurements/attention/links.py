@@ -106,9 +106,7 @@ def _placed(text: Text, links: list[Link], linked: set[tuple[int, int]]) -> Text
             of_link.append(number)
             control.append(int(shift != 0))
     row, column, placement = np.array(cells).T
-    return TextLinks(
-        tuple(links), row, column, placement, np.array(of_link), np.array(control)
-    )
+    return TextLinks(tuple(links), row, column, placement, np.array(of_link), np.array(control))
 
 
 def digest_of(links: Mapping[Text, TextLinks]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
+from probes.extraction.views import plain_text
 from probes.measurements.attention.gold import (
     FEWEST_WORDS,
     Gold,
@@ -16,12 +17,11 @@ from probes.measurements.attention.gold import (
     best_offset,
     frequent,
 )
-from probes.measurements.attention.links import ROLES, Link, links_of, text_links
+from probes.measurements.attention.links import ROLES, links_of, text_links
 from probes.measurements.attention.names import DIRECTIONS, TREES
 from probes.measurements.attention.scoring import Contributions
 from probes.measurements.attention.texts import Texts
 from probes.measurements.corpus_context import CorpusContext
-from probes.extraction.views import plain_text
 from probes.statistics.sums import sparse
 
 CORE, CORE_SHORT, SHORT = "core", "core, at most 12 words", 12
@@ -89,7 +89,12 @@ def relations(
         }
         found.append(
             Scored(
-                "relation", name, DIRECTIONS, parts["dev"], parts["test"], base,
+                "relation",
+                name,
+                DIRECTIONS,
+                parts["dev"],
+                parts["test"],
+                base,
                 f"offset {offset:+d}",
             )
         )

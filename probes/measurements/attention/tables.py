@@ -12,7 +12,6 @@ from probes.records.record import Record
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown, shown_p
-from probes.statistics.significance import ALPHA
 
 STATISTICS = {
     "entropy": ("entropy", ""),
@@ -105,16 +104,18 @@ def _patterns(title: str, found: Findings) -> Table:
     for place, layer in enumerate(found.layers):
         counts = Counter(found.patterns[place])
         beyond = (_beyond(x, place) for x in masses.values())
-        rows.append(Row.of(str(layer), *beyond, *(str(counts[name] or NOTHING) for name in CLASSES)))
+        rows.append(
+            Row.of(str(layer), *beyond, *(str(counts[name] or NOTHING) for name in CLASSES))
+        )
     counts = Counter(name for row in found.patterns for name in row)
     total = sum(counts.values())
     shares = (f"{counts[name]} ({100 * counts[name] / total:.0f} %)" for name in CLASSES)
     rows[-1] = Row(rows[-1].cells, ends_section=True)
     rows.append(Row.of("all", *[NOTHING] * len(masses), *shares))
     note = (
-        f"A rule, not the network of Kovaleva et al. (2019), which was never published: vertical + "
-        f"diagonal if both masses are {MIXED} or more and together {CLEAR}; else the greatest mass, "
-        f"if {CLEAR} or more; else heterogeneous. Masses: shares of attention beyond uniform."
+        "A rule, not the network of Kovaleva et al. (2019), which was never published: vertical + "
+        f"diagonal if both masses are {MIXED} or more and together {CLEAR}; else the greatest "
+        f"mass, if {CLEAR} or more; else heterogeneous. Masses: shares of attention beyond uniform."
     )
     return Table(f"{title} · patterns", heads, tuple(rows), notes=(note,), repeated=1)
 
@@ -167,18 +168,16 @@ def _trees(title: str, found: Findings) -> Table:
 
 
 def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...]) -> Table:
-    heads = (what, "n", "head", "attends", "dev", "test", "baseline", "kind", "difference", "p")
+    heads = (what, "n", "head", "attends", "test", "baseline", "p")
     rows = [
         Row.of(
             choice.feature or choice.measure.upper(),
             f"{choice.n_test:,}",
             f"{choice.layer}–{choice.head}",
-            choice.direction.replace("dependent", "dep.") or NOTHING,
-            shown(choice.dev, "accuracy"),
-            _percent(choice.test, best=choice.p is not None and choice.p < ALPHA and _better(choice)),
-            shown(choice.baseline.value, "accuracy"),
-            choice.baseline_kind.removeprefix("offset "),
-            _percent(choice.difference),
+            _ATTENDS[choice.direction],
+            _percent(choice.test, best=_is_better(choice)),
+            f"{shown(choice.baseline.value, 'accuracy')} {_KINDS.get(choice.baseline_kind, '')}"
+            + choice.baseline_kind.removeprefix("offset ") * choice.baseline_kind.startswith("o"),
             NOTHING if choice.p is None else shown_p(choice.p),
         )
         for choice in choices

@@ -40,8 +40,12 @@ class Texts:
         return Split(texts=n, words=self.n_words, too_long=int(self.left_out.sum()))
 
 
-def pairs_of(sentences): return []
-def pair_text(a, b): raise NotImplementedError
+def pairs_of(sentences):
+    return []
+
+
+def pair_text(a, b):
+    raise NotImplementedError
 
 
 def view_of(corpus: Corpus, segments: str) -> View:

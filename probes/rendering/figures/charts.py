@@ -1,4 +1,4 @@
-"""Charts of measurements of a corpus: curves, and grids of numbers as heat maps."""
+"""Charts of measurements of a corpus: curves, grids of numbers as heat maps, and others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from matplotlib.ticker import MaxNLocator
 
 from probes.records.charts import Chart, Grid, Panel
 from probes.records.curves import Curves
+from probes.records.gallery import Gallery
+from probes.records.scatter import Scatter
+from probes.rendering.figures import gallery, scatter
 from probes.rendering.figures.curves import draw_levels, panel
 from probes.rendering.figures.style import COLUMN, looks, looks_of_lines, saved
 
@@ -25,10 +28,15 @@ _LARGEST, _SMALLEST = 6.2, 3.5
 
 def draw(path: Path, chart: Chart, width: float) -> None:
     """Draw a chart of one or more models."""
-    if isinstance(chart, Grid):
-        _draw_grid(path, chart, width)
-    else:
-        _draw_curves(path, chart, width)
+    match chart:
+        case Curves():
+            _draw_curves(path, chart, width)
+        case Grid():
+            _draw_grid(path, chart, width)
+        case Scatter():
+            scatter.draw(path, chart, width)
+        case Gallery():
+            gallery.draw(path, chart, width)
 
 
 def _draw_curves(path: Path, curves: Curves, width: float) -> None:

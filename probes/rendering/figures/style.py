@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from probes.common.files import published
 from probes.extraction.model_files import pretrained_name
-from probes.rendering.palette import COLOURS, shade
+from probes.rendering.palette import COLOURS, distinct
 
 COLUMN, WIDE = 3.3, 6.8
 """Widths in inches: of a column, and of a page of two."""
@@ -75,9 +75,7 @@ def looks(models: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def looks_of_lines(lines: Sequence[str]) -> dict[str, dict[str, Any]]:
     """How each line of one model is drawn: in a colour of its own; many, from dark to light."""
-    found = {}
-    for place, line in enumerate(lines):
-        red, green, blue = (part / 255 for part in shade(0.92 * place / max(1, len(lines) - 1)))
-        colour = COLOURS[place] if len(lines) <= len(COLOURS) else (red, green, blue)
-        found[line] = {"color": colour, "marker": MARKERS[place % len(MARKERS)]}
-    return found
+    return {
+        line: {"color": colour, "marker": MARKERS[place % len(MARKERS)]}
+        for place, (line, colour) in enumerate(distinct(lines).items())
+    }

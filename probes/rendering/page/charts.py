@@ -11,11 +11,24 @@ from typing import Any
 from probes.boards.groups import Group
 from probes.measurements.localisation import Mixes, mixes_of
 from probes.records.curves import Curves
+from probes.records.scatter import Scatter
 from probes.records.values import Estimate
-from probes.rendering.page.models import Shown
-from probes.rendering.palette import shade
+from probes.rendering.labels import plane, sides
+from probes.rendering.page.models import SYMBOLS, Shown
+from probes.rendering.palette import distinct, shades
 
 Chart = dict[str, Any]
+
+SIDES = {
+    "right": "middle right",
+    "left": "middle left",
+    "top": "top center",
+    "bottom": "bottom center",
+}
+"""The plotting library's names of the sides of a point."""
+
+PLANE, MARKER, LETTER = 340, 8, 10
+"""In pixels: side of a plane where it is smallest, and heights of markers and letters."""
 
 MOST_DASHES = 4
 """Lines of a model that differ in their dashes; if there are more, they differ in colour."""
@@ -69,9 +82,7 @@ def line_chart(curves: Curves, models: Mapping[str, Shown]) -> Chart:
 def shades_of(curves: Curves) -> list[str]:
     """Colours of a chart's lines, from dark to light, if there are too many for dashes."""
     n = len(curves.lines)
-    if n <= MOST_DASHES:
-        return []
-    return ["#{:02x}{:02x}{:02x}".format(*shade(0.92 * i / (n - 1))) for i in range(n)]
+    return shades(n) if n > MOST_DASHES else []
 
 
 def digits_of(curves: Curves) -> int:
@@ -80,6 +91,37 @@ def digits_of(curves: Curves) -> int:
         return 1
     every = [p.value for points in curves.models.values() for p in points if p.value is not None]
     return 3 if curves.metric or all(abs(value) <= 1 for value in every) else 2
+
+
+def plane_chart(scatter: Scatter, label: str) -> Chart:
+    """The points of one model: a series for each group that all models have together."""
+    points = scatter.points[label]
+    written = list(zip(points, sides(points, PLANE, MARKER, LETTER), strict=True))
+    series = []
+    for i, (group, colour) in enumerate(distinct(scatter.groups).items()):
+        own = [(p, side) for p, side in written if p.group == group]
+        series.append(
+            {
+                "name": _text(group),
+                "colour": colour,
+                "symbol": list(SYMBOLS)[i % len(SYMBOLS)],
+                "x": [significant(p.x, 4) for p, _ in own],
+                "y": [significant(p.y, 4) for p, _ in own],
+                "text": [_text(p.text) if side else "" for p, side in own],
+                "side": [SIDES.get(side, "middle right") for _, side in own],
+                "hover": [_text(", ".join(filter(None, (p.text, group)))) for p, _ in own],
+                "level": [significant(p.level, 4) for p, _ in own],
+            }
+        )
+    square = plane(points)
+    return {
+        "kind": "plane",
+        "scale": _text(scatter.scale),
+        "span": scatter.span,
+        "x": [square.left, square.right],
+        "y": [square.bottom, square.top],
+        "series": series,
+    }
 
 
 def expected_layer_chart(group: Group, models: Mapping[str, Shown]) -> Chart | None:
@@ -122,6 +164,11 @@ def _rounded(value: float | None, scale: int = 1) -> float | None:
     if value is None or not math.isfinite(value):
         return None
     return round(scale * value, 2 if scale > 1 else 4)
+
+
+def significant(value: float | None, digits: int) -> float | None:
+    """A value with so many digits; None for one that JSON does not have."""
+    return float(f"{value:.{digits}g}") if value is not None and math.isfinite(value) else None
 
 
 def _text(text: str) -> str:

@@ -17,8 +17,11 @@ from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.charts import Chart, Grid
 from probes.records.curves import Curves
+from probes.records.gallery import Gallery
+from probes.records.scatter import Scatter
 from probes.records.table import Table
 from probes.rendering.page import charts, tables
+from probes.rendering.page.cards import Cards, cards_of
 from probes.rendering.page.models import MOST_DRAWN, Shown
 
 CURVES = "Layer curves"
@@ -31,26 +34,31 @@ class Part:
 
     Attributes:
         charts: their data, by the identifiers that `html` names.
+        cards: the data of cards and pictures, which `html` numbers.
     """
 
     id: str
     title: str
     html: Markup
     charts: dict[str, dict[str, Any]]
+    cards: dict[str, list[Any]]
 
 
 class ChartView(NamedTuple):
     """A chart, as the template reads it.
 
     Attributes:
-        grids: of a grid, its panels by label.
-        numbers, levels: of curves.
+        kind: name of the macro that draws it.
+        tables: by label: of a grid, its panels; of a scatter, its points. Of curves, their numbers.
+        cards: the numbers of cards by label, in rows and columns.
+        levels: of curves.
     """
 
     id: str
+    kind: str
     chart: Chart
-    grids: dict[str, Table]
-    numbers: Table | None
+    tables: dict[str, Table]
+    cards: dict[str, list[list[int | None]]]
     levels: list[str]
 
 
@@ -87,15 +95,15 @@ def parts(
         title = name.replace("_", " ").capitalize()
         template = environment.get_template("measurement.html")
         try:
+            cards = Cards()
             views = [
-                _view(f"of-{name}-{i}", group, scored, models) for i, group in enumerate(given)
+                _view(f"of-{name}-{i}", group, scored, models, cards)
+                for i, group in enumerate(given)
             ]
-            data = {
-                each.id: charts.line_chart(each.chart, view.models)
-                for view in views
-                for each in view.charts
-                if isinstance(each.chart, Curves) and each.chart.models
-            }
+            data: dict[str, dict[str, Any]] = {}
+            for view in views:
+                for each in view.charts:
+                    data |= _data(each, view.models)
             html = template.render(
                 summary=get_measurement(name).summary,
                 views=views,
@@ -103,7 +111,7 @@ def parts(
                 most_drawn=MOST_DRAWN,
                 picker=picker,
             )
-            yield Part(f"of-{name}", title, Markup(html), data)
+            yield Part(f"of-{name}", title, Markup(html), data, cards.data)
             picker = picker or title
         except Exception as error:
             if not (why := plugin_failure(error, name, None, "")):
@@ -112,7 +120,11 @@ def parts(
 
 
 def _view(
-    id: str, group: CorpusGroup, scored: Mapping[str, Group], models: Mapping[str, Shown]
+    id: str,
+    group: CorpusGroup,
+    scored: Mapping[str, Group],
+    models: Mapping[str, Shown],
+    cards: Cards,
 ) -> GroupView:
     text = group.first.corpus.fingerprint
     tables_of = group.measurement.tables
@@ -120,12 +132,34 @@ def _view(
         group.title,
         [name for name, each in scored.items() if each.units[0].first.corpus.fingerprint == text],
         {label: models[label] for label in group.records},
-        [_chart(f"{id}-{i}", chart) for i, chart in enumerate(group.charts())],
+        [_chart(f"{id}-{i}", chart, cards) for i, chart in enumerate(group.charts())],
         {label: list(tables_of(record)) for label, record in group.records.items()},
     )
 
 
-def _chart(id: str, chart: Chart) -> ChartView:
-    if isinstance(chart, Grid):
-        return ChartView(id, chart, tables.grids(chart), None, [])
-    return ChartView(id, chart, {}, tables.numbers(chart), tables.levels(chart))
+def _chart(id: str, chart: Chart, cards: Cards) -> ChartView:
+    match chart:
+        case Curves():
+            numbers = {"": tables.numbers(chart)}
+            return ChartView(id, "curves", chart, numbers, {}, tables.levels(chart))
+        case Grid():
+            numbered = {label: cards.numbers(each) for label, each in chart.cards.items()}
+            return ChartView(id, "grid", chart, tables.grids(chart), numbered, [])
+        case Scatter():
+            return ChartView(id, "scatter", chart, tables.points(chart), {}, [])
+        case Gallery():
+            numbered = {label: cards.numbers(cards_of(chart, label)) for label in chart.panels}
+            return ChartView(id, "gallery", chart, {}, numbered, [])
+
+
+def _data(view: ChartView, models: Mapping[str, Shown]) -> dict[str, dict[str, Any]]:
+    """What the plotting library draws, by the identifiers of its places."""
+    match view.chart:
+        case Curves() as curves if curves.models:
+            return {view.id: charts.line_chart(curves, models)}
+        case Scatter() as scatter:
+            return {
+                f"{view.id}-{i}": charts.plane_chart(scatter, label)
+                for i, label in enumerate(scatter.points)
+            }
+    return {}

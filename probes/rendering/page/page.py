@@ -36,6 +36,7 @@ from probes.rendering.page import charts, tables
 from probes.rendering.page.measurements import parts
 from probes.rendering.page.models import MOST_DRAWN, Shown, shown_models
 from probes.rendering.page.sources import sources
+from probes.rendering.palette import css, distinct
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(shades_of=charts.shades_of, grids=tables.grids)
+    environment.globals.update(shades_of=charts.shades_of, grids=tables.grids, distinct=distinct)
     scored = {id: view.group for id, view in views.items()}
     own = {part.id: part for part in parts(corpora, scored, models, environment)}
     drawn = [_charts(views.values(), models), *(part.charts for part in own.values())]
@@ -126,7 +127,12 @@ def page(
         claims_without_scores=_claims_without_scores(found, others),
         claims_note=NOTE,
         sources=sources(list(every.values())),
-        data={"models": charts.model_styles(models), "charts": dict(ChainMap(*drawn))},
+        data={
+            "models": charts.model_styles(models),
+            "charts": dict(ChainMap(*drawn)),
+            "cards": {part.id: part.cards for part in own.values()},
+            "shades": [css(i / 255) for i in range(256)],
+        },
         plotly=_script(),
     )
 

@@ -85,10 +85,40 @@ function bars(chart) {
   return traces;
 }
 
+// Points without units: both axes of one scale, colours by level or else by group.
+function plane(place, chart, width) {
+  const [low, high] = chart.span;
+  const traces = chart.series.map(s => {
+    const leveled = s.level.some(level => level !== null);
+    return {
+      x: s.x, y: s.y, text: s.text, textposition: s.side, mode: "markers+text", name: s.name, hovertext: s.hover,
+      hovertemplate: "%{hovertext}" + (leveled ? `<br>${chart.scale} %{marker.color}` : "") + "<extra></extra>",
+      textfont: { size: 10 },
+      marker: { symbol: s.symbol, size: 8, ...(leveled ? { color: s.level, coloraxis: "coloraxis" } : { color: s.colour }) },
+    };
+  });
+  const axis = { visible: false, fixedrange: true };
+  const layout = {
+    width, autosize: !width, height: 440, margin: { l: 4, r: 4, t: 4, b: 4 }, dragmode: false, hovermode: "closest",
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12 },
+    showlegend: traces.length > 1, legend: { orientation: "h", y: 0, yanchor: "top" },
+    xaxis: { ...axis, range: chart.x, scaleanchor: "y", constrain: "domain" }, yaxis: { ...axis, range: chart.y },
+    coloraxis: {
+      cmin: low, cmax: high, colorscale: data.shades.map((colour, i) => [i / (data.shades.length - 1), colour]),
+      colorbar: { title: { text: chart.scale }, thickness: 10, outlinewidth: 0 },
+    },
+  };
+  Plotly.react(place, traces, layout, { displayModeBar: false, responsive: true });
+  place.classList.toggle("leveled", chart.scale !== "");
+  place.classList.add("done");
+}
+
 const last = chart => Math.max(...chart.series.flatMap(s => s.x ?? [...s.g, ...s.h]));
 
 function draw(place, width) {
   const chart = data.charts[place.dataset.chart];
+  if (chart.kind === "plane") return plane(place, chart, width);
   const isBars = chart.kind === "bars";
   const traces = isBars ? bars(chart) : lines(chart);
   for (const trace of traces) trace.visible = drawn(trace.meta);
