@@ -25,7 +25,7 @@ from torch import Tensor
 
 from probes.common.default_folders import default_data_dir
 from probes.data.find import find_corpus
-from probes.extraction.encoding import vectors_of, word_vectors
+from probes.extraction.encoding import read, vectors_of, word_vectors
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import plain_view
@@ -85,7 +85,15 @@ def encoded(options: argparse.Namespace, scratch: Path) -> CorpusContext:
     reading = word_vectors(scratch, encoder.info, "float32", view, layers)
     vectors = vectors_of(reading, encoder, None)
     return CorpusContext(
-        corpus, encoder.info, layers, view, vectors, torch.device("cpu"), None, "structure"
+        corpus=corpus,
+        model=encoder.info,
+        layers=layers,
+        view=view,
+        stored=vectors,
+        read=lambda texts, collector: read(texts, collector, encoder),
+        device=torch.device("cpu"),
+        options=None,
+        title="structure",
     )
 
 

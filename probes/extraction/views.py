@@ -74,19 +74,23 @@ def plain_text(sentence: Sentence) -> Text:
     return Text(sentence.words, (0, len(sentence)))
 
 
-def neighbouring(sentences: Sequence[Sentence]) -> list[Text]:
-    """Pairs of neighbouring sentences of one document as the two segments of a text.
+def neighbouring(sentences: Sequence[Sentence]) -> list[tuple[Sentence, Sentence]]:
+    """Pairs of neighbouring sentences of one document.
 
     The first and second sentence of each document, the third and fourth, and so on: each is in at
     most one pair. Sentences without a document are in none.
     """
-    found = []
+    found: list[tuple[Sentence, Sentence]] = []
     for document, group in groupby(sentences, key=lambda sentence: sentence.document):
         its = list(group) if document else []
-        for one, other in zip(its[::2], its[1::2], strict=False):
-            words = one.words + other.words
-            found.append(Text(words, (0, len(words)), second=len(one)))
+        found += zip(its[::2], its[1::2], strict=False)
     return found
+
+
+def pair_text(one: Sentence, other: Sentence) -> Text:
+    """Two sentences as the segments of a text, every word kept."""
+    words = one.words + other.words
+    return Text(words, (0, len(words)), second=len(one))
 
 
 def hiding_text(words: tuple[str, ...], hide: int, name: ViewName) -> Text:

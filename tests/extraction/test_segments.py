@@ -25,7 +25,7 @@ from probes.extraction.encoding import vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.padding import PaddedWindows
-from probes.extraction.views import Text, View, neighbouring
+from probes.extraction.views import Text, View, neighbouring, pair_text
 from probes.extraction.windows import windows_of_text
 
 PAIRS = [
@@ -192,7 +192,7 @@ def sentences(*documents: str) -> list[Sentence]:
 def test_neighbouring_sentences_of_a_document_are_pairs() -> None:
     given = sentences("a", "a", "a", "b", "b", "", "", "c", "d", "d", "d", "d")
     words = [sentence.words for sentence in given]
-    assert neighbouring(given) == [
+    assert [pair_text(*pair) for pair in neighbouring(given)] == [
         Text(words[i] + words[i + 1], (0, 2 * i + 3), second=i + 1) for i in (0, 3, 8, 10)
     ]
 

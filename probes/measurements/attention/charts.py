@@ -70,7 +70,7 @@ def _heads(found: Findings) -> tuple[str, ...]:
     return tuple(str(head) for head in range(1, found.heads + 1))
 
 
-def _cards(found: Findings) -> tuple[tuple[Card, ...], ...]:
+def _cards(found: Findings) -> tuple[tuple[Card | None, ...], ...]:
     return tuple(
         tuple(_card(found, layer, head) for head in range(found.heads))
         for layer in range(len(found.layers))
@@ -187,8 +187,8 @@ def _relations(models: Mapping[str, Findings]) -> Grid:
     return Grid(
         "relations",
         "Relations",
-        "How often the word attended to most is the right one: the head that is best on dev in each "
-        "layer, on test. Offset: the best fixed distance on train.",
+        "How often the word attended to most is the right one: the head of each layer that is best "
+        "on dev, on test. Offset: the best fixed distance on train.",
         "relation",
         "layer",
         panels,
@@ -211,7 +211,7 @@ def _best_by_layer(found: Findings, relation: str) -> list[float | None]:
         )
         for split in ("dev", "test")
     )
-    best = []
+    best: list[float | None] = []
     for layer in range(len(found.layers)):
         on_dev, on_test = dev[:, layer].ravel(), test[:, layer].ravel()
         best.append(float(on_test[np.nanargmax(on_dev)]))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from probes.common.arrays import Ints
 from probes.extraction.alignment import Pieces
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
@@ -233,7 +234,7 @@ class _Placements:
             array[self.rows, :, which] = sums / of_link.bincount(minlength=len(self.rows))[:, None]
 
 
-def _placements(links: Sequence[TextLinks | None], first: Sequence[int]) -> _Placements:
+def _placements(links: Sequence[TextLinks | None], first: Ints) -> _Placements:
     """Those of the texts of a pass.
 
     Args:
@@ -241,25 +242,22 @@ def _placements(links: Sequence[TextLinks | None], first: Sequence[int]) -> _Pla
         first: the row of each text's first link.
     """
     n_placements = n_links = 0
-    parts: list[tuple[np.ndarray, ...]] = []
+    fields: list[list[Ints]] = [[] for _ in range(7)]
     for place, its in enumerate(links):
         if its is None:
             continue
-        parts.append(
-            (
-                np.full(len(its.row), place),
-                its.row,
-                its.column,
-                its.placement + n_placements,
-                its.link + n_links,
-                its.control,
-                np.arange(len(its.links)) + first[place],
-            )
+        of_text = (
+            np.full(len(its.row), place),
+            its.row,
+            its.column,
+            its.placement + n_placements,
+            its.link + n_links,
+            its.control,
+            np.arange(len(its.links)) + first[place],
         )
+        for field, values in zip(fields, of_text, strict=True):
+            field.append(values)
         n_placements += len(its.link)
         n_links += len(its.links)
-    every: Callable[[Sequence[np.ndarray]], np.ndarray] = np.concatenate
-    none = (np.zeros(0, dtype=np.int64),) * 7
-    return _Placements(
-        *(torch.from_numpy(every(each).astype(np.int64)) for each in zip(*(parts or [none])))
-    )
+    none = np.zeros(0, dtype=np.int64)
+    return _Placements(*(torch.from_numpy(np.concatenate([none, *each])) for each in fields))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -40,8 +40,15 @@ class Layout:
         """The same on a device."""
         if self.real.device == device:
             return self
-        every = (getattr(self, field.name) for field in fields(self))
-        return Layout(*(None if each is None else each.to(device) for each in every))
+        segment = None if self.segment is None else self.segment.to(device)
+        return Layout(
+            self.window.to(device),
+            self.text.to(device),
+            self.real.to(device),
+            self.word.to(device),
+            self.n_words.to(device),
+            segment,
+        )
 
     @cached_property
     def members(self) -> torch.Tensor:
@@ -101,12 +108,21 @@ def layout_of(windows: PaddedWindows, pieces: Sequence[Pieces]) -> Layout:
     """
     length = windows.inputs["input_ids"].shape[1]
     texts, counts = windows.text.tolist(), windows.n_pieces.tolist()
-    whole = [i for i, text in enumerate(texts) if counts[i] == len(pieces[text].ids)]
+    seconds = windows.second.tolist()
+    whole = [
+        i
+        for i, text in enumerate(texts)
+        if counts[i] == len(pieces[text].ids) and (pieces[text].second is None or seconds[i])
+    ]
     word = np.full((len(whole), length), -1, dtype=np.int64)
+    segment = np.full((len(whole), length), -1, dtype=np.int64)
     for row, window in enumerate(whole):
         sizes = np.diff(pieces[texts[window]].bounds)
-        first = windows.n_prefix
-        word[row, first : first + counts[window]] = np.repeat(np.arange(len(sizes)), sizes)
+        place = windows.n_prefix + np.arange(counts[window])
+        if second := seconds[window]:
+            place[place >= second - windows.n_middle] += windows.n_middle
+            segment[row, place] = place >= second
+        word[row, place] = np.repeat(np.arange(len(sizes)), sizes)
     n_words = [len(pieces[texts[window]].bounds) - 1 for window in whole]
     kept = torch.tensor(whole, dtype=torch.int64)
     return Layout(
@@ -115,6 +131,7 @@ def layout_of(windows: PaddedWindows, pieces: Sequence[Pieces]) -> Layout:
         real=windows.inputs["attention_mask"][kept].bool(),
         word=torch.from_numpy(word),
         n_words=torch.tensor(n_words, dtype=torch.int64),
+        segment=torch.from_numpy(segment) if any(seconds) else None,
     )
 
 

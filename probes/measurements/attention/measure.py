@@ -20,7 +20,8 @@ from probes.measurements.attention.payload import (
     HeadNumbers,
     MeanMaps,
 )
-from probes.measurements.attention.scored import Scored, relations, roles, trees
+from probes.measurements.attention.roles import roles
+from probes.measurements.attention.scored import Scored, relations, trees
 from probes.measurements.attention.scoring import (
     Contributions,
     difference,
@@ -146,10 +147,12 @@ def averaged(
         values: of every text, layer and head, the last of which is uniform. Shape
             (texts, layers, heads + 1).
     """
-    known = ~np.isnan(values).any((1, 2))
+    undefined: NDArray[np.bool_] = np.isnan(values.reshape(len(values), -1)).any(1)
+    known = ~undefined
     filled = np.where(known[:, None, None], values, 0)
-    of_heads = Contributions(filled[..., :-1].reshape(len(values), -1), known)
-    uniform = Contributions(filled[..., -1], known).scores
+    counts = known.astype(np.float64)
+    of_heads = Contributions(filled[..., :-1].reshape(len(values), -1), counts)
+    uniform = Contributions(filled[..., -1], counts).scores
     return _numbers(
         measured, feature, "", "test", of_heads, heads, partition, heads.grid(uniform), UNIFORM
     )
@@ -292,6 +295,6 @@ def mean_maps(context: CorpusContext, heads: Heads) -> MeanMaps:
     texts = int(np.concatenate(context.stored.arrays("n_mean_maps")).sum())
     if not texts:
         return MeanMaps(tokens=TOKENS, texts=0, maps=())
-    sums = np.sum(context.stored.arrays("mean_maps"), axis=0, dtype=np.float64)
+    sums: Floats = np.stack(context.stored.arrays("mean_maps")).sum(0, dtype=np.float64)
     maps = (sums[heads.blocks] / texts).round(3)
     return MeanMaps(tokens=TOKENS, texts=texts, maps=maps.tolist())

@@ -95,12 +95,13 @@ class Findings(Frozen):
     numbers: tuple[HeadNumbers, ...]
     choices: tuple[Choice, ...]
     patterns: tuple[tuple[str, ...], ...]
-    """The class of each head, by layer, then by head; see `probes.measurements.attention.patterns`."""
+    """The class of each head, by layer, then by head; see
+    `probes.measurements.attention.patterns`."""
     mean_maps: MeanMaps
     rare: dict[str, int]
     """Relations that are not scored, with their words in test."""
     without_controls: int
-    """Links of predicates and arguments, in dev and test, that are nowhere else in their sentence."""
+    """Links of predicates and arguments, in dev and test, that have no control."""
     chains: dict[str, float]
     """Test scores of trees without any model, by name."""
 

@@ -1,31 +1,25 @@
-"""What can be right or wrong of a head: relations, trees and roles, each with its baseline."""
+"""What can be right or wrong of a head: relations and trees, each with its baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
-from probes.extraction.views import plain_text
 from probes.measurements.attention.gold import (
-    FEWEST_WORDS,
     Gold,
     Words,
     best_offset,
     frequent,
 )
-from probes.measurements.attention.links import ROLES, links_of, text_links
 from probes.measurements.attention.names import DIRECTIONS, TREES
 from probes.measurements.attention.scoring import Contributions
-from probes.measurements.attention.texts import Texts
 from probes.measurements.corpus_context import CorpusContext
 from probes.statistics.sums import sparse
-
-CORE, CORE_SHORT, SHORT = "core", "core, at most 12 words", 12
-"""All core roles, and those of short sentences, which Kovaleva et al. (2019) are confined to."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +95,7 @@ def relations(
     return found, dict(rare)
 
 
-def _of_words(context: CorpusContext, part: str, split: str) -> NDArray[np.generic]:
+def _of_words(context: CorpusContext, part: str, split: str) -> NDArray[Any]:
     return np.concatenate(context.stored.arrays(part))[context.rows(split)]
 
 
@@ -111,7 +105,8 @@ def _none(gold: Gold) -> Words:
 
 def _at(gold: Gold, offset: int) -> Words:
     """Whether a word's head is at an offset."""
-    return gold.head == gold.position + offset
+    found: Words = gold.head == gold.position + offset
+    return found
 
 
 def _counted(gold: Gold, relation: str, hits: Words) -> Contributions:
@@ -119,7 +114,9 @@ def _counted(gold: Gold, relation: str, hits: Words) -> Contributions:
     return summed_up(gold.sentence, gold.n_sentences, gold.relations[relation], hits)
 
 
-def summed_up(sentence: Ints, n_sentences: int, which: Words, values: NDArray) -> Contributions:
+def summed_up(
+    sentence: Ints, n_sentences: int, which: Words, values: NDArray[Any]
+) -> Contributions:
     """Values of some words or links, summed over each sentence.
 
     Args:
@@ -130,7 +127,7 @@ def summed_up(sentence: Ints, n_sentences: int, which: Words, values: NDArray) -
     (rows,) = np.nonzero(which)
     of = sentence[rows]
     members = sparse((np.ones(len(rows), dtype=np.float32), (of, rows)), (n_sentences, len(which)))
-    counts = np.bincount(of, minlength=n_sentences)
+    counts = np.bincount(of, minlength=n_sentences).astype(np.float64)
     return Contributions(members @ values.astype(np.float32), counts)
 
 
@@ -153,7 +150,7 @@ def trees(
     for split in ("dev", "test"):
         its, counts = gold[split], right[split]
 
-        def summed(values: NDArray, its: Gold = its, counts: Words = counts) -> Contributions:
+        def summed(values: NDArray[Any], its: Gold = its, counts: Words = counts) -> Contributions:
             flat = values.reshape(len(values), -1)
             return summed_up(its.sentence, its.n_sentences, counts, flat)
 
@@ -174,7 +171,7 @@ def trees(
     ], of_chains
 
 
-def _linked(heads: NDArray[np.generic], gold: Gold) -> Words:
+def _linked(heads: NDArray[Any], gold: Gold) -> Words:
     """Whether the edge between a word and its head is in a tree.
 
     Args:
@@ -182,70 +179,5 @@ def _linked(heads: NDArray[np.generic], gold: Gold) -> Words:
     """
     its = gold.head[:, None, None]
     of_head = heads[(gold.first + gold.head.clip(0))]
-    return (heads == its) | ((of_head == gold.position[:, None, None]) & (its >= 0))
-
-
-def roles(
-    context: CorpusContext, blocks: Sequence[int], splits: Mapping[str, Texts]
-) -> tuple[list[Scored], int]:
-    """Links of predicates and arguments, by role; and how many have no control.
-
-    Kovaleva et al. (2019), section 4.2: the greatest weight from a word of the argument to one of
-    the predicate, averaged over links. The baseline is the same at other places of the sentence,
-    at the same distance; see `probes.measurements.attention.links`.
-    """
-    of_text = text_links(s for texts in splits.values() for s in texts.sentences)
-    n_links = [len(of_text[text].links) if text in of_text else 0 for text in context.view.texts]
-    first = context.first_rows(np.array(n_links, dtype=np.int64))
-    values = np.concatenate(context.stored.arrays("links"))[:, blocks]
-    parts: dict[str, dict[str, tuple[Contributions, Contributions]]] = {}
-    without = 0
-    for split, texts in splits.items():
-        sentence, row, links = [], [], []
-        for number, each in enumerate(texts.sentences):
-            text = plain_text(each)
-            for link in links_of(each):
-                place = of_text[text].links.index(link)
-                sentence.append(number)
-                row.append(int(first[context.view.index[text]]) + place)
-                links.append((link, len(each)))
-        of = values[np.array(row, dtype=np.int64)].reshape(len(row), -1, 2)
-        usable = ~np.isnan(of).any((1, 2))
-        without += int((~usable & ~texts.left_out[np.array(sentence, dtype=np.int64)]).sum())
-        parts[split] = {
-            name: tuple(
-                summed_up(
-                    np.array(sentence, dtype=np.int64),
-                    len(texts.sentences),
-                    usable & np.array([has(*link) for link in links], dtype=bool),
-                    np.nan_to_num(of[..., which]),
-                )
-                for which in (0, 1)
-            )
-            for name, has in _KINDS.items()
-        }
-    return [
-        Scored(
-            "role",
-            name,
-            ("",),
-            parts["dev"][name][0],
-            parts["test"][name][0],
-            {split: each[name][1] for split, each in parts.items()},
-            "controls",
-            by_difference=True,
-        )
-        for name in _KINDS
-        if min(each[name][0].n for each in parts.values()) >= FEWEST_WORDS
-    ], without
-
-
-def _of_role(role: str):
-    return lambda link, n_words: link.role == role
-
-
-_KINDS = {
-    CORE: lambda link, n_words: True,
-    CORE_SHORT: lambda link, n_words: n_words <= SHORT,
-    **{role: _of_role(role) for role in ROLES},
-}
+    found: Words = (heads == its) | ((of_head == gold.position[:, None, None]) & (its >= 0))
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,8 @@ class Contributions:
         counts: the same for all cells. Shape (sentences,).
     """
 
-    sums: NDArray[np.floating]
-    counts: NDArray[np.floating]
+    sums: NDArray[np.floating[Any]]
+    counts: Floats
 
     @property
     def n(self) -> int:
@@ -38,8 +39,8 @@ class Contributions:
     @property
     def scores(self) -> Floats:
         """Of every cell; NaN if nothing is counted. Shape (cells,)."""
-        total = self.counts.sum()
-        return self.sums.sum(0, dtype=np.float64) / (total if total else np.nan)
+        found: Floats = self.sums.sum(0, dtype=np.float64) / (self.counts.sum() or np.nan)
+        return found
 
     def of(self, cell: int) -> Contributions:
         """Those of one cell."""
@@ -49,7 +50,8 @@ class Contributions:
         """Summed over clusters. Shapes (clusters, cells) and (clusters,)."""
         of, n = partition.of_sentence, partition.n
         sums = summed(sparse(self.sums), of, n).toarray()
-        return sums, np.bincount(of, weights=self.counts, minlength=n)
+        counts: Floats = np.bincount(of, weights=self.counts, minlength=n).astype(np.float64)
+        return sums, counts
 
 
 def intervals(found: Contributions, partition: Partition) -> Floats:

@@ -46,7 +46,7 @@ def entropy(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.
     """
     counted = (layout.real & (visible > 1)).float()
     weight = counted / visible.clamp(min=2).log()
-    sums = (torch.special.entr(maps).sum(-1) * weight[:, None]).sum(-1)
+    sums: torch.Tensor = (torch.special.entr(maps).sum(-1) * weight[:, None]).sum(-1)
     return sums / counted.sum(-1, keepdim=True)
 
 
@@ -58,7 +58,7 @@ def to_separators(columns: torch.Tensor, layout: Layout) -> torch.Tensor:
     """
     begun = (layout.word >= 0).cumsum(-1) > 0
     separators = layout.real & (layout.word < 0) & begun
-    sums = (columns * separators[:, None]).sum(-1)
+    sums: torch.Tensor = (columns * separators[:, None]).sum(-1)
     return sums.masked_fill(~separators.any(-1)[:, None], torch.nan)
 
 

@@ -12,6 +12,7 @@ from probes.records.record import Record
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown, shown_p
+from probes.statistics.significance import ALPHA
 
 STATISTICS = {
     "entropy": ("entropy", ""),
@@ -25,6 +26,14 @@ STATISTICS = {
 """The columns of the first table, each with its measure and feature."""
 
 FEATURES = ("nouns", "verbs", "pronouns", "subjects", "objects", "negation")
+
+_ATTENDS = {
+    "dependent to head": "to head",
+    "head to dependent": "to dep.",
+    "undirected": "either",
+    "": "to pred.",
+}
+"""Who attends to whom, in few letters."""
 
 ENOUGH = 100
 """Relations with as many test words are listed; the others are in the CSV file."""
@@ -132,8 +141,10 @@ def _relations(title: str, found: Findings) -> Table:
     listed = [choice for choice in every if choice.n_test >= ENOUGH]
     notes = [
         "Of each relation the head that is best on dev, and who attends to whom in it: how often "
-        "the word that is attended to most is the right one. Offset: the best fixed distance on "
-        f"train, +1 being the next word. p: corrected for all {len(every)} relations.",
+        "the word that is attended to most is the right one. To head: dependents attend to their "
+        "heads; to dep.: heads to their dependents. Baseline: the best fixed distance on train, in "
+        "brackets, +1 being the next word. ★: above it. p: of the difference, corrected for all "
+        f"{len(every)} relations.",
     ]
     if len(every) > len(listed):
         notes.append(f"{len(every) - len(listed)} rarer relations are in heads.csv.")
@@ -147,7 +158,8 @@ def _roles(title: str, found: Findings) -> Table:
     notes = [
         "The greatest attention from a word of an argument (at most 3 words, at least 2 from its "
         "predicate) to the predicate, × 100, in the head that exceeds the controls most on dev. "
-        "Controls: other places of the sentence at the same distance. p: corrected for all rows.",
+        "Baseline: other places of the sentence at the same distance. ★: above it. p: of the "
+        "difference, corrected for all rows.",
     ]
     if found.without_controls:
         notes.append(
@@ -161,7 +173,8 @@ def _trees(title: str, found: Findings) -> Table:
     note = (
         "Maximum spanning trees of a head's attention between words, without being told the root; "
         "words that are not punctuation. UAS: right heads in arborescences; UUAS: words linked to "
-        f"their head in undirected trees. Chains of words on test: {chains}."
+        f"their head in undirected trees. Baseline: the better chain on train. Chains on test: "
+        f"{chains}."
     )
     choices = [*found.choices_of("uas"), *found.choices_of("uuas")]
     return _choices(f"{title} · trees · test, %", "tree", choices, (note,))
@@ -176,8 +189,7 @@ def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...
             f"{choice.layer}–{choice.head}",
             _ATTENDS[choice.direction],
             _percent(choice.test, best=_is_better(choice)),
-            f"{shown(choice.baseline.value, 'accuracy')} {_KINDS.get(choice.baseline_kind, '')}"
-            + choice.baseline_kind.removeprefix("offset ") * choice.baseline_kind.startswith("o"),
+            _baseline(choice),
             NOTHING if choice.p is None else shown_p(choice.p),
         )
         for choice in choices
@@ -185,8 +197,16 @@ def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...
     return Table(title, heads, tuple(rows), notes=notes, repeated=1)
 
 
-def _better(choice: Choice) -> bool:
-    return choice.difference.value is not None and choice.difference.value > 0
+def _baseline(choice: Choice) -> str:
+    value = shown(choice.baseline.value, "accuracy")
+    _, _, offset = choice.baseline_kind.partition("offset ")
+    return f"{value} ({offset})" if offset else value
+
+
+def _is_better(choice: Choice) -> bool:
+    """Whether the head is above its baseline beyond chance."""
+    above = choice.difference.value is not None and choice.difference.value > 0
+    return above and choice.p is not None and choice.p < ALPHA
 
 
 def _percent(estimate: Estimate, *, best: bool = False) -> Cell:

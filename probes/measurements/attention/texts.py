@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
 from probes.data.sentence import Corpus, Sentence
-from probes.extraction.views import View, plain_text, view_over
+from probes.extraction.views import View, neighbouring, pair_text, plain_text, view_over
 from probes.measurements.attention.payload import Split
 from probes.measurements.corpus_context import CorpusContext
 from probes.statistics.partition import Partition, partition
@@ -40,18 +40,10 @@ class Texts:
         return Split(texts=n, words=self.n_words, too_long=int(self.left_out.sum()))
 
 
-def pairs_of(sentences):
-    return []
-
-
-def pair_text(a, b):
-    raise NotImplementedError
-
-
 def view_of(corpus: Corpus, segments: str) -> View:
     """What is read: sentences of dev and test, or pairs of neighbouring sentences of test."""
     if segments == "two":
-        pairs = pairs_of(corpus.splits["test"])
+        pairs = neighbouring(corpus.splits["test"])
         return view_over([pair_text(*pair) for pair in pairs], "segments")
     sentences = (*corpus.splits["dev"], *corpus.splits["test"])
     return view_over([plain_text(sentence) for sentence in sentences], "plain")
@@ -61,7 +53,7 @@ def texts_of(context: CorpusContext, split: str, segments: str) -> Texts:
     """The texts of a split, in corpus order."""
     sentences = context.corpus.splits[split]
     if segments == "two":
-        pairs = pairs_of(sentences)
+        pairs = neighbouring(sentences)
         texts = [pair_text(*pair) for pair in pairs]
         documents = [first.document for first, _ in pairs]
     else:

@@ -1,0 +1,98 @@
+"""How much attention links of predicates and arguments get, beside other places of their sentence.
+
+See `probes.measurements.attention.links`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from probes.common.arrays import Ints
+from probes.extraction.views import Text, plain_text
+from probes.measurements.attention.gold import FEWEST_WORDS
+from probes.measurements.attention.links import ROLES, Link, TextLinks, links_of, text_links
+from probes.measurements.attention.scored import Scored, summed_up
+from probes.measurements.attention.scoring import Contributions
+from probes.measurements.attention.texts import Texts
+from probes.measurements.corpus_context import CorpusContext
+
+SHORT = 12
+"""Words of the sentences that Kovaleva et al. (2019) confine themselves to."""
+
+Kind = Callable[[Link, int], bool]
+"""Whether a link, of a sentence of so many words, belongs to a feature."""
+
+
+def _of_role(role: str) -> Kind:
+    return lambda link, n_words: link.role == role
+
+
+KINDS: dict[str, Kind] = {
+    "core": lambda link, n_words: True,
+    f"core, at most {SHORT} words": lambda link, n_words: n_words <= SHORT,
+    **{role: _of_role(role) for role in ROLES},
+}
+"""Features: all links, those that Kovaleva et al. look at, and those of each role."""
+
+
+def roles(
+    context: CorpusContext, blocks: Sequence[int], splits: Mapping[str, Texts]
+) -> tuple[list[Scored], int]:
+    """Every frequent role, and how many links have no control, in which case they do not count.
+
+    A score is the greatest weight from a word of the argument to one of the predicate, averaged
+    over links (Kovaleva et al. 2019, section 4.2); the baseline is the mean of its controls.
+    """
+    of_text = text_links(s for texts in splits.values() for s in texts.sentences)
+    n_links = [len(of_text[text].links) if text in of_text else 0 for text in context.view.texts]
+    first = context.first_rows(np.array(n_links, dtype=np.int64))
+    values = np.concatenate(context.stored.arrays("links"))[:, blocks]
+    found: dict[str, dict[str, list[Contributions]]] = {name: {} for name in KINDS}
+    without = 0
+    for split, texts in splits.items():
+        sentence, row, links = _links(texts, of_text, context.view.index, first)
+        of = values[row].reshape(len(row), -1, 2)
+        usable = ~np.isnan(of.reshape(len(row), -1)).any(1)
+        without += int((~usable & ~texts.left_out[sentence]).sum())
+        for name, has in KINDS.items():
+            chosen = usable & np.array([has(*link) for link in links], dtype=bool)
+            found[name][split] = [
+                summed_up(sentence, len(texts.sentences), chosen, np.nan_to_num(of[..., which]))
+                for which in (0, 1)
+            ]
+    return [_scored(name, each) for name, each in found.items() if _is_frequent(each)], without
+
+
+def _links(
+    texts: Texts, of_text: Mapping[Text, TextLinks], index: Mapping[Text, int], first: Ints
+) -> tuple[Ints, Ints, list[tuple[Link, int]]]:
+    """The links of a split: sentence, row in the store, and the link with its sentence's length."""
+    sentence: list[int] = []
+    row: list[int] = []
+    links: list[tuple[Link, int]] = []
+    for number, each in enumerate(texts.sentences):
+        text = plain_text(each)
+        for link in links_of(each):
+            sentence.append(number)
+            row.append(int(first[index[text]]) + of_text[text].links.index(link))
+            links.append((link, len(each)))
+    return np.array(sentence, dtype=np.int64), np.array(row, dtype=np.int64), links
+
+
+def _is_frequent(found: Mapping[str, Sequence[Contributions]]) -> bool:
+    return min(links.n for links, _ in found.values()) >= FEWEST_WORDS
+
+
+def _scored(name: str, found: Mapping[str, Sequence[Contributions]]) -> Scored:
+    return Scored(
+        "role",
+        name,
+        ("",),
+        found["dev"][0],
+        found["test"][0],
+        {split: controls for split, (_, controls) in found.items()},
+        "controls",
+        by_difference=True,
+    )
