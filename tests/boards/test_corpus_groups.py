@@ -10,6 +10,7 @@ from probes.boards.corpus_groups import corpus_groups, of_corpora
 from probes.boards.groups import group, model_labels
 from probes.records.charts import Grid
 from probes.records.curves import Curves
+from probes.records.scatter import Scatter
 
 FLAT = [0.3] * 3
 
@@ -93,4 +94,8 @@ def test_charts_are_the_measurements_and_of_these_models_alone(monkeypatch):
     stray = Curves("x", "X", "", "", models={"other": []})
     monkeypatch.setattr(type(one.measurement), "charts", lambda self, records: [stray])
     with pytest.raises(ValueError, match="the chart 'x' has curves of other"):
+        one.charts()
+    empty = Scatter("x", "X", "", {"m": ()})
+    monkeypatch.setattr(type(one.measurement), "charts", lambda self, records: [empty])
+    with pytest.raises(ValueError, match="the chart 'x' has no points of m"):
         one.charts()

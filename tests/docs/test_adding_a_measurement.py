@@ -27,6 +27,7 @@ from probes.measurements.measurement import (
     measurements,
 )
 from probes.measurements.plugins import load_file
+from probes.records.charts import models_of
 from probes.records.files import read_record
 from probes.records.probe_spec import PROBES
 
@@ -76,7 +77,15 @@ def test_every_command_runs_and_prints_what_the_guide_shows(folder, tiny_bert, c
 
 def test_there_are_commands_and_files():
     assert len(GUIDE.commands) == 10
-    assert len(GUIDE.blocks("python")) == 8
+    assert len(GUIDE.blocks("python")) == 9
+
+
+def test_the_parts_of_the_charts_fit(folder):
+    made = runpy.run_path("head_pictures.py")
+    for chart in (made["maps"], made["entropy"]):
+        assert (chart.fault, models_of(chart)) == ("", ["bert"])
+    assert made["maps"].span == (0.0, 0.9)
+    assert made["maps"].key == {"vertical": "V"}
 
 
 def test_learnt_weights_apply_to_vectors_as_they_are(folder, tiny_bert):

@@ -1,38 +1,15 @@
 """What is drawn of charts: curves, heat maps and trees, as matplotlib has it."""
 
-from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from PIL import Image
 
 from probes.records.charts import Grid, Panel, PredictedTree
 from probes.records.curves import Curves, Point
 from probes.rendering.figures import charts, tree
 from probes.rendering.figures.style import COLUMN, WIDE
-
-
-@pytest.fixture
-def drawn(monkeypatch, tmp_path):
-    """Draws something and returns the figure."""
-
-    def drawn(module, given, width=COLUMN):
-        made = []
-
-        @contextmanager
-        def saved(path, width, height):
-            made.append(Figure(figsize=(width, height), layout="constrained", dpi=300))
-            yield made[0]
-            FigureCanvasAgg(made[0]).draw()
-
-        monkeypatch.setattr(module, "saved", saved)
-        module.draw(tmp_path / "x.png", given, width)
-        return made[0]
-
-    return drawn
 
 
 def panels(figure):

@@ -16,7 +16,7 @@ from probes.rendering.palette import distinct
 _HIGHEST, _MOST = 8.0, 0.6
 """Height of a panel, and side of a picture, in inches at most."""
 
-_GAP = 0.12
+_GAP = 0.18
 """Between pictures, relative to the distance of their centres."""
 
 
@@ -30,8 +30,8 @@ def draw(path: Path, gallery: Gallery, width: float) -> None:
     low, high = gallery.span
     scale = {"cmap": "viridis", "norm": PowerNorm(0.5, low, high), "interpolation": "nearest"}
     frames = distinct(gallery.key)
-    in_legend = max(1, int(width / 1.1))
-    height = 0.85 + n_rows * (side * down + 0.5) + 0.14 * -(-len(frames) // in_legend)
+    in_legend = int(width / 1.3)
+    height = 0.95 + n_rows * (1.02 * side * down + 0.5) + 0.14 * -(-len(frames) // in_legend)
     with saved(path, width, height) as figure:
         places = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
         images: list[Any] = []
@@ -44,7 +44,12 @@ def draw(path: Path, gallery: Gallery, width: float) -> None:
             axes.set_visible(False)
         figure.suptitle(gallery.title, fontsize=8)
         if images:
-            at = {"ax": list(places), "location": "bottom", "aspect": 40, "shrink": 0.6}
+            at: dict[str, Any] = {
+                "ax": list(places),
+                "location": "bottom",
+                "aspect": 40,
+                "shrink": 0.6,
+            }
             bar = figure.colorbar(images[0], **at)
             bar.set_label("square-root scale", fontsize=6)
             bar.outline.set_visible(False)
@@ -99,7 +104,7 @@ def _decorate(
     if picture.group:
         # Around the picture, of which the outermost rows and columns matter as much as others.
         line = min(0.9, 0.45 * _GAP * side)
-        out = half + line / 2 / side
+        out = half + 0.4 * line / side
         frame = Rectangle((x - out, y - out), 2 * out, 2 * out, fill=False, linewidth=line)
         frame.set_edgecolor(frames[picture.group])
         axes.add_patch(frame)

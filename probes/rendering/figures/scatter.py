@@ -33,7 +33,7 @@ def draw(path: Path, scatter: Scatter, width: float) -> None:
     side = min(width / n_columns - 0.1, 4.5)
     looks = looks_of_lines(scatter.groups)
     named = [group for group in scatter.groups if group]
-    in_legend = max(1, int(width / 1.1))
+    in_legend = int(width / 1.3)
     height = 0.35 + n_rows * (side + 0.3) + 0.14 * -(-len(named) // in_legend)
     with saved(path, width, height + (0.35 if scatter.scale else 0)) as figure:
         places = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
@@ -44,7 +44,12 @@ def draw(path: Path, scatter: Scatter, width: float) -> None:
             axes.set_visible(False)
         figure.suptitle(scatter.title, fontsize=8)
         if scatter.scale and drawn:
-            at = {"ax": list(places), "location": "bottom", "aspect": 40, "shrink": 0.5}
+            at: dict[str, Any] = {
+                "ax": list(places),
+                "location": "bottom",
+                "aspect": 40,
+                "shrink": 0.5,
+            }
             bar = figure.colorbar(drawn, label=scatter.scale, pad=0.02, **at)
             bar.outline.set_visible(False)
             bar.ax.tick_params(labelsize=6)

@@ -10,6 +10,7 @@ from corpus_records import corpus_record, geometry, store_record
 
 from probes.__main__ import main
 from probes.data.find import find_corpus
+from probes.measurements.plugins import load_file
 from probes.records.files import write_record
 from probes.records.record import AnyRecord
 
@@ -122,8 +123,6 @@ class Mine(CorpusMeasurement[Payload]):
 
 @pytest.mark.usefixtures("plug_ins")
 def test_charts_of_a_plug_in(write, tmp_path, draws):
-    from probes.measurements.plugins import load_file
-
     path = write(PLUG_IN)
     load_file(path)
     store_record(tmp_path / "r", corpus_record("mine", {"value": 2.0}, 2))
@@ -135,6 +134,41 @@ def test_charts_of_a_plug_in(write, tmp_path, draws):
     assert status == 2
     assert "mine: the measurement 'mine' raised ZeroDivisionError" in said
     assert "mine.py, line 24" in said
+
+
+@pytest.mark.usefixtures("plug_ins")
+def test_a_figure_of_two_measurements_needs_to_be_told_whose(write, tmp_path, draws):
+    path = write(PLUG_IN.replace('"own"', '"isotropy"'))
+    store_record(tmp_path / "r", geometry(FLAT))
+    load_file(path)
+    store_record(tmp_path / "r", corpus_record("mine", {"value": 2.0}, 2))
+    two = ("isotropy", tmp_path / "r", "--include", path)
+    status, chart, said = draws(*two)
+    assert (status, chart) == (2, None)
+    assert "isotropy is a figure of geometry and mine: say whose with --measurement" in said
+    for name, title in (("geometry", "Anisotropy"), ("mine", "Own")):
+        status, chart, _ = draws(*two, "--measurement", name)
+        assert (status, chart.title) == (0, title)
+    store_record(tmp_path / "s", geometry(FLAT))
+    status, chart, _ = draws("isotropy", tmp_path / "s", "--include", path)
+    assert (status, chart.title) == (0, "Anisotropy")
+    status, _, said = draws("isotropy", tmp_path / "s", "--include", path, "--measurement", "mine")
+    assert status == 2
+    assert "no records of mine; measure it with --measurements mine" in said
+
+
+@pytest.mark.parametrize(
+    ("figure", "why"),
+    [
+        ("cka", "--measurement structure: the figure cka is one of geometry."),
+        ("curves", "--measurement: curves is of no other measurement; leave it out."),
+    ],
+)
+def test_a_measurement_that_does_not_have_the_figure_is_refused(tmp_path, draws, figure, why):
+    store_record(tmp_path, geometry(FLAT))
+    status, chart, said = draws(figure, tmp_path, "--measurement", "structure")
+    assert (status, chart) == (2, None)
+    assert why in said
 
 
 def test_names_are_listed_without_torch():
