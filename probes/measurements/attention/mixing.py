@@ -19,7 +19,7 @@ from probes.common.arrays import Floats, Ints
 from probes.data.sentence import ROOT, Sentence
 from probes.examples.examples import NotServedError
 from probes.extraction.padding import PaddedWindows
-from probes.extraction.views import View, plain_text, view_over
+from probes.extraction.views import plain_text, view_over
 from probes.measurements.attention.live import PerText, Together, by_text, sample
 from probes.measurements.attention.mixing_fit import NO_HEAD, Group, fit, mixed
 from probes.measurements.corpus_context import CorpusContext
@@ -71,12 +71,10 @@ def mixing(context: CorpusContext, n_sentences: int = SENTENCES, seed: int = 0) 
     splits = context.corpus.splits
     usable = [x for x in splits["train"] if (heads_to_predict(x) != NO_HEAD).any()]
     drawn = [usable[i] for i in sample(usable, n_sentences, seed)]
-    view = view_over(map(plain_text, drawn), "plain")
-    maps = by_text(context.read(view, WordMaps()))
-    read = [x for x in drawn if view.index[plain_text(x)] in maps]
-    if not read:
+    groups = _read_groups(context, drawn)
+    if not groups:
         raise NotServedError("no sentence of train has a head to be predicted")
-    groups = _groups(read, maps, view, context.device)
+    read = sum(len(group.heads) for group in groups)
     n_blocks = context.model.n_layers
     n_heads = len(groups[0].maps) // n_blocks
     every = fit(groups).view(2, n_blocks, n_heads).transpose(0, 1)
@@ -90,9 +88,9 @@ def mixing(context: CorpusContext, n_sentences: int = SENTENCES, seed: int = 0) 
         hits[split], counts[split] = _scored(splits[split], found, n_blocks + 1)
         long[split] = sum(x is None for x in found)
     return HeadMixes(
-        sentences=len(read),
+        sentences=read,
         words=sum(group.n_words for group in groups),
-        left_out=len(drawn) - len(read),
+        left_out=len(drawn) - read,
         weights=own.cpu().numpy(),
         all_weights=every.cpu().numpy(),
         hits=hits,
@@ -170,21 +168,17 @@ class PredictedHeads(PerText):
                 self.found[text] = heads[:, :n].clone()
 
 
-def _groups(
-    sentences: Sequence[Sentence],
-    maps: Mapping[int, torch.Tensor],
-    view: View,
-    device: torch.device,
-) -> list[Group]:
-    """The sentences by their number of words, on a device."""
+def _read_groups(context: CorpusContext, sentences: Sequence[Sentence]) -> list[Group]:
+    """The sentences that fit into the model's window, by their number of words."""
+    view = view_over(map(plain_text, sentences), "plain")
+    maps = by_text(context.read(view, WordMaps()))
+    read = [x for x in sentences if view.index[plain_text(x)] in maps]
     found = []
-    for _, same in groupby(sorted(sentences, key=len), key=len):
+    for _, same in groupby(sorted(read, key=len), key=len):
         group = list(same)
-        of_group = [maps[view.index[plain_text(sentence)]] for sentence in group]
-        heads = np.stack([heads_to_predict(sentence) for sentence in group])
-        found.append(
-            Group(torch.stack(of_group, dim=1).to(device), torch.from_numpy(heads).to(device))
-        )
+        of_group = torch.stack([maps[view.index[plain_text(x)]] for x in group], dim=1)
+        heads = torch.from_numpy(np.stack([heads_to_predict(x) for x in group]))
+        found.append(Group(of_group.to(context.device), heads.to(context.device)))
     return found
 
 

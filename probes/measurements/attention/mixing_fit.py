@@ -65,7 +65,8 @@ def mixed(weights: Tensor, maps: Tensor) -> Tensor:
     """
     forward, backward = (weights @ maps.flatten(1)).view(2, *maps.shape[1:])
     itself = torch.eye(maps.shape[-1], dtype=torch.bool, device=maps.device)
-    return (forward + backward.transpose(-1, -2)).masked_fill(itself, -torch.inf)
+    found: Tensor = (forward + backward.transpose(-1, -2)).masked_fill(itself, -torch.inf)
+    return found
 
 
 @exact_products()
@@ -94,7 +95,7 @@ def fit(groups: Sequence[Group]) -> Tensor:
         point.grad = gradient / scale + strength * point
         return value + strength / 2 * float(point.square().sum())
 
-    optimiser.step(closure)  # type: ignore[arg-type]
+    optimiser.step(closure)
     return point / scale
 
 
