@@ -1,0 +1,204 @@
+"""Tables of attention heads: entropy and class of every one, and those chosen on dev."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from probes.boards.chosen_heads import BeyondTwin, ChosenHeads, chosen_heads, twin_of
+from probes.boards.groups import model_order
+from probes.measurements.attention.gold import FEWEST_TESTED
+from probes.measurements.attention.patterns import CLASSES
+from probes.measurements.attention.payload import Choice, Findings
+from probes.measurements.attention.tables import ATTENDS, baseline_text, is_better, percent_cell
+from probes.records.record import AnyRecord
+from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.titles import corpus_title, model_title
+from probes.records.values import Estimate
+from probes.statistics.formatting import shown_p
+
+MEASURES = {"relation": ("relation",), "role": ("role",), "tree": ("uas", "uuas")}
+"""What is chosen by, a table each; differences are tested together within a table."""
+
+_SCORES = {
+    "relation": "Test: how often the word that is attended to most is the right one. To head: "
+    "dependents attend to their heads; to dep.: heads to their dependents. Baseline: the best "
+    "fixed distance on train, +1 being the next word.",
+    "role": "Test: the greatest attention from a word of an argument to the predicate, × 100. "
+    "Baseline: other places at the same distance.",
+    "tree": "Test: right heads in maximum spanning arborescences (UAS), linked words in undirected "
+    "trees (UUAS). Baseline: the better chain on train.",
+}
+
+
+def head_tables(
+    by: str,
+    records: Mapping[Path, AnyRecord],
+    beside: Mapping[Path, AnyRecord],
+    all_choices: bool,
+) -> list[Table]:
+    """The tables of every record of attention; see `WAYS`.
+
+    Args:
+        beside: further records, in which random twins are looked for.
+        all_choices: whether rare relations and roles are listed too.
+
+    Raises:
+        UserError: the arrays beside a record cannot be read.
+    """
+    ordered = sorted(records, key=lambda path: model_order(model_title(records[path])))
+    if by == "relation":
+        every = {**records, **beside}
+        shown = {twin_of(record, every) for record in records.values()}
+        return [
+            table
+            for path in ordered
+            if path not in shown
+            for table in choice_tables(chosen_heads(path, every), all_choices)
+        ]
+    return [WAYS[by](records[path]) for path in ordered]
+
+
+def entropy_table(record: AnyRecord) -> Table:
+    """The entropy of every head, as a share of the greatest possible."""
+    found: Findings = record.payload
+    (entropy,) = (x for x in found.numbers if x.measure == "entropy")
+    rows = [
+        Row.of(
+            str(layer),
+            *map(_whole, values),
+            _whole(_mean(values)),
+            _whole(_mean(entropy.baseline_of(place, head) for head in range(found.heads))),
+        )
+        for place, (layer, values) in enumerate(zip(found.layers, entropy.values, strict=True))
+    ]
+    note = (
+        "Mean over test texts. Heads by number; intervals and all other numbers of heads are in "
+        "heads.csv."
+    )
+    heads = ("layer", *_numbers(found), "mean", "uniform")
+    title = f"{_title(record)} · entropy, % of the greatest possible"
+    return Table(title, heads, tuple(rows), notes=(note,), repeated=1)
+
+
+def pattern_table(record: AnyRecord) -> Table:
+    """The class of every head by its sign, and how many heads of a layer have each class."""
+    found: Findings = record.payload
+    rows = []
+    for layer, names in zip(found.layers, found.patterns, strict=True):
+        counts = Counter(names)
+        cells = (str(counts[name] or NOTHING) for name in CLASSES)
+        rows.append(Row.of(str(layer), *(CLASSES[name] for name in names), *cells))
+    rows[-1] = Row(rows[-1].cells, ends_section=True)
+    every = Counter(name for names in found.patterns for name in names)
+    rows.append(
+        Row.of("all", *[""] * found.heads, *(str(every[name] or NOTHING) for name in CLASSES))
+    )
+    signs = ", ".join(f"{sign} {name}" for name, sign in CLASSES.items())
+    note = (
+        f"Heads by number, then heads of each class: {signs}. Classes are by a rule on mean masses, "
+        "which are in heads.csv."
+    )
+    heads = ("layer", *_numbers(found), *(f"{sign}\nheads" for sign in CLASSES.values()))
+    return Table(f"{_title(record)} · patterns", heads, tuple(rows), notes=(note,), repeated=1)
+
+
+def choice_tables(heads: ChosenHeads, all_choices: bool = False) -> list[Table]:
+    """Relations, roles and trees with the head chosen for each, beside that of the random twin."""
+    return [
+        _choice_table(heads, what, places, all_choices)
+        for what, measures in MEASURES.items()
+        if (places := heads.places(*measures))
+    ]
+
+
+def _choice_table(heads: ChosenHeads, what: str, places: list[int], all_choices: bool) -> Table:
+    beyond = heads.beyond_twin(*MEASURES[what])
+    choices = heads.found.choices
+    listed = [x for x in places if all_choices or choices[x].n_test >= FEWEST_TESTED]
+    listed.sort(key=lambda place: -choices[place].n_test)
+    notes = [
+        f"Of each {what} the head that is best on dev. {_SCORES[what]}",
+        "★: above the baseline. p: two-sided, of the difference before it, corrected for all rows "
+        f"of {FEWEST_TESTED} or more in test.",
+    ]
+    if beyond:
+        notes.append("Twin: the head of the random twin that is best on dev, chosen in the same way.")
+    else:
+        notes.append(
+            "No random twin of the same texts and layers: measure it by naming "
+            f"random:{heads.record.model.name} as a model too."
+        )
+    if len(listed) < len(places):
+        notes.append(f"{len(places) - len(listed)} rarer ones are listed with --all.")
+    columns = (what, "n", "head", "attends", "test", "baseline", "difference", "p")
+    columns += ("twin's\nhead", "twin's\ntest", "model\n− twin", "p of\ntwin") if beyond else ()
+    rows = (
+        Row.of(*_own(choices[place]), *_beside(beyond[place]) if beyond else ()) for place in listed
+    )
+    title = f"{_title(heads.record)} · {what}s · test, %"
+    return Table(title, columns, tuple(rows), notes=tuple(notes), repeated=1)
+
+
+def _own(choice: Choice) -> tuple[str | Cell, ...]:
+    return (
+        choice.feature or choice.measure.upper(),
+        f"{choice.n_test:,}",
+        _head(choice),
+        ATTENDS[choice.direction],
+        percent_cell(choice.test, best=is_better(choice)),
+        baseline_text(choice),
+        _signed(choice.difference),
+        _p(choice.p),
+    )
+
+
+def _beside(beyond: BeyondTwin) -> tuple[str | Cell, ...]:
+    return (
+        _head(beyond.twin),
+        percent_cell(beyond.twin.test),
+        _signed(beyond.difference),
+        _p(beyond.p),
+    )
+
+
+def _head(choice: Choice) -> str:
+    return f"{choice.layer}–{choice.head}"
+
+
+def _signed(difference: Estimate) -> Cell:
+    """A difference of shares in points, with half its interval."""
+    if difference.value is None:
+        return Cell(NOTHING)
+    text = f"{100 * difference.value:+z.1f}".replace("-", "−")
+    return Cell(text, percent_cell(difference).half, value=difference.value)
+
+
+def _p(p: float | None) -> str:
+    return NOTHING if p is None else shown_p(p)
+
+
+def _title(record: AnyRecord) -> str:
+    segments = " · pairs of sentences" * (record.payload.segments == "two")
+    return f"{model_title(record)} · {corpus_title(record)}{segments}"
+
+
+def _numbers(found: Findings) -> tuple[str, ...]:
+    return tuple(str(head) for head in range(1, found.heads + 1))
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _whole(value: float | None) -> str:
+    return NOTHING if value is None else f"{100 * value:.0f}"
+
+
+WAYS: dict[str, Callable[[AnyRecord], Table]] = {
+    "entropy": entropy_table,
+    "pattern": pattern_table,
+}
+"""Ways to look at all heads; by relation, there are those that were chosen: `choice_tables`."""
