@@ -20,6 +20,10 @@ EVERY, NOT_PUNCTUATION = "all", "all but punct"
 FEWEST_WORDS = 20
 """Relations that are rarer in dev or in test are counted, not scored."""
 
+FEWEST_TESTED = 100
+"""Features that are rarer in test are scored, but not tested: their resamples vary so wildly that
+correcting for them would hide what is clear of the others."""
+
 FURTHEST = 10
 """Offsets of the baseline: a word's head is always so many words away, in either direction."""
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
-from probes.measurements.attention.gold import Gold, gold_of
+from probes.measurements.attention.gold import FEWEST_TESTED, Gold, gold_of
 from probes.measurements.attention.names import STATISTICS, TOKENS
 from probes.measurements.attention.patterns import MASSES, beyond_uniform, pattern_of
 from probes.measurements.attention.payload import (
@@ -147,8 +147,7 @@ def averaged(
         values: of every text, layer and head, the last of which is uniform. Shape
             (texts, layers, heads + 1).
     """
-    undefined: NDArray[np.bool_] = np.isnan(values.reshape(len(values), -1)).any(1)
-    known = ~undefined
+    known: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(values), axis=(1, 2))
     filled = np.where(known[:, None, None], values, 0)
     counts = known.astype(np.float64)
     of_heads = Contributions(filled[..., :-1].reshape(len(values), -1), counts)
@@ -241,9 +240,10 @@ def chosen(
     """
     picked = [(x, x.best) for x in scored]
     pairs = [(x.test.of(cell), x.baseline("test", cell)) for x, cell in picked]
-    p = p_values(pairs, partition)
+    tested = [place for place, (test, _) in enumerate(pairs) if test.n >= FEWEST_TESTED]
+    p = dict(zip(tested, p_values([pairs[place] for place in tested], partition), strict=True))
     choices = []
-    for (x, cell), (test, baseline), p_value in zip(picked, pairs, p, strict=True):
+    for place, ((x, cell), (test, baseline)) in enumerate(zip(picked, pairs, strict=True)):
         head, direction = divmod(cell, len(x.directions))
         layer, number = heads.named(head)
         choices.append(
@@ -258,7 +258,7 @@ def chosen(
                 baseline=estimate(baseline, partition),
                 baseline_kind=x.baseline_kind,
                 difference=difference(test, baseline, partition),
-                p=p_value,
+                p=p.get(place),
                 n_dev=x.dev.n,
                 n_test=x.test.n,
             )

@@ -56,7 +56,8 @@ class Choice(Frozen):
     difference: Estimate
     """Of test and baseline, resampled together."""
     p: float | None
-    """Of the difference, corrected for all choices of the measure."""
+    """Of the difference, corrected for all choices of the measure that are tested; None for rare
+    ones."""
     n_dev: int
     n_test: int
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from probes.measurements.attention.gold import FEWEST_TESTED
 from probes.measurements.attention.patterns import CLASSES, CLEAR, MIXED
 from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
 from probes.measurements.cells import score_cell
@@ -18,7 +19,7 @@ STATISTICS = {
     "entropy": ("entropy", ""),
     "first\ntoken": ("first", ""),
     "separators": ("separators", ""),
-    "punctuation": ("feature", "punctuation"),
+    "punct.": ("feature", "punctuation"),
     "previous": ("offset", "-1"),
     "self": ("offset", "+0"),
     "next": ("offset", "+1"),
@@ -34,9 +35,6 @@ _ATTENDS = {
     "": "to pred.",
 }
 """Who attends to whom, in few letters."""
-
-ENOUGH = 100
-"""Relations with as many test words are listed; the others are in the CSV file."""
 
 
 def tables(record: Record[Findings]) -> list[Table]:
@@ -104,11 +102,7 @@ def _notes(found: Findings) -> Iterator[str]:
 
 def _patterns(title: str, found: Findings) -> Table:
     masses = {x.feature: x for x in found.numbers if x.measure == "pattern"}
-    heads = (
-        "layer",
-        *(f"{name}\nbeyond uniform" for name in masses),
-        *(f"{name}\nheads" for name in CLASSES),
-    )
+    heads = ("layer", *(f"{name}\nmass" for name in masses), *CLASSES.values())
     rows = []
     for place, layer in enumerate(found.layers):
         counts = Counter(found.patterns[place])
@@ -118,13 +112,15 @@ def _patterns(title: str, found: Findings) -> Table:
         )
     counts = Counter(name for row in found.patterns for name in row)
     total = sum(counts.values())
-    shares = (f"{counts[name]} ({100 * counts[name] / total:.0f} %)" for name in CLASSES)
+    shares = (f"{100 * counts[name] / total:.0f} %" for name in CLASSES)
     rows[-1] = Row(rows[-1].cells, ends_section=True)
     rows.append(Row.of("all", *[NOTHING] * len(masses), *shares))
+    signs = ", ".join(f"{sign} {name}" for name, sign in CLASSES.items())
     note = (
-        "A rule, not the network of Kovaleva et al. (2019), which was never published: vertical + "
-        f"diagonal if both masses are {MIXED} or more and together {CLEAR}; else the greatest "
-        f"mass, if {CLEAR} or more; else heterogeneous. Masses: shares of attention beyond uniform."
+        f"Heads by class: {signs}. Masses: mean share of attention, % beyond uniform. By a rule, "
+        "not by the network of Kovaleva et al. (2019), which was never published: VD if both "
+        f"masses are {MIXED} or more and together {CLEAR}; else the class of the greatest mass, if "
+        f"that is {CLEAR} or more; else H."
     )
     return Table(f"{title} · patterns", heads, tuple(rows), notes=(note,), repeated=1)
 
@@ -138,13 +134,13 @@ def _beyond(numbers: HeadNumbers, layer: int) -> str:
 
 def _relations(title: str, found: Findings) -> Table:
     every = found.choices_of("relation")
-    listed = [choice for choice in every if choice.n_test >= ENOUGH]
+    listed = [choice for choice in every if choice.n_test >= FEWEST_TESTED]
     notes = [
         "Of each relation the head that is best on dev, and who attends to whom in it: how often "
         "the word that is attended to most is the right one. To head: dependents attend to their "
         "heads; to dep.: heads to their dependents. Baseline: the best fixed distance on train, in "
         "brackets, +1 being the next word. ★: above it. p: of the difference, corrected for all "
-        f"{len(every)} relations.",
+        f"{len(listed)} relations of the table.",
     ]
     if len(every) > len(listed):
         notes.append(f"{len(every) - len(listed)} rarer relations are in heads.csv.")
@@ -159,7 +155,7 @@ def _roles(title: str, found: Findings) -> Table:
         "The greatest attention from a word of an argument (at most 3 words, at least 2 from its "
         "predicate) to the predicate, × 100, in the head that exceeds the controls most on dev. "
         "Baseline: other places of the sentence at the same distance. ★: above it. p: of the "
-        "difference, corrected for all rows.",
+        "difference, corrected for all rows that are tested.",
     ]
     if found.without_controls:
         notes.append(
@@ -184,7 +180,7 @@ def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...
     heads = (what, "n", "head", "attends", "test", "baseline", "p")
     rows = [
         Row.of(
-            choice.feature or choice.measure.upper(),
+            choice.feature.replace("at most", "≤") or choice.measure.upper(),
             f"{choice.n_test:,}",
             f"{choice.layer}–{choice.head}",
             _ATTENDS[choice.direction],
