@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from probes.boards.chosen_heads import BeyondTwin, ChosenHeads, chosen_heads, twin_of
 from probes.boards.groups import model_order
+from probes.common.terminal import progress
 from probes.measurements.attention.gold import FEWEST_TESTED
 from probes.measurements.attention.patterns import CLASSES
 from probes.measurements.attention.payload import Choice, Findings
-from probes.measurements.attention.tables import ATTENDS, baseline_text, is_better, percent_cell
+from probes.measurements.attention.tables import (
+    ATTENDS,
+    baseline_text,
+    choice_name,
+    is_better,
+    percent_cell,
+)
 from probes.records.record import AnyRecord
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import corpus_title, model_title
@@ -36,11 +44,15 @@ def head_tables(
     by: str,
     records: Mapping[Path, AnyRecord],
     beside: Mapping[Path, AnyRecord],
-    all_choices: bool,
+    all_choices: bool = False,
 ) -> list[Table]:
-    """The tables of every record of attention; see `WAYS`.
+    """The tables of every record of attention, twins after their models.
+
+    By relation, a twin that stands beside its model has no table of its own, and records without
+    relations, roles and trees are named in messages.
 
     Args:
+        by: "entropy", "pattern" or "relation".
         beside: further records, in which random twins are looked for.
         all_choices: whether rare relations and roles are listed too.
 
@@ -48,60 +60,61 @@ def head_tables(
         UserError: the arrays beside a record cannot be read.
     """
     ordered = sorted(records, key=lambda path: model_order(model_title(records[path])))
-    if by == "relation":
-        every = {**records, **beside}
-        shown = {twin_of(record, every) for record in records.values()}
-        return [
-            table
-            for path in ordered
-            if path not in shown
-            for table in choice_tables(chosen_heads(path, every), all_choices)
-        ]
-    return [WAYS[by](records[path]) for path in ordered]
+    if by == "entropy":
+        return [entropy_table(records[path]) for path in ordered]
+    if by == "pattern":
+        return [table for path in ordered for table in pattern_tables(records[path])]
+    every = {**records, **beside}
+    twins = {twin_of(record, every) for record in records.values()}
+    tables = []
+    for path in ordered:
+        if not records[path].payload.choices:
+            progress.say(f"left out {path}: it has no relations, roles or trees")
+        elif path not in twins:
+            tables += choice_tables(chosen_heads(path, every), all_choices)
+    return tables
 
 
 def entropy_table(record: AnyRecord) -> Table:
     """The entropy of every head, as a share of the greatest possible."""
     found: Findings = record.payload
-    (entropy,) = (x for x in found.numbers if x.measure == "entropy")
-    rows = [
-        Row.of(
-            str(layer),
-            *map(_whole, values),
-            _whole(_mean(values)),
-            _whole(_mean(entropy.baseline_of(place, head) for head in range(found.heads))),
-        )
-        for place, (layer, values) in enumerate(zip(found.layers, entropy.values, strict=True))
-    ]
-    note = (
-        "Mean over test texts. Heads by number; intervals and all other numbers of heads are in "
-        "heads.csv."
+    entropy = found.of("entropy")
+    assert entropy is not None
+    rows = tuple(
+        Row.of(str(layer), *map(_whole, values), _whole(_mean(values)))
+        for layer, values in zip(found.layers, entropy.values, strict=True)
     )
-    heads = ("layer", *_numbers(found), "mean", "uniform")
-    title = f"{_title(record)} · entropy, % of the greatest possible"
-    return Table(title, heads, tuple(rows), notes=(note,), repeated=1)
+    note = (
+        "Mean over test texts, by head; uniform attention has 100. Intervals, and all other "
+        "numbers of heads, are in heads.csv."
+    )
+    heads = ("layer", *_numbers(found), "mean")
+    return Table(f"{_title(record)} · entropy, %", heads, rows, notes=(note,), repeated=1)
 
 
-def pattern_table(record: AnyRecord) -> Table:
-    """The class of every head by its sign, and how many heads of a layer have each class."""
+def pattern_tables(record: AnyRecord) -> list[Table]:
+    """The class of every head by its sign, and how many heads have each class."""
     found: Findings = record.payload
-    rows = []
-    for layer, names in zip(found.layers, found.patterns, strict=True):
-        counts = Counter(names)
-        cells = (str(counts[name] or NOTHING) for name in CLASSES)
-        rows.append(Row.of(str(layer), *(CLASSES[name] for name in names), *cells))
-    rows[-1] = Row(rows[-1].cells, ends_section=True)
-    every = Counter(name for names in found.patterns for name in names)
-    rows.append(
-        Row.of("all", *[""] * found.heads, *(str(every[name] or NOTHING) for name in CLASSES))
-    )
+    title = f"{_title(record)} · patterns"
     signs = ", ".join(f"{sign} {name}" for name, sign in CLASSES.items())
-    note = (
-        f"Heads by number, then heads of each class: {signs}. Classes are by a rule on mean masses, "
-        "which are in heads.csv."
+    note = f"By head: {signs}. By a rule on mean masses; these are in heads.csv."
+    rows = tuple(
+        Row.of(str(layer), *(CLASSES[name] for name in names))
+        for layer, names in zip(found.layers, found.patterns, strict=True)
     )
-    heads = ("layer", *_numbers(found), *(f"{sign}\nheads" for sign in CLASSES.values()))
-    return Table(f"{_title(record)} · patterns", heads, tuple(rows), notes=(note,), repeated=1)
+    heads = ("layer", *_numbers(found))
+    counts = [_counts(str(x), y) for x, y in zip(found.layers, found.patterns, strict=True)]
+    counts[-1] = replace(counts[-1], ends_section=True)
+    counts.append(_counts("all", [name for names in found.patterns for name in names]))
+    return [
+        Table(title, heads, rows, notes=(note,), repeated=1),
+        Table(f"{_title(record)} · heads by pattern", ("layer", *CLASSES), tuple(counts), repeated=1),
+    ]
+
+
+def _counts(first: str, names: Iterable[str]) -> Row:
+    counts = Counter(names)
+    return Row.of(first, *(str(counts[name] or NOTHING) for name in CLASSES))
 
 
 def choice_tables(heads: ChosenHeads, all_choices: bool = False) -> list[Table]:
@@ -119,19 +132,18 @@ def _choice_table(heads: ChosenHeads, what: str, places: list[int], all_choices:
     listed = [x for x in places if all_choices or choices[x].n_test >= FEWEST_TESTED]
     listed.sort(key=lambda place: -choices[place].n_test)
     notes = [
-        f"Of each {what} the head that is best on dev. {_SCORES[what]}",
-        "★: above the baseline. p: two-sided, of the difference before it, corrected for all rows "
-        f"of {FEWEST_TESTED} or more in test.",
+        f"Of each {what} the head that is best on dev. {_SCORES[what]} ★: above it. p: two-sided, "
+        f"corrected for all rows of {FEWEST_TESTED} or more in test.",
+        "Twin: what is best on dev in the random twin, chosen in the same way."
+        if beyond
+        else "There is no random twin of the same texts and layers: run "
+        f"random:{heads.record.model.name} too.",
     ]
-    if beyond:
-        notes.append("Twin: the head of the random twin that is best on dev, chosen in the same way.")
-    else:
-        notes.append(
-            "No random twin of the same texts and layers: measure it by naming "
-            f"random:{heads.record.model.name} as a model too."
-        )
     if len(listed) < len(places):
         notes.append(f"{len(places) - len(listed)} rarer ones are listed with --all.")
+    if what == "relation" and heads.found.rare:
+        names = ", ".join(f"{name} {n}" for name, n in heads.found.rare.items())
+        notes.append(f"Too rare to be scored, with words in test: {names}.")
     columns = (what, "n", "head", "attends", "test", "baseline", "difference", "p")
     columns += ("twin's\nhead", "twin's\ntest", "model\n− twin", "p of\ntwin") if beyond else ()
     rows = (
@@ -143,7 +155,7 @@ def _choice_table(heads: ChosenHeads, what: str, places: list[int], all_choices:
 
 def _own(choice: Choice) -> tuple[str | Cell, ...]:
     return (
-        choice.feature or choice.measure.upper(),
+        choice_name(choice),
         f"{choice.n_test:,}",
         _head(choice),
         ATTENDS[choice.direction],
@@ -195,10 +207,3 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def _whole(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.0f}"
-
-
-WAYS: dict[str, Callable[[AnyRecord], Table]] = {
-    "entropy": entropy_table,
-    "pattern": pattern_table,
-}
-"""Ways to look at all heads; by relation, there are those that were chosen: `choice_tables`."""

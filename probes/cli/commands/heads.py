@@ -7,7 +7,7 @@ from pathlib import Path
 
 from probes.boards.chosen_heads import ATTENTION
 from probes.boards.corpus_groups import of_corpora
-from probes.boards.heads import WAYS, head_tables
+from probes.boards.heads import head_tables
 from probes.cli.arguments import place
 from probes.cli.load_results import load_records
 from probes.common.errors import UserError
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--by",
-        choices=(*WAYS, "relation"),
+        choices=("entropy", "pattern", "relation"),
         default="relation",
         help="of all heads entropy or pattern, or the best heads by relation (the default), with "
         "roles and trees",
