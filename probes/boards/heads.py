@@ -108,7 +108,9 @@ def pattern_tables(record: AnyRecord) -> list[Table]:
     counts.append(_counts("all", [name for names in found.patterns for name in names]))
     return [
         Table(title, heads, rows, notes=(note,), repeated=1),
-        Table(f"{_title(record)} · heads by pattern", ("layer", *CLASSES), tuple(counts), repeated=1),
+        Table(
+            f"{_title(record)} · heads by pattern", ("layer", *CLASSES), tuple(counts), repeated=1
+        ),
     ]
 
 

@@ -1,0 +1,251 @@
+"""Predicates on attention heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from probes.boards.chosen_heads import ATTENTION, ChosenHeads
+from probes.boards.claims.claim import Predicate
+from probes.boards.claims.model_scores import ModelScores
+from probes.boards.claims.outcome import MissingError, Outcome, verdict
+from probes.measurements.attention.gold import EVERY, FEWEST_TESTED, NOT_PUNCTUATION
+from probes.measurements.attention.patterns import beyond_uniform, pattern_of
+from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
+from probes.measurements.attention.scoring import Contributions, difference
+from probes.records.values import Estimate
+from probes.statistics.significance import ALPHA
+
+
+def mostly_patterns(model: ModelScores) -> Outcome:
+    """Whether fewer than half of all heads are heterogeneous.
+
+    Supported if fewer than half may be, contradicted if more than half are for certain. A head is
+    the less heterogeneous the greater its masses, so that it may be if it is with all of them at
+    the lower ends of their intervals, and is for certain if it is with all at the upper ends.
+    """
+    found = _found(model)
+    masses = {x.feature: x for x in found.numbers if x.measure == "pattern"}
+
+    def heterogeneous(end: str) -> int:
+        """How many heads are, with all masses at one end of their intervals."""
+        of_heads = (
+            {
+                name: beyond_uniform(_end(each, end, *head), _uniform(each, *head))
+                for name, each in masses.items()
+            }
+            for head in _heads(found)
+        )
+        return sum(pattern_of(of_head) == "heterogeneous" for of_head in of_heads)
+
+    most, least = heterogeneous("low"), heterogeneous("high")
+    n = len(list(_heads(found)))
+    classed = sum(name == "heterogeneous" for names in found.patterns for name in names)
+    return Outcome(
+        verdict(for_it=2 * most < n, against=2 * least > n),
+        f"{classed} of {n} heads are heterogeneous [{least}, {most}]",
+        [{"heads": n, "heterogeneous": classed, "interval": [least, most]}],
+    )
+
+
+def to_special_tokens(model: ModelScores) -> Outcome:
+    """Whether most heads attend to the first token and separators more than uniform attention does.
+
+    Supported if more than half do for certain, contradicted if fewer than half may. Both shares
+    are added up at the same ends of their intervals, which errs towards undecided.
+    """
+    found = _found(model)
+    shares = [_numbers(found, "first"), _numbers(found, "separators")]
+    n = len(list(_heads(found)))
+
+    def above(end: str) -> int:
+        return sum(
+            sum(_end(each, end, *head) for each in shares)
+            > sum(_uniform(each, *head) for each in shares)
+            for head in _heads(found)
+        )
+
+    least, most, counted = above("low"), above("high"), above("values")
+    mean = sum(np.mean(each.values) for each in shares)
+    uniform = np.mean([sum(_uniform(each, *head) for each in shares) for head in _heads(found)])
+    return Outcome(
+        verdict(for_it=2 * least > n, against=2 * most < n),
+        f"{counted} of {n} heads attend to the first token and separators more than uniformly "
+        f"[{least}, {most}]; mean {100 * mean:.1f} %, uniform {100 * uniform:.1f} %",
+        [{"heads": n, "above_uniform": counted, "interval": [least, most], "mean": float(mean)}],
+    )
+
+
+def some_above(measure: str) -> Predicate:
+    """The predicate that for some features of a measure the chosen head exceeds its baseline.
+
+    Supported if one is above it, and above the head that was chosen in the random twin if there is
+    a twin, each with a p-value corrected for all features; contradicted if the intervals of all
+    differences lie below 0, of the one or of the other.
+    """
+
+    def predicate(model: ModelScores) -> Outcome:
+        heads = _chosen(model)
+        beyond = heads.beyond_twin(measure)
+        tested = [place for place in heads.places(measure) if _is_tested(heads, place)]
+        if not tested:
+            raise MissingError(f"no {measure} is frequent enough to be tested")
+        choices = {place: heads.found.choices[place] for place in tested}
+        above = {x for x, choice in choices.items() if _is_above(choice.difference, choice.p)}
+        above_twin = {x for x in tested if beyond and _is_above(beyond[x].difference, beyond[x].p)}
+        both = above & above_twin if beyond else above
+        why = f"of {len(tested)} {measure}s, {len(above)} have a head above the baseline" + (
+            f", {len(both)} of them above the random twin" * bool(beyond)
+            or "; there is no random twin"
+        )
+        best = sorted(both, key=lambda place: -(choices[place].difference.value or 0))[:3]
+        named = [_named(choices[place]) for place in best]
+        against = [[choice.difference for choice in choices.values()]]
+        against += [[beyond[place].difference for place in tested]] if beyond else []
+        return Outcome(
+            verdict(for_it=bool(both), against=any(map(_all_below, against))),
+            "; ".join([why, *named]),
+            [
+                {
+                    "feature": choice.feature,
+                    "layer": choice.layer,
+                    "head": choice.head,
+                    "difference": choice.difference.value,
+                    "interval": choice.difference.interval,
+                    "p": choice.p,
+                    "p_twin": beyond[place].p if beyond else None,
+                }
+                for place, choice in choices.items()
+            ],
+        )
+
+    return predicate
+
+
+def one_above(relation: str) -> Predicate:
+    """The predicate that the head chosen for a relation exceeds its best fixed offset.
+
+    Supported if the interval of the difference lies above 0, contradicted if it lies below.
+    """
+
+    def predicate(model: ModelScores) -> Outcome:
+        choices = {x.feature: x for x in _found(model).choices_of("relation")}
+        if relation not in choices:
+            raise MissingError(f"{relation} is not a relation of the corpus, or too rare")
+        return _of_difference(choices[relation].difference, _named(choices[relation]))
+
+    return predicate
+
+
+def several_heads_know_more(model: ModelScores) -> Outcome:
+    """Whether the heads chosen for single relations find more than the best single head does.
+
+    Each word is read by the head that was chosen on dev for its relation; words of relations that
+    are too rare count as wrong. Supported if the interval of the difference to the head that was
+    chosen for all words but punctuation lies above 0, contradicted if it lies below.
+    """
+    heads = _chosen(model)
+    choices = heads.found.choices
+    places = {choices[place].feature: place for place in heads.places("relation")}
+    if NOT_PUNCTUATION not in places:
+        raise MissingError("relations were not scored")
+    single = heads.contributions([places[NOT_PUNCTUATION]])
+    # Subtypes are parts of their relations.
+    of_one = [
+        place
+        for name, place in places.items()
+        if name not in (EVERY, NOT_PUNCTUATION, "punct") and ":" not in name
+    ]
+    if not of_one:
+        raise MissingError("every relation is too rare")
+    several = Contributions(heads.contributions(of_one).sums, single.counts)
+    best = {choices[place].measure: choices[place] for place in heads.places("uas")}
+    distinct = len({(choices[place].layer, choices[place].head) for place in of_one})
+    trees = f"; best UAS of one head {best['uas'].test.value:.3f}" if best else ""
+    return _of_difference(
+        difference(several, single, heads.partition),
+        f"{distinct} heads chosen by relation find the heads of {100 * several.scores[0]:.1f} % of "
+        f"words, the best single head {100 * single.scores[0]:.1f} %{trees}",
+    )
+
+
+def _of_difference(found: Estimate, why: str) -> Outcome:
+    """The verdict that a difference is above 0."""
+    if found.interval is None:
+        raise MissingError("the difference has no interval")
+    low, high = found.interval
+    text = f"difference {found.value:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
+    numbers: list[dict[str, Any]] = [{"difference": found.value, "interval": found.interval}]
+    return Outcome(verdict(for_it=low > 0, against=high < 0), f"{why}; {text}", numbers)
+
+
+def _named(choice: Choice) -> str:
+    """``obj by head 3–1: .719 (offset −2: .383)``."""
+    score, base = (f"{x.value:.3f}".replace("0.", ".", 1) for x in (choice.test, choice.baseline))
+    kind = choice.baseline_kind.replace("-", "−")
+    return f"{choice.feature} by head {choice.layer}–{choice.head}: {score} ({kind}: {base})"
+
+
+def _is_tested(heads: ChosenHeads, place: int) -> bool:
+    choice = heads.found.choices[place]
+    frequent = choice.n_test >= FEWEST_TESTED and choice.difference.interval is not None
+    return frequent and choice.feature not in (EVERY, NOT_PUNCTUATION)
+
+
+def _is_above(found: Estimate, p: float | None) -> bool:
+    return found.value is not None and found.value > 0 and p is not None and p < ALPHA
+
+
+def _all_below(differences: Iterable[Estimate]) -> bool:
+    return all(x.interval is not None and x.interval[1] < 0 for x in differences)
+
+
+def _found(model: ModelScores) -> Findings:
+    """What was found of all heads.
+
+    Raises:
+        MissingError: there is no record, or not of all layers.
+    """
+    record = model.record(ATTENTION)
+    found: Findings = record.payload
+    if absent := sorted(set(range(1, record.model.n_layers + 1)) - set(found.layers)):
+        raise MissingError(f"{ATTENTION} was not measured at layer {', '.join(map(str, absent))}")
+    return found
+
+
+def _chosen(model: ModelScores) -> ChosenHeads:
+    _found(model)
+    heads = model.chosen_heads()
+    if heads is None:
+        raise MissingError(f"the arrays of {ATTENTION} are not beside its record")
+    return heads
+
+
+def _numbers(found: Findings, measure: str) -> HeadNumbers:
+    numbers = found.of(measure)
+    if numbers is None:
+        raise MissingError(f"the model has no tokens for {measure}")
+    return numbers
+
+
+def _heads(found: Findings) -> Iterable[tuple[int, int]]:
+    """The place of every head: among layers, and in its layer."""
+    return ((layer, head) for layer in range(len(found.layers)) for head in range(found.heads))
+
+
+def _end(numbers: HeadNumbers, end: str, layer: int, head: int) -> float:
+    """A head's number, or an end of its interval: "values", "low" or "high"."""
+    grid = getattr(numbers, end)
+    if not grid or grid[layer][head] is None:
+        raise MissingError(f"{numbers.feature or numbers.measure} has no intervals")
+    value: float = grid[layer][head]
+    return value
+
+
+def _uniform(numbers: HeadNumbers, layer: int, head: int) -> float:
+    value = numbers.baseline_of(layer, head)
+    if value is None:
+        raise MissingError(f"{numbers.feature or numbers.measure} has no uniform baseline")
+    return value
