@@ -11,12 +11,15 @@ from probes.boards.chosen_heads import ATTENTION, ChosenHeads
 from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.outcome import MissingError, Outcome, verdict
+from probes.common.wording import counted
 from probes.measurements.attention.gold import EVERY, FEWEST_TESTED, NOT_PUNCTUATION
 from probes.measurements.attention.patterns import beyond_uniform, pattern_of
 from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
 from probes.measurements.attention.scoring import Contributions, difference
 from probes.records.values import Estimate
 from probes.statistics.significance import ALPHA
+
+_NO_TWIN = "; there is no random twin"
 
 
 def mostly_patterns(model: ModelScores) -> Outcome:
@@ -96,10 +99,8 @@ def some_above(measure: str) -> Predicate:
         above = {x for x, choice in choices.items() if _is_above(choice.difference, choice.p)}
         above_twin = {x for x in tested if beyond and _is_above(beyond[x].difference, beyond[x].p)}
         both = above & above_twin if beyond else above
-        why = f"of {len(tested)} {measure}s, {len(above)} have a head above the baseline" + (
-            f", {len(both)} of them above the random twin" * bool(beyond)
-            or "; there is no random twin"
-        )
+        why = f"of {counted(len(tested), measure)}, {len(above)} have a head above the baseline"
+        why += f", {len(both)} of them above the random twin" if beyond else _NO_TWIN
         best = sorted(both, key=lambda place: -(choices[place].difference.value or 0))[:3]
         named = [_named(choices[place]) for place in best]
         against = [[choice.difference for choice in choices.values()]]
@@ -133,7 +134,7 @@ def one_above(relation: str) -> Predicate:
     def predicate(model: ModelScores) -> Outcome:
         choices = {x.feature: x for x in _found(model).choices_of("relation")}
         if relation not in choices:
-            raise MissingError(f"{relation} is not a relation of the corpus, or too rare")
+            raise MissingError(f"{relation} is no relation of the corpus, or is too rare")
         return _of_difference(choices[relation].difference, _named(choices[relation]))
 
     return predicate
@@ -216,7 +217,13 @@ def _found(model: ModelScores) -> Findings:
 
 
 def _chosen(model: ModelScores) -> ChosenHeads:
-    _found(model)
+    """The chosen heads with their arrays.
+
+    Raises:
+        MissingError: there are none, or not of all layers.
+    """
+    if not _found(model).choices:
+        raise MissingError("the corpus has no relations, roles or trees to choose heads by")
     heads = model.chosen_heads()
     if heads is None:
         raise MissingError(f"the arrays of {ATTENTION} are not beside its record")

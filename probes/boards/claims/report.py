@@ -146,8 +146,10 @@ def _report(
 def _chosen_heads(
     records: Mapping[str, AnyRecord], others: Mapping[Path, AnyRecord]
 ) -> ChosenHeads | None:
-    """The chosen heads of a model, whose random twin may be among others."""
-    of_heads = {path: x for path, x in others.items() if x.measurement == ATTENTION}
+    """The chosen heads of a model, whose random twin may be among others; None without arrays."""
+    of_heads = {
+        path: x for path, x in others.items() if x.measurement == ATTENTION and x.payload.choices
+    }
     path = next((path for path, x in of_heads.items() if x is records.get(ATTENTION)), None)
     try:
         return path and chosen_heads(path, of_heads)
