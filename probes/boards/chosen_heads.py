@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from probes.boards.corpus_groups import of_corpora
 from probes.extraction.model_files import pretrained_name
 from probes.measurements.attention.gold import FEWEST_TESTED
 from probes.measurements.attention.payload import Choice, Findings
 from probes.measurements.attention.scoring import Contributions, difference, p_values
-from probes.records.files import Arrays, read_arrays
+from probes.records.files import Arrays, read_arrays, read_records
 from probes.records.record import AnyRecord
 from probes.records.values import Estimate
 from probes.statistics.partition import Partition
@@ -108,17 +109,22 @@ class ChosenHeads:
 
 
 def chosen_heads(path: Path, records: Mapping[Path, AnyRecord]) -> ChosenHeads:
-    """The chosen heads of one of several records of attention, and of its twin if that is another.
+    """The chosen heads of one of several records of attention, beside those of its random twin.
+
+    The twin is among these records, or in the folder beside that of the model.
 
     Raises:
         UserError: the arrays beside a record cannot be read.
     """
-    record = records[path]
-    twin = twin_of(record, records)
+    record, others = records[path], records
+    twin = twin_of(record, others)
+    if twin is None:
+        others = of_corpora(read_records(_twins_beside(path)))
+        twin = twin_of(record, others)
     return ChosenHeads(
         record,
         read_arrays(path, _ARRAYS),
-        twin and ChosenHeads(records[twin], read_arrays(twin, _ARRAYS)),
+        twin and ChosenHeads(others[twin], read_arrays(twin, _ARRAYS)),
     )
 
 
@@ -148,3 +154,10 @@ def _read(record: AnyRecord) -> tuple[object, ...]:
         found.layers,
         found.splits,
     )
+
+
+def _twins_beside(path: Path) -> list[Path]:
+    """Records of attention of random twins on the corpus of a record, where all models' are."""
+    folder = path.resolve().parent
+    names = f"random*/{folder.name}/{ATTENTION}-????????.json"
+    return sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []

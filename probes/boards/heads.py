@@ -41,10 +41,7 @@ _SCORES = {
 
 
 def head_tables(
-    by: str,
-    records: Mapping[Path, AnyRecord],
-    beside: Mapping[Path, AnyRecord],
-    all_choices: bool = False,
+    by: str, records: Mapping[Path, AnyRecord], all_choices: bool = False
 ) -> list[Table]:
     """The tables of every record of attention, twins after their models.
 
@@ -53,7 +50,6 @@ def head_tables(
 
     Args:
         by: "entropy", "pattern" or "relation".
-        beside: further records, in which random twins are looked for.
         all_choices: whether rare relations and roles are listed too.
 
     Raises:
@@ -64,14 +60,13 @@ def head_tables(
         return [entropy_table(records[path]) for path in ordered]
     if by == "pattern":
         return [table for path in ordered for table in pattern_tables(records[path])]
-    every = {**records, **beside}
-    twins = {twin_of(record, every) for record in records.values()}
+    twins = {twin_of(record, records) for record in records.values()}
     tables = []
     for path in ordered:
         if not records[path].payload.choices:
             progress.say(f"left out {path}: it has no relations, roles or trees")
         elif path not in twins:
-            tables += choice_tables(chosen_heads(path, every), all_choices)
+            tables += choice_tables(chosen_heads(path, records), all_choices)
     return tables
 
 

@@ -258,7 +258,7 @@ def test_arrays_that_are_gone_are_an_error_of_one_line(folder):
     (path,) = (folder / "m" / "c").glob("*.json")
     path.with_suffix(".npz").unlink()
     with pytest.raises(UserError, match=r"attention-1{8}\.npz: not readable"):
-        head_tables("relation", {path: attention([choice("obj")], **OWN)}, {})
+        head_tables("relation", {path: attention([choice("obj")], **OWN)})
 
 
 def test_chosen_heads_are_read_with_their_twin(folder):
@@ -269,3 +269,6 @@ def test_chosen_heads_are_read_with_their_twin(folder):
     np.testing.assert_array_equal(found.arrays["test_sums"], drawn(0.9))
     np.testing.assert_array_equal(found.twin.arrays["test_sums"], drawn(0.1))
     assert chosen_heads(twin, records).twin is None
+    beside = chosen_heads(own, {own: records[own]}).twin
+    assert beside.record.model.name == "random:m"
+    np.testing.assert_array_equal(beside.arrays["test_sums"], drawn(0.1))

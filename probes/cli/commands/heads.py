@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from probes.boards.chosen_heads import ATTENTION
 from probes.boards.corpus_groups import of_corpora
@@ -13,7 +12,7 @@ from probes.cli.load_results import load_records
 from probes.common.errors import UserError
 from probes.common.terminal import output_console
 from probes.measurements.attention.gold import FEWEST_TESTED
-from probes.records.files import or_published, read_records
+from probes.records.files import or_published
 from probes.rendering.markdown import markdown
 from probes.rendering.terminal import print_table
 
@@ -62,8 +61,7 @@ def run(options: argparse.Namespace) -> int:
             f"{where}: no records of {ATTENTION}; measure it with --measurements {ATTENTION}"
             f"{or_published(*options.folders)}."
         )
-    beside = read_records(_twins_beside(list(records)))
-    tables = head_tables(options.by, of_corpora(records), of_corpora(beside), options.all)
+    tables = head_tables(options.by, of_corpora(records), options.all)
     if not tables:
         raise UserError(
             f"{where}: no heads were chosen by {options.by}; that takes a corpus with heads or "
@@ -76,13 +74,3 @@ def run(options: argparse.Namespace) -> int:
         else:
             print_table(table, console)
     return 0
-
-
-def _twins_beside(paths: list[Path]) -> list[Path]:
-    """Records of random twins in the folders beside those of their models."""
-    folders = {path.resolve().parent for path in paths}
-    return sorted(
-        path
-        for folder in folders
-        for path in folder.parents[1].glob(f"random*/{folder.name}/{ATTENTION}-????????.json")
-    )
