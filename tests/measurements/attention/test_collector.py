@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import networkx as nx
@@ -68,7 +69,7 @@ def maps_of(encoder: Encoder, text: Any) -> tuple[np.ndarray, list[list[int]]]:
             input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True
         )
     first, bounds = len(encoder.words.prefix), pieces.bounds
-    places = [list(range(first + a, first + b)) for a, b in zip(bounds, bounds[1:], strict=False)]
+    places = [list(range(first + a, first + b)) for a, b in itertools.pairwise(bounds)]
     return torch.stack([x[0] for x in given.attentions]).double().numpy(), places
 
 
