@@ -6,7 +6,7 @@ How much the one exceeds the other is tested over the same test sentences.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -66,14 +66,9 @@ class ChosenHeads:
         """What intervals and tests resample."""
         return Partition(self.found.resampled, self.arrays["test_clusters"])
 
-    def contributions(self, places: Sequence[int]) -> Contributions:
-        """What test sentences contribute to some choices together, as if they were one.
-
-        Args:
-            places: of choices, in the order of the record.
-        """
-        chosen = list(places)
-        sums, counts = (self.arrays[name][chosen].sum(0) for name in ("test_sums", "test_counts"))
+    def contributions(self, place: int) -> Contributions:
+        """What test sentences contribute to one choice, by its place in the record."""
+        sums, counts = (self.arrays[name][place] for name in ("test_sums", "test_counts"))
         return Contributions(sums[:, None], counts)
 
     def places(self, *measures: str) -> list[int]:
@@ -94,7 +89,7 @@ class ChosenHeads:
             for place in self.places(*measures)
         }
         pairs = {
-            place: (self.contributions([place]), self.twin.contributions([other]))
+            place: (self.contributions(place), self.twin.contributions(other))
             for place, other in others.items()
         }
         tested = [place for place in pairs if choices[place].n_test >= FEWEST_TESTED]

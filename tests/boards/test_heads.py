@@ -77,13 +77,6 @@ def test_only_choices_of_the_named_measures_are_compared():
     assert [x.difference.value for x in heads.beyond_twin("uas", "uuas").values()] == [0, 0]
 
 
-def test_contributions_of_several_choices_add_up():
-    heads = chosen(attention([choice("a"), choice("b"), choice("c")]), drawn(0.2, 0.4, 0.9))
-    a, _, c = drawn(0.2, 0.4, 0.9)
-    found = heads.contributions([0, 2])
-    assert found.scores[0] == pytest.approx((a.sum() + c.sum()) / (2 * SENTENCES * WORDS))
-
-
 @pytest.mark.parametrize(
     ("change", "found"),
     [

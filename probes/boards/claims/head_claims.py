@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from probes.boards.claims.claim import Claim, needs
 from probes.boards.claims.heads import (
+    all_heads_find_more,
     mostly_patterns,
     one_above,
-    several_heads_know_more,
     some_above,
     to_special_tokens,
 )
@@ -52,9 +52,9 @@ HEAD_CLAIMS = (
         "No single head has the complete information on syntactic trees",
         "5.1",
         "Clark et al. 2019; Htut et al. 2019",
-        "several heads, each reading the words of one relation, find more than the best single "
-        "head; which relation a word has is given, as in the tables of the studies",
-        several_heads_know_more,
+        "all heads together, by a probe on their attention alone, find more than the best single "
+        "head; theirs compare single heads with baselines",
+        all_heads_find_more,
     ),
     Claim(
         "agreement-weak",

@@ -15,7 +15,6 @@ from probes.common.wording import counted
 from probes.measurements.attention.gold import EVERY, FEWEST_TESTED, NOT_PUNCTUATION
 from probes.measurements.attention.patterns import beyond_uniform, pattern_of
 from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
-from probes.measurements.attention.scoring import Contributions, difference
 from probes.records.values import Estimate
 from probes.statistics.significance import ALPHA
 
@@ -140,36 +139,42 @@ def one_above(relation: str) -> Predicate:
     return predicate
 
 
-def several_heads_know_more(model: ModelScores) -> Outcome:
-    """Whether the heads chosen for single relations find more than the best single head does.
+def all_heads_find_more(model: ModelScores) -> Outcome:
+    """Whether all heads together find the heads of more words than the best single head does.
 
-    Each word is read by the head that was chosen on dev for its relation; words of relations that
-    are too rare count as wrong. Supported if the interval of the difference to the head that was
-    chosen for all words but punctuation lies above 0, contradicted if it lies below.
+    Together they are read by the attention-only probe. The single heads are the best by the word
+    that is attended to most and by spanning trees, chosen on dev. Supported if the interval of the
+    probe's UAS lies above those of both, contradicted if it lies below one.
     """
-    heads = _chosen(model)
-    choices = heads.found.choices
-    places = {choices[place].feature: place for place in heads.places("relation")}
-    if NOT_PUNCTUATION not in places:
-        raise MissingError("relations were not scored")
-    single = heads.contributions([places[NOT_PUNCTUATION]])
-    # Subtypes are parts of their relations.
-    of_one = [
-        place
-        for name, place in places.items()
-        if name not in (EVERY, NOT_PUNCTUATION, "punct") and ":" not in name
+    found = _found(model)
+    if found.mixes is None or found.mixes.every.interval is None:
+        raise MissingError("the attention-only probe has no interval")
+    singles = [
+        choice
+        for choice in found.choices
+        if (choice.measure, choice.feature) in (("relation", NOT_PUNCTUATION), ("uas", ""))
     ]
-    if not of_one:
-        raise MissingError("every relation is too rare")
-    several = Contributions(heads.contributions(of_one).sums, single.counts)
-    best = {choices[place].measure: choices[place] for place in heads.places("uas")}
-    distinct = len({(choices[place].layer, choices[place].head) for place in of_one})
-    trees = f"; best UAS of one head {best['uas'].test.value:.3f}" if best else ""
-    return _of_difference(
-        difference(several, single, heads.partition),
-        f"{distinct} heads chosen by relation find the heads of {100 * several.scores[0]:.1f} % of "
-        f"words, the best single head {100 * single.scores[0]:.1f} %{trees}",
+    ends = [choice.test.interval for choice in singles if choice.test.interval is not None]
+    if len(ends) < 2:
+        raise MissingError("single heads have no interval")
+    low, high = found.mixes.every.interval
+    named = [("all heads", found.mixes.every)]
+    named += [(f"head {x.layer}–{x.head}{_BY[x.measure]}", x.test) for x in singles]
+    return Outcome(
+        verdict(
+            for_it=all(low > end for _, end in ends), against=any(high < end for end, _ in ends)
+        ),
+        "UAS of " + "; ".join(f"{name} {_with_interval(x)}" for name, x in named),
+        [{"heads": name, "uas": x.value, "interval": x.interval} for name, x in named],
     )
+
+
+_BY = {"relation": ", by the word attended to most", "uas": ", by trees"}
+
+
+def _with_interval(found: Estimate) -> str:
+    assert found.interval is not None
+    return f"{found.value:.3f} [{found.interval[0]:.3f}, {found.interval[1]:.3f}]"
 
 
 def _of_difference(found: Estimate, why: str) -> Outcome:

@@ -184,7 +184,7 @@ def _mixes(title: str, found: Findings, mixes: Mixes) -> Table:
     names = (*(f"layer {layer}" for layer in found.layers), "all layers")
     dev, test = (*mixes.dev_layers, mixes.dev_every), (*mixes.layers, mixes.every)
     rows = [
-        Row.of(name, shown(on_dev, "accuracy"), _percent(on_test))
+        Row.of(name, shown(on_dev, "accuracy"), percent_cell(on_test))
         for name, on_dev, on_test in zip(names, dev, test, strict=True)
     ]
     note = (
