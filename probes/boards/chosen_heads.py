@@ -116,11 +116,8 @@ def chosen_heads(path: Path, records: Mapping[Path, AnyRecord]) -> ChosenHeads:
     if twin is None:
         others = of_corpora(read_records(_twins_beside(path)))
         twin = twin_of(record, others)
-    return ChosenHeads(
-        record,
-        read_arrays(path, _ARRAYS),
-        twin and ChosenHeads(others[twin], read_arrays(twin, _ARRAYS)),
-    )
+    of_twin = None if twin is None else ChosenHeads(others[twin], read_arrays(twin, _ARRAYS))
+    return ChosenHeads(record, read_arrays(path, _ARRAYS), of_twin)
 
 
 def twin_of(record: AnyRecord, records: Mapping[Path, AnyRecord]) -> Path | None:

@@ -141,13 +141,13 @@ def _choice_table(heads: ChosenHeads, what: str, places: list[int], all_choices:
     if what == "relation" and heads.found.rare:
         names = ", ".join(f"{name} {n}" for name, n in heads.found.rare.items())
         notes.append(f"Too rare to be scored, with words in test: {names}.")
-    columns = (what, "n", "head", "attends", "test", "baseline", "difference", "p")
-    columns += ("twin's\nhead", "twin's\ntest", "model\n− twin", "p of\ntwin") if beyond else ()
+    columns = [what, "n", "head", "attends", "test", "baseline", "difference", "p"]
+    columns += ["twin's\nhead", "twin's\ntest", "model\n− twin", "p of\ntwin"] if beyond else []
     rows = (
         Row.of(*_own(choices[place]), *_beside(beyond[place]) if beyond else ()) for place in listed
     )
     title = f"{_title(heads.record)} · {what}s · test, %"
-    return Table(title, columns, tuple(rows), notes=tuple(notes), repeated=1)
+    return Table(title, tuple(columns), tuple(rows), notes=tuple(notes), repeated=1)
 
 
 def _own(choice: Choice) -> tuple[str | Cell, ...]:

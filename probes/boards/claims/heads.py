@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from probes.boards.chosen_heads import ATTENTION, ChosenHeads
 from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores
@@ -62,21 +60,20 @@ def to_special_tokens(model: ModelScores) -> Outcome:
     shares = [_numbers(found, "first"), _numbers(found, "separators")]
     n = len(list(_heads(found)))
 
-    def above(end: str) -> int:
-        return sum(
-            sum(_end(each, end, *head) for each in shares)
-            > sum(_uniform(each, *head) for each in shares)
-            for head in _heads(found)
-        )
+    def of_heads(end: str) -> list[float]:
+        return [sum(_end(each, end, *head) for each in shares) for head in _heads(found)]
 
-    least, most, counted = above("low"), above("high"), above("values")
-    mean = sum(np.mean(each.values) for each in shares)
-    uniform = np.mean([sum(_uniform(each, *head) for each in shares) for head in _heads(found)])
+    uniform = [sum(_uniform(each, *head) for each in shares) for head in _heads(found)]
+    least, above, most = (
+        sum(x > base for x, base in zip(of_heads(end), uniform, strict=True))
+        for end in ("low", "values", "high")
+    )
+    mean, mean_uniform = (sum(x) / n for x in (of_heads("values"), uniform))
     return Outcome(
         verdict(for_it=2 * least > n, against=2 * most < n),
-        f"{counted} of {n} heads attend to the first token and separators more than uniformly "
-        f"[{least}, {most}]; mean {100 * mean:.1f} %, uniform {100 * uniform:.1f} %",
-        [{"heads": n, "above_uniform": counted, "interval": [least, most], "mean": float(mean)}],
+        f"{above} of {n} heads attend to the first token and separators more than uniformly "
+        f"[{least}, {most}]; mean {100 * mean:.1f} %, uniform {100 * mean_uniform:.1f} %",
+        [{"heads": n, "above_uniform": above, "interval": [least, most], "mean": mean}],
     )
 
 

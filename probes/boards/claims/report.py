@@ -152,7 +152,7 @@ def _chosen_heads(
     }
     path = next((path for path, x in of_heads.items() if x is records.get(ATTENTION)), None)
     try:
-        return path and chosen_heads(path, of_heads)
+        return None if path is None else chosen_heads(path, of_heads)
     except UserError as error:
         progress.say(f"not tested: {error}")
         return None
