@@ -142,7 +142,7 @@ def _choice_table(heads: ChosenHeads, what: str, places: list[int], all_choices:
         names = ", ".join(f"{name} {n}" for name, n in heads.found.rare.items())
         notes.append(f"Too rare to be scored, with words in test: {names}.")
     columns = [what, "n", "head", "attends", "test", "baseline", "difference", "p"]
-    columns += ["twin's\nhead", "twin's\ntest", "model\n− twin", "p of\ntwin"] if beyond else []
+    columns += ["twin's head", "twin's test", "model − twin", "p of twin"] if beyond else []
     rows = (
         Row.of(*_own(choices[place]), *_beside(beyond[place]) if beyond else ()) for place in listed
     )
