@@ -59,10 +59,11 @@ def run_probes(
 
 def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConfig, LazyModel]:
     """A pair (model, tokenizer) as a model to probe, and the settings with its dtype."""
-    if config.workers > 1:
+    if config.workers > 1 or config.engine == "ray":
+        given = "engine='ray'" if config.engine == "ray" else f"workers={config.workers}"
         raise UserError(
-            f"workers={config.workers}: workers cannot read a model in memory; save it "
-            "and give its folder, or leave workers out."
+            f"{given}: workers cannot read a model in memory; save it and give its folder, or "
+            f"leave {given.partition('=')[0]} out."
         )
     try:
         network, tokenizer = model

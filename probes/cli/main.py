@@ -127,6 +127,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--overwrite", choices=("missing", "always", "never"), help="default: missing")
     add("--pooling", choices=("mean", "first", "last"), help="of a word's subwords (default: mean)")
     add("--workers", metavar="N", help="processes that measure side by side (default: 1)")
+    add("--engine", choices=("local", "ray"), help="where units are computed (default: local)")
+    add("--address", metavar="A", help="of a Ray cluster that runs already, or auto")
     add(
         "--threads",
         metavar="N",

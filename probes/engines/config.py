@@ -91,8 +91,13 @@ class RunConfig(Frozen):
     """Sentences per split; None for all."""
     overwrite: Overwrite = "missing"
     pooling: Pooling = "mean"
+    engine: Literal["local", "ray"] = "local"
+    """Where units are computed: on this machine, or on Ray."""
+    address: str | None = None
+    """Of a Ray cluster that runs already, or "auto"; None to start Ray on this machine."""
     workers: int = Field(default=1, ge=1, le=512)
-    """Processes that compute the units of the run; with one, it is this process."""
+    """Processes that compute the units of the run; with one, it is this process. On Ray, the most
+    that there may be; with one, as many as there is room for."""
     threads: int | None = Field(default=None, ge=1, le=512)
     """Of each process; None for torch's choice, or for a share of the cores with several."""
     memory: ByteSize | None = Field(default=None, ge=1)

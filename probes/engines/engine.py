@@ -27,4 +27,10 @@ class Engine(Protocol):
 
 def engine_for(runs: Sequence[ModelRun]) -> Engine:
     """The engine that the configuration asks for."""
-    return ProcessEngine(runs) if runs[0].config.workers > 1 else LocalEngine()
+    config = runs[0].config
+    if config.engine == "ray":
+        # Imported here: a newcomer with a laptop has no Ray.
+        from probes.engines.ray_engine import RayEngine
+
+        return RayEngine(runs)
+    return ProcessEngine(runs) if config.workers > 1 else LocalEngine()

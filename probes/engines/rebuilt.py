@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from probes.data.find import find_corpus
 from probes.engines.inputs import find_models
 from probes.engines.local import LocalEngine
 from probes.engines.model_run import ModelRun
 from probes.engines.runs import model_runs
-from probes.engines.units import Asked, Encode, Outcome, Plan
+from probes.engines.units import Asked, Encode, Measure, Outcome, Plan
 from probes.engines.validation import validate
 
 
@@ -49,6 +50,10 @@ class RebuiltRun:
         source = find_corpus(*config.corpus, **config.corpus_request)
         self._runs = {run.name: run for run in model_runs(config, source, models, request.command)}
         self._local = LocalEngine()
+
+    def path_of(self, asked: Measure) -> Path:
+        """The file of the record of a unit."""
+        return self._runs[asked.model].find(asked).path
 
     def compute(self, asked: Asked, *, wait: bool) -> Outcome:
         """Compute what is asked for; a shard or a record is written.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -89,14 +90,16 @@ class Outcome:
 
     Attributes:
         omissions: what the process has left out so far.
-        death: how the process died, if it did.
+        death: how the worker died, if it did.
         shards: what a plan has found.
+        files: of a record that was written elsewhere, by suffix.
     """
 
     ending: Ending
     omissions: Omissions = field(default_factory=Omissions)
     death: str = ""
     shards: tuple[Encode, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 Asked = Encode | Plan | Measure

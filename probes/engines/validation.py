@@ -51,6 +51,8 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
         if name not in PROBES:
             raise UserError(f"--probes {name}: no such probe family. {did_you_mean(name, PROBES)}")
     _require_measurements(config)
+    if config.address is not None and config.engine != "ray":
+        raise UserError(f"--address {config.address}: of a Ray cluster; add --engine ray.")
     for name in config.task_from:
         if not name.isprintable():
             raise UserError(f"--task-from {name!r}: not a printable name; rename the column.")

@@ -8,11 +8,9 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from threading import Lock, RLock, Thread, Timer
-from typing import Any
 
 from tqdm import tqdm
 
@@ -20,23 +18,9 @@ from probes.common.errors import UserError
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
 from probes.common.terminal import progress
+from probes.engines.dispatcher import Said, Started
 from probes.engines.rebuilt import RebuiltRun, RunRequest
 from probes.engines.units import Asked
-
-
-@dataclass(frozen=True)
-class Started:
-    """The first thing that a worker sends."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """A message for the user; see `Progress.emit`."""
-
-    level: str
-    message: str
-    event: str
-    fields: dict[str, Any]
 
 
 def work(pipe: Connection, request: RunRequest) -> None:
@@ -69,7 +53,7 @@ def work(pipe: Connection, request: RunRequest) -> None:
                     unit, waiting = asked
                     send(run.compute(unit, wait=waiting))
         except Exception as error:  # noqa: BLE001 - raised where the run is
-            send(_portable(error))
+            send(portable(error))
     # Nothing is left to be stopped but the interpreter's own clearing up.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -100,7 +84,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _portable(error: Exception) -> Exception:
+def portable(error: Exception) -> Exception:
     """An exception that another process can read: this one, or one that says the same.
 
     Where it was raised is in a note.

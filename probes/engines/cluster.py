@@ -1,0 +1,134 @@
+"""Ray: this machine's cores and GPUs, or a cluster that runs already. Imported if asked for."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from probes.common.default_folders import default_cache
+from probes.common.errors import UserError
+from probes.compute.devices import available_cores
+from probes.engines.config import RunConfig
+
+OPTIONS = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of the cluster.
+
+    Attributes:
+        id: Ray's name of it.
+        address: its network address.
+        cpus, gpus: what it has.
+        cache: the cache of its own, which stands for all that it does not share with the driver;
+            empty if it reads and writes the driver's files.
+    """
+
+    id: str
+    address: str
+    cpus: int
+    gpus: int
+    cache: str
+
+
+def connect(address: str | None) -> Any:
+    """The module `ray`, connected.
+
+    Args:
+        address: of a cluster that runs already, "auto" for the one of this machine; None to start
+            Ray on this machine, reachable from this machine alone.
+
+    Raises:
+        UserError: Ray is not installed, or there is no such cluster.
+    """
+    # Read when Ray is imported: nothing is reported to its authors.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise UserError(
+            "--engine ray: Ray is not installed; pip install 'probing-suite[cluster]'."
+        ) from error
+    if ray.is_initialized():
+        return ray
+    if address is None:
+        ray.init(num_cpus=available_cores(), _node_ip_address="127.0.0.1", **OPTIONS)
+        return ray
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise UserError(
+            f"--address {address}: no cluster answers there ({str(error).splitlines()[0]}); start "
+            "one with `ray start --head`, or leave --address out to use this machine alone."
+        ) from error
+    return ray
+
+
+def alive(ray: Any) -> list[dict[str, Any]]:
+    """Ray's description of the nodes that are alive, in a fixed order."""
+    return sorted((x for x in ray.nodes() if x["Alive"]), key=lambda node: str(node["NodeID"]))
+
+
+def look(marks: Sequence[Path], cache: Path) -> str:
+    """The cache of the node where this runs; empty if it is the driver's.
+
+    Args:
+        marks: files that the driver has written.
+        cache: that of the driver.
+    """
+    own = default_cache()
+    given = "PROBES_CACHE_DIR" in os.environ and own != cache
+    return str(own) if given or not all(mark.is_file() for mark in marks) else ""
+
+
+def nodes_of(ray: Any, config: RunConfig, known: dict[str, Node]) -> list[Node]:
+    """The nodes that are alive; those that are new are looked at.
+
+    Args:
+        known: nodes by their id, which are added to.
+    """
+    described = {str(each["NodeID"]): each for each in alive(ray)}
+    if new := [name for name in described if name not in known]:
+        for name, cache in _caches(ray, config, new).items():
+            resources = described[name]["Resources"]
+            known[name] = Node(
+                name,
+                described[name]["NodeManagerAddress"],
+                int(resources.get("CPU", 0)),
+                int(resources.get("GPU", 0)),
+                cache,
+            )
+    return [known[name] for name in described if name in known]
+
+
+def _caches(ray: Any, config: RunConfig, names: Sequence[str]) -> dict[str, str]:
+    """The cache of each node, as `look` finds it; a node that is lost meanwhile has none."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    folders = (config.output / "runs", config.cache_dir / "vectors")
+    marks = [folder.absolute() / f".mark-{uuid.uuid4().hex}" for folder in folders]
+    try:
+        for mark in marks:
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
+        asked = {}
+        for name in names:
+            strategy = NodeAffinitySchedulingStrategy(name, soft=False)
+            remote = ray.remote(look).options(num_cpus=0, scheduling_strategy=strategy)
+            asked[name] = remote.remote(marks, config.cache_dir.absolute())
+        found = {}
+        for name, ref in asked.items():
+            try:
+                found[name] = ray.get(ref)
+            except ray.exceptions.RayError:
+                continue
+        return found
+    finally:
+        for mark in marks:
+            mark.unlink(missing_ok=True)
