@@ -130,8 +130,9 @@ class RayEngine(Dispatcher[Actor]):
         settings = self._config.model_copy(
             update={
                 "threads": self._threads,
-                "workers": max(1, self._room(node)),
+                "workers": self._room(node),
                 "engine": "local",
+                "address": None,
             }
         )
         request = replace(self.request, settings=settings.model_dump_json())
