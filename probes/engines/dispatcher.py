@@ -209,7 +209,7 @@ class Dispatcher(ABC, Generic[W]):
                     else:
                         lost[unit] += 1
                         progress.warn(f"{news.death}; another one computes its unit again")
-                        self._next_worker().start(unit, waiting)
+                        pending.insert(0, unit)
 
     def _hand_out(self, pending: list[Asked], waiting: bool) -> None:
         """Give a unit to every worker that has none, starting workers if there are too few."""
@@ -218,14 +218,11 @@ class Dispatcher(ABC, Generic[W]):
             if idle is None:
                 if len(self.workers) >= self.most:
                     return
-                idle = self._next_worker()
+                self._started += 1
+                idle = self.new_worker(self._started)
             unit = self._choice(idle, pending)
             pending.remove(unit)
             idle.start(unit, waiting)
-
-    def _next_worker(self) -> W:
-        self._started += 1
-        return self.new_worker(self._started)
 
     def _choice(self, worker: W, pending: Sequence[Asked]) -> Asked:
         """The first unit of the model that a worker holds, if there is one.
