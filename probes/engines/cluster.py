@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,10 @@ from probes.common.errors import UserError
 from probes.compute.devices import available_cores
 from probes.engines.config import RunConfig
 
-OPTIONS = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+_PATIENCE = 10.0
+"""Seconds until a cluster has to answer."""
+
+OPTIONS: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,27 @@ def connect(address: str | None) -> Any:
         ray.init(num_cpus=available_cores(), _node_ip_address="127.0.0.1", **OPTIONS)
         return ray
     try:
+        _require_listener(address)
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise UserError(
             f"--address {address}: no cluster answers there ({str(error).splitlines()[0]}); start "
             "one with `ray start --head`, or leave --address out to use this machine alone."
         ) from error
     return ray
+
+
+def _require_listener(address: str) -> None:
+    """Check that something listens at ``host:port``: Ray itself would try for minutes.
+
+    Raises:
+        OSError: nothing does.
+        ValueError: there is no such port.
+    """
+    host, colon, port = address.rpartition(":")
+    if colon and "//" not in address:
+        with socket.create_connection((host, int(port)), timeout=_PATIENCE):
+            pass
 
 
 def alive(ray: Any) -> list[dict[str, Any]]:
