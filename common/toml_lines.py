@@ -61,7 +61,7 @@ class TomlFile:
         begin, end = found.get(place, (0, 1))
         value = dict(_values(self.values)).get(place)
         for number in range(begin, end):
-            if isinstance(value, str) and value in self._lines[number]:
+            if f'"{value}"' in self._lines[number] or f"'{value}'" in self._lines[number]:
                 return number + 1
         return begin + 1
 

@@ -40,7 +40,7 @@ class SweepFile(Frozen):
 
     output: Path = Path("results")
     engine: Literal["local", "ray"] = "local"
-    address: str = ""
+    address: str | None = None
     models: Names = ()
     """Of runs that name none; see `expanded_models`."""
     defaults: dict[str, Any] = Field(default_factory=dict)
@@ -52,7 +52,11 @@ class SweepFile(Frozen):
 class RunsTable(Frozen):
     """What a table [[runs]] says besides settings: one run for each of its corpora."""
 
-    corpora: tuple[Annotated[Names, Field(min_length=1)], ...] = Field(min_length=1)
+    corpora: Annotated[
+        tuple[Annotated[Names, Field(min_length=1)], ...],
+        BeforeValidator(as_several),
+        Field(min_length=1),
+    ]
     """Each a name or a path, or several paths of one corpus."""
     models: Names = ()
 
@@ -79,8 +83,20 @@ class SweepRun:
         return " ".join(self.config.corpus)
 
 
-def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
-    """The runs of a sweep, all of them checked.
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep, all of it checked.
+
+    Attributes:
+        file: what its file says.
+    """
+
+    file: SweepFile
+    runs: tuple[SweepRun, ...]
+
+
+def read_sweep(path: Path, overriding: Mapping[str, object]) -> Sweep:
+    """Read a sweep.
 
     Args:
         overriding: fields of `RunConfig` that count for every run, whatever the file says.
@@ -94,6 +110,7 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
     except ValidationError as error:
         raise _refusal(file, (), error, SweepFile) from error
     _refuse(file, ("defaults",), sweep.defaults, ELSEWHERE)
+    shared = sweep.model_dump(include={"output", "engine", "address"}, exclude_unset=True)
     found = []
     for number, given in enumerate(sweep.runs):
         place = "runs", number
@@ -110,11 +127,13 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
             raise file.error(place, why)
         of_models = (*place, "models") if table.models else ("models",)
         models = expanded_models(file, of_models, names)
-        shared = sweep.model_dump(include={"output", "engine", "address"}, exclude_unset=True)
-        for corpus in table.corpora:
-            merged = {**sweep.defaults, **settings, **shared, **overriding, "corpus": corpus}
-            found.append(SweepRun(_validated(file, place, settings, merged), models))
-    return found
+        merged = {**sweep.defaults, **settings, **shared, **overriding}
+        places: dict[str, Place] = {key: ("defaults", key) for key in sweep.defaults}
+        places |= {key: (*place, key) for key in settings} | {key: (key,) for key in shared}
+        for index, corpus in enumerate(table.corpora):
+            at = {**places, "corpus": (*place, "corpora", index)}
+            found.append(SweepRun(_validated(file, {**merged, "corpus": corpus}, at), models))
+    return Sweep(sweep, tuple(found))
 
 
 def expanded_models(file: TomlFile, place: Place, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -163,39 +182,33 @@ def _without_braces(name: str) -> Iterator[str]:
 
 
 def _validated(
-    file: TomlFile, place: Place, own: Mapping[str, object], merged: Mapping[str, object]
+    file: TomlFile, settings: Mapping[str, object], places: Mapping[str, Place]
 ) -> RunConfig:
     """The configuration of a run.
 
     Args:
-        place: of its table.
-        own: the settings that stand there.
-        merged: all of its settings.
+        places: where those of the file stand; the others are the command line's.
 
     Raises:
         UserError: one of them cannot be used.
     """
     try:
-        return validate(merged)
+        return validate(settings)
     except UserError:
         # Which one: that with which the others, one after the other, are refused. Those that other
         # settings name come first.
-        first = {"include": 0, "task_from": 1, "corpus": 3}
+        first = {"include": 0, "task_from": 1, "address": 3, "corpus": 3}
         tried: dict[str, object] = {}
-        for key in sorted(merged, key=lambda key: first.get(key, 2)):
-            tried[key] = merged[key]
+        for key in sorted(settings, key=lambda key: first.get(key, 2)):
+            tried[key] = settings[key]
             try:
                 validate(tried)
             except UserError as error:
+                if key not in places:
+                    raise
                 why = re.sub(rf"^--{key.replace('_', '-')}( .*?)?: ", "", str(error))
-                named = "corpora" if key == "corpus" else key
-                above: Place = ("defaults",)
-                if key in own or key == "corpus":
-                    above = place
-                elif key in SweepFile.model_fields:
-                    above = ()
-                given = f"{named} = {quoted(merged[key])}"
-                raise file.error((*above, named), f"{given}: {why}") from error
+                given = f"{'corpora' if key == 'corpus' else key} = {quoted(settings[key])}"
+                raise file.error(places[key], f"{given}: {why}") from error
         raise
 
 

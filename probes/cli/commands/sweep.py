@@ -9,7 +9,6 @@ import shlex
 from probes.cli.arguments import place
 from probes.common.terminal import progress
 from probes.engines.sweep import read_sweep
-from probes.engines.validation import validate
 
 SUMMARY = "Run what a TOML file asks for: models × corpora × settings."
 
@@ -39,8 +38,7 @@ def run(options: argparse.Namespace) -> int:
         UserError: the file, or one of its values, cannot be used; nothing has run then.
     """
     overriding = {name: getattr(options, name) for name in OVERRIDING if hasattr(options, name)}
-    validate(overriding)  # in the words of the command line
-    runs = read_sweep(options.file, overriding)
+    runs = read_sweep(options.file, overriding).runs
     if all(each.config.offline for each in runs):
         os.environ["HF_HUB_OFFLINE"] = "1"
 
