@@ -126,21 +126,6 @@ def test_a_revision_of_a_folder_is_refused(tiny_bert):
         find_model(str(tiny_bert), revision="v2")
 
 
-@pytest.fixture
-def revisions(tiny_bert, hub_cache):
-    """A hub cache with two more revisions of `bert-base-uncased`, by tag; the second has a new configuration."""
-    repo = hub_cache / "models--bert-base-uncased"
-    for digit, tag in (("1", "step1000"), ("2", "step2000")):
-        folder = repo / "snapshots" / (digit * 40)
-        shutil.copytree(tiny_bert, folder)
-        with (folder / "model.safetensors").open("ab") as file:
-            file.write(digit.encode())
-        (repo / "refs" / tag).write_text(digit * 40)
-    config = repo / "snapshots" / ("2" * 40) / "config.json"
-    config.write_text(config.read_text() + "\n")
-    return hub_cache
-
-
 def test_what_follows_an_at_sign_is_a_revision(revisions):
     plain, first, second = (
         find_model(f"bert-base-uncased{mark}", offline=True)
