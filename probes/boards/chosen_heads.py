@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from probes.boards.corpus_groups import of_corpora
-from probes.extraction.model_files import is_twin_name
+from probes.extraction.model_names import is_twin_name
 from probes.measurements.attention.gold import FEWEST_TESTED
 from probes.measurements.attention.payload import Choice, Findings
 from probes.measurements.attention.scoring import Contributions, difference, p_values

@@ -19,7 +19,8 @@ from probes.data.sentence import Corpus
 from probes.data.sources import Source
 from probes.engines.announcements import announce_corpus, announce_model, announce_own_dtype
 from probes.engines.config import RunConfig
-from probes.extraction.model_files import RANDOM_NAME, ModelSource, find_model, random_prefix
+from probes.extraction.model_files import ModelSource, find_model
+from probes.extraction.model_names import RANDOM_NAME, random_prefix
 from probes.extraction.stored_dtype import stored_dtype
 from probes.tasks.validation import TaskError
 

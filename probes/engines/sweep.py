@@ -16,8 +16,9 @@ from probes.common.registry import did_you_mean
 from probes.common.toml_lines import Place, TomlFile
 from probes.common.wording import counted, first_fault, quoted
 from probes.engines.config import RunConfig, as_several
+from probes.engines.slurm import Slurm
 from probes.engines.validation import validate
-from probes.extraction.model_files import RANDOM_NAME
+from probes.extraction.model_names import RANDOM_NAME
 from probes.records.base import Frozen
 
 Names = Annotated[tuple[str, ...], BeforeValidator(as_several)]
@@ -39,8 +40,10 @@ class SweepFile(Frozen):
     """The keys of the file."""
 
     output: Path = Path("results")
-    engine: Literal["local", "ray"] = "local"
+    engine: Literal["local", "ray", "slurm"] = "local"
     address: str | None = None
+    slurm: Slurm = Slurm()
+    """What is asked of SLURM, if it is the engine: a job that runs the sweep on Ray."""
     models: Names = ()
     """Of runs that name none; see `expanded_models`."""
     defaults: dict[str, Any] = Field(default_factory=dict)
@@ -111,6 +114,8 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> Sweep:
         raise _refusal(file, (), error, SweepFile) from error
     _refuse(file, ("defaults",), sweep.defaults, ELSEWHERE)
     shared = sweep.model_dump(include={"output", "engine", "address"}, exclude_unset=True)
+    if sweep.engine == "slurm":
+        del shared["engine"]  # its job has another one
     found = []
     for number, given in enumerate(sweep.runs):
         place = "runs", number
@@ -225,7 +230,7 @@ def _refusal(
 ) -> UserError:
     """The first invalid value of the file itself."""
     key, value, why = first_fault(error)
-    within = (*place, *error.errors()[0]["loc"])
+    within = (*place, *(loc := error.errors()[0]["loc"]))
     if key in RunConfig.model_fields and key not in model.model_fields:
         return file.error(within, f"{key} is a setting; put it in [defaults] or [[runs]].")
     if key not in model.model_fields:
@@ -234,4 +239,5 @@ def _refusal(
         )
     if key not in (file.values["runs"][place[1]] if place else file.values):
         return file.error(within, f'{key} is missing; give [[runs]] with corpora, such as ["ewt"].')
-    return file.error(within, f"{key} = {quoted(value)}: {why}.")
+    named = ".".join(part for part in loc if isinstance(part, str))
+    return file.error(within, f"{named} = {quoted(value)}: {why}.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,13 +14,7 @@ from probes.common.errors import UserError, printable
 from probes.common.files import folder_name, sha256
 from probes.common.hub import cached, snapshot
 from probes.common.registry import nearest
-
-RANDOM = "random:"
-"""Prefix of a model name for a random twin; `random-1:` is another one."""
-
-RANDOM_NAME = re.compile(r"random(?:-(?P<seed>[1-9][0-9]{0,8}))?:(?P<model>.*)", re.DOTALL)
-
-_REVISION = re.compile(r"@\S+")
+from probes.extraction.model_names import RANDOM_NAME, id_and_revision, random_prefix
 
 _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
@@ -151,7 +144,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
     elif looks_like_path:
         raise UserError(f"--model {name}: there is no such folder.")
     else:
-        hub_id, own = _id_and_revision(plain)
+        hub_id, own = id_and_revision(plain)
         if own and revision is not None:
             raise UserError(
                 f"--revision {revision}: --model {name} names a revision itself; leave one of them "
@@ -195,23 +188,6 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         stamps=stamps,
         hub_id=hub_id,
     )
-
-
-def _id_and_revision(name: str) -> tuple[str, str]:
-    """A hub id and what follows its last ``@``; empty if it has none.
-
-    Raises:
-        UserError: nothing stands before or after it.
-    """
-    hub_id, mark, revision = name.rpartition("@")
-    if not mark:
-        return name, ""
-    if not (hub_id and revision):
-        raise UserError(
-            f"--model {name}: give a hub id, @, and a branch, tag or commit, such as "
-            "EleutherAI/pythia-160m@step1000."
-        )
-    return hub_id, revision
 
 
 def _meant(name: str) -> str:
@@ -297,23 +273,6 @@ def _no_safetensors(name: str, folder: Path) -> UserError:
             "not loaded; convert them to safetensors with save_pretrained()."
         )
     return UserError(f"--model {name}: {folder} holds no model.safetensors. {_WAYS_OUT}")
-
-
-def random_prefix(seed: int) -> str:
-    """The prefix of the name of a random twin with this seed."""
-    return f"random-{seed}:" if seed else RANDOM
-
-
-def pretrained_name(name: str) -> str:
-    """The name of a random twin's pretrained model; any other name unchanged."""
-    match = RANDOM_NAME.fullmatch(name)
-    return match["model"] if match else name
-
-
-def is_twin_name(name: str, model: str) -> bool:
-    """Whether a name is that of a random twin of `model`, which may be one of its revisions."""
-    base = pretrained_name(name)
-    return base != name and base in (model, _REVISION.sub("", model))
 
 
 def _files(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:

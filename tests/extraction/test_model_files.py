@@ -9,7 +9,8 @@ import pytest
 from probes.common.errors import UserError
 from probes.engines.config import RunConfig
 from probes.engines.inputs import find_models
-from probes.extraction.model_files import find_model, is_twin_name
+from probes.extraction.model_files import find_model
+from probes.extraction.model_names import is_twin_name
 
 
 def test_a_folder_is_named_after_itself(tiny_bert):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from probes.boards.groups import Group, Unit
 from probes.boards.layer_tables import floor_row, layer_rows, with_twins
-from probes.extraction.model_files import is_twin_name
+from probes.extraction.model_names import is_twin_name
 from probes.measurements.cells import (
     estimate_text,
     group_cell,

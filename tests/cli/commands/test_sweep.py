@@ -166,10 +166,38 @@ def test_ctrl_c_stops_everything(sweep, monkeypatch):
     ("arguments", "said"),
     [
         (("--workers", "0"), "error: --workers 0: give a number of at least 1."),
-        (("--engine", "rya"), "error: --engine rya: give local or ray."),
+        (("--engine", "rya"), "error: --engine rya: give local, ray or slurm."),
         (("--address", "auto"), "error: --address auto: of a Ray cluster; add --engine ray."),
     ],
 )
 def test_flags_are_refused_in_the_words_of_the_command_line(sweep, arguments, said):
     status, _, err = sweep(*arguments)
     assert (status, err.strip()) == (2, said)
+
+
+def test_a_job_of_slurm_runs_the_same_sweep(sweep, tmp_path, monkeypatch):
+    head = 'models = ["c/*/"]\nengine = "slurm"\nslurm.nodes = 3'
+    status, out, _ = sweep("--dry-run", "--output", "o", "--offline", head=head)
+    assert status == 0
+    assert "#SBATCH --nodes=3" in out
+    assert f"-m probes sweep {tmp_path}/s.toml --output o --offline" in out
+    assert sweep("--engine", "slurm", "--dry-run")[1].startswith("#!")
+    given = []
+    monkeypatch.setattr("probes.cli.commands.sweep.submit", lambda text: given.append(text) or "17")
+    status, said, _ = sweep("--output", "o", "--offline", head=head)
+    assert (status, said, given) == (0, "submitted as job 17\n", [out])
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_job_of_slurm_has_no_address(sweep):
+    status, _, err = sweep("--engine", "slurm", "--address", "auto")
+    assert status == 2
+    assert err.startswith("error: --address auto: ")
+
+
+def test_the_job_runs_on_ray_though_the_file_says_slurm(sweep, monkeypatch):
+    seen = []
+    monkeypatch.setattr("probes.cli.sweeping.measure_all", lambda runs, _: seen.extend(runs) or {})
+    head = 'models = ["c/*/"]\nengine = "slurm"'
+    assert sweep("--engine", "ray", "--address", "auto", head=head)[0] == 0
+    assert [(run.config.engine, run.config.address) for run in seen] == [("ray", "auto")]
