@@ -51,7 +51,6 @@ def snapshot(
         RevisionNotFoundError,
     )
 
-    where = flag + (f" --revision {revision}" if revision else "")
     try:
         folder = snapshot_download(
             name,
@@ -62,17 +61,17 @@ def snapshot(
             etag_timeout=_TIMEOUT,
         )
     except HFValidationError as error:
-        raise UserError(f"{where}: neither a folder nor a valid hub id. {remedy}") from error
+        raise UserError(f"{flag}: neither a folder nor a valid hub id. {remedy}") from error
     except GatedRepoError as error:
-        raise UserError(f"{where}: gated on the hub; accept its terms there and log in.") from error
+        raise UserError(f"{flag}: gated on the hub; accept its terms there and log in.") from error
     except RevisionNotFoundError as error:
-        raise UserError(f"{where}: the hub has no such revision.") from error
+        raise UserError(f"{flag}: the hub has no such revision.") from error
     except RepositoryNotFoundError as error:
-        raise UserError(f"{where}: the hub has no public {kind} of this name. {remedy}") from error
+        raise UserError(f"{flag}: the hub has no public {kind} of this name. {remedy}") from error
     except LocalEntryNotFoundError as error:
         why = "not in the local hub cache" if offline else "not cached, and the hub is unreachable"
-        raise UserError(f"{where}: {why}. {remedy}") from error
+        raise UserError(f"{flag}: {why}. {remedy}") from error
     except (HfHubHTTPError, OSError) as error:
         first = str(error).strip().split("\n")[0]
-        raise UserError(f"{where}: the download from the hub failed ({first}). {remedy}") from error
+        raise UserError(f"{flag}: the download from the hub failed ({first}). {remedy}") from error
     return Path(folder), Path(folder).name

@@ -19,6 +19,7 @@ COMMANDS = (
     "fetch",
     "corpora",
     "cache",
+    "sweep",
     "show",
     "heads",
     "claims",

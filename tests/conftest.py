@@ -129,6 +129,29 @@ def hub_cache(tiny_bert, tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
+def revisions(tiny_bert, hub_cache) -> Path:
+    """The hub cache with the tags step1000 and step2000, the latter with another configuration."""
+    import shutil
+
+    from safetensors.torch import load_file, save_file
+
+    repo = hub_cache / "models--bert-base-uncased"
+    for digit, tag in (("1", "step1000"), ("2", "step2000")):
+        folder = repo / "snapshots" / (digit * 40)
+        shutil.copytree(tiny_bert, folder)
+        weights = folder / "model.safetensors"
+        save_file(
+            {name: x * (1 + int(digit)) for name, x in load_file(weights).items()},
+            weights,
+            metadata={"format": "pt"},
+        )
+        (repo / "refs" / tag).write_text(digit * 40)
+    config = repo / "snapshots" / ("2" * 40) / "config.json"
+    config.write_text(config.read_text() + "\n")
+    return hub_cache
+
+
+@pytest.fixture
 def short_schedule(monkeypatch):
     """Probes that stop early, for tests of everything around the fit."""
     from probes.records.probe_spec import PROBES

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from probes.boards.corpus_groups import of_corpora
-from probes.extraction.model_files import pretrained_name
+from probes.extraction.model_names import is_twin_name
 from probes.measurements.attention.gold import FEWEST_TESTED
 from probes.measurements.attention.payload import Choice, Findings
 from probes.measurements.attention.scoring import Contributions, difference, p_values
@@ -129,7 +129,7 @@ def twin_of(record: AnyRecord, records: Mapping[Path, AnyRecord]) -> Path | None
         path: seed
         for path, other in records.items()
         if (seed := other.model.random_seed) is not None
-        and other.model.name != record.model.name == pretrained_name(other.model.name)
+        and is_twin_name(other.model.name, record.model.name)
         and _read(other) == _read(record)
     }
     return min(alike, key=lambda path: alike[path], default=None)

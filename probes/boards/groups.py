@@ -17,7 +17,7 @@ from probes.boards.comparable import (
     probe_digest,
     values,
 )
-from probes.extraction.model_files import pretrained_name
+from probes.extraction.model_names import pretrained_name
 from probes.records.record import AnyRecord
 from probes.records.result import Result
 from probes.records.titles import corpus_title, metric_name, model_title

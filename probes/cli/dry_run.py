@@ -26,11 +26,14 @@ from probes.rendering.terminal import print_table
 from probes.tasks.validation import TaskError
 
 
-def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> None:
+def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> float:
     """Print the units that remain to be computed, model by model.
 
     Args:
         stages: the measurements of each run, in order.
+
+    Returns:
+        the estimate in seconds.
     """
     console = output_console(progress.quiet)
     total = 0.0
@@ -40,8 +43,10 @@ def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> Non
         size = encoder.info.parameters * encoder.model.dtype.itemsize
         rows = [*plan.encodings(), *(row for name in names for row in plan.units(name))]
         total += plan.seconds
+        present = f"{counted(plan.present, 'record exists', 'records exist')} already"
         if not rows:
-            progress.say(f"{run.model.source.name}: nothing remains to be computed")
+            progress.say(f"{run.model.source.name}: nothing remains to be computed; {present}")
+            run.model.release()
             continue
         print_table(
             Table(
@@ -52,7 +57,7 @@ def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> Non
                 notes=(
                     f"vectors: {plan.bytes / 1e6:,.0f} MB on disk · model: "
                     f"{size / 1e6:,.0f} MB of memory in {run.model.dtype} · "
-                    f"about {in_words(plan.seconds)}",
+                    f"about {in_words(plan.seconds)} · {present}",
                 ),
             ),
             console,
@@ -63,6 +68,7 @@ def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> Non
             f"in all about {in_words(total)}, by the speed of this machine's matrix products; "
             "nothing has been computed or written"
         )
+    return total
 
 
 class _ModelPlan:
@@ -71,10 +77,11 @@ class _ModelPlan:
     Attributes:
         seconds: the sum of the estimates so far.
         bytes: what the vectors that are still to be encoded take on disk.
+        present: the number of records that are there, whole.
     """
 
     def __init__(self, run: ModelRun) -> None:
-        self.seconds, self.bytes = 0.0, 0
+        self.seconds, self.bytes, self.present = 0.0, 0, 0
         self._run, self._encoder = run, run.model.encoder
         info = self._encoder.info
         self._layers = layers_of(run.config, info.n_layers, info.name)
@@ -122,6 +129,7 @@ class _ModelPlan:
             state = state_of(unit, stored(unit), request, recompute=recompute)
             if not state.missing:
                 if state.record is not None:
+                    self.present += 1
                     self._run.keep(unit, state.record)
                 continue
             n_fits = sum(state.missing.values())

@@ -52,10 +52,7 @@ def run_models(
         command: the command line, which records name; empty for a run from Python.
     """
     if config.dry_run:
-        from probes.cli.dry_run import print_plan
-
-        runs = _runs(config, source, models, command)
-        print_plan(runs, [_stages(run) for run in runs])
+        plan_models(config, source, models)
         return Results((), {}, {})
     require_writable(config.output)
     recorded = progress.recorded(
@@ -68,6 +65,14 @@ def run_models(
     with recorded as log, infrequent_garbage_collection():
         progress.detail(f"log     {log}")
         return _measure(_runs(config, source, models, command))
+
+
+def plan_models(config: RunConfig, source: Source, models: Sequence[LazyModel]) -> float:
+    """Print what `run_models` would compute; returns an estimate in seconds."""
+    from probes.cli.dry_run import print_plan
+
+    runs = _runs(config, source, models, "")
+    return print_plan(runs, [_stages(run) for run in runs])
 
 
 def _runs(

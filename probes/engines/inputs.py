@@ -19,7 +19,8 @@ from probes.data.sentence import Corpus
 from probes.data.sources import Source
 from probes.engines.announcements import announce_corpus, announce_model, announce_own_dtype
 from probes.engines.config import RunConfig
-from probes.extraction.model_files import RANDOM_NAME, ModelSource, find_model, random_prefix
+from probes.extraction.model_files import ModelSource, find_model
+from probes.extraction.model_names import RANDOM_NAME, random_prefix
 from probes.extraction.stored_dtype import stored_dtype
 from probes.tasks.validation import TaskError
 
@@ -144,6 +145,8 @@ class LazyCorpus:
 def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     """Find each model once, and its random twins, before anything is computed.
 
+    Revisions of a model on the hub share their twins, which are made of the first one's files.
+
     Raises:
         UserError: there is none, one cannot be found, or two different models share a name.
     """
@@ -157,7 +160,8 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     for name in dict.fromkeys((*names, *twins)):
         source = find_model(name, revision=config.revision, offline=config.offline)
         model = LazyModel(source, config, is_twin=name not in names, given=name)
-        if (other := found.setdefault(source.name, model).source).digest != source.digest:
+        other = found.setdefault(source.name, model).source
+        if other.digest != source.digest and not other.shares_hub_id(source):
             raise UserError(
                 f"--model {name}: {other.folder} and {source.folder} are different "
                 "models with the same name; rename a folder, or run them one after the other."

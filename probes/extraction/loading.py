@@ -20,7 +20,8 @@ from probes.extraction.inspection import (
     quiet_transformers,
 )
 from probes.extraction.lm_head import class_with_head, with_base
-from probes.extraction.model_files import RANDOM, ModelSource
+from probes.extraction.model_files import ModelSource
+from probes.extraction.model_names import RANDOM
 
 
 def load_encoder(

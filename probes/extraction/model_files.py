@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,11 +14,7 @@ from probes.common.errors import UserError, printable
 from probes.common.files import folder_name, sha256
 from probes.common.hub import cached, snapshot
 from probes.common.registry import nearest
-
-RANDOM = "random:"
-"""Prefix of a model name for a random twin; `random-1:` is another one."""
-
-RANDOM_NAME = re.compile(r"random(?:-(?P<seed>[1-9][0-9]{0,8}))?:(?P<model>.*)", re.DOTALL)
+from probes.extraction.model_names import RANDOM_NAME, id_and_revision, random_prefix
 
 _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
@@ -78,6 +73,7 @@ class ModelSource:
             and weights (for a random twin, the seed and the libraries that draw them).
         files: the files that the digest covers.
         stamps: their names, sizes and modification times, taken before the digest.
+        hub_id: its id on the hub, without a revision; empty for other models.
     """
 
     name: str
@@ -88,6 +84,7 @@ class ModelSource:
     digest: str
     files: tuple[Path, ...] = ()
     stamps: tuple[tuple[str, int, int], ...] = ()
+    hub_id: str = ""
 
     def require_unchanged(self) -> None:
         """Check that the files have not changed since the digest was computed.
@@ -102,21 +99,34 @@ class ModelSource:
             )
 
     def is_twin_of(self, other: ModelSource) -> bool:
-        """Whether this is `other`'s architecture with random weights."""
-        return self.seed is not None and other.seed is None and self.folder == other.folder
+        """Whether this is `other`'s architecture with random weights.
+
+        All revisions of a model on the hub share their twins.
+        """
+        return (
+            self.seed is not None
+            and other.seed is None
+            and (self.folder == other.folder or self.shares_hub_id(other))
+        )
+
+    def shares_hub_id(self, other: ModelSource) -> bool:
+        """Whether both are revisions of one model on the hub, or random twins of it."""
+        return bool(self.hub_id) and self.hub_id == other.hub_id
 
 
 def find_model(name: str, *, revision: str | None = None, offline: bool = False) -> ModelSource:
     """Find the files of the model called `name`, downloading them from the hub if necessary.
 
     Args:
-        name: a folder, a packaged model, or a hub id; prefixed `random:` for a random twin, or
-            `random-1:`, `random-2:`, … for further ones.
-        revision: branch, tag or commit on the hub.
+        name: a folder, a packaged model, or a hub id, which may be followed by ``@`` and a branch,
+            tag or commit; prefixed `random:` for a random twin, or `random-1:`, `random-2:`, …
+            for further ones. A twin is called after the model alone: it has nothing of a
+            revision but configuration and tokenizer.
+        revision: branch, tag or commit on the hub, if the name has none.
         offline: search only the local hub cache.
 
     Raises:
-        UserError: it cannot be found, or its weights are not safetensors.
+        UserError: it cannot be found, its weights are not safetensors, or two revisions are given.
     """
     twin = RANDOM_NAME.fullmatch(name)
     seed = int(twin["seed"] or 0) if twin else None
@@ -126,7 +136,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         raise UserError(f"--model {name!r}: the name is empty. {_WAYS_OUT}")
     looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
     path = _as_path(name, plain)
-    local = False
+    local, hub_id = False, ""
     if plain in PACKAGED and not looks_like_path:
         folder, found = _packaged(plain)
     elif path.is_dir():
@@ -134,16 +144,23 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
     elif looks_like_path:
         raise UserError(f"--model {name}: there is no such folder.")
     else:
+        hub_id, own = id_and_revision(plain)
+        if own and revision is not None:
+            raise UserError(
+                f"--revision {revision}: --model {name} names a revision itself; leave one of them "
+                "out."
+            )
+        asked = f" --revision {revision}" if revision else ""
         folder, found = snapshot(
-            plain,
-            flag=f"--model {plain}",
+            hub_id,
+            flag=f"--model {plain}{asked}",
             kind="model",
-            revision=revision,
+            revision=own or revision,
             offline=offline,
             patterns=_SETTINGS if random else (*_SETTINGS, *_WEIGHTS),
-            remedy=_meant(plain) + _WAYS_OUT,
+            remedy=_meant(hub_id) + _WAYS_OUT,
         )
-        revision = None
+        plain, revision = hub_id if random else plain, None
     if revision is not None:
         raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
     if not (folder / "config.json").is_file():
@@ -169,6 +186,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         digest=digest,
         files=files,
         stamps=stamps,
+        hub_id=hub_id,
     )
 
 
@@ -255,17 +273,6 @@ def _no_safetensors(name: str, folder: Path) -> UserError:
             "not loaded; convert them to safetensors with save_pretrained()."
         )
     return UserError(f"--model {name}: {folder} holds no model.safetensors. {_WAYS_OUT}")
-
-
-def random_prefix(seed: int) -> str:
-    """The prefix of the name of a random twin with this seed."""
-    return f"random-{seed}:" if seed else RANDOM
-
-
-def pretrained_name(name: str) -> str:
-    """The name of a random twin's pretrained model; any other name unchanged."""
-    match = RANDOM_NAME.fullmatch(name)
-    return match["model"] if match else name
 
 
 def _files(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:

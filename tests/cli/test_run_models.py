@@ -124,6 +124,31 @@ def test_the_command_works_offline_from_a_hub_cache(hub_cache, tmp_path):
     assert set(board.revision) == {"0123456789abcdef0123456789abcdef01234567"}
 
 
+def test_two_revisions_of_a_model_are_two_models_with_one_twin(revisions, tmp_path, capsys):
+    found = probes.run_probes(
+        ["bert-base-uncased@step1000", "bert-base-uncased@step2000"],
+        offline=True,
+        tasks=("pos",),
+        probes=("linear",),
+        evidence="none",
+        limit=30,
+        cache_dir=tmp_path / "c",
+        output=tmp_path / "r",
+        device="cpu",
+    )
+    named = [(result.model.name, result.model.revision) for result in found]
+    assert named == [
+        ("bert-base-uncased@step1000", "1" * 40),
+        ("bert-base-uncased@step2000", "2" * 40),
+        ("random:bert-base-uncased", "1" * 40),
+    ]
+    tables = sorted((tmp_path / "r").glob("bert-base-uncased-step?000-*/sample/layers.md"))
+    assert len(tables) == 2
+    # Each has the twin among its baselines, and the twin has no table of its own on the screen.
+    assert all("random twin" in table.read_text() for table in tables)
+    assert "random:bert-base-uncased · sample" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("offline", [["--offline"], []], ids=["offline", "no network"])
 def test_without_network_and_cache_one_line_says_what_to_do(tmp_path, offline):
     clock = time.monotonic()

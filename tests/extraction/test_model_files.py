@@ -7,7 +7,10 @@ import shutil
 import pytest
 
 from probes.common.errors import UserError
+from probes.engines.config import RunConfig
+from probes.engines.inputs import find_models
 from probes.extraction.model_files import find_model
+from probes.extraction.model_names import is_twin_name
 
 
 def test_a_folder_is_named_after_itself(tiny_bert):
@@ -122,6 +125,89 @@ def test_a_folder_without_a_tokenizer_is_refused(tiny_bert, tmp_path):
 def test_a_revision_of_a_folder_is_refused(tiny_bert):
     with pytest.raises(UserError, match=r"--revision v2: .* does not come from the hub"):
         find_model(str(tiny_bert), revision="v2")
+
+
+def test_what_follows_an_at_sign_is_a_revision(revisions):
+    plain, first, second = (
+        find_model(f"bert-base-uncased{mark}", offline=True)
+        for mark in ("", "@step1000", "@step2000")
+    )
+    assert (first.name, first.revision) == ("bert-base-uncased@step1000", "1" * 40)
+    assert first.folder.name == "1" * 40
+    assert len({each.slug for each in (plain, first, second)}) == 3
+    assert len({each.digest for each in (plain, first, second)}) == 3
+    by_flag = find_model("bert-base-uncased", revision="step1000", offline=True)
+    assert (by_flag.digest, by_flag.name) == (first.digest, "bert-base-uncased")
+
+
+def test_revisions_have_one_random_twin(revisions):
+    first, second, twin, of_first, of_second = (
+        find_model(name, offline=True)
+        for name in (
+            "bert-base-uncased@step1000",
+            "bert-base-uncased@step2000",
+            "random-1:bert-base-uncased",
+            "random-1:bert-base-uncased@step1000",
+            "random-1:bert-base-uncased@step2000",
+        )
+    )
+    assert {x.name for x in (twin, of_first, of_second)} == {"random-1:bert-base-uncased"}
+    assert (twin.digest, twin.slug) == (of_first.digest, of_first.slug)
+    assert all(x.is_twin_of(y) for x in (twin, of_first) for y in (first, second))
+    assert not first.is_twin_of(second)
+    # In one run it is made of the first revision's configuration.
+    models = find_models(
+        ["bert-base-uncased@step1000", "bert-base-uncased@step2000"],
+        RunConfig(offline=True, twins=1),
+    )
+    assert [model.source.name for model in models] == [
+        "bert-base-uncased@step1000",
+        "bert-base-uncased@step2000",
+        "random:bert-base-uncased",
+    ]
+    assert models[2].source.digest == find_model("random:bert-base-uncased", offline=True).digest
+    assert (
+        models[2].source.digest
+        != find_model("random:bert-base-uncased@step2000", offline=True).digest
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "revision", "said"),
+    [
+        ("bert-base-uncased@step1000", "main", "^--revision main: --model bert-base-uncased@step1000 names a revision itself; leave one of them out"),
+        ("bert-base-uncased@step9", None, r"^--model bert-base-uncased@step9: not in the local hub cache\."),
+        ("bert-base-uncased", "step9", r"^--model bert-base-uncased --revision step9: not in the local hub cache\."),
+        ("bert-base-uncased@", None, "^--model bert-base-uncased@: give a hub id, @, and a branch"),
+        ("@step1000", None, "^--model @step1000: give a hub id, @, and a branch"),
+    ],
+)  # fmt: skip
+def test_revisions_that_cannot_be_found(revisions, name, revision, said):
+    with pytest.raises(UserError, match=said):
+        find_model(name, revision=revision, offline=True)
+
+
+def test_a_folder_with_an_at_sign_is_a_folder(tiny_bert, tmp_path, monkeypatch):
+    shutil.copytree(tiny_bert, tmp_path / "mine@home")
+    monkeypatch.chdir(tmp_path)
+    assert find_model("mine@home").name == "mine@home"
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "expected"),
+    [
+        ("random:m", "m", True),
+        ("random-2:org/m", "org/m@step-1000", True),
+        ("random:m (bfloat16)", "m@v1 (bfloat16)", True),
+        ("random:m (bfloat16)", "m@v1", False),
+        ("random:m@home", "m@home", True),
+        ("m", "m", False),
+        ("random:m", "random:m", False),
+        ("random:n", "m", False),
+    ],
+)
+def test_a_twin_is_known_by_its_name(name, model, expected):
+    assert is_twin_name(name, model) is expected
 
 
 @pytest.mark.parametrize("name", ["~nosuchuser/x", "x" * 300, "random:", ""])

@@ -12,7 +12,7 @@ from results_by_hand import make_full_result, make_result
 from probes.__main__ import main
 from probes.boards.groups import group, model_labels
 from probes.boards.layer_tables import layer_rows
-from probes.extraction.model_files import pretrained_name
+from probes.extraction.model_names import pretrained_name
 from probes.measurements.localisation import Localisation
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Curves, Point

@@ -18,7 +18,7 @@ from probes.boards.claims.outcome import Outcome
 from probes.boards.comparable import SAME_CLAIM, values
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.extraction.model_files import RANDOM
+from probes.extraction.model_names import RANDOM
 from probes.measurements.current import is_current
 from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import resampled

@@ -9,6 +9,7 @@ from pathlib import Path
 from probes.boards.corpus_groups import CorpusGroup, corpus_groups, corpus_measurements, of_corpora
 from probes.boards.groups import Group, group, model_labels
 from probes.boards.separability import separability
+from probes.boards.steps import steps
 from probes.cli.arguments import add_places, place
 from probes.cli.load_results import load_records
 from probes.cli.predicted_tree import predicted_tree
@@ -26,8 +27,8 @@ SUMMARY = "Draw a figure for a paper: of scores by layer, or a chart of another 
 KINDS = {"heatmap": "heat", "expected-layers": "expected", "curves": "curves"}
 """Figures of scores; each is a module in probes/rendering/figures with `draw`."""
 
-SEPARABILITY = "separability"
-"""The figure of layers that probes tell apart: of scores, and drawn as a grid."""
+GRIDS = {"separability": lambda group: separability(group.paths), "steps": steps}
+"""Figures of scores that are drawn as grids: how well probes tell layers apart, and training."""
 
 TREE = "tree"
 """The figure of one sentence."""
@@ -78,13 +79,13 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(
             f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}"
         )
-    if options.measurement and options.kind in (*KINDS, SEPARABILITY, TREE):
+    if options.measurement and options.kind in (*KINDS, *GRIDS, TREE):
         raise UserError(f"--measurement: {options.kind} is of no other measurement; leave it out.")
     chosen: Group | Chart | PredictedTree
     if options.kind in KINDS:
         chosen = _one_group(options.folders, options.probe)
-    elif options.kind == SEPARABILITY:
-        found = separability(_one_group(options.folders, options.probe).paths)
+    elif options.kind in GRIDS:
+        found = GRIDS[options.kind](_one_group(options.folders, options.probe))
         chosen = _drawable(found, options.kind, ", ".join(map(str, options.folders)))
     elif options.kind == TREE:
         chosen = predicted_tree(
@@ -108,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
 def _known() -> list[str]:
     """The names of all figures."""
     charts = dict.fromkeys(name for each in corpus_measurements() for name in each.figures)
-    return [*KINDS, SEPARABILITY, TREE, *charts]
+    return [*KINDS, *GRIDS, TREE, *charts]
 
 
 def _one_chart(folders: list[Path], name: str, measurement: str) -> Chart:

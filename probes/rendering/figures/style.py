@@ -12,7 +12,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from probes.common.files import published
-from probes.extraction.model_files import pretrained_name
+from probes.extraction.model_names import pretrained_name
 from probes.rendering.palette import COLOURS, distinct
 
 COLUMN, WIDE = 3.3, 6.8

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from probes.boards.groups import model_key, model_labels, model_order
-from probes.extraction.model_files import pretrained_name
+from probes.extraction.model_names import pretrained_name
 from probes.records.record import AnyRecord
 from probes.rendering.palette import COLOURS
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from probes.boards.groups import Group, Unit
 from probes.boards.layer_tables import floor_row, layer_rows, with_twins
-from probes.extraction.model_files import pretrained_name
+from probes.extraction.model_names import is_twin_name
 from probes.measurements.cells import (
     estimate_text,
     group_cell,
@@ -58,11 +58,7 @@ def heat_map(group: Group, model: str) -> Table:
 
 def _beside_twins(unit: Unit, model: str) -> Result:
     """A model's result, with the scores of its random twins among the baselines."""
-    twins = [
-        other
-        for label, other in unit.results.items()
-        if label != model and pretrained_name(label) == model
-    ]
+    twins = [other for label, other in unit.results.items() if is_twin_name(label, model)]
     (result,) = with_twins([unit.results[model]], twins)
     return result
 

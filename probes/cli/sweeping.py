@@ -1,0 +1,147 @@
+"""The runs of a sweep, one after the other; what fails in one does not stop the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from probes.cli.run import plan_models, run_models
+from probes.common.errors import UserError
+from probes.common.terminal import output_console, progress, tolerate_broken_output
+from probes.common.wording import counted
+from probes.data.find import find_corpus
+from probes.data.sources import Source
+from probes.engines.estimates import in_words
+from probes.engines.inputs import LazyModel, find_models
+from probes.engines.sweep import SweepRun
+from probes.measurements.measurement import CorpusMeasurement, PairMeasurement, get_measurement
+from probes.records.table import NOTHING, Row, Table
+from probes.rendering.terminal import print_table
+
+Missing = dict[str, str]
+"""What a sweep lacks, with the reason."""
+
+HEADS = ("done", "failed", "waiting", "elapsed", "remains")
+"""Of the table of progress: numbers of runs, and times."""
+
+
+Act = Callable[[SweepRun, Source, Sequence[LazyModel]], Missing]
+"""What is done with models of a run on its corpus; returns what is missing from it."""
+
+
+def plan_all(runs: Sequence[SweepRun]) -> Missing:
+    """Print what remains of each run, and an estimate of the whole; returns what cannot be run."""
+    estimates: list[float] = []
+
+    def plan(run: SweepRun, source: Source, models: Sequence[LazyModel]) -> Missing:
+        estimates.append(plan_models(run.config, source, models))
+        return {}
+
+    missing: Missing = {}
+    for number, run in enumerate(runs, start=1):
+        _announce(number, runs)
+        missing |= _together_or_apart(run, plan)
+    total = sum(estimates)
+    remains = f"about {in_words(total)}" if total else "nothing remains to be computed"
+    progress.say(f"sweep   {counted(len(runs), 'run')} · {remains}")
+    return missing
+
+
+def measure_all(runs: Sequence[SweepRun], command: str) -> Missing:
+    """Measure, with a table of progress after each run; returns what is missing at the end.
+
+    Args:
+        command: the command line, which records name.
+    """
+
+    def measure(run: SweepRun, source: Source, models: Sequence[LazyModel]) -> Missing:
+        results = run_models(run.config, source, models, command)
+        return {f"{what} on {run.corpus}": why for what, why in results.failed.items()}
+
+    missing: Missing = {}
+    failed, n_models, seconds, began = 0, 0, 0.0, time.perf_counter()
+    for number, run in enumerate(runs, start=1):
+        _announce(number, runs)
+        clock, n_records = time.perf_counter(), _n_records(run)
+        lacking = _together_or_apart(run, measure)
+        missing |= lacking
+        failed += bool(lacking)
+        if _n_records(run) > n_records:
+            # Runs that were done before say nothing of how long others will take.
+            n_models += len(run.models)
+            seconds += time.perf_counter() - clock
+        waiting = runs[number:]
+        remains = sum(len(each.models) for each in waiting) * seconds / max(n_models, 1)
+        row = Row.of(
+            str(number - failed),
+            str(failed),
+            str(len(waiting)),
+            in_words(time.perf_counter() - began),
+            f"about {in_words(remains)}" if remains else NOTHING,
+        )
+        with tolerate_broken_output():
+            print_table(Table("sweep", HEADS, (row,), left=0), output_console(progress.quiet))
+    return missing
+
+
+def _announce(number: int, runs: Sequence[SweepRun]) -> None:
+    progress.say(f"run     {number} of {len(runs)} · {runs[number - 1].title}", "run of a sweep")
+
+
+def _n_records(run: SweepRun) -> int:
+    return sum(1 for _ in run.config.output.glob("*/*/*.json"))
+
+
+def _together_or_apart(run: SweepRun, act: Act) -> Missing:
+    """Do something with the models of a run; one that is refused does not stop the others.
+
+    If they are refused together, each is taken by itself, or with the first one where models are
+    compared with it. What is done already is not done again.
+    """
+    try:
+        source = find_corpus(*run.config.corpus, **run.config.corpus_request)
+    except UserError as error:
+        return {run.title: str(error)}
+    names, missing = _findable(run)
+    try:
+        return missing | (act(run, source, find_models(names, run.config)) if names else {})
+    except UserError as error:
+        if len(names) == 1:
+            return {**missing, f"{names[0]} on {run.corpus}": str(error)}
+        progress.warn(f"the models of this run are taken one by one, since together: {error}")
+    for name in names:
+        group = tuple(dict.fromkeys((names[0], name))) if _compares(run) else (name,)
+        try:
+            missing |= act(run, source, find_models(group, run.config))
+        except UserError as error:
+            missing[f"{name} on {run.corpus}"] = str(error)
+    return missing
+
+
+def _findable(run: SweepRun) -> tuple[tuple[str, ...], Missing]:
+    """The models that are found, and those that are not.
+
+    If other models are compared with the first one, none remains without it.
+    """
+    names: list[str] = []
+    missing: Missing = {}
+    for name in run.models:
+        try:
+            find_models([name], run.config)
+            names.append(name)
+        except UserError as error:
+            missing[f"{name} on {run.corpus}"] = str(error)
+    if run.models[0] not in names and _compares(run):
+        why = f"{run.models[0]}, with which it is compared, is missing"
+        missing |= {f"{name} on {run.corpus}": why for name in names}
+        return (), missing
+    return tuple(names), missing
+
+
+def _compares(run: SweepRun) -> bool:
+    """Whether something compares the other models with the first one."""
+    named = [get_measurement(name) for name in run.config.measurements if name != "probes"]
+    return any(
+        isinstance(its, PairMeasurement) or (isinstance(its, CorpusMeasurement) and its.of_pairs)
+        for its in named
+    )

@@ -1,0 +1,83 @@
+"""Layer × training step, from stored records."""
+
+import pytest
+from board_by_hand import N, put
+
+from probes.__main__ import main
+from probes.boards.groups import group
+from probes.boards.steps import revision_of, steps
+from probes.common.errors import UserError
+from probes.measurements.results import unique_results
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("org/m@step1000", ("org/m", 1000)),
+        ("m@step-2000", ("m", 2000)),
+        ("m@1000", ("m", 1000)),
+        ("m@stage1-step150-tokens1B", ("m", 150)),
+        ("m@v1.2", None),
+        ("m@main", None),
+        ("m", None),
+        ("pythia-160m", None),
+        ("checkpoint-500", ("", 500)),
+        ("mine-checkpoint-500", ("mine", 500)),
+        ("step_7", ("", 7)),
+    ],
+)
+def test_the_step_is_in_the_name(name, expected):
+    assert revision_of(name) == expected
+
+
+def grid(folder):
+    (found,), _ = group(unique_results(folder))
+    return steps(found)
+
+
+def test_a_row_per_layer_and_a_column_per_step_in_numeric_order(tmp_path):
+    for step, wrongs in ((2000, (300, 100)), (1000, (320, 200)), (10, (340, 360))):
+        put(tmp_path, f"m@step{step}", "pos", 0, wrongs=wrongs)
+    put(tmp_path, "m@step1000", "depth", 0, wrongs=(40, 20))
+    put(tmp_path, "m", "pos", 0, wrongs=(1, 2))
+    put(tmp_path, "random:m", "pos", 0, wrongs=(1, 2), random_seed=0)
+    found = grid(tmp_path)
+    assert (found.down, found.across) == ("layer", "training step")
+    assert list(found.panels) == ["pos", "depth"]
+    pos, depth = found.panels.values()
+    assert pos.rows == ("0", "1")
+    assert pos.columns == depth.columns == ("10", "1000", "2000")
+    expected = [[1 - w / N for w in row] for row in ((340, 320, 300), (360, 200, 100))]
+    assert [list(row) for row in pos.values] == expected
+    assert depth.values == ((None, 0.9, None), (None, 0.95, None))
+    assert sorted(found.missing) == ["m", "random:m"]
+
+
+def test_steps_of_two_models_are_no_figure(tmp_path):
+    put(tmp_path, "m@step1", "pos", 0)
+    put(tmp_path, "n@step2", "pos", 0)
+    with pytest.raises(UserError, match=r"steps of several models \(m, n\); name the folders of"):
+        grid(tmp_path)
+
+
+def test_two_revisions_of_one_step_are_no_figure(tmp_path):
+    put(tmp_path, "m@step1", "pos", 0)
+    put(tmp_path, "m@1", "pos", 0)
+    with pytest.raises(UserError, match="are both of step 1; name one of them"):
+        grid(tmp_path)
+
+
+def test_the_command_draws_it(tmp_path, capsys):
+    for step in (1, 2):
+        put(tmp_path, f"m@step{step}", "pos", 100)
+    put(tmp_path, "other", "pos", 100)
+    path = tmp_path / "f.pdf"
+    assert main(["figure", "steps", str(tmp_path), "-o", str(path)]) == 0
+    assert path.read_bytes().startswith(b"%PDF")
+    assert "not drawn: other (its name has no training step)" in capsys.readouterr().err
+
+
+def test_without_steps_there_is_nothing_to_draw(tmp_path, capsys):
+    put(tmp_path, "m", "pos", 100)
+    assert main(["figure", "steps", str(tmp_path), "-o", str(tmp_path / "f.pdf")]) == 2
+    assert "nothing to draw as steps (m: its name has no training step)" in capsys.readouterr().err
