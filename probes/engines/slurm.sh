@@ -16,7 +16,12 @@ RAY_AUTH_TOKEN=$("$python" -c 'import secrets; print(secrets.token_hex(32))')
 export RAY_AUTH_TOKEN RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
 
 # The address of this node as the last one sees it (nothing is sent), with a free port.
-last=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | tail -n 1)
+if [ "$SLURM_JOB_NUM_NODES" = 1 ]; then
+    last=127.0.0.1
+    export RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 # on Linux too, Ray then listens on loopback alone
+else
+    last=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | tail -n 1)
+fi
 address=$("$python" - "$last" <<'PYTHON'
 import socket, sys
 with socket.socket(type=socket.SOCK_DGRAM) as route, socket.socket() as free:
@@ -49,13 +54,21 @@ run_node() {
     rm -rf "$folder"
 }
 
+# Ends a process by a signal, or else in a minute. Arguments: signal, process.
+end() {
+    kill "-$1" "$2" 2> /dev/null || return 0
+    for _ in {1..600}; do
+        kill -0 "$2" 2> /dev/null || return 0
+        sleep 0.1
+    done
+    kill -KILL "$2"
+}
+
 # Whatever ends this script ends the sweep, as Ctrl-C does, and then Ray.
 stop() {
     trap '' TERM INT
-    if [ -n "${sweep-}" ]; then
-        kill -INT "$sweep" 2> /dev/null && wait "$sweep" || true
-    fi
-    kill "$cluster" 2> /dev/null && wait "$cluster" || true
+    [ -z "${sweep-}" ] || end INT "$sweep"
+    end TERM "$cluster"
 }
 
 set -m # or commands in the background would ignore SIGINT

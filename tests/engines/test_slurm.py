@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,17 +36,24 @@ NAME = "it's a $(touch injected);\n`sweep`.toml"
 fakes = {
     "sbatch": """\
 cat > job.sh
-export SLURM_JOB_ID=17 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST='127.0.0.[1-2]'
+SLURM_JOB_NUM_NODES=$(sed -n 's/^#SBATCH --nodes=//p' job.sh)
+export SLURM_JOB_NUM_NODES SLURM_JOB_ID=17 SLURM_JOB_NODELIST='127.0.0.[1-2]'
 export SLURMD_NODENAME=127.0.0.1 SLURM_CPUS_ON_NODE=1 SLURM_CPUS_PER_TASK=1
-(bash job.sh > job.log 2>&1 & echo $! > pid; wait $!; echo $? > status.part; mv status.part status) &
+# A session of its own, by which its processes are known; and what Bash starts in the background
+# ignores SIGINT, which jobs do not.
+job='import os, signal; os.setsid(); signal.signal(2, signal.SIG_DFL); os.execlp("bash", "bash", "job.sh")'
+("$REAL_PYTHON" -c "$job" > job.log 2>&1 & echo $! > pid; wait $!; echo $? > status.part; mv status.part status) > /dev/null 2>&1 &
 echo '17;cluster'
 """,
     "scontrol": """\
 [ "$*" = 'show hostnames 127.0.0.[1-2]' ] && printf '127.0.0.1\\n127.0.0.2\\n'
 """,
+    "mktemp": """\
+PATH=${PATH#*:} mktemp "$@" | tee -a folders
+""",
     "srun": """\
 while [ "$1" != bash ]; do shift; done
-for node in 127.0.0.1 127.0.0.2; do
+for node in $(seq -f 127.0.0.%.0f "$SLURM_JOB_NUM_NODES"); do
     SLURMD_NODENAME=$node "$@" &
     tasks+=("$!")
 done
@@ -71,11 +79,13 @@ there = {
     "usage": os.environ["RAY_USAGE_STATS_ENABLED"],
 }
 if "--refused" in sys.argv:
-    without = {k: v for k, v in os.environ.items() if not k.startswith("RAY_AUTH")}
-    code = "import ray, sys; ray.init(sys.argv[1], logging_level='error')"
-    told = {**without, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
-    command = [sys.executable, "-c", code, sys.argv[-1]]
-    there["refused"] = [subprocess.run(command, env=env, capture_output=True).returncode != 0 for env in (without, told)]
+    ask = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.argv[1]).get_all_node_info(timeout=9)"
+    tokens = (os.environ["RAY_AUTH_TOKEN"], "0" * 64)
+    asked = [
+        subprocess.run([sys.executable, "-c", ask, sys.argv[-1]], env={**os.environ, "RAY_AUTH_TOKEN": token}, capture_output=True, text=True)
+        for token in tokens
+    ]
+    there["refused"] = ["AuthenticationError" in each.stderr for each in asked]
 with open("there.part", "w") as file:
     json.dump(there, file)
 os.rename("there.part", "there.json")
@@ -119,7 +129,9 @@ def test_directives():
     ]
 
 
-@pytest.mark.parametrize("field", ["partition", "account", "qos", "constraint", "mem", "time", "gpus_per_node"])
+@pytest.mark.parametrize(
+    "field", ["partition", "account", "qos", "constraint", "mem", "time", "gpus_per_node"]
+)
 @pytest.mark.parametrize(
     "value", ["a\ntouch injected", "4\n", "", "1 --uid=root", "$(id)", "`id`", "1;id", "'1", '"', "1>x", "1#x", "\u202e1"]
 )  # fmt: skip
@@ -198,21 +210,21 @@ def cluster(tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.startswith(("RAY_", "SLURM"))]:
         monkeypatch.delenv(name)
     yield tmp_path
-    for process in of_job(tmp_path):
-        process.kill()
+    if (tmp_path / "pid").exists():
+        for process in of_job(tmp_path):
+            process.kill()
 
 
 def of_job(folder):
-    """The processes that the job of this folder has started, and that are there."""
+    """The processes of the job of this folder that are there."""
     import psutil
 
+    session = int(awaited(folder / "pid"))
     found = []
     for process in psutil.process_iter():
-        try:
-            if process.environ().get("SWEEP") == str(folder / "sweep.py") and process.pid != os.getpid():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
-        except psutil.Error:
-            pass  # somebody else's, or gone
     return found
 
 
@@ -226,9 +238,10 @@ def awaited(path, seconds=90):
     return path.read_text()
 
 
-def start(folder, *arguments):
+def start(folder, nodes, *arguments):
     """Submit a sweep; the job's number."""
-    return submit(script(Path("s.toml"), Slurm(python=str(folder / "bin" / "python")), arguments))
+    slurm = Slurm(python=str(folder / "bin" / "python"), nodes=nodes)
+    return submit(script(Path("s.toml"), slurm, arguments))
 
 
 needs_processes = pytest.mark.skipif(sys.platform != "linux", reason="SLURM runs on Linux")
@@ -237,28 +250,37 @@ needs_processes = pytest.mark.skipif(sys.platform != "linux", reason="SLURM runs
 @needs_processes
 def test_a_job_runs_the_sweep_on_all_nodes_and_leaves_nothing(cluster):
     pytest.importorskip("ray")
-    folders = set(Path("/tmp").glob("ray-*"))
-    assert start(cluster, "--refused") == "17"
+    assert start(cluster, 2, "--refused") == "17"
     assert awaited(cluster / "status") == "3\n", (cluster / "job.log").read_text()
     assert json.loads((cluster / "there.json").read_text()) == {
-        "arguments": ["sweep", str(cluster / "s.toml"), "--refused", "--engine", "ray", "--address"],
+        "arguments": [
+            "sweep",
+            str(cluster / "s.toml"),
+            "--refused",
+            "--engine",
+            "ray",
+            "--address",
+        ],
         "nodes": 2,
         "cores": 2.0,
         "usage": "0",
-        "refused": [True, True],
+        "refused": [False, True],
     }
     assert (cluster / "job.log").read_text() == ""
     assert of_job(cluster) == []
-    assert set(Path("/tmp").glob("ray-*")) <= folders
+    folders = (cluster / "folders").read_text().split()
+    assert [Path(folder).exists() for folder in folders] == [False, False]
 
 
 @needs_processes
-def test_a_job_that_is_told_to_stop_stops_the_sweep_and_leaves_nothing(cluster):
+def test_a_job_of_one_node_listens_on_loopback_and_stops_when_it_is_told_to(cluster):
     pytest.importorskip("ray")
-    start(cluster, "--sleep")
-    assert json.loads(awaited(cluster / "there.json"))["nodes"] == 2
-    assert len(of_job(cluster)) > 6
-    os.kill(int((cluster / "pid").read_text()), signal.SIGTERM)
+    start(cluster, 1, "--sleep")
+    assert json.loads(awaited(cluster / "there.json"))["nodes"] == 1
+    connections = [each for process in of_job(cluster) for each in process.net_connections("tcp")]
+    listening = {each.laddr.ip for each in connections if each.status == "LISTEN"}
+    assert listening == {"127.0.0.1", "::ffff:127.0.0.1"}
+    os.kill(int(awaited(cluster / "pid")), signal.SIGTERM)
     assert awaited(cluster / "status") == "143\n", (cluster / "job.log").read_text()
     assert "stopped as by Ctrl-C" in (cluster / "job.log").read_text()
     assert of_job(cluster) == []
@@ -267,7 +289,7 @@ def test_a_job_that_is_told_to_stop_stops_the_sweep_and_leaves_nothing(cluster):
 @needs_processes
 def test_a_job_without_ray_says_so(cluster):
     (cluster / "bin" / "srun").write_text("#!/bin/bash\necho 'srun: no' >&2\nexit 1\n")
-    start(cluster)
+    start(cluster, 1)
     assert awaited(cluster / "status") == "1\n"
     assert (cluster / "job.log").read_text().splitlines() == [
         "srun: no",
@@ -277,7 +299,7 @@ def test_a_job_without_ray_says_so(cluster):
 
 def test_no_sbatch(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserError, match="^--engine slurm: there is no sbatch here; .* --dry-run"):
+    with pytest.raises(UserError, match=r"^--engine slurm: there is no sbatch here; .* --dry-run"):
         submit("#!/bin/bash\n")
 
 
