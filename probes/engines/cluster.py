@@ -18,7 +18,11 @@ from probes.engines.config import RunConfig
 _PATIENCE = 10.0
 """Seconds until a cluster has to answer."""
 
-OPTIONS: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+OPTIONS: dict[str, Any] = {
+    "include_dashboard": False,
+    "log_to_driver": False,
+    "logging_level": "ERROR",
+}
 
 
 @dataclass(frozen=True)
