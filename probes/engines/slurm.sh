@@ -37,14 +37,14 @@ head_answers() {
 
 # Ray on one node, until SIGTERM. Arguments: interpreter, address and name of the head.
 run_node() {
-    folder=$(mktemp -d /tmp/ray-XXXXXXXX)
+    folder=$(mktemp -d /tmp/ray-XXXXXXXX) # for this user alone, which Ray's own folder is not
     options=(--address="$2")
     if [ "$SLURMD_NODENAME" = "$3" ]; then
         options=(--head --node-ip-address="${2%:*}" --port="${2##*:}" --include-dashboard=false)
     else
         until head_answers "$2"; do sleep 1; done
     fi
-    "$1" -m ray.scripts.scripts start --block --temp-dir="$folder" "${options[@]}" \
+    "$1" -m ray.scripts.scripts start --block --temp-dir="$folder/r" "${options[@]}" \
         --num-cpus="${SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}" \
         --num-gpus="${SLURM_GPUS_ON_NODE:-0}" > "$folder/start.log" 2>&1 &
     ray=$!
@@ -61,7 +61,7 @@ end() {
         kill -0 "$2" 2> /dev/null || return 0
         sleep 0.1
     done
-    kill -KILL "$2"
+    kill -KILL "$2" 2> /dev/null || true
 }
 
 # Whatever ends this script ends the sweep, as Ctrl-C does, and then Ray.

@@ -280,6 +280,11 @@ def test_a_job_of_one_node_listens_on_loopback_and_stops_when_it_is_told_to(clus
     connections = [each for process in of_job(cluster) for each in process.net_connections("tcp")]
     listening = {each.laddr.ip for each in connections if each.status == "LISTEN"}
     assert listening == {"127.0.0.1", "::ffff:127.0.0.1"}
+    (folder,) = (cluster / "folders").read_text().split()
+    assert (list(Path(folder).glob("r/session_*")) != [], Path(folder).stat().st_mode & 0o777) == (
+        True,
+        0o700,
+    )
     os.kill(int(awaited(cluster / "pid")), signal.SIGTERM)
     assert awaited(cluster / "status") == "143\n", (cluster / "job.log").read_text()
     assert "stopped as by Ctrl-C" in (cluster / "job.log").read_text()
