@@ -17,6 +17,10 @@ class UserError(Exception):
         super().__init__(printable(message))
 
 
+class DiskError(UserError):
+    """A file cannot be written where it belongs; elsewhere it may be."""
+
+
 def printable(text: str) -> str:
     """`text` with unprintable characters and changes of direction escaped."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

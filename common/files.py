@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from probes.common.errors import UserError
+from probes.common.errors import DiskError, UserError
 
 _TEMPORARY = ".part-"
 _STALE = 3600.0
@@ -164,7 +164,7 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         remedy = "free some space or name another folder" if full else "name another folder"
-        raise UserError(
+        raise DiskError(
             f"{path}: cannot be written ({error.strerror or error}); {remedy}."
         ) from error
 

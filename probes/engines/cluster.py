@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import uuid
@@ -21,7 +22,7 @@ _PATIENCE = 10.0
 OPTIONS: dict[str, Any] = {
     "include_dashboard": False,
     "log_to_driver": False,
-    "logging_level": "ERROR",
+    "logging_level": logging.ERROR,
 }
 
 
@@ -57,6 +58,9 @@ def connect(address: str | None) -> Any:
     # Read when Ray is imported: nothing is reported to its authors.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if address is None:
+        # Otherwise Ray listens on all interfaces of a Linux machine.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     try:
         import ray
     except ImportError as error:
@@ -70,7 +74,7 @@ def connect(address: str | None) -> Any:
         return ray
     try:
         _require_listener(address)
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(
             f"--address {address}: no cluster answers there ({str(error).splitlines()[0]}); start "
@@ -98,15 +102,15 @@ def alive(ray: Any) -> list[dict[str, Any]]:
 
 
 def look(marks: Sequence[Path], cache: Path) -> str:
-    """The cache of the node where this runs; empty if it is the driver's.
+    """The cache of the node where this runs; empty if it shares the driver's files.
 
     Args:
         marks: files that the driver has written.
-        cache: that of the driver.
+        cache: the driver's default cache; a node with another one keeps what it encodes there.
     """
     own = default_cache()
-    given = "PROBES_CACHE_DIR" in os.environ and own != cache
-    return str(own) if given or not all(mark.is_file() for mark in marks) else ""
+    shared = own == cache and all(mark.is_file() for mark in marks)
+    return "" if shared else str(own)
 
 
 def nodes_of(ray: Any, config: RunConfig, known: dict[str, Node]) -> list[Node]:
@@ -143,7 +147,7 @@ def _caches(ray: Any, config: RunConfig, names: Sequence[str]) -> dict[str, str]
         for name in names:
             strategy = NodeAffinitySchedulingStrategy(name, soft=False)
             remote = ray.remote(look).options(num_cpus=0, scheduling_strategy=strategy)
-            asked[name] = remote.remote(marks, config.cache_dir.absolute())
+            asked[name] = remote.remote(marks, default_cache())
         found = {}
         for name, ref in asked.items():
             try:

@@ -62,6 +62,7 @@ class RayEngine(Dispatcher[Actor]):
         self.ray = connect(self._config.address)
         self._own = self._config.address is None
         self._nodes: dict[str, Node] = {}
+        self._given_up: set[str] = set()
         self._todo: Mapping[Measure, tuple[ModelRun, Unit]] = {}
         nodes = self.nodes
         if not any(map(self._room, nodes)):
@@ -78,8 +79,9 @@ class RayEngine(Dispatcher[Actor]):
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes that are alive."""
-        return nodes_of(self.ray, self._config, self._nodes)
+        """The nodes that are alive and can be written to."""
+        alive = nodes_of(self.ray, self._config, self._nodes)
+        return [node for node in alive if node.id not in self._given_up]
 
     @property
     def _gpus(self) -> int:
@@ -160,7 +162,15 @@ class RayEngine(Dispatcher[Actor]):
                 continue
             for said in reply.said:
                 yield worker, said
+            if isinstance(reply.answer, Outcome) and reply.answer.death:
+                self._give_up(worker)
             yield worker, reply.answer
+
+    def _give_up(self, worker: Actor) -> None:
+        """Compute nothing more on the node of a worker."""
+        self._given_up.add(worker.node.id)
+        worker.stop()
+        self.workers.remove(worker)
 
     def _lost(self, worker: Actor, error: Exception) -> Outcome:
         """What became of the unit of an actor that is dead."""

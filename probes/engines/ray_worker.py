@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from probes.common.errors import DiskError
 from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.terminal import progress
@@ -65,6 +66,9 @@ class RayWorker:
         try:
             with infrequent_garbage_collection():
                 answer = self._answer(asked, wait, given)
+        except DiskError as error:
+            full = f"a node cannot be written to ({error})"
+            answer = Outcome("left out", death=full) if self._own else portable(error)
         except Exception as error:  # noqa: BLE001 - raised where the run is
             answer = portable(error)
         return Reply(answer, tuple(self._said))

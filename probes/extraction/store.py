@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.errors import UserError
+from probes.common.errors import DiskError, UserError
 from probes.common.files import published
 from probes.common.locks import SUFFIX, mark_used
 from probes.extraction.windows import WINDOW_RULE
@@ -283,7 +283,7 @@ def require_room(folder: Path, n_bytes: int) -> None:
     """
     free = shutil.disk_usage(_existing(folder)).free
     if n_bytes > free:
-        raise UserError(
+        raise DiskError(
             f"{folder}: the vectors need {n_bytes / 1e6:,.1f} MB, {free / 1e6:,.1f} MB are free; "
             "choose another --cache-dir, or use --layers or --limit."
         )
