@@ -58,7 +58,11 @@ class Gold:
     @property
     def without_punctuation(self) -> Words:
         """Words with a head that are not punctuation."""
-        return self.relations[NOT_PUNCTUATION]
+        return self.of(NOT_PUNCTUATION)
+
+    def of(self, relation: str) -> Words:
+        """Words of a relation, of which there may be none."""
+        return self.relations.get(relation, np.zeros(len(self.head), dtype=bool))
 
 
 def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Gold:

@@ -76,7 +76,7 @@ def relations(
         hits[split] = (most == gold[split].head[:, None, None, None]).reshape(len(most), -1)
     found = []
     for name in names:
-        offset = best_offset(gold["train"], gold["train"].relations.get(name, _none(gold["train"])))
+        offset = best_offset(gold["train"], gold["train"].of(name))
         parts = {split: _counted(gold[split], name, hits[split]) for split in hits}
         base = {
             split: _counted(gold[split], name, _at(gold[split], offset)[:, None]) for split in hits
@@ -97,10 +97,6 @@ def relations(
 
 def _of_words(context: CorpusContext, part: str, split: str) -> NDArray[Any]:
     return np.concatenate(context.stored.arrays(part))[context.rows(split)]
-
-
-def _none(gold: Gold) -> Words:
-    return np.zeros(len(gold.head), dtype=bool)
 
 
 def _at(gold: Gold, offset: int) -> Words:
@@ -140,9 +136,9 @@ def trees(
     undirected trees; dependents that are punctuation do not count. The baseline of arborescences
     is the better chain on train: each word depends on the one before, or on the one after.
     """
-    if not gold["test"].relations or not gold["train"].relations:
-        return [], {}
     right = {split: each.without_punctuation for split, each in gold.items()}
+    if not all(words.any() for words in right.values()):
+        return [], {}
     chains = {"right-branching": -1, "left-branching": +1}
     best = max(chains, key=lambda x: _at(gold["train"], chains[x])[right["train"]].mean())
     hits: dict[str, dict[str, Contributions]] = {"uas": {}, "uuas": {}}
