@@ -1,0 +1,374 @@
+"""The measurement as a whole, on heads of which a test says what they attend to."""
+
+import numpy as np
+import pytest
+from planted_maps import (
+    at_random,
+    context,
+    corpus,
+    links,
+    onto,
+    share,
+    statistics,
+    to_dependents,
+    to_first,
+    to_head,
+    to_next,
+)
+
+from probes.data.sentence import ROOT
+from probes.extraction.views import plain_text
+from probes.measurements.attention.attention import Attention
+from probes.measurements.attention.links import text_links
+from probes.measurements.attention.names import STATISTICS, TOKENS
+
+
+def to_predicate(of):
+    """Anywhere, but the argument to its predicate."""
+    found = at_random(of, 1)
+    found[0] = 0.2 * found[0] + 0.8 * np.eye(len(of))[2]
+    return found
+
+
+def half(of):
+    """Half to the first word, half to itself."""
+    return (to_first(of) + np.eye(len(of))) / 2
+
+
+HEADS = (
+    (at_random, to_head, to_first),
+    (to_dependents, to_next, half),
+    (to_predicate, at_random, at_random),
+)
+"""By layer, what each head attends to."""
+
+
+def maps_of(of, heads=HEADS):
+    return np.array([[head(of) for head in row] for row in heads])
+
+
+def compute(of, maps=maps_of, layers=(1, 2, 3), **more):
+    return Attention().compute(context(of, maps, layers=layers, **more))
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return corpus()
+
+
+@pytest.fixture(scope="module")
+def found(toy):
+    return compute(toy)
+
+
+def chosen(found, measure, feature=""):
+    (choice,) = (x for x in found.payload.choices_of(measure) if x.feature == feature)
+    return choice
+
+
+def values(found, *of, **more):
+    return np.array(found.payload.of(*of, **more).values, dtype=float)
+
+
+def offset(train, counts):
+    """The distance at which heads are most often, in loops."""
+    distances = [head - i for of in train for i, head in enumerate(of.heads) if counts(of, i)]
+    return max((x for x in range(-10, 11) if x), key=lambda x: (distances.count(x), -abs(x), x))
+
+
+def named(*names):
+    return lambda of, i: of.deprels[i] in names
+
+
+COUNTS = {
+    "all": lambda of, i: of.heads[i] != ROOT,
+    "all but punct": named("nsubj", "obj"),
+    "nsubj": named("nsubj"),
+    "obj": named("obj"),
+    "punct": named("punct"),
+}
+TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
+
+
+@pytest.mark.parametrize("relation", COUNTS)
+def test_the_head_that_attends_to_gold_heads_is_chosen(found, toy, relation):
+    test, counts = toy.splits["test"], COUNTS[relation]
+    choice = chosen(found, "relation", relation)
+    assert (choice.layer, choice.head, choice.direction) == (1, 2, TO_HEAD)
+    assert (choice.dev, choice.test.value, choice.test.interval) == (1, 1, (1, 1))
+    best = offset(toy.splits["train"], counts)
+    assert choice.baseline_kind == f"offset {best:+d}"
+    baseline = share(test, lambda of, i: of.heads[i] == i + best, counts)
+    assert choice.baseline.value == pytest.approx(baseline)
+    low, high = choice.baseline.interval
+    assert low < baseline < high
+    assert choice.difference.value == pytest.approx(1 - baseline)
+    assert choice.difference.interval == pytest.approx((1 - high, 1 - low))
+    assert choice.p == pytest.approx(1 / 2001)
+    assert choice.n_test == sum(counts(of, i) for of in test for i in range(len(of)))
+    assert choice.n_dev == sum(counts(of, i) for of in toy.splits["dev"] for i in range(len(of)))
+
+
+@pytest.mark.parametrize("relation", COUNTS)
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_scores_of_other_heads(found, toy, relation, split):
+    sentences, counts = toy.splits[split], COUNTS[relation]
+    forward = values(found, "relation", relation, TO_HEAD, split)
+    back = values(found, "relation", relation, TO_DEPENDENT, split)
+    assert (forward[0, 1], back[0, 1]) == (1, 0)
+    assert (forward[1, 0], back[1, 0]) == (0, 1)
+
+    def of(right):
+        return pytest.approx(share(sentences, right, counts), abs=1e-6)
+
+    assert forward[1, 1] == of(lambda s, i: s.heads[i] == i + 1)
+    assert back[1, 1] == of(lambda s, i: s.heads[i] == i - 1)
+    # The first word attends to itself alone, and is attended to most by the first of the others.
+    assert forward[0, 2] == of(lambda s, i: i > 0 and s.heads[i] == 0)
+    assert back[0, 2] == of(lambda s, i: i == 0 and s.heads[i] == 1)
+    same = values(found, "relation", relation, TO_HEAD, split)[2, 1:]
+    assert same[0] == same[1]
+
+
+def test_trees_of_planted_heads(found, toy):
+    test, counts = toy.splits["test"], COUNTS["all but punct"]
+
+    def of(right, split="test"):
+        return share(toy.splits[split], right, counts)
+
+    right = of(lambda s, i: s.heads[i] == i - 1)
+    left = of(lambda s, i: s.heads[i] == i + 1)
+    beside = of(lambda s, i: abs(s.heads[i] - i) == 1)
+    assert found.payload.chains == pytest.approx(
+        {"right-branching": right, "left-branching": left, "neighbours": beside}
+    )
+    better = max((-1, 1), key=lambda x: of(lambda s, i: s.heads[i] == i + x, "train"))
+    uas, uuas = chosen(found, "uas"), chosen(found, "uuas")
+    assert (uas.layer, uas.head, uas.direction) == (1, 2, TO_HEAD)
+    assert (uuas.layer, uuas.head, uuas.direction) == (1, 2, "undirected")
+    assert uas.dev == uas.test.value == uuas.dev == uuas.test.value == 1
+    assert uas.baseline_kind == {-1: "right-branching", 1: "left-branching"}[better]
+    assert uas.baseline.value == pytest.approx({-1: right, 1: left}[better])
+    assert uuas.baseline.value == pytest.approx(beside)
+    assert uas.n_test == uuas.n_test == sum(counts(s, i) for s in test for i in range(len(s)))
+    # Who attends to whom is turned round, and trees are still those of the annotation.
+    assert values(found, "uas", "", TO_DEPENDENT)[1, 0] == 1
+    assert values(found, "uuas", "", "undirected")[1, 0] == 1
+    # A head that attends to the next word is a chain.
+    assert values(found, "uas", "", TO_HEAD)[1, 1] == pytest.approx(left, abs=1e-6)
+    assert values(found, "uas", "", TO_DEPENDENT)[1, 1] == pytest.approx(right, abs=1e-6)
+    assert values(found, "uuas", "", "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
+
+
+def test_roles_are_above_their_controls(found, toy):
+    of_link, of_controls = {}, {}
+    for split in ("dev", "test"):
+        pairs = []
+        for each in toy.splits[split]:
+            (its,) = text_links([each]).values()
+            pairs += [links(to_predicate(each), its)[0]]
+        of_link[split], of_controls[split] = np.mean(pairs, 0)
+    assert of_controls["test"] < 0.3 < 0.7 < of_link["test"]
+    for feature in ("core", "core, at most 12 words", "ARG0"):
+        choice = chosen(found, "role", feature)
+        assert (choice.layer, choice.head, choice.direction) == (3, 1, "")
+        assert choice.dev == pytest.approx(of_link["dev"] - of_controls["dev"], abs=1e-6)
+        assert choice.test.value == pytest.approx(of_link["test"])
+        assert choice.baseline.value == pytest.approx(of_controls["test"])
+        assert choice.baseline_kind == "controls"
+        difference = of_link["test"] - of_controls["test"]
+        assert choice.difference.value == pytest.approx(difference)
+        assert choice.difference.interval[0] < difference < choice.difference.interval[1]
+        assert choice.p == pytest.approx(1 / 2001)
+        assert (choice.n_dev, choice.n_test) == (120, 120)
+    assert [x.feature for x in found.payload.choices_of("role")] == [
+        "core", "core, at most 12 words", "ARG0",
+    ]  # fmt: skip
+    assert found.payload.without_controls == 0
+
+
+def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
+    """Heads that are right on test alone are not chosen, and the one chosen is not spared."""
+
+    def wrong(of):
+        others = [[j for j in range(len(of)) if j not in (i, of.heads[i])] for i in range(len(of))]
+        return onto([each[0] for each in others])
+
+    def misleading(of):
+        dev = of.id.startswith("dev")
+        others = to_next if dev else to_head
+        return maps_of(of, ((others, to_head if dev else wrong, others), (others,) * 3))
+
+    found = compute(toy, misleading, (1, 2))
+    for measure, feature in (("relation", "all"), ("uas", ""), ("uuas", "")):
+        choice = chosen(found, measure, feature)
+        assert (choice.layer, choice.head, choice.dev) == (1, 2, 1)
+        assert choice.difference.interval[1] < 0
+        assert choice.p < 0.05
+    choice = chosen(found, "relation", "all")
+    assert choice.test.value == 0
+    assert choice.difference.value == -choice.baseline.value
+    assert values(found, "relation", "all", TO_HEAD).tolist() == [[1, 0, 1], [1, 1, 1]]
+
+
+def test_relations_have_heads_and_directions_of_their_own(toy):
+    """Objects are found by the reversed head alone."""
+
+    def not_to_objects(of):
+        heads = [
+            i if head == ROOT or of.deprels[i] == "obj" else head for i, head in enumerate(of.heads)
+        ]
+        return onto(heads)
+
+    heads = ((at_random, not_to_objects, to_first), *HEADS[1:])
+    found = compute(toy, lambda of: maps_of(of, heads))
+    subjects, objects = (chosen(found, "relation", name) for name in ("nsubj", "obj"))
+    assert (subjects.layer, subjects.head, subjects.direction) == (1, 2, TO_HEAD)
+    assert (objects.layer, objects.head, objects.direction) == (2, 1, TO_DEPENDENT)
+    assert objects.test.value == 1
+
+
+def test_statistics_are_means_over_sentences(found, toy):
+    each = np.array(
+        [[[statistics(a) for a in row] for row in maps_of(s)] for s in toy.splits["test"]]
+    )
+    for place, name in enumerate(STATISTICS):
+        measure, _, feature = name.partition(" ")
+        of = (measure, feature) if feature else (name, "")
+        if name in ("vertical", "diagonal"):
+            of = "pattern", name
+        if name in ("separators", "block"):
+            assert found.payload.of(*of) is None
+            continue
+        its = found.payload.of(*of)
+        assert its.n == 120
+        expected = each[..., place]
+        assert np.array(its.values) == pytest.approx(expected.mean(0), abs=1e-6)
+        spread = expected.std(0) / np.sqrt(120)
+        width = np.array(its.high) - np.array(its.low)
+        assert width == pytest.approx(2 * 1.96 * spread, rel=0.1, abs=1e-6)
+    uniform = [statistics(np.full((len(s), len(s)), 1 / len(s))) for s in toy.splits["test"]]
+    entropy, vertical = found.payload.of("entropy"), found.payload.of("pattern", "vertical")
+    assert np.array(entropy.baseline) == pytest.approx(np.ones((3, 1)))
+    expected = np.mean(uniform, 0)[STATISTICS.index("vertical")]
+    assert np.array(vertical.baseline) == pytest.approx(np.full((3, 1), expected), abs=1e-6)
+
+
+def test_patterns_of_planted_heads():
+    found = compute(corpus(30, range(12, 16)))
+    assert found.payload.patterns[0][2] == "vertical"
+    assert found.payload.patterns[1][1:] == ("diagonal", "vertical + diagonal")
+    assert found.payload.patterns[2][1:] == ("heterogeneous",) * 2
+
+
+def test_features_are_attention_to_the_word_that_gets_most(found, toy):
+    conditions = {
+        "punctuation": lambda s, i: s.upos[i] == "PUNCT",
+        "nouns": lambda s, i: s.upos[i] == "NOUN",
+        "subjects": lambda s, i: s.deprels[i] == "nsubj",
+        "objects": lambda s, i: s.deprels[i] == "obj",
+    }
+    test = toy.splits["test"]
+    for name, has in conditions.items():
+        its, each, uniform = found.payload.of("feature", name), [], []
+        for s in test:
+            columns = [i for i in range(len(s)) if has(s, i)]
+            if columns:
+                each.append(maps_of(s).mean(2)[..., columns].max(-1))
+                uniform.append(1 / len(s))
+        assert its.n == len(each)
+        assert np.array(its.values) == pytest.approx(np.mean(each, 0), abs=1e-6)
+        assert np.array(its.baseline) == pytest.approx(np.full((3, 1), np.mean(uniform)), abs=1e-6)
+    assert found.payload.of("feature", "verbs") is None
+    assert found.payload.of("feature", "objects").n < 120
+
+
+def test_mean_maps_are_those_of_texts_of_one_length():
+    of = corpus(6, [12, TOKENS])
+    found = compute(of, words_per_shard=50)
+    sentences = [s for split in ("dev", "test") for s in of.splits[split] if len(s) == TOKENS]
+    assert 0 < found.payload.mean_maps.texts == len(sentences) < 12
+    expected = np.mean([maps_of(s) for s in sentences], axis=0)
+    assert np.array(found.payload.mean_maps.maps) == pytest.approx(expected, abs=6e-4)
+    none = compute(corpus(6, [5, 7]), words_per_shard=20).payload.mean_maps
+    assert (none.texts, none.maps) == (0, ())
+
+
+def test_some_layers_have_the_numbers_that_they_have_among_all(found, toy):
+    some = compute(toy, layers=(2,))
+    assert some.payload.layers == (2,)
+    assert some.payload.patterns == found.payload.patterns[1:2]
+    for one, other in zip(some.payload.numbers, found.payload.numbers, strict=True):
+        assert one.values == other.values[1:2]
+        assert one.low == other.low[1:2]
+    choice = chosen(some, "relation", "all")
+    assert (choice.layer, choice.head, choice.direction) == (2, 1, TO_DEPENDENT)
+
+
+def test_sentences_beyond_the_window_count_nowhere(toy):
+    """As if they were not there."""
+    long = {"dev3", "dev77", "test0", "test50", "test51"}
+    kept = {x: tuple(s for s in toy.splits[x] if s.id not in long) for x in toy.splits}
+    with_long, without = compute(toy, long=long), compute(type(toy)("toy", "1", "MIT", kept))
+    assert with_long.payload.splits["test"].too_long == 3
+    assert with_long.payload.splits["dev"].too_long == 2
+    assert without.payload.splits["test"].texts == 117
+    for one, other in zip(with_long.payload.numbers, without.payload.numbers, strict=True):
+        assert (one.values, one.baseline, one.n) == (other.values, other.baseline, other.n)
+    for one, other in zip(with_long.payload.choices, without.payload.choices, strict=True):
+        assert (one.dev, one.test.value) == (other.dev, other.test.value)
+        assert one.baseline.value == pytest.approx(other.baseline.value)
+        assert (one.layer, one.head, one.n_test) == (other.layer, other.head, other.n_test)
+    assert with_long.payload.chains == pytest.approx(without.payload.chains)
+    assert with_long.payload.without_controls == 0
+
+
+def test_links_without_controls_are_counted():
+    """In sentences of three words, the argument and its predicate are all there is."""
+    of = corpus(60, [3, 6])
+    found = compute(of)
+    short = {x: sum(len(s) == 3 for s in of.splits[x]) for x in ("dev", "test")}
+    assert found.payload.without_controls == sum(short.values()) > 0
+    assert chosen(found, "role", "core").n_test == 60 - short["test"]
+
+
+def test_arrays_have_the_scores_of_the_choices(found):
+    arrays, choices = found.arrays, found.payload.choices
+    scores = arrays["test_sums"].sum(1) / arrays["test_counts"].sum(1)
+    baselines = arrays["test_baseline_sums"].sum(1) / arrays["test_counts"].sum(1)
+    assert scores == pytest.approx([x.test.value for x in choices], rel=1e-5)
+    assert baselines == pytest.approx([x.baseline.value for x in choices], rel=1e-5)
+    assert arrays["test_clusters"].tolist() == list(range(120))
+    assert found.payload.resampled == "sentences"
+
+
+def test_documents_are_resampled(found):
+    of = corpus(documents=24)
+    by_document = compute(of)
+    assert by_document.payload.resampled == "documents"
+    assert by_document.arrays["test_clusters"].tolist() == [i % 24 for i in range(120)]
+    for one, other in zip(by_document.payload.choices, found.payload.choices, strict=True):
+        assert one.test.value == other.test.value
+    one, other = (chosen(x, "relation", "all").baseline for x in (by_document, found))
+    assert one.interval != other.interval
+
+
+def test_rare_features_are_scored_and_not_tested():
+    few = compute(corpus(30))
+    role = chosen(few, "role", "core")
+    assert (role.n_test, role.p) == (30, None)
+    assert role.test.interval is not None
+    assert chosen(few, "relation", "all").p is not None
+
+
+def test_texts_that_no_split_may_lack(toy):
+    from probes.examples.examples import NotServedError
+
+    with pytest.raises(NotServedError, match="no text of dev fits into the model's window"):
+        compute(toy, long={s.id for s in toy.splits["dev"]})
+
+
+def test_the_view_holds_dev_and_test_alone(toy):
+    view = context(toy, maps_of).view
+    expected = [plain_text(s) for split in ("dev", "test") for s in toy.splits[split]]
+    assert list(view.texts) == expected
