@@ -21,6 +21,8 @@ from probes.measurements.attention.links import text_links
 from probes.measurements.attention.names import OFFSETS, STATISTICS, TOKENS
 from probes.measurements.corpus_context import CorpusContext
 
+TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
+
 
 def sentence(split, number, rng, n, document=""):
     """Its words occur nowhere else; the third is a predicate, and the first its argument."""
@@ -92,6 +94,31 @@ def at_random(of, seed=0):
     """Anywhere."""
     rng = np.random.default_rng([seed, sum(map(ord, of.id)), len(of)])
     return rng.dirichlet(np.ones(len(of)), len(of))
+
+
+def to_predicate(of):
+    """Anywhere, but the argument to its predicate."""
+    found = at_random(of, 1)
+    found[0] = 0.2 * found[0] + 0.8 * np.eye(len(of))[2]
+    return found
+
+
+def half(of):
+    """Half to the first word, half to itself."""
+    return (to_first(of) + np.eye(len(of))) / 2
+
+
+HEADS = (
+    (at_random, to_head, to_first),
+    (to_dependents, to_next, half),
+    (to_predicate, at_random, at_random),
+)
+"""By layer, what each head attends to."""
+
+
+def maps_of(of, heads=HEADS):
+    """The maps of all heads. Shape (blocks, heads, words, words)."""
+    return np.array([[head(of) for head in row] for row in heads])
 
 
 def statistics(a):
@@ -213,3 +240,14 @@ def share(sentences, right, counts=lambda of, i: True):
         if head != ROOT and counts(of, i)
     )
     return found[True] / found.total()
+
+
+def compute(of, maps=maps_of, layers=(1, 2, 3), **more):
+    """What attention finds."""
+    return Attention().compute(context(of, maps, layers=layers, **more))
+
+
+def chosen(found, measure, feature=""):
+    """The choice of a feature."""
+    (choice,) = (x for x in found.payload.choices_of(measure) if x.feature == feature)
+    return choice
