@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from planted_maps import (
+from planted_heads import (
     HEADS,
     TO_DEPENDENT,
     TO_HEAD,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from planted_maps import TO_DEPENDENT, chosen, compute, context, corpus, maps_of, statistics
+from planted_heads import TO_DEPENDENT, chosen, compute, context, corpus, maps_of, statistics
 
 from probes.examples.examples import NotServedError
 from probes.extraction.views import plain_text
