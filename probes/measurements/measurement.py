@@ -278,6 +278,7 @@ CORPUS = {
     "structure": "probes.measurements.structure.structure:Structure",
     "geometry": "probes.measurements.geometry.geometry:Geometry",
     "attention": "probes.measurements.attention.attention:Attention",
+    "attention_change": "probes.measurements.attention.change:AttentionChange",
     "model_similarity": "probes.measurements.geometry.model_similarity:ModelSimilarity",
 }
 """Measurements of a corpus as a whole, which `--measurements` asks for."""

@@ -24,7 +24,6 @@ NEVER = {
     "attention-middle",
     "position-matters",
     "final-task-specific",
-    "fine-tuning-changes-final",
     "large-more-spread",
     "lower-layers-restored",
 }
@@ -405,7 +404,8 @@ def test_every_claim_names_its_source_and_fits_in_json():
     for claim in LAYER_CLAIMS:
         assert claim.source.startswith(("Primer 5.2", "Primer 7.1; "))
         result = claim.on(found)
-        assert (result.verdict == "not tested") == (claim.name in NEVER), result.why
+        untested = claim.name in {*NEVER, "fine-tuning-changes-final"}  # of pairs of models
+        assert (result.verdict == "not tested") == untested, result.why
         assert (claim.differs == "") == (claim.name in NEVER)
         assert claim.differs in claim.note
         json.dumps(result, allow_nan=False)

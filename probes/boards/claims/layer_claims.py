@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from probes.boards.claims.bands import higher, late_middle, lower, middle
 from probes.boards.claims.claim import Claim, needs
+from probes.boards.claims.fine_tuning import final_layers_change_most
 from probes.boards.claims.layers import falls, middle_transfers, peaks_before, peaks_in, rises
 from probes.boards.claims.mixes import final_layers_lower, pipeline, semantics_spread
 
@@ -130,8 +131,9 @@ LAYER_CLAIMS = (
         "Fine-tuning changes the final layers most",
         "5.2",
         "Kovaleva et al. 2019",
-        "",
-        needs("a model before and after fine-tuning"),
+        "attention alone, by divergence, where theirs is the cosine; the first model of the run is "
+        "taken for the one before fine-tuning",
+        final_layers_change_most,
     ),
     Claim(
         "lower-layers-restored",

@@ -88,17 +88,25 @@ def claim_subject(record: AnyRecord) -> tuple[str, ...]:
 def _by_subject(
     others: Mapping[Path, AnyRecord],
 ) -> dict[tuple[str, ...], dict[str, AnyRecord]]:
-    """Records of one model by measurement; of several, that with default options counts."""
+    """Records of one model by measurement; of several, that with default options counts.
+
+    A pair belongs to its other model; those with a random twin are of no claim.
+    """
     found: dict[tuple[str, ...], dict[str, AnyRecord]] = defaultdict(dict)
     for path, record in others.items():
-        if record.base is not None:
+        pair = (record.model, record.base) if record.base else ()
+        if any(model.name.startswith(RANDOM) for model in pair):
             continue
         if not is_current(record):
             progress.say(f"left out {path}: made by another version of its measurement")
             continue
         of_subject = found[claim_subject(record)]
+        before = of_subject.get(record.measurement)
+        if before and before.base and record.base and before.base.digest != record.base.digest:
+            progress.say(f"left out {path}: claims use the comparison with {before.base.name}")
+            continue
         defaults = get_measurement(record.measurement).options().model_dump(mode="json")
-        if record.measurement not in of_subject or record.settings == defaults:
+        if before is None or record.settings == defaults:
             of_subject[record.measurement] = record
     return found
 

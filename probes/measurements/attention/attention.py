@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from probes.measurements.attention.charts import FIGURES, charts
 from probes.measurements.attention.numbers import numbers
@@ -34,6 +34,12 @@ class Options(Frozen):
         default="one",
         description="two: pairs of neighbouring sentences, for block patterns, without relations",
     )
+    mix_sentences: PositiveInt = Field(
+        default=2000, description="training sentences for the mixes of heads"
+    )
+    cluster_sentences: PositiveInt = Field(
+        default=1000, description="sentences on which heads are compared with each other"
+    )
 
 
 class Attention(CorpusMeasurement[Findings]):
@@ -42,7 +48,12 @@ class Attention(CorpusMeasurement[Findings]):
     Arrays beside the record: ``test_sums``, ``test_counts``, ``test_baseline_sums`` (choices,
     sentences), what test sentences contribute to the chosen heads and to their baselines, in the
     order of the choices: a score is Σ sums / Σ counts. ``test_clusters`` (sentences,) is the
-    document of each, or the sentence itself.
+    document of each, or the sentence itself. ``test_mix_hits`` (probes, sentences) and
+    ``test_mix_counts`` (sentences,): words whose head is found by the mixes of each layer's heads
+    and, in the last row, of all.
+
+    Parameters: ``mix.layer-03`` (2, heads), how much each head's attention to a word, and from it,
+    counts for that word being the head; ``mix.all`` (2, layers · heads) for all heads.
     """
 
     name = "attention"
@@ -50,7 +61,9 @@ class Attention(CorpusMeasurement[Findings]):
     payload: ClassVar[type[Findings]] = Findings
     options = Options
     figures = FIGURES
+    of_pairs = "attention_change"
     csv_name = "heads"
+    of_pairs = "attention_change"
 
     def extent(self, request: Request) -> Extent:
         """Layer 0 has no heads."""
@@ -75,7 +88,7 @@ class Attention(CorpusMeasurement[Findings]):
         """Average what was collected, choose heads on dev, and score them on test."""
         from probes.measurements.attention.measure import measure
 
-        return measure(context, context.options.segments)
+        return measure(context)
 
     def numbers(self, record: Record[Findings]) -> Iterator[Number]:
         """A number for each layer, head, measure and feature."""

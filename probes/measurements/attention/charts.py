@@ -11,6 +11,7 @@ from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
 from probes.records.charts import Card, Chart, Grid, Panel
 from probes.records.gallery import Gallery, GalleryPanel, Picture
 from probes.records.record import Record
+from probes.records.scatter import Scatter, ScatterPoint
 from probes.statistics.formatting import shown
 
 GRIDS = {
@@ -22,7 +23,7 @@ GRIDS = {
 }
 """Grids of layers and heads: title, measure, feature and what it is."""
 
-FIGURES = (*GRIDS, "patterns", "relations")
+FIGURES = (*GRIDS, "patterns", "relations", "clusters")
 
 MOST_RELATIONS = 20
 """Relations of the chart, the most frequent ones."""
@@ -35,7 +36,7 @@ def charts(records: Mapping[str, Record[Findings]]) -> list[Chart]:
     """All charts, in the order of `FIGURES`."""
     found = {label: record.payload for label, record in records.items()}
     made: list[Chart] = [_grid(name, found) for name in GRIDS]
-    return [*made, _patterns(found), _relations(found)]
+    return [*made, _patterns(found), _relations(found), _clusters(found)]
 
 
 def _grid(name: str, models: Mapping[str, Findings]) -> Grid:
@@ -47,7 +48,7 @@ def _grid(name: str, models: Mapping[str, Findings]) -> Grid:
             missing[label] = "it has none"
         else:
             panels[label] = Panel(_layers(found), _heads(found), each.values)
-    cards = {label: _cards(found) for label, found in models.items()} if name == "heads" else {}
+    cards = {label: _cards(found) for label, found in models.items() if label in panels}
     return Grid(
         name,
         title,
@@ -196,6 +197,33 @@ def _relations(models: Mapping[str, Findings]) -> Grid:
         high=1.0,
         missing=missing,
     )
+
+
+def _clusters(models: Mapping[str, Findings]) -> Scatter:
+    """Heads as points, whose distances say how differently they attend."""
+    points, missing, stress = {}, {}, []
+    for label, found in models.items():
+        places = found.clusters.found.positions if found.clusters else ()
+        if not places:
+            missing[label] = "its heads are too few, too much alike, or were not compared"
+            continue
+        assert found.clusters
+        stress.append(f"{label} {found.clusters.found.stress:.2f}")
+        points[label] = tuple(
+            ScatterPoint(
+                *places[layer - 1][head],
+                f"{layer}–{head + 1}",
+                found.patterns[row][head],
+                layer,
+            )
+            for row, layer in enumerate(found.layers)
+            for head in range(found.heads)
+        )
+    note = (
+        "Heads by multidimensional scaling of their Jensen–Shannon distances, on a sample of dev "
+        f"and test. Stress (0: distances are kept, .2: poorly): {'; '.join(stress) or 'none'}."
+    )
+    return Scatter("clusters", "Distances of heads", note, points, "layer", missing, tuple(CLASSES))
 
 
 def _best_by_layer(found: Findings, relation: str) -> list[float | None]:

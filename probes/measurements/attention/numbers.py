@@ -35,6 +35,8 @@ def numbers(found: Findings) -> Iterator[Number]:
                         "n": each.n,
                     },
                 )
+    if found.mixes:
+        yield from _mixes(found)
     for row, layer in enumerate(found.layers):
         for place in range(found.heads):
             yield Number(
@@ -43,3 +45,16 @@ def numbers(found: Findings) -> Iterator[Number]:
                 layer,
                 axes={"head": place + 1, "feature": found.patterns[row][place]},
             )
+
+
+def _mixes(found: Findings) -> Iterator[Number]:
+    """UAS of mixes of the heads of each layer, and of all heads."""
+    mixes = found.mixes
+    assert mixes is not None
+    layers = (*found.layers, None)
+    dev, test = (*mixes.dev_layers, mixes.dev_every), (*mixes.layers, mixes.every)
+    for layer, on_dev, on_test in zip(layers, dev, test, strict=True):
+        feature = {"feature": "mix of heads"}
+        yield Number("uas", on_dev, layer, split="dev", axes=feature)
+        low, high = on_test.interval or (None, None)
+        yield Number("uas", on_test.value, layer, low, high, axes=feature)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probes.measurements.attention.clusters import HeadClusters
 from probes.records.base import Frozen
 from probes.records.values import Estimate
 from probes.statistics.partition import Cluster
@@ -62,6 +63,32 @@ class Choice(Frozen):
     n_test: int
 
 
+class Mixes(Frozen):
+    """UAS of the attention-only probe; see `probes.measurements.attention.mixing`."""
+
+    sentences: int
+    words: int
+    """Of train, that it is fitted to."""
+    left_out: int
+    """Sentences of the sample that do not fit into the model's window."""
+    layers: tuple[Estimate, ...]
+    """Of a mix of the heads of each layer, on test."""
+    every: Estimate
+    """Of a mix of all heads of the model, on test."""
+    dev_layers: tuple[float | None, ...]
+    dev_every: float | None
+
+
+class Clusters(Frozen):
+    """Distances of the heads of all layers, on a sample of dev and test."""
+
+    texts: int
+    tokens: int
+    left_out: int
+    """Sentences of the sample that do not fit into the model's window."""
+    found: HeadClusters
+
+
 class MeanMaps(Frozen):
     """Maps averaged over all texts of one length."""
 
@@ -99,6 +126,10 @@ class Findings(Frozen):
     """The class of each head, by layer, then by head; see
     `probes.measurements.attention.patterns`."""
     mean_maps: MeanMaps
+    mixes: Mixes | None
+    """None without dependency trees, and for pairs of sentences."""
+    clusters: Clusters | None
+    """None for pairs of sentences."""
     rare: dict[str, int]
     """Relations that are not scored, with their words in test."""
     without_controls: int

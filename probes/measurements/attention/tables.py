@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from probes.measurements.attention.gold import FEWEST_TESTED
 from probes.measurements.attention.patterns import CLASSES, CLEAR, MIXED
-from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
+from probes.measurements.attention.payload import Choice, Clusters, Findings, HeadNumbers, Mixes
 from probes.measurements.cells import score_cell
 from probes.records.record import Record
 from probes.records.table import NOTHING, Cell, Row, Table
@@ -46,6 +46,10 @@ def tables(record: Record[Findings]) -> list[Table]:
     for measure, of in (("relation", _relations), ("role", _roles), ("uas", _trees)):
         if found.choices_of(measure):
             made.append(of(title, found))
+    if found.mixes:
+        made.append(_mixes(title, found, found.mixes))
+    if found.clusters:
+        made.append(_clusters(title, found, found.clusters))
     return made
 
 
@@ -183,6 +187,54 @@ def _trees(title: str, found: Findings) -> Table:
     )
     choices = [*found.choices_of("uas"), *found.choices_of("uuas")]
     return _choices(f"{title} · trees · test, %", "tree", choices, (note,))
+
+
+def _mixes(title: str, found: Findings, mixes: Mixes) -> Table:
+    names = (*(f"layer {layer}" for layer in found.layers), "all layers")
+    dev, test = (*mixes.dev_layers, mixes.dev_every), (*mixes.layers, mixes.every)
+    rows = [
+        Row.of(name, shown(on_dev, "accuracy"), _percent(on_test))
+        for name, on_dev, on_test in zip(names, dev, test, strict=True)
+    ]
+    note = (
+        "UAS of the attention-only probe of Clark et al. (2019), words that are not punctuation: a "
+        f"weighted sum of heads, fitted to {mixes.words:,} words in {mixes.sentences:,} training "
+        "sentences."
+    )
+    left_out = f"{mixes.left_out:,} sentences of the sample are left out: they are too long."
+    return Table(
+        f"{title} · mixes of heads, %",
+        ("heads of", "dev", "test"),
+        tuple(rows),
+        notes=(note, *[left_out] * bool(mixes.left_out)),
+    )
+
+
+def _clusters(title: str, found: Findings, clusters: Clusters) -> Table:
+    its = clusters.found
+    rows = [Row.of(str(layer), _distance(its.within_layers[layer - 1])) for layer in found.layers]
+    rows[-1] = Row(rows[-1].cells, ends_section=True)
+    rows.append(Row.of("of one layer", _distance(its.within)))
+    rows.append(Row.of("of two layers", _distance(its.between)))
+    note = (
+        "Root of the mean Jensen–Shannon divergence of two heads, at most .83, over "
+        f"{clusters.tokens:,} tokens of {clusters.texts:,} sentences of dev and test."
+    )
+    nearest = (
+        f"The nearest head is of the same layer for {_share(its.nearest_in_layer)} of heads, "
+        f"{_share(its.nearest_by_chance)} by chance."
+    )
+    return Table(
+        f"{title} · distances of heads", ("layer", "mean"), tuple(rows), notes=(note, nearest)
+    )
+
+
+def _distance(value: float | None) -> str:
+    return shown(value, "distance")
+
+
+def _share(value: float | None) -> str:
+    return NOTHING if value is None else f"{100 * value:.0f} %"
 
 
 def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...]) -> Table:

@@ -1,0 +1,196 @@
+"""Dependency heads from mixes of attention heads: the attention-only probe of Clark et al. (2019).
+
+A probe for each block and one for all blocks (`probes.measurements.attention.mixing_fit`) are
+fitted to a sample of training sentences, and predict the head of every word of dev and test. The
+maps of the sample are in memory for the fit alone; predictions are made while the model reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+
+from probes.common.arrays import Floats, Ints
+from probes.data.sentence import ROOT, Sentence
+from probes.examples.examples import NotServedError
+from probes.extraction.padding import PaddedWindows
+from probes.extraction.views import plain_text, view_over
+from probes.measurements.attention.live import PerText, Together, by_text, sample
+from probes.measurements.attention.mixing_fit import NO_HEAD, Group, fit, mixed
+from probes.measurements.corpus_context import CorpusContext
+from probes.statistics.sums import ratio
+
+SENTENCES = 2000
+"""Training sentences that probes are fitted to."""
+
+
+@dataclass(frozen=True)
+class HeadMixes:
+    """The probes of all blocks and what they predict.
+
+    Attributes:
+        sentences, words: that the probes were fitted to.
+        left_out: sentences of the sample that do not fit into the model's window.
+        weights: w and u of the probe of each block. Shape (blocks, 2, attention heads).
+        all_weights: the same of the probe of all blocks.
+        hits: words whose head is predicted, by split; the last row is of all blocks. Shape
+            (blocks + 1, sentences).
+        counts: words that have a head to be predicted, by split; 0 for sentences that do not fit
+            into the window. Shape (sentences,).
+        long: sentences that do not fit, by split.
+    """
+
+    sentences: int
+    words: int
+    left_out: int
+    weights: Floats
+    all_weights: Floats
+    hits: Mapping[str, Ints]
+    counts: Mapping[str, Ints]
+    long: Mapping[str, int]
+
+    def uas(self, split: str) -> Floats:
+        """The share of words whose head is predicted, for each probe. Shape (blocks + 1,)."""
+        return ratio(self.hits[split].sum(1), self.counts[split].sum())
+
+
+def mixing(context: CorpusContext, n_sentences: int = SENTENCES, seed: int = 0) -> HeadMixes:
+    """Fit the probes, and score what they predict on dev and test.
+
+    Args:
+        n_sentences: of training, that are drawn.
+
+    Raises:
+        NotServedError: no training sentence can be used.
+    """
+    splits = context.corpus.splits
+    usable = [x for x in splits["train"] if (heads_to_predict(x) != NO_HEAD).any()]
+    drawn = [usable[i] for i in sample(usable, n_sentences, seed)]
+    groups = _read_groups(context, drawn)
+    if not groups:
+        raise NotServedError("no sentence of train has a head to be predicted")
+    read = sum(len(group.heads) for group in groups)
+    n_blocks = context.model.n_layers
+    n_heads = len(groups[0].maps) // n_blocks
+    every = fit(groups).view(2, n_blocks, n_heads).transpose(0, 1)
+    blocks = [slice(first, first + n_heads) for first in range(0, n_blocks * n_heads, n_heads)]
+    own = torch.stack([fit([group.of(block) for group in groups]) for block in blocks])
+    hits, counts, long = {}, {}, {}
+    for split in ("dev", "test"):
+        view = view_over(map(plain_text, splits[split]), "plain")
+        heads = by_text(context.read(view, PredictedHeads(own, every)))
+        found = [heads.get(view.index[plain_text(x)]) for x in splits[split]]
+        hits[split], counts[split] = _scored(splits[split], found, n_blocks + 1)
+        long[split] = sum(x is None for x in found)
+    return HeadMixes(
+        sentences=read,
+        words=sum(group.n_words for group in groups),
+        left_out=len(drawn) - read,
+        weights=own.cpu().numpy(),
+        all_weights=every.cpu().numpy(),
+        hits=hits,
+        counts=counts,
+        long=long,
+    )
+
+
+def heads_to_predict(sentence: Sentence) -> Ints:
+    """The head of each word; `NO_HEAD` for the root, for punctuation, and without annotation."""
+    n = len(sentence)
+    if not (sentence.heads and sentence.upos):
+        return np.full(n, NO_HEAD)
+    heads, tags = np.array(sentence.heads), np.array(sentence.upos)
+    return np.where((heads == ROOT) | (tags == "PUNCT"), NO_HEAD, heads)
+
+
+class WordMaps(Together, PerText):
+    """Attention between the words of each text, float16. (blocks · heads, words, words)."""
+
+    name = "attention between words"
+
+    def wanted(self, maps: torch.Tensor) -> torch.Tensor:
+        """See `Together`."""
+        return self.layout.between_words(maps).half()
+
+    def read_together(self, maps: torch.Tensor) -> None:
+        """See `Together`."""
+        sizes = self.layout.n_words.tolist()
+        for text, of_text, n in zip(self.layout.text.tolist(), maps, sizes, strict=True):
+            self.found[text] = of_text.flatten(0, 1)[:, :n, :n].cpu().clone()
+
+
+class PredictedHeads(PerText):
+    """The most likely head of each word, int16, for the probes of each block and of all.
+
+    Of each text (blocks + 1, words).
+
+    Args:
+        weights, all_weights: see `HeadMixes`.
+    """
+
+    name = "heads predicted from attention"
+
+    def __init__(self, weights: torch.Tensor, all_weights: torch.Tensor) -> None:
+        self._weights, self._all_weights = weights, all_weights
+
+    def prepare(self, windows: PaddedWindows) -> None:
+        """See `Collector`."""
+        super().prepare(windows)
+        self._predicted: list[torch.Tensor] = []
+        self._total: torch.Tensor | None = None
+
+    def take_whole(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        """See `WholeTexts`."""
+        between = self.layout.between_words(maps).transpose(0, 1)
+        own, part = (
+            mixed(each[block - 1].to(maps.device), between)
+            for each in (self._weights, self._all_weights)
+        )
+        self._predicted.append(self._best(own))
+        self._total = part if self._total is None else self._total.to(part.device) + part
+
+    def _best(self, scores: torch.Tensor) -> torch.Tensor:
+        """The best word of each text for every word. Shape (texts, words)."""
+        beyond = ~self.layout.is_word[:, None]
+        return scores.masked_fill(beyond, -torch.inf).argmax(-1).short().cpu()
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """See `Collector`."""
+        if self._total is not None:
+            found = torch.stack([*self._predicted, self._best(self._total)], dim=1)
+            sizes = self.layout.n_words.tolist()
+            for text, heads, n in zip(self.layout.text.tolist(), found, sizes, strict=True):
+                self.found[text] = heads[:, :n].clone()
+
+
+def _read_groups(context: CorpusContext, sentences: Sequence[Sentence]) -> list[Group]:
+    """The sentences that fit into the model's window, by their number of words."""
+    view = view_over(map(plain_text, sentences), "plain")
+    maps = by_text(context.read(view, WordMaps()))
+    read = [x for x in sentences if view.index[plain_text(x)] in maps]
+    found = []
+    for _, same in groupby(sorted(read, key=len), key=len):
+        group = list(same)
+        of_group = torch.stack([maps[view.index[plain_text(x)]] for x in group], dim=1)
+        heads = torch.from_numpy(np.stack([heads_to_predict(x) for x in group]))
+        found.append(Group(of_group.to(context.device), heads.to(context.device)))
+    return found
+
+
+def _scored(
+    sentences: Sequence[Sentence], predicted: Sequence[torch.Tensor | None], n_probes: int
+) -> tuple[Ints, Ints]:
+    """Hits (probes, sentences) and counts (sentences,); see `HeadMixes`."""
+    hits = np.zeros((n_probes, len(sentences)), dtype=np.int64)
+    counts = np.zeros(len(sentences), dtype=np.int64)
+    for place, (sentence, heads) in enumerate(zip(sentences, predicted, strict=True)):
+        if heads is not None:
+            gold = heads_to_predict(sentence)
+            counts[place] = (gold != NO_HEAD).sum()
+            hits[:, place] = (heads.numpy() == gold).sum(1)  # none equals NO_HEAD
+    return hits, counts

@@ -1,0 +1,82 @@
+"""The claim about what fine-tuning changes, on pairs made for it."""
+
+from pathlib import Path
+
+import pytest
+from corpus_records import corpus_record, estimate
+
+from probes.boards.claims.report import make_reports
+from probes.measurements.attention.change import Change, Changes, LayerChange
+
+pytestmark = pytest.mark.usefixtures("all_current")
+
+
+@pytest.fixture
+def all_current(monkeypatch):
+    monkeypatch.setattr("probes.boards.claims.report.is_current", lambda record: True)
+
+
+def pair(divergences, name="tuned", base="before", **more):
+    layers = tuple(
+        LayerChange(
+            layer=layer,
+            mean=Change(cosine=estimate(0.5), divergence=estimate(value)),
+            heads=(),
+        )
+        for layer, value in enumerate(divergences, start=1)
+    )
+    payload = Changes(layers=layers, sentences=9, left_out=0, resampled="documents")
+    record = corpus_record("attention_change", payload, len(divergences), model=name, **more)
+    return record.model_copy(
+        update={"base": record.model.model_copy(update={"name": base, "digest": base})}
+    )
+
+
+def outcome(*records):
+    (report,) = make_reports({}, "", {Path(f"{i}.json"): x for i, x in enumerate(records)})
+    return report.outcomes["fine-tuning-changes-final"]
+
+
+@pytest.mark.parametrize(
+    ("divergences", "expected"),
+    [
+        ([0.1, 0.1, 0.12, 0.3, 0.2], "supported"),
+        ([0.1, 0.1, 0.12, 0.05, 0.2], "supported"),  # one of the last two is enough
+        ([0.1, 0.1, 0.28, 0.15, 0.2], "contradicted"),
+        ([0.28, 0.1, 0.1, 0.15, 0.2], "contradicted"),
+        ([0.1, 0.1, 0.185, 0.15, 0.2], "undecided"),
+    ],
+)
+def test_the_layers_below_are_compared_with_the_greater_of_the_last_two(divergences, expected):
+    assert outcome(pair(divergences)).verdict == expected
+
+
+def test_the_reason_names_the_base_and_both_layers():
+    found = outcome(pair([0.1, 0.12, 0.11, 0.3, 0.2]))
+    assert found.why == (
+        "divergence from before at layer 4: 0.300 [0.290, 0.310]; "
+        "greatest below the last two, at layer 2: 0.120 [0.110, 0.130]"
+    )
+    assert found.numbers[3] == {
+        "layer": 4,
+        "divergence": 0.3,
+        "interval": pytest.approx((0.29, 0.31)),
+    }
+
+
+def test_a_random_twin_is_no_fine_tuning():
+    both = pair([0.1, 0.3], "random:m"), pair([0.1, 0.3], base="random:m")
+    assert make_reports({}, "", {Path(f"{i}.json"): x for i, x in enumerate(both)}) == []
+
+
+def test_of_two_bases_the_second_is_left_out_with_a_message(capsys):
+    first, second = pair([0.1] * 3 + [0.3, 0.2]), pair([0.3] * 3 + [0.1, 0.2], base="other")
+    assert outcome(first, second).verdict == "supported"
+    assert "1.json: claims use the comparison with before" in capsys.readouterr().err
+
+
+def test_without_what_it_needs_it_is_not_tested():
+    assert "has none below the last 2" in outcome(pair([0.1, 0.2])).why
+    few = pair([0.1, 0.2, 0.3, 0.4])
+    some = few.payload.model_copy(update={"layers": few.payload.layers[1:]})
+    assert outcome(few.model_copy(update={"payload": some})).why == "layer 1 was not compared"
