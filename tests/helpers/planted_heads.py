@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from planted_maps import PlantedModel
 from planted_trees import random_heads
 
 from probes.data.sentence import ROOT, Corpus, Frame, Sentence
@@ -226,9 +227,19 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
         arrays=parts.__getitem__,
         long_texts=long_texts.__getitem__,
     )
-    model = SimpleNamespace(name="m")
+    live = PlantedModel(lambda text: among_special_tokens(maps_of(sentences[text.words])))
+    options = Options(mix_sentences=40, cluster_sentences=20)
+    model = SimpleNamespace(name="m", n_layers=len(parts["mean_maps"][0]))
     cpu = torch.device("cpu")
-    return CorpusContext(of, model, tuple(layers), view, stored, None, cpu, Options())
+    return CorpusContext(of, model, tuple(layers), view, stored, live.read, cpu, options)
+
+
+def among_special_tokens(a):
+    """Maps with a token before and one after the text, which attend to themselves."""
+    found = np.zeros((*a.shape[:2], a.shape[2] + 2, a.shape[3] + 2))
+    found[..., 1:-1, 1:-1] = a
+    found[..., [0, -1], [0, -1]] = 1
+    return found
 
 
 def share(sentences, right, counts=lambda of, i: True):

@@ -61,7 +61,6 @@ class Attention(CorpusMeasurement[Findings]):
     payload: ClassVar[type[Findings]] = Findings
     options = Options
     figures = FIGURES
-    of_pairs = "attention_change"
     csv_name = "heads"
     of_pairs = "attention_change"
 

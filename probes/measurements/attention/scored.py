@@ -67,9 +67,9 @@ def relations(
     the word's head is the word that attends most to it (Clark et al. 2019, section 4.2.1). The
     baseline is the best fixed offset on train.
     """
-    if not gold["test"].relations:
-        return [], {}
-    names, rare = frequent(gold["dev"], gold["test"])
+    names, rare = frequent(gold)
+    if not names:
+        return [], rare
     hits = {}
     for split in ("dev", "test"):
         most = _of_words(context, "most", split)[:, blocks]
@@ -92,7 +92,7 @@ def relations(
                 f"offset {offset:+d}",
             )
         )
-    return found, dict(rare)
+    return found, rare
 
 
 def _of_words(context: CorpusContext, part: str, split: str) -> NDArray[Any]:

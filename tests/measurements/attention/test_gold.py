@@ -84,16 +84,17 @@ def test_features_by_hand():
     assert list(gold(*THREE).features) == ["subjects", "objects"]
 
 
-def test_relations_that_are_rare_in_either_split_are_counted():
+def test_relations_that_are_rare_or_unknown_in_train_are_counted():
     def repeated(**counts):
         each = [sentence([1, ROOT], [name, "root"]) for name, n in counts.items() for _ in range(n)]
         return gold(*each)
 
-    dev = repeated(det=20, obj=19, amod=50, case=25)
-    test = repeated(det=20, obj=40, amod=19, nsubj=30, case=21)
-    scored, rare = frequent(dev, test)
+    dev = repeated(det=20, obj=19, amod=50, case=25, mark=20)
+    test = repeated(det=20, obj=40, amod=19, nsubj=30, case=21, mark=22)
+    train = repeated(det=1, obj=40, amod=40, nsubj=40, case=40)
+    scored, rare = frequent({"train": train, "dev": dev, "test": test})
     assert scored == ["all", "all but punct", "case", "det"]
-    assert rare == {"obj": 40, "nsubj": 30, "amod": 19}
+    assert list(rare.items()) == [("obj", 40), ("nsubj", 30), ("mark", 22), ("amod", 19)]
 
 
 def test_the_best_offset_is_the_nearest_of_equals_and_at_most_ten_words_away():
