@@ -53,7 +53,8 @@ class Attention(CorpusMeasurement[Findings]):
     and, in the last row, of all.
 
     Parameters: ``mix.layer-03`` (2, heads), how much each head's attention to a word, and from it,
-    counts for that word being the head; ``mix.all`` (2, layers · heads) for all heads.
+    counts for that word being the head; ``mix.all`` (layers, 2, heads) for all heads of
+    the model.
     """
 
     name = "attention"

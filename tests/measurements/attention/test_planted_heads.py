@@ -137,7 +137,7 @@ def test_mixes_of_heads_find_the_head_that_attends_to_gold_heads(found, toy):
     assert [scores[0].value, scores[1].value, mixes.every.value, mixes.dev_every] == [1] * 4
     assert scores[2].value < 0.5
     assert {name: x.shape for name, x in found.parameters.items()} == {
-        "mix.all": (2, 9), "mix.layer-01": (2, 3), "mix.layer-02": (2, 3), "mix.layer-03": (2, 3),
+        "mix.all": (3, 2, 3), "mix.layer-01": (2, 3), "mix.layer-02": (2, 3), "mix.layer-03": (2, 3),
     }  # fmt: skip
     # What heads give to their dependents counts in the second row, from the first head.
     assert np.unravel_index(found.parameters["mix.layer-02"].argmax(), (2, 3)) == (1, 0)
