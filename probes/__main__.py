@@ -20,6 +20,7 @@ COMMANDS = (
     "corpora",
     "cache",
     "show",
+    "heads",
     "claims",
     "leaderboard",
     "compare",

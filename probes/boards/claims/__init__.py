@@ -1,1 +1,1 @@
-"""Statements of the literature about layers, tested on results."""
+"""Statements of the literature about vectors, heads and layers, tested on results."""

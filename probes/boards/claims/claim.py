@@ -15,7 +15,7 @@ CAVEAT = "What can be decoded is not thereby used by the model."
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement about layers.
+    """A statement about layers, vectors or attention heads.
 
     Attributes:
         statement: the sentence of the Primer, or else of the study, paraphrased.

@@ -82,7 +82,7 @@ LAYER_CLAIMS = (
         "5.2, footnote 3",
         "Vig & Belinkov 2019",
         "",
-        needs("attention maps, which probes do not read"),
+        needs("the share of attention that goes along dependency relations"),
     ),
     Claim(
         "pipeline-order",

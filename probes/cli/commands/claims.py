@@ -1,4 +1,4 @@
-"""`python -m probes claims`: which claims of the literature about layers the results support."""
+"""`python -m probes claims`: which claims of the literature the results support."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from probes.records.unique import unique_records
 from probes.rendering.markdown import markdown
 from probes.rendering.terminal import print_table
 
-SUMMARY = "Test claims of the literature about layers on the results in a folder."
+SUMMARY = "Test claims of the literature about layers and heads on the results in a folder."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

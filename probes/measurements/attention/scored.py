@@ -122,9 +122,10 @@ def summed_up(
     """
     (rows,) = np.nonzero(which)
     of = sentence[rows]
-    members = sparse((np.ones(len(rows), dtype=np.float32), (of, rows)), (n_sentences, len(which)))
+    ones, places = np.ones(len(rows), dtype=np.float32), np.arange(len(rows))
+    members = sparse((ones, (of, places)), (n_sentences, len(rows)))
     counts = np.bincount(of, minlength=n_sentences).astype(np.float64)
-    return Contributions(members @ values.astype(np.float32), counts)
+    return Contributions(members @ values[rows].astype(np.float32), counts)
 
 
 def trees(

@@ -28,7 +28,7 @@ STATISTICS = {
 
 FEATURES = ("nouns", "verbs", "pronouns", "subjects", "objects", "negation")
 
-_ATTENDS = {
+ATTENDS = {
     "dependent to head": "to head",
     "head to dependent": "to dep.",
     "undirected": "either",
@@ -193,7 +193,7 @@ def _mixes(title: str, found: Findings, mixes: Mixes) -> Table:
     names = (*(f"layer {layer}" for layer in found.layers), "all layers")
     dev, test = (*mixes.dev_layers, mixes.dev_every), (*mixes.layers, mixes.every)
     rows = [
-        Row.of(name, shown(on_dev, "accuracy"), _percent(on_test))
+        Row.of(name, shown(on_dev, "accuracy"), percent_cell(on_test))
         for name, on_dev, on_test in zip(names, dev, test, strict=True)
     ]
     note = (
@@ -241,12 +241,12 @@ def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...
     heads = (what, "n", "head", "attends", "test", "baseline", "p")
     rows = [
         Row.of(
-            choice.feature.replace("at most", "≤") or choice.measure.upper(),
+            choice_name(choice),
             f"{choice.n_test:,}",
             f"{choice.layer}–{choice.head}",
-            _ATTENDS[choice.direction],
-            _percent(choice.test, best=_is_better(choice)),
-            _baseline(choice),
+            ATTENDS[choice.direction],
+            percent_cell(choice.test, best=is_better(choice)),
+            baseline_text(choice),
             NOTHING if choice.p is None else shown_p(choice.p),
         )
         for choice in choices
@@ -254,19 +254,26 @@ def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...
     return Table(title, heads, tuple(rows), notes=notes, repeated=1)
 
 
-def _baseline(choice: Choice) -> str:
+def choice_name(choice: Choice) -> str:
+    """What a head was chosen for."""
+    return choice.feature.replace("at most", "≤") or choice.measure.upper()
+
+
+def baseline_text(choice: Choice) -> str:
+    """The baseline, and at which distance it is if it is a fixed one."""
     value = shown(choice.baseline.value, "accuracy")
     _, _, offset = choice.baseline_kind.partition("offset ")
     return f"{value} ({offset})" if offset else value
 
 
-def _is_better(choice: Choice) -> bool:
+def is_better(choice: Choice) -> bool:
     """Whether the head is above its baseline beyond chance."""
     above = choice.difference.value is not None and choice.difference.value > 0
     return above and choice.p is not None and choice.p < ALPHA
 
 
-def _percent(estimate: Estimate, *, best: bool = False) -> Cell:
+def percent_cell(estimate: Estimate, *, best: bool = False) -> Cell:
+    """A share in points, with half its interval."""
     return score_cell(
         estimate.value, estimate.interval, "accuracy", value=estimate.value, best=best
     )

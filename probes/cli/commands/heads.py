@@ -1,0 +1,76 @@
+"""`python -m probes heads`: what each attention head of a model does."""
+
+from __future__ import annotations
+
+import argparse
+
+from probes.boards.chosen_heads import ATTENTION
+from probes.boards.corpus_groups import of_corpora
+from probes.boards.heads import head_tables
+from probes.cli.arguments import place
+from probes.cli.load_results import load_records
+from probes.common.errors import UserError
+from probes.common.terminal import output_console
+from probes.measurements.attention.gold import FEWEST_TESTED
+from probes.records.files import or_published
+from probes.rendering.markdown import markdown
+from probes.rendering.terminal import print_table
+
+SUMMARY = "Show what attention heads do: entropy, patterns, and relations beside the random twin's."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add = parser.add_argument
+    add(
+        "folders",
+        type=place,
+        nargs="+",
+        metavar="RESULTS",
+        help="folders, such as results/*/ewt",
+    )
+    add(
+        "--by",
+        choices=("entropy", "pattern", "relation"),
+        default="relation",
+        help="of all heads entropy or pattern, or the best heads by relation (the default), with "
+        "roles and trees",
+    )
+    add(
+        "--all",
+        action="store_true",
+        help=f"also relations and roles that are rarer than {FEWEST_TESTED} in test",
+    )
+    add("--format", choices=("terminal", "md"), default="terminal")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the tables.
+
+    Raises:
+        UserError: there are no records of attention, or none with what is asked for.
+    """
+    where = ", ".join(map(str, options.folders))
+    records = {
+        path: record
+        for path, record in load_records(options.folders).items()
+        if record.measurement == ATTENTION
+    }
+    if not records:
+        raise UserError(
+            f"{where}: no records of {ATTENTION}; measure it with --measurements {ATTENTION}"
+            f"{or_published(*options.folders)}."
+        )
+    tables = head_tables(options.by, of_corpora(records), options.all)
+    if not tables:
+        raise UserError(
+            f"{where}: no heads were chosen by {options.by}; that takes a corpus with heads or "
+            "frames, read one sentence at a time."
+        )
+    console = output_console()
+    for table in tables:
+        if options.format == "md":
+            print(markdown(table))
+        else:
+            print_table(table, console)
+    return 0
