@@ -19,8 +19,6 @@ def test_heads_of_a_real_model_are_those_of_its_own_maps(real_data, tmp_path):
     test = find_corpus("ewt", data_dir=real_data, limit=limit).load().splits["test"]
     encoder = load_encoder(find_model(name), device="cpu")
     expected, too_long = of_heads(encoder, test)
-    if payload.of("role", "core") is None:
-        expected = {k: x for k, x in expected.items() if k not in ("role", "controls")}
     assert (payload.splits["test"].texts, payload.splits["test"].too_long) == (len(test), too_long)
     assert (len(payload.layers), payload.heads) == (6, 12)
     assert_equal(payload, expected)
