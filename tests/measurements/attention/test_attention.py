@@ -91,6 +91,7 @@ def test_heads_csv_has_every_number(bert):
     scores = [x.value for x in (*payload.mixes.layers, payload.mixes.every)]
     assert [float(row["value"]) for row in mixes[1::2]] == pytest.approx(scores, rel=1e-4)
     assert len(rows) == n + heads + len(mixes)
+    assert {place[3] for place, row in found.items() if row["chosen"]} == {"test"}
     chosen = {place[:3] + place[4:]: row["p"] for place, row in found.items() if row["chosen"]}
     assert chosen.keys() == {
         (x.measure, x.feature, x.direction, str(x.layer), str(x.head)) for x in payload.choices
