@@ -63,7 +63,6 @@ class Attention(CorpusMeasurement[Findings]):
     figures = FIGURES
     of_pairs = "attention_change"
     csv_name = "heads"
-    of_pairs = "attention_change"
 
     def extent(self, request: Request) -> Extent:
         """Layer 0 has no heads."""
