@@ -53,7 +53,8 @@ class Attention(CorpusMeasurement[Findings]):
     and, in the last row, of all.
 
     Parameters: ``mix.layer-03`` (2, heads), how much each head's attention to a word, and from it,
-    counts for that word being the head; ``mix.all`` (2, layers · heads) for all heads.
+    counts for that word being the head; ``mix.all`` (layers, 2, heads) for all heads of
+    the model.
     """
 
     name = "attention"
@@ -61,7 +62,6 @@ class Attention(CorpusMeasurement[Findings]):
     payload: ClassVar[type[Findings]] = Findings
     options = Options
     figures = FIGURES
-    of_pairs = "attention_change"
     csv_name = "heads"
 
     def extent(self, request: Request) -> Extent:

@@ -73,7 +73,7 @@ def measure(context: CorpusContext) -> Found[Findings]:
                 arrays[name] = values if before is None else np.concatenate([before, values])
         arrays["test_clusters"] = test.partition.of_sentence
         of_clusters = clusters_of(context)
-        if found_relations:
+        if found_relations and found_trees:
             mix = mixing(context, context.options.mix_sentences)
             mixes = mixes_of(mix, heads, test.partition)
             rows = [*heads.blocks, -1]

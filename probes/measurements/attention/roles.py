@@ -53,8 +53,8 @@ def roles(
     without = 0
     for split, texts in splits.items():
         sentence, row, links = _links(texts, of_text, context.view.index, first)
-        of = values[row].reshape(len(row), -1, 2)
-        usable = ~np.isnan(of.reshape(len(row), -1)).any(1)
+        of = values[row].reshape(len(row), values.shape[1] * values.shape[2], 2)
+        usable = ~np.isnan(of).any((1, 2))
         without += int((~usable & ~texts.left_out[sentence]).sum())
         for name, has in KINDS.items():
             chosen = usable & np.array([has(*link) for link in links], dtype=bool)

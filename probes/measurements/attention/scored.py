@@ -67,16 +67,16 @@ def relations(
     the word's head is the word that attends most to it (Clark et al. 2019, section 4.2.1). The
     baseline is the best fixed offset on train.
     """
-    if not gold["test"].relations:
-        return [], {}
-    names, rare = frequent(gold["dev"], gold["test"])
+    names, rare = frequent(gold)
+    if not names:
+        return [], rare
     hits = {}
     for split in ("dev", "test"):
         most = _of_words(context, "most", split)[:, blocks]
         hits[split] = (most == gold[split].head[:, None, None, None]).reshape(len(most), -1)
     found = []
     for name in names:
-        offset = best_offset(gold["train"], gold["train"].relations.get(name, _none(gold["train"])))
+        offset = best_offset(gold["train"], gold["train"].of(name))
         parts = {split: _counted(gold[split], name, hits[split]) for split in hits}
         base = {
             split: _counted(gold[split], name, _at(gold[split], offset)[:, None]) for split in hits
@@ -92,15 +92,11 @@ def relations(
                 f"offset {offset:+d}",
             )
         )
-    return found, dict(rare)
+    return found, rare
 
 
 def _of_words(context: CorpusContext, part: str, split: str) -> NDArray[Any]:
     return np.concatenate(context.stored.arrays(part))[context.rows(split)]
-
-
-def _none(gold: Gold) -> Words:
-    return np.zeros(len(gold.head), dtype=bool)
 
 
 def _at(gold: Gold, offset: int) -> Words:
@@ -141,9 +137,9 @@ def trees(
     undirected trees; dependents that are punctuation do not count. The baseline of arborescences
     is the better chain on train: each word depends on the one before, or on the one after.
     """
-    if not gold["test"].relations or not gold["train"].relations:
-        return [], {}
     right = {split: each.without_punctuation for split, each in gold.items()}
+    if not all(words.any() for words in right.values()):
+        return [], {}
     chains = {"right-branching": -1, "left-branching": +1}
     best = max(chains, key=lambda x: _at(gold["train"], chains[x])[right["train"]].mean())
     hits: dict[str, dict[str, Contributions]] = {"uas": {}, "uuas": {}}

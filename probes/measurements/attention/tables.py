@@ -55,7 +55,7 @@ def tables(record: Record[Findings]) -> list[Table]:
 
 def _statistics(title: str, found: Findings) -> Table:
     rows = _by_layer(found, list(STATISTICS.values()))
-    notes = tuple(_notes(found))
+    notes = tuple(note for note in (*_notes(found), _absent(found)) if note)
     return Table(f"{title} · mean over heads, %", ("layer", *STATISTICS), rows, notes=notes)
 
 
@@ -102,6 +102,15 @@ def _notes(found: Findings) -> Iterator[str]:
         "Entropy: share of the greatest that is possible. Means over test texts; those of single "
         f"heads, with intervals over {found.resampled}, are in heads.csv."
     )
+
+
+def _absent(found: Findings) -> str:
+    """What needs annotation that the corpus lacks, or has too little of."""
+    kinds = {"relation": "relations", "role": "roles", "uas": "trees"}
+    names = [name for measure, name in kinds.items() if not found.choices_of(measure)]
+    if found.segments == "two" or not names:
+        return ""
+    return f"Left out for lack of annotation: {', '.join(names)}."
 
 
 def _patterns(title: str, found: Findings) -> Table:
