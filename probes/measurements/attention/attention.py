@@ -62,6 +62,7 @@ class Attention(CorpusMeasurement[Findings]):
     payload: ClassVar[type[Findings]] = Findings
     options = Options
     figures = FIGURES
+    of_pairs = "attention_change"
     csv_name = "heads"
 
     def extent(self, request: Request) -> Extent:
