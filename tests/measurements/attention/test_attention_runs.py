@@ -206,7 +206,7 @@ def test_a_corpus_whose_sentences_are_all_too_long_is_not_measured(models, tmp_p
     found = measured(models / "bert", corpus, tmp_path)
     assert (found.status, found.records) == (0, {})
     said = capsys.readouterr().err
-    assert "left out attention: no text of dev fits into the model's window" in said
+    assert "left out attention of bert: no text of dev fits into the model's window" in said
 
 
 def test_a_second_model_is_compared_with_the_first(models, small, tmp_path):
@@ -226,3 +226,15 @@ def test_a_second_model_is_compared_with_the_first(models, small, tmp_path):
     assert {of["1", head, "cosine"] for head in ("", "1", "2")} == {1.0}
     assert {of["1", head, "divergence"] for head in ("", "1", "2")} == {0.0}
     assert of["2", "", "divergence"] > 0.001
+
+
+def test_every_model_that_cannot_be_compared_is_named(models, small, tmp_path, capsys):
+    save("bert", tmp_path / "deep", num_hidden_layers=3)
+    output = ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
+    arguments = ["--measurements", "attention", "--twins", "0", "--device", "cpu"]
+    given = [str(x) for x in (models / "bert", models / "gpt2", tmp_path / "deep")]
+    assert main(["--model", *given, "--corpus", str(small), *arguments, *output]) == 0
+    said = capsys.readouterr().err
+    assert "left out attention_change of gpt2: gpt2 and bert have other tokens" in said
+    assert "left out attention_change of deep: deep has 3 layers, bert 2" in said
+    assert not list((tmp_path / "results").glob("*/*/attention_change*"))
