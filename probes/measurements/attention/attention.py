@@ -64,6 +64,7 @@ class Attention(CorpusMeasurement[Findings]):
     figures = FIGURES
     of_pairs = "attention_change"
     csv_name = "heads"
+    shares_arrays = True
 
     def extent(self, request: Request) -> Extent:
         """Layer 0 has no heads."""

@@ -18,6 +18,7 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import pair_text
 from probes.measurements.attention.attention import Attention
+from probes.measurements.shareable import with_sums
 from probes.records.files import read_arrays
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
@@ -207,6 +208,14 @@ def test_a_corpus_whose_sentences_are_all_too_long_is_not_measured(models, tmp_p
     assert (found.status, found.records) == (0, {})
     said = capsys.readouterr().err
     assert "left out attention of bert: no text of dev fits into the model's window" in said
+
+
+def test_sums_of_chosen_heads_may_be_passed_on(usual, tmp_path):
+    shared, arrays = with_sums({usual.path: usual.record})[usual.path]
+    expected = read_arrays(usual.path)
+    assert set(shared.arrays) == set(expected)
+    assert arrays.keys() == expected.keys() >= {"test_sums", "test_counts", "test_clusters"}
+    assert all((arrays[name] == expected[name]).all() for name in expected)
 
 
 def test_a_second_model_is_compared_with_the_first(models, small, tmp_path):
