@@ -62,8 +62,9 @@ class Attention(CorpusMeasurement[Findings]):
     payload: ClassVar[type[Findings]] = Findings
     options = Options
     figures = FIGURES
-    csv_name = "heads"
     of_pairs = "attention_change"
+    csv_name = "heads"
+    shares_arrays = True
 
     def extent(self, request: Request) -> Extent:
         """Layer 0 has no heads."""

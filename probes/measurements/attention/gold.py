@@ -83,7 +83,8 @@ def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Gold:
         deprels = np.array([r for s in sentences for r in s.deprels or [""] * len(s)])
         linked = head != ROOT
         main = np.array([name.partition(":")[0] for name in deprels])
-        relations = {EVERY: linked, NOT_PUNCTUATION: linked & (main != "punct")}
+        is_punct = np.array([is_punctuation(name) for name in deprels])
+        relations = {EVERY: linked, NOT_PUNCTUATION: linked & ~is_punct}
         for name in sorted({*main[linked], *deprels[linked]} - {""}):
             relations[str(name)] = linked & ((main == name) | (deprels == name))
     features = {
@@ -92,6 +93,11 @@ def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Gold:
         if all(any(s.layer(layer) for s in sentences) for layer in layers)
     }
     return Gold(number, position, head, relations, features, len(sentences))
+
+
+def is_punctuation(deprel: str) -> bool:
+    """Whether a word with this relation to its head is punctuation, by UD's `punct`."""
+    return deprel.partition(":")[0] == "punct"
 
 
 def frequent(gold: Mapping[str, Gold]) -> tuple[list[str], dict[str, int]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from probes.measurements.attention.gold import FEWEST_TESTED
-from probes.measurements.attention.patterns import CLASSES, CLEAR, MIXED
+from probes.measurements.attention.patterns import CLASSES, CLEAR, MIXED, beyond_uniform
 from probes.measurements.attention.payload import Choice, Clusters, Findings, HeadNumbers, Mixes
 from probes.measurements.cells import score_cell
 from probes.records.record import Record
@@ -139,9 +139,9 @@ def _patterns(title: str, found: Findings) -> Table:
 
 
 def _beyond(numbers: HeadNumbers, layer: int) -> str:
-    """A pattern's mass less that of uniform attention, averaged over heads."""
+    """A pattern's mass beyond that of uniform attention, averaged over heads."""
     pairs = [(x, numbers.baseline_of(layer, i)) for i, x in enumerate(numbers.values[layer])]
-    known = [x - y for x, y in pairs if x is not None and y is not None]
+    known = [beyond_uniform(x, y) for x, y in pairs if x is not None and y is not None]
     return shown(sum(known) / len(known), "accuracy") if known else NOTHING
 
 
