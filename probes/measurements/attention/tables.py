@@ -170,6 +170,9 @@ def _roles(title: str, found: Findings) -> Table:
         "Baseline: other places of the sentence at the same distance. ★: above it. p: of the "
         "difference, corrected for all rows that are tested.",
     ]
+    if found.rare_roles:
+        names = ", ".join(f"{name} {n}" for name, n in found.rare_roles.items())
+        notes.append(f"Too rare to be scored, with links in test: {names}.")
     if found.without_controls:
         notes.append(
             f"{found.without_controls:,} links of dev and test have no such place and are left out."
