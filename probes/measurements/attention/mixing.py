@@ -23,11 +23,9 @@ from probes.extraction.views import plain_text, view_over
 from probes.measurements.attention.gold import is_punctuation
 from probes.measurements.attention.live import PerText, Together, by_text, sample
 from probes.measurements.attention.mixing_fit import NO_HEAD, Group, fit, mixed
+from probes.measurements.attention.names import MIX_SENTENCES
 from probes.measurements.corpus_context import CorpusContext
 from probes.statistics.sums import ratio
-
-SENTENCES = 2000
-"""Training sentences that probes are fitted to."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class HeadMixes:
         return ratio(self.hits[split].sum(1), self.counts[split].sum())
 
 
-def mixing(context: CorpusContext, n_sentences: int = SENTENCES, seed: int = 0) -> HeadMixes:
+def mixing(context: CorpusContext, n_sentences: int = MIX_SENTENCES, seed: int = 0) -> HeadMixes:
     """Fit the probes, and score what they predict on dev and test.
 
     Args:
