@@ -97,7 +97,7 @@ def compute(prepared: Prepared, unit: Unit, *, wait: bool) -> Ending:
     except BusyError:
         return "busy"
     except NotServedError as error:
-        omissions.not_made(unit.title, str(error))
+        omissions.not_made(f"{unit.title} of {model}", str(error))
     except (TaskError, CollectorError) as error:
         omissions.fail(model, unit.title, str(error))
     except Exception as error:

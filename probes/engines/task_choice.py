@@ -10,6 +10,7 @@ from probes.examples.scoring import require_metrics
 from probes.measurements.measurement import (
     CorpusMeasurement,
     PairMeasurement,
+    Request,
     get_measurement,
 )
 from probes.measurements.plugin_keys import plugin_failure
@@ -78,6 +79,12 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
             raise UserError(
                 f"--measurements {name}: not of the corpus {corpus.source.name}, since {why}; "
                 "leave it out, or choose another --corpus."
+            )
+        layers = config.layers if isinstance(config.layers, tuple) else ()
+        if layers and not its.extent(Request(layers, layers[-1])):
+            given = ",".join(map(str, layers))
+            raise UserError(
+                f"--layers {given}: --measurements {name} finds nothing there; name other layers."
             )
 
 

@@ -57,7 +57,11 @@ def way_to_read(model: Any, forward: Callable[[], torch.Tensor], n_blocks: int) 
         UserError: in no way, since there is no map for each block whose rows sum to 1, or attention
             is computed with something that is not known here.
     """
-    own, ways = forward().float(), ("in the model", "returned by the model")
+    with _implementation(model, "eager"):  # in few bits, other kernels differ by their rounding
+        own = forward()
+    tolerance = max(1e-2, 8 * torch.finfo(own.dtype).eps)
+    own = own.float()
+    ways = ("in the model", "returned by the model")
     for way in ways:
         sums: list[torch.Tensor] = []
 
@@ -66,7 +70,7 @@ def way_to_read(model: Any, forward: Callable[[], torch.Tensor], n_blocks: int) 
 
         with maps_taken(model, way, take):  # type: ignore[arg-type]
             found = forward().float()
-        same = (found - own).norm() <= 1e-2 * own.norm()
+        same = (found - own).norm() <= tolerance * own.norm()
         if same and len(sums) == n_blocks and all(((x - 1).abs() < 1e-2).all() for x in sums):
             return way  # type: ignore[return-value]
     raise UserError(

@@ -226,11 +226,14 @@ class CorpusMeasurement(Measurement[P]):
         of_pairs: name of the `PairMeasurement` that is made along with it; empty for none.
         csv_name: name of the CSV file in the folder of model and corpus, without its ending; the
             measurement's own if empty.
+        shares_arrays: whether its arrays have neither text nor labels, such as sums over sentences,
+            and may be passed on where a licence forbids text.
     """
 
     figures: ClassVar[tuple[str, ...]] = ()
     of_pairs: ClassVar[str] = ""
     csv_name: ClassVar[str] = ""
+    shares_arrays: ClassVar[bool] = False
 
     def missing(self, layers: frozenset[str]) -> str:
         """Why a corpus with these annotation layers cannot be measured; empty if it can."""

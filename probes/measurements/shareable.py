@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from probes.measurements.localisation import Localisation
+from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
 from probes.measurements.resampled import as_sums
 from probes.measurements.resampled_mixes import mix_sums
 from probes.measurements.results import joined
@@ -19,7 +20,7 @@ def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, 
     """The records with what each document, or sentence, contributes to the metric as their arrays.
 
     Every score, interval and p-value of the headline metric can be computed from these. Arrays of
-    plug-ins, which may hold anything, are left out.
+    other measurements, which may hold anything, are left out unless they say that theirs do not.
 
     Raises:
         UserError: predictions cannot be read, or are not those of the recorded scores.
@@ -34,7 +35,7 @@ def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, 
     found = {}
     for path, record in records.items():
         arrays: Arrays = {}
-        if record.arrays and has_arrays(path, SUMS):
+        if record.arrays and (_shares_arrays(record) or has_arrays(path, SUMS)):
             arrays = read_arrays(path)
         elif record.arrays and record.measurement == SCORES:
             arrays = as_sums(results[path], path)
@@ -43,3 +44,11 @@ def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, 
             arrays = {"sums": mix_sums(results[its], its, path)}
         found[path] = record.model_copy(update={"arrays": tuple(arrays)}), arrays
     return found
+
+
+def _shares_arrays(record: AnyRecord) -> bool:
+    """Whether its measurement is known to keep nothing that a licence may forbid."""
+    if record.measurement not in measurements:
+        return False
+    its = get_measurement(record.measurement)
+    return isinstance(its, CorpusMeasurement) and its.shares_arrays

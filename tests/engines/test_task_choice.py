@@ -8,7 +8,7 @@ from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.engines.inputs import LazyCorpus
 from probes.engines.omissions import Omissions
-from probes.engines.task_choice import choose_tasks
+from probes.engines.task_choice import choose_tasks, require_measurable
 from probes.engines.validation import validate
 from probes.measurements.plugins import load_file
 
@@ -47,3 +47,13 @@ def test_a_plug_in_that_the_users_data_cannot_serve_is_reported(tmp_path, capsys
     said = capsys.readouterr().err
     assert "skipped mine: own has no upos" in said
     assert "skipped pos" not in said
+
+
+def test_layers_at_which_a_measurement_finds_nothing_are_refused():
+    """Layer 0 has no attention heads."""
+    config = validate({"measurements": "attention", "layers": "0"})
+    with pytest.raises(UserError, match=r"^--layers 0: --measurements attention finds nothing"):
+        require_measurable(config, LazyCorpus(find_corpus("sample")))
+    require_measurable(
+        validate({"measurements": "attention", "layers": "0,1"}), LazyCorpus(find_corpus("sample"))
+    )

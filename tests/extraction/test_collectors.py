@@ -10,10 +10,11 @@ import pytest
 import torch
 from tiny_models import build
 from tiny_readings import collected, random_texts, vectors_by_layer
+from transformers import BertConfig, BertModel
 
 from probes.common.errors import UserError
 from probes.extraction.alignment import Pieces
-from probes.extraction.attention import AttentionCollector
+from probes.extraction.attention import AttentionCollector, way_to_read
 from probes.extraction.collectors import (
     Collector,
     NotFiniteError,
@@ -166,6 +167,30 @@ def test_attention_without_maps_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     ):
         collected(encoder, TEXTS, Entropies())
     assert encoder.model.config._attn_implementation == used
+
+
+def test_models_of_few_bits_are_read_however_deep() -> None:
+    """The rounding of two kernels adds up over 24 blocks, beyond 1 % in bfloat16."""
+    config = BertConfig(
+        vocab_size=100,
+        hidden_size=64,
+        num_hidden_layers=24,
+        num_attention_heads=4,
+        intermediate_size=64,
+        initializer_range=0.1,
+    )
+    torch.manual_seed(0)
+    model = BertModel(config).eval().bfloat16()
+    ids = torch.arange(5, 25)[None]
+
+    def forward() -> torch.Tensor:
+        with torch.no_grad():
+            found = model(input_ids=ids, attention_mask=torch.ones_like(ids))
+        states: torch.Tensor = found.last_hidden_state
+        return states
+
+    assert way_to_read(model, forward, 24) == "in the model"
+    assert model.config._attn_implementation == "sdpa"
 
 
 # -- logits -------------------------------------------------------------------------------

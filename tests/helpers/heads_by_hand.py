@@ -83,6 +83,7 @@ def attention(choices=(), of_heads=(), patterns=None, *, n_layers=2, n_heads=2, 
         "clusters": None,
         "rare": {},
         "without_controls": 0,
+        "rare_roles": {},
         "chains": {},
     }
     payload |= {name: more.pop(name) for name in list(more) if name in payload}

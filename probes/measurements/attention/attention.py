@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field, PositiveInt
 
 from probes.measurements.attention.charts import FIGURES, charts
+from probes.measurements.attention.names import CLUSTER_SENTENCES, MIX_SENTENCES
 from probes.measurements.attention.numbers import numbers
 from probes.measurements.attention.payload import Findings
 from probes.measurements.attention.tables import tables
@@ -35,10 +36,11 @@ class Options(Frozen):
         description="two: pairs of neighbouring sentences, for block patterns, without relations",
     )
     mix_sentences: PositiveInt = Field(
-        default=2000, description="training sentences for the mixes of heads"
+        default=MIX_SENTENCES, description="training sentences for the mixes of heads"
     )
     cluster_sentences: PositiveInt = Field(
-        default=1000, description="sentences on which heads are compared with each other"
+        default=CLUSTER_SENTENCES,
+        description="sentences on which heads are compared with each other",
     )
 
 
@@ -53,7 +55,8 @@ class Attention(CorpusMeasurement[Findings]):
     and, in the last row, of all.
 
     Parameters: ``mix.layer-03`` (2, heads), how much each head's attention to a word, and from it,
-    counts for that word being the head; ``mix.all`` (2, layers · heads) for all heads.
+    counts for that word being the head; ``mix.all`` (layers, 2, heads) for all heads of
+    the model.
     """
 
     name = "attention"
@@ -63,7 +66,7 @@ class Attention(CorpusMeasurement[Findings]):
     figures = FIGURES
     of_pairs = "attention_change"
     csv_name = "heads"
-    of_pairs = "attention_change"
+    shares_arrays = True
 
     def extent(self, request: Request) -> Extent:
         """Layer 0 has no heads."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,48 +12,82 @@ from probes.measurements.attention.averages import Heads
 from probes.measurements.attention.gold import FEWEST_TESTED
 from probes.measurements.attention.payload import Choice
 from probes.measurements.attention.scored import Scored
-from probes.measurements.attention.scoring import difference, estimate, p_values
+from probes.measurements.attention.scoring import Contributions, difference, estimate, p_values
 from probes.statistics.partition import Partition
 
 
-def chosen(
-    scored: Sequence[Scored], heads: Heads, partition: Partition
-) -> tuple[list[Choice], dict[str, NDArray[np.generic]]]:
-    """The best heads on dev, scored on test.
+@dataclass(frozen=True)
+class Picked:
+    """A head that is best on dev by some feature.
 
-    Returns:
-        the choices, and what test sentences contribute to them: ``test_sums``, ``test_counts``,
-        ``test_baseline_sums``, each (choices, sentences), in the order of the choices.
+    Attributes:
+        cell: layer, head and direction, as in `Scored`.
+        dev: what it was picked by.
+        test, baseline: what test sentences contribute to its score, and to its baseline's.
     """
-    picked = [(x, x.best) for x in scored]
-    pairs = [(x.test.of(cell), x.baseline("test", cell)) for x, cell in picked]
-    tested = [place for place, (test, _) in enumerate(pairs) if test.n >= FEWEST_TESTED]
-    p = dict(zip(tested, p_values([pairs[place] for place in tested], partition), strict=True))
+
+    measure: str
+    feature: str
+    directions: tuple[str, ...]
+    cell: int
+    dev: float
+    test: Contributions
+    baseline: Contributions
+    baseline_kind: str
+    n_dev: int
+
+    @classmethod
+    def of(cls, scored: Scored) -> Picked:
+        """The best head, without the others."""
+        cell = scored.best
+        return cls(
+            scored.measure,
+            scored.feature,
+            scored.directions,
+            cell,
+            float(scored.on_dev[cell]),
+            scored.test.of(cell),
+            scored.baseline("test", cell),
+            scored.baseline_kind,
+            scored.dev.n,
+        )
+
+
+def choices_of(picked: Sequence[Picked], heads: Heads, partition: Partition) -> list[Choice]:
+    """The scores of all heads that were picked for a measure, tested together."""
+    tested = [each for each in picked if each.test.n >= FEWEST_TESTED]
+    p_of = p_values([(each.test, each.baseline) for each in tested], partition)
+    p = {(each.measure, each.feature): value for each, value in zip(tested, p_of, strict=True)}
     choices = []
-    for place, ((x, cell), (test, baseline)) in enumerate(zip(picked, pairs, strict=True)):
-        head, direction = divmod(cell, len(x.directions))
+    for each in picked:
+        head, direction = divmod(each.cell, len(each.directions))
         layer, number = heads.named(head)
         choices.append(
             Choice(
-                measure=x.measure,
-                feature=x.feature,
-                direction=x.directions[direction],
+                measure=each.measure,
+                feature=each.feature,
+                direction=each.directions[direction],
                 layer=layer,
                 head=number,
-                dev=float(x.on_dev[cell]),
-                test=estimate(test, partition),
-                baseline=estimate(baseline, partition),
-                baseline_kind=x.baseline_kind,
-                difference=difference(test, baseline, partition),
-                p=p.get(place),
-                n_dev=x.dev.n,
-                n_test=x.test.n,
+                dev=each.dev,
+                test=estimate(each.test, partition),
+                baseline=estimate(each.baseline, partition),
+                baseline_kind=each.baseline_kind,
+                difference=difference(each.test, each.baseline, partition),
+                p=p.get((each.measure, each.feature)),
+                n_dev=each.n_dev,
+                n_test=each.test.n,
             )
         )
-    if not pairs:
-        return [], {}
-    return choices, {
-        "test_sums": np.stack([test.sums[:, 0] for test, _ in pairs]).astype(np.float32),
-        "test_counts": np.stack([test.counts for test, _ in pairs]).astype(np.float32),
-        "test_baseline_sums": np.stack([x.sums[:, 0] for _, x in pairs]).astype(np.float32),
+    return choices
+
+
+def arrays_of(picked: Sequence[Picked]) -> dict[str, NDArray[np.generic]]:
+    """What test sentences contribute, in the order of the choices; see `Attention`."""
+    if not picked:
+        return {}
+    return {
+        "test_sums": np.stack([x.test.sums[:, 0] for x in picked]).astype(np.float32),
+        "test_counts": np.stack([x.test.counts for x in picked]).astype(np.float32),
+        "test_baseline_sums": np.stack([x.baseline.sums[:, 0] for x in picked]).astype(np.float32),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +27,10 @@ OF_MAPS = ("statistics", "mean_maps", "n_mean_maps")
 
 OF_WORDS = ("received", "most", "trees", "links")
 """What is kept of the words of sentences."""
+
+
+_AT_ONCE = 1 << 24
+"""Weights between words that are held until trees are read from them."""
 
 
 class HeadSums(WholeTexts):
@@ -83,6 +88,7 @@ class HeadSums(WholeTexts):
         """See `Collector`."""
         super().start(shard, pieces)
         self._found: dict[int, dict[str, torch.Tensor]] = {}
+        self._held: dict[int, torch.Tensor] = {}
         counts = [len(self._links[x].links) if x in self._links else 0 for x in shard.texts]
         self._first_link = np.cumsum([0, *counts])
         self._n_averaged = 0
@@ -135,8 +141,25 @@ class HeadSums(WholeTexts):
         self._keep(found["received"], (given / at.n_tokens[:, None, None]).transpose(1, 2))
         between = at.between_words(maps)
         self._keep(found["most"], most_attended(between, at.is_word))
-        self._keep(found["trees"], trees(between, at.n_words))
         self._placements.keep(found["links"], between)
+        self._held[block] = between
+        if sum(x.numel() for x in self._held.values()) > _AT_ONCE:
+            self._read_trees()
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """See `Collector`."""
+        self._read_trees()
+
+    @torch.inference_mode()  # as the pass, whose tensors cannot be changed otherwise
+    def _read_trees(self) -> None:
+        """Read trees from the maps of several blocks at once, which is faster than one by one."""
+        if self._held:
+            sizes = [between.shape[1] for between in self._held.values()]
+            every = torch.cat([x.to(self.layout.real.device) for x in self._held.values()], dim=1)
+            heads = trees(every, self.layout.n_words).split(sizes, dim=2)
+            for block, of_block in zip(self._held, heads, strict=True):
+                self._keep(self._found[block]["trees"], of_block)
+            self._held = {}
 
     def _keep(self, array: torch.Tensor, values: torch.Tensor) -> None:
         """Keep what belongs to words.

@@ -15,10 +15,8 @@ from probes.extraction.alignment import Pieces
 from probes.extraction.shards import Shard
 from probes.extraction.views import plain_text, view_over
 from probes.measurements.attention.live import Together, sample
+from probes.measurements.attention.names import CLUSTER_SENTENCES
 from probes.measurements.corpus_context import CorpusContext
-
-SENTENCES = 1000
-"""Sentences of dev and test that heads are compared on."""
 
 _AT_ONCE = 1 << 13
 """Elements of each map that are compared at once, so that they stay in the processor's cache."""
@@ -44,7 +42,9 @@ class Divergences:
     left_out: int
 
 
-def divergences(context: CorpusContext, n_sentences: int = SENTENCES, seed: int = 0) -> Divergences:
+def divergences(
+    context: CorpusContext, n_sentences: int = CLUSTER_SENTENCES, seed: int = 0
+) -> Divergences:
     """The divergence between all heads of a model on a sample of dev and test.
 
     Every token is a row, special tokens among them, and has the same weight.

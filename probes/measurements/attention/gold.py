@@ -18,7 +18,7 @@ Words = NDArray[np.bool_]
 EVERY, NOT_PUNCTUATION = "all", "all but punct"
 
 FEWEST_WORDS = 20
-"""Relations that are rarer in dev or in test are counted, not scored."""
+"""Relations that are rarer in dev or in test, or unknown in train, are counted, not scored."""
 
 FEWEST_TESTED = 100
 """Features that are rarer in test are scored, but not tested: their resamples vary so wildly that
@@ -58,7 +58,11 @@ class Gold:
     @property
     def without_punctuation(self) -> Words:
         """Words with a head that are not punctuation."""
-        return self.relations[NOT_PUNCTUATION]
+        return self.of(NOT_PUNCTUATION)
+
+    def of(self, relation: str) -> Words:
+        """Words of a relation, of which there may be none."""
+        return self.relations.get(relation, np.zeros(len(self.head), dtype=bool))
 
 
 def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Gold:
@@ -79,7 +83,8 @@ def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Gold:
         deprels = np.array([r for s in sentences for r in s.deprels or [""] * len(s)])
         linked = head != ROOT
         main = np.array([name.partition(":")[0] for name in deprels])
-        relations = {EVERY: linked, NOT_PUNCTUATION: linked & (main != "punct")}
+        is_punct = np.array([is_punctuation(name) for name in deprels])
+        relations = {EVERY: linked, NOT_PUNCTUATION: linked & ~is_punct}
         for name in sorted({*main[linked], *deprels[linked]} - {""}):
             relations[str(name)] = linked & ((main == name) | (deprels == name))
     features = {
@@ -90,15 +95,26 @@ def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Gold:
     return Gold(number, position, head, relations, features, len(sentences))
 
 
-def frequent(dev: Gold, test: Gold) -> tuple[list[str], Counter[str]]:
-    """Relations that are scored, the most frequent first, and those that are too rare."""
-    counts = {
-        name: (int(dev.relations[name].sum()) if name in dev.relations else 0, int(words.sum()))
-        for name, words in test.relations.items()
-    }
-    every = sorted(counts, key=lambda name: (-counts[name][1], name))
-    scored = [name for name in every if min(counts[name]) >= FEWEST_WORDS]
-    return scored, Counter({name: counts[name][1] for name in every if name not in scored})
+def is_punctuation(deprel: str) -> bool:
+    """Whether a word with this relation to its head is punctuation, by UD's `punct`."""
+    return deprel.partition(":")[0] == "punct"
+
+
+def frequent(gold: Mapping[str, Gold]) -> tuple[list[str], dict[str, int]]:
+    """Relations that are scored, the most frequent first, and those that are too rare.
+
+    Args:
+        gold: by split.
+    """
+    counts = {name: int(words.sum()) for name, words in gold["test"].relations.items()}
+    every = sorted(counts, key=lambda name: (-counts[name], name))
+    scored = [
+        name
+        for name in every
+        if min(counts[name], gold["dev"].of(name).sum()) >= FEWEST_WORDS
+        and gold["train"].of(name).any()
+    ]
+    return scored, {name: counts[name] for name in every if name not in scored}
 
 
 def best_offset(train: Gold, words: Words) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +11,10 @@ from numpy.typing import NDArray
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
 from probes.measurements.attention.averages import Heads, of_features, of_scored, of_texts
-from probes.measurements.attention.choices import chosen
+from probes.measurements.attention.choices import Picked, arrays_of, choices_of
 from probes.measurements.attention.clusters import clusters
 from probes.measurements.attention.divergence import divergences
-from probes.measurements.attention.gold import gold_of
+from probes.measurements.attention.gold import frequent, gold_of
 from probes.measurements.attention.mixing import HeadMixes, mixing
 from probes.measurements.attention.names import TOKENS
 from probes.measurements.attention.patterns import beyond_uniform, pattern_of
@@ -28,10 +29,26 @@ from probes.measurements.attention.payload import (
 from probes.measurements.attention.roles import roles
 from probes.measurements.attention.scored import relations, trees
 from probes.measurements.attention.scoring import Contributions, estimate
-from probes.measurements.attention.texts import texts_of
+from probes.measurements.attention.texts import Texts, texts_of
 from probes.measurements.corpus_context import CorpusContext
 from probes.measurements.measurement import Found
 from probes.statistics.partition import Partition
+
+
+@dataclass
+class OfSentences:
+    """What is found of sentences, and not of pairs of them."""
+
+    numbers: list[HeadNumbers] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
+    mixes: Mixes | None = None
+    clusters: Clusters | None = None
+    rare: dict[str, int] = field(default_factory=dict)
+    rare_roles: dict[str, int] = field(default_factory=dict)
+    without_controls: int = 0
+    chains: dict[str, float] = field(default_factory=dict)
+    arrays: dict[str, NDArray[np.generic]] = field(default_factory=dict)
+    parameters: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
 
 def measure(context: CorpusContext) -> Found[Findings]:
@@ -47,60 +64,64 @@ def measure(context: CorpusContext) -> Found[Findings]:
     for name, texts in splits.items():
         if texts.left_out.all():
             raise NotServedError(f"no text of {name} fits into the model's window")
-    test = splits["test"]
-    numbers = list(of_texts(context, heads, test))
-    choices: list[Choice] = []
-    arrays: dict[str, NDArray[np.generic]] = {}
-    rare: dict[str, int] = {}
-    chains: dict[str, float] = {}
-    without_controls = 0
-    mixes = of_clusters = None
-    parameters: dict[str, NDArray[np.float32]] = {}
-    if segments == "one":
-        gold = {name: gold_of(texts.sentences, texts.left_out) for name, texts in splits.items()}
-        train = context.corpus.splits["train"]
-        gold["train"] = gold_of(train, np.zeros(len(train), dtype=bool))
-        numbers += of_features(context, heads, gold["test"], test)
-        found_relations, rare = relations(context, heads.blocks, gold)
-        found_trees, chains = trees(context, heads.blocks, gold)
-        found_roles, without_controls = roles(context, heads.blocks, splits)
-        for scored in (found_relations, found_trees, found_roles):
-            numbers += [each for x in scored for each in of_scored(x, heads, test.partition)]
-            its_choices, contributions = chosen(scored, heads, test.partition)
-            choices += its_choices
-            for name, values in contributions.items():
-                before = arrays.get(name)
-                arrays[name] = values if before is None else np.concatenate([before, values])
-        arrays["test_clusters"] = test.partition.of_sentence
-        of_clusters = clusters_of(context)
-        if found_relations:
-            mix = mixing(context, context.options.mix_sentences)
-            mixes = mixes_of(mix, heads, test.partition)
-            rows = [*heads.blocks, -1]
-            arrays |= {
-                "test_mix_hits": mix.hits["test"][rows],
-                "test_mix_counts": mix.counts["test"],
-            }
-            parameters = {"mix.all": mix.all_weights} | {
-                f"mix.layer-{layer:02d}": mix.weights[layer - 1] for layer in context.layers
-            }
+    numbers = list(of_texts(context, heads, splits["test"]))
+    rest = of_sentences(context, heads, splits) if segments == "one" else OfSentences()
     payload = Findings(
         layers=context.layers,
         heads=n_heads,
         segments=segments,
         splits={name: texts.counts for name, texts in splits.items()},
-        resampled=test.partition.clusters,
-        numbers=tuple(numbers),
-        choices=tuple(choices),
+        resampled=splits["test"].partition.clusters,
+        numbers=(*numbers, *rest.numbers),
+        choices=tuple(rest.choices),
         patterns=patterns(numbers, heads),
         mean_maps=mean_maps(context, heads),
-        mixes=mixes,
-        clusters=of_clusters,
-        rare=rare,
-        chains=chains,
-        without_controls=without_controls,
+        mixes=rest.mixes,
+        clusters=rest.clusters,
+        rare=rest.rare,
+        rare_roles=rest.rare_roles,
+        without_controls=rest.without_controls,
+        chains=rest.chains,
     )
-    return Found(payload, arrays, parameters)
+    return Found(payload, rest.arrays, rest.parameters)
+
+
+def of_sentences(context: CorpusContext, heads: Heads, splits: Mapping[str, Texts]) -> OfSentences:
+    """Features, relations, trees, roles, mixes and distances."""
+    found, test = OfSentences(), splits["test"]
+    gold = {name: gold_of(texts.sentences, texts.left_out) for name, texts in splits.items()}
+    train = context.corpus.splits["train"]
+    gold["train"] = gold_of(train, np.zeros(len(train), dtype=bool))
+    found.numbers += of_features(context, heads, gold["test"], test)
+    names, found.rare = frequent(gold)
+    found_trees, found.chains = trees(context, heads.blocks, gold)
+    found_roles, found.rare_roles, found.without_controls = roles(context, heads.blocks, splits)
+    every: list[Picked] = []
+    for scored in (relations(context, heads.blocks, gold, names), found_trees, found_roles):
+        picked = []
+        for each in scored:
+            found.numbers += of_scored(each, heads, test.partition)
+            picked.append(Picked.of(each))
+        found.choices += choices_of(picked, heads, test.partition)
+        every += picked
+    found.arrays = {**arrays_of(every), "test_clusters": test.partition.of_sentence}
+    found.clusters = clusters_of(context)
+    if names and found_trees:
+        add_mixes(found, context, heads, test.partition)
+    return found
+
+
+def add_mixes(
+    found: OfSentences, context: CorpusContext, heads: Heads, partition: Partition
+) -> None:
+    """Add the attention-only probe."""
+    mix = mixing(context, context.options.mix_sentences)
+    found.mixes = mixes_of(mix, heads, partition)
+    found.arrays["test_mix_hits"] = mix.hits["test"][[*heads.blocks, -1]]
+    found.arrays["test_mix_counts"] = mix.counts["test"]
+    found.parameters = {"mix.all": mix.all_weights} | {
+        f"mix.layer-{layer:02d}": mix.weights[layer - 1] for layer in context.layers
+    }
 
 
 def splits_of(segments: str) -> tuple[str, ...]:

@@ -20,13 +20,12 @@ from probes.data.sentence import ROOT, Sentence
 from probes.examples.examples import NotServedError
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import plain_text, view_over
+from probes.measurements.attention.gold import is_punctuation
 from probes.measurements.attention.live import PerText, Together, by_text, sample
 from probes.measurements.attention.mixing_fit import NO_HEAD, Group, fit, mixed
+from probes.measurements.attention.names import MIX_SENTENCES
 from probes.measurements.corpus_context import CorpusContext
 from probes.statistics.sums import ratio
-
-SENTENCES = 2000
-"""Training sentences that probes are fitted to."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class HeadMixes:
         return ratio(self.hits[split].sum(1), self.counts[split].sum())
 
 
-def mixing(context: CorpusContext, n_sentences: int = SENTENCES, seed: int = 0) -> HeadMixes:
+def mixing(context: CorpusContext, n_sentences: int = MIX_SENTENCES, seed: int = 0) -> HeadMixes:
     """Fit the probes, and score what they predict on dev and test.
 
     Args:
@@ -101,11 +100,15 @@ def mixing(context: CorpusContext, n_sentences: int = SENTENCES, seed: int = 0) 
 
 def heads_to_predict(sentence: Sentence) -> Ints:
     """The head of each word; `NO_HEAD` for the root, for punctuation, and without annotation."""
-    n = len(sentence)
-    if not (sentence.heads and sentence.upos):
-        return np.full(n, NO_HEAD)
-    heads, tags = np.array(sentence.heads), np.array(sentence.upos)
-    return np.where((heads == ROOT) | (tags == "PUNCT"), NO_HEAD, heads)
+    if not sentence.heads:
+        return np.full(len(sentence), NO_HEAD)
+    deprels = sentence.deprels or [""] * len(sentence)
+    return np.array(
+        [
+            NO_HEAD if head == ROOT or is_punctuation(deprel) else head
+            for head, deprel in zip(sentence.heads, deprels, strict=True)
+        ]
+    )
 
 
 class WordMaps(Together, PerText):

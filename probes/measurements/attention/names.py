@@ -41,3 +41,9 @@ MEASURES = {
     "uuas": "words that are linked to their head in the maximum spanning tree",
 }
 """What is measured of each head."""
+
+MIX_SENTENCES = 2000
+"""Training sentences that mixes of heads are fitted to, by default."""
+
+CLUSTER_SENTENCES = 1000
+"""Sentences of dev and test on which heads are compared with each other, by default."""

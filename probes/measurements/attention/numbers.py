@@ -16,6 +16,8 @@ def numbers(found: Findings) -> Iterator[Number]:
     chosen = {(x.measure, x.feature, x.direction, x.layer, x.head): x for x in found.choices}
     for each in found.numbers:
         of = each.measure, each.feature, each.direction
+        # A text that begins with a sign could be taken for a formula.
+        feature = int(each.feature) if each.measure == "offset" else each.feature
         for row, layer in enumerate(found.layers):
             for place in range(found.heads):
                 choice = chosen.get((*of, layer, place + 1)) if each.split == "test" else None
@@ -26,7 +28,7 @@ def numbers(found: Findings) -> Iterator[Number]:
                     each.low[row][place] if each.low else None,
                     each.high[row][place] if each.high else None,
                     each.split,
-                    {"head": place + 1, "feature": each.feature, "direction": each.direction},
+                    {"head": place + 1, "feature": feature, "direction": each.direction},
                     {
                         "baseline": each.baseline_of(row, place),
                         "baseline_kind": each.baseline_kind,

@@ -132,6 +132,8 @@ class Findings(Frozen):
     """None for pairs of sentences."""
     rare: dict[str, int]
     """Relations that are not scored, with their words in test."""
+    rare_roles: dict[str, int]
+    """Roles that are not scored, with their links in test."""
     without_controls: int
     """Links of predicates and arguments, in dev and test, that have no control."""
     chains: dict[str, float]

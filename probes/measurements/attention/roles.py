@@ -39,8 +39,10 @@ KINDS: dict[str, Kind] = {
 
 def roles(
     context: CorpusContext, blocks: Sequence[int], splits: Mapping[str, Texts]
-) -> tuple[list[Scored], int]:
-    """Every frequent role, and how many links have no control, in which case they do not count.
+) -> tuple[list[Scored], dict[str, int], int]:
+    """Frequent roles; those that are too rare, with their links in test; and links without control.
+
+    The last do not count.
 
     A score is the greatest weight from a word of the argument to one of the predicate, averaged
     over links (Kovaleva et al. 2019, section 4.2); the baseline is the mean of its controls.
@@ -53,8 +55,8 @@ def roles(
     without = 0
     for split, texts in splits.items():
         sentence, row, links = _links(texts, of_text, context.view.index, first)
-        of = values[row].reshape(len(row), -1, 2)
-        usable = ~np.isnan(of.reshape(len(row), -1)).any(1)
+        of = values[row].reshape(len(row), values.shape[1] * values.shape[2], 2)
+        usable = ~np.isnan(of).any((1, 2))
         without += int((~usable & ~texts.left_out[sentence]).sum())
         for name, has in KINDS.items():
             chosen = usable & np.array([has(*link) for link in links], dtype=bool)
@@ -62,7 +64,13 @@ def roles(
                 summed_up(sentence, len(texts.sentences), chosen, np.nan_to_num(of[..., which]))
                 for which in (0, 1)
             ]
-    return [_scored(name, each) for name, each in found.items() if _is_frequent(each)], without
+    frequent = [_scored(name, each) for name, each in found.items() if _is_frequent(each)]
+    rare = {
+        name: each["test"][0].n
+        for name, each in found.items()
+        if not _is_frequent(each) and max(links.n for links, _ in each.values())
+    }
+    return frequent, rare, without
 
 
 def _links(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from probes.measurements.attention.gold import (
     Gold,
     Words,
     best_offset,
-    frequent,
 )
 from probes.measurements.attention.names import DIRECTIONS, TREES
 from probes.measurements.attention.scoring import Contributions
@@ -59,48 +58,30 @@ class Scored:
 
 
 def relations(
-    context: CorpusContext, blocks: Sequence[int], gold: Mapping[str, Gold]
-) -> tuple[list[Scored], dict[str, int]]:
-    """Every frequent relation, and those that are too rare.
+    context: CorpusContext, blocks: Sequence[int], gold: Mapping[str, Gold], names: Sequence[str]
+) -> Iterator[Scored]:
+    """Relations by their names, one after the other.
 
     A head is right about a word if, of all other words, it attends most to that word's head, or if
     the word's head is the word that attends most to it (Clark et al. 2019, section 4.2.1). The
     baseline is the best fixed offset on train.
     """
-    if not gold["test"].relations:
-        return [], {}
-    names, rare = frequent(gold["dev"], gold["test"])
     hits = {}
     for split in ("dev", "test"):
         most = _of_words(context, "most", split)[:, blocks]
         hits[split] = (most == gold[split].head[:, None, None, None]).reshape(len(most), -1)
-    found = []
     for name in names:
-        offset = best_offset(gold["train"], gold["train"].relations.get(name, _none(gold["train"])))
+        offset = best_offset(gold["train"], gold["train"].of(name))
         parts = {split: _counted(gold[split], name, hits[split]) for split in hits}
         base = {
             split: _counted(gold[split], name, _at(gold[split], offset)[:, None]) for split in hits
         }
-        found.append(
-            Scored(
-                "relation",
-                name,
-                DIRECTIONS,
-                parts["dev"],
-                parts["test"],
-                base,
-                f"offset {offset:+d}",
-            )
-        )
-    return found, dict(rare)
+        kind = f"offset {offset:+d}"
+        yield Scored("relation", name, DIRECTIONS, parts["dev"], parts["test"], base, kind)
 
 
 def _of_words(context: CorpusContext, part: str, split: str) -> NDArray[Any]:
     return np.concatenate(context.stored.arrays(part))[context.rows(split)]
-
-
-def _none(gold: Gold) -> Words:
-    return np.zeros(len(gold.head), dtype=bool)
 
 
 def _at(gold: Gold, offset: int) -> Words:
@@ -141,9 +122,9 @@ def trees(
     undirected trees; dependents that are punctuation do not count. The baseline of arborescences
     is the better chain on train: each word depends on the one before, or on the one after.
     """
-    if not gold["test"].relations or not gold["train"].relations:
-        return [], {}
     right = {split: each.without_punctuation for split, each in gold.items()}
+    if not all(words.any() for words in right.values()):
+        return [], {}
     chains = {"right-branching": -1, "left-branching": +1}
     best = max(chains, key=lambda x: _at(gold["train"], chains[x])[right["train"]].mean())
     hits: dict[str, dict[str, Contributions]] = {"uas": {}, "uuas": {}}

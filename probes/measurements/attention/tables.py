@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from probes.measurements.attention.gold import FEWEST_TESTED
-from probes.measurements.attention.patterns import CLASSES, CLEAR, MIXED
+from probes.measurements.attention.patterns import CLASSES, CLEAR, MIXED, beyond_uniform
 from probes.measurements.attention.payload import Choice, Clusters, Findings, HeadNumbers, Mixes
 from probes.measurements.cells import score_cell
 from probes.records.record import Record
@@ -55,7 +55,7 @@ def tables(record: Record[Findings]) -> list[Table]:
 
 def _statistics(title: str, found: Findings) -> Table:
     rows = _by_layer(found, list(STATISTICS.values()))
-    notes = tuple(_notes(found))
+    notes = tuple(note for note in (*_notes(found), _absent(found)) if note)
     return Table(f"{title} · mean over heads, %", ("layer", *STATISTICS), rows, notes=notes)
 
 
@@ -104,6 +104,15 @@ def _notes(found: Findings) -> Iterator[str]:
     )
 
 
+def _absent(found: Findings) -> str:
+    """What needs annotation that the corpus lacks, or has too little of."""
+    kinds = {"relation": "relations", "role": "roles", "uas": "trees"}
+    names = [name for measure, name in kinds.items() if not found.choices_of(measure)]
+    if found.segments == "two" or not names:
+        return ""
+    return f"Left out for lack of annotation: {', '.join(names)}."
+
+
 def _patterns(title: str, found: Findings) -> Table:
     masses = {x.feature: x for x in found.numbers if x.measure == "pattern"}
     heads = ("layer", *(f"{name}\nmass" for name in masses), *CLASSES.values())
@@ -130,9 +139,9 @@ def _patterns(title: str, found: Findings) -> Table:
 
 
 def _beyond(numbers: HeadNumbers, layer: int) -> str:
-    """A pattern's mass less that of uniform attention, averaged over heads."""
+    """A pattern's mass beyond that of uniform attention, averaged over heads."""
     pairs = [(x, numbers.baseline_of(layer, i)) for i, x in enumerate(numbers.values[layer])]
-    known = [x - y for x, y in pairs if x is not None and y is not None]
+    known = [beyond_uniform(x, y) for x, y in pairs if x is not None and y is not None]
     return shown(sum(known) / len(known), "accuracy") if known else NOTHING
 
 
@@ -161,6 +170,9 @@ def _roles(title: str, found: Findings) -> Table:
         "Baseline: other places of the sentence at the same distance. ★: above it. p: of the "
         "difference, corrected for all rows that are tested.",
     ]
+    if found.rare_roles:
+        names = ", ".join(f"{name} {n}" for name, n in found.rare_roles.items())
+        notes.append(f"Too rare to be scored, with links in test: {names}.")
     if found.without_controls:
         notes.append(
             f"{found.without_controls:,} links of dev and test have no such place and are left out."

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
 from probes.data.sentence import Corpus, Sentence
+from probes.examples.examples import NotServedError
 from probes.extraction.views import View, neighbouring, pair_text, plain_text, view_over
 from probes.measurements.attention.payload import Split
 from probes.measurements.corpus_context import CorpusContext
@@ -41,9 +42,17 @@ class Texts:
 
 
 def view_of(corpus: Corpus, segments: str) -> View:
-    """What is read: sentences of dev and test, or pairs of neighbouring sentences of test."""
+    """What is read: sentences of dev and test, or pairs of neighbouring sentences of test.
+
+    Raises:
+        NotServedError: no two sentences of test are neighbours.
+    """
     if segments == "two":
         pairs = neighbouring(corpus.splits["test"])
+        if not pairs:
+            raise NotServedError(
+                "no document of test has two sentences; use --attention-segments one"
+            )
         return view_over([pair_text(*pair) for pair in pairs], "segments")
     sentences = (*corpus.splits["dev"], *corpus.splits["test"])
     return view_over([plain_text(sentence) for sentence in sentences], "plain")

@@ -1,5 +1,7 @@
 """The attention-only probe against scipy, planted maps, and slow maps of a model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -36,7 +38,7 @@ def sentences(n, seed, longest=9):
             f"{seed}-{i}",
             "en",
             (f"{seed}x{i}", *(f"w{j}" for j in range(1, size))),
-            upos=tuple(draws.choice(["NOUN", "PUNCT"], size, p=[0.8, 0.2])),
+            deprels=tuple(draws.choice(["nsubj", "punct"], size, p=[0.8, 0.2])),
             heads=tree(size, 100 * seed + i),
         )
         for i, size in enumerate(draws.integers(1, longest, n))
@@ -143,6 +145,18 @@ def test_without_annotation_there_is_nothing_to_fit():
         mixing(context_of(Corpus("c", "1", "", bare), planted(backward=False)))
 
 
+def test_punctuation_is_what_has_that_relation():
+    """As for trees, so that tags are not needed and both count the same words."""
+    deprels, upos = ("root", "punct", "nsubj", "punct:x"), ("PUNCT", "SYM", "PUNCT", "NOUN")
+    given = Sentence("s", "en", tuple("abcd"), heads=(ROOT, 0, 0, 2), deprels=deprels)
+    expected = [NO_HEAD, NO_HEAD, 0, NO_HEAD]
+    assert heads_to_predict(given).tolist() == expected
+    assert heads_to_predict(replace(given, upos=upos)).tolist() == expected
+    without = replace(given, deprels=())
+    assert heads_to_predict(without).tolist() == [NO_HEAD, 0, 0, 2]
+    assert heads_to_predict(Sentence("s", "en", ("a", "b"))).tolist() == [NO_HEAD] * 2
+
+
 # -- a model --------------------------------------------------------------------------------
 
 
@@ -169,7 +183,7 @@ def test_predictions_are_those_of_slow_maps(tiny_bert):
             sentence.id,
             "en",
             tuple(map(str, draws.choice(words, len(sentence)))),
-            upos=sentence.upos,
+            deprels=sentence.deprels,
             heads=sentence.heads,
         )
 

@@ -1,0 +1,88 @@
+"""What attention finds of every head, from the maps that a model itself returns, in loops."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from planted_heads import links, most
+from planted_maps import eager_maps
+from scipy.stats import entropy
+
+from probes.data.sentence import ROOT
+from probes.extraction.views import plain_text
+from probes.measurements.attention.links import text_links
+
+
+def between_words(a, bounds, n_prefix):
+    """A map between words: columns summed over tokens, rows averaged."""
+    words = [range(n_prefix + i, n_prefix + j) for i, j in pairwise(bounds)]
+    return np.array([[a[np.ix_(i, j)].sum(1).mean() for j in words] for i in words])
+
+
+def of_sentence(encoder, sentence, links_of_text):
+    """Sums and counts of one sentence, by measure, each (blocks, heads); None if it is too long."""
+    text = plain_text(sentence)
+    (pieces,) = encoder.split([text])
+    prefix, suffix = len(encoder.words.prefix), len(encoder.words.suffix)
+    n = len(pieces.ids) + prefix + suffix
+    if n > encoder.info.window:
+        return None
+    found = []
+    for block in eager_maps(encoder, text).astype(np.float64):
+        for a in block:
+            words = between_words(a, list(pieces.bounds), prefix)
+            found.append(_of_map(a, words, sentence, suffix, links_of_text))
+    shape = encoder.info.n_layers, len(block)
+    return {
+        name: tuple(np.array([each[name][i] for each in found]).reshape(shape) for i in (0, 1))
+        for name in found[0]
+    }
+
+
+def _of_map(a, words, sentence, suffix, links_of_text):
+    n, choices = len(a), np.array(most(words))
+    found = {
+        "entropy": (entropy(a, axis=1).mean() / np.log(n), 1),
+        "first": (a[:, 0].mean(), 1),
+        "next": (np.diagonal(a, 1).sum() / n, 1),
+        "self": (np.trace(a) / n, 1),
+        "vertical": (np.sort(a.mean(0))[-2:].sum(), 1),
+    }
+    if suffix:
+        found["separators"] = a[:, -1].mean(), 1
+    heads = np.array(sentence.heads)
+    linked = heads != ROOT
+    for place, name in enumerate(("dependent to head", "head to dependent")):
+        found[name] = (choices[linked, place] == heads[linked]).sum(), linked.sum()
+    pairs = links(words, links_of_text) if links_of_text else np.empty((0, 2))
+    pairs = pairs[~np.isnan(pairs).any(1)]
+    found["role"], found["controls"] = ((pairs[:, i].sum(), len(pairs)) for i in (0, 1))
+    return found
+
+
+def of_heads(encoder, sentences):
+    """Means by measure, each (blocks, heads), and the number of sentences that are too long."""
+    its_links = text_links(sentences)
+    every = [of_sentence(encoder, s, its_links.get(plain_text(s))) for s in sentences]
+    known = [each for each in every if each]
+    means = {
+        name: sum(each[name][0] for each in known) / sum(each[name][1] for each in known)
+        for name in known[0]
+    }
+    return means, len(every) - len(known)
+
+
+def assert_equal(found, expected):
+    """That findings have the numbers of `of_heads`."""
+    names = {
+        "next": ("offset", "+1"),
+        "self": ("offset", "+0"),
+        "vertical": ("pattern", "vertical"),
+    }
+    names |= {x: ("relation", "all", x) for x in ("dependent to head", "head to dependent")}
+    names |= dict.fromkeys(("role", "controls"), ("role", "core"))
+    for name, values in expected.items():
+        of = found.of(*names.get(name, (name,)))
+        its = of.baseline if name == "controls" else of.values
+        np.testing.assert_allclose(np.array(its), values, atol=2e-5, err_msg=name)

@@ -1,0 +1,31 @@
+"""Runs of the measurement of attention through the command line."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from probes.cli.main import main
+from probes.measurements.results import typed
+from probes.records.files import find_records
+
+
+def measured(model, corpus, out, *more):
+    """Measures attention; the records that are then there."""
+    places = ["--output", str(out / "results"), "--cache-dir", str(out / "cache")]
+    line = ["--model", str(model), "--corpus", str(corpus), "--measurements", "attention"]
+    line += ["--device", "cpu", "--threads", "1", "--twins", "0", *places, *more]
+    status = main(line)
+    found = {
+        path: typed(record, path)
+        for path, record in find_records(out / "results").items()
+        if record.measurement == "attention"
+    }
+    return SimpleNamespace(status=status, records=found, line=line)
+
+
+def one(model, corpus, out, *more):
+    """The only record, with its path."""
+    found = measured(model, corpus, out, *more, "-q")
+    assert found.status == 0
+    ((path, record),) = found.records.items()
+    return SimpleNamespace(path=path, record=record, payload=record.payload, line=found.line)

@@ -1,0 +1,264 @@
+"""A context of attention in which a test says what every head attends to, and maps for it.
+
+Every word is one token, and there are no special tokens. What a collector would have kept is made
+here in loops over words, but for trees, whose algorithm is the collector's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+from planted_maps import PlantedModel
+from planted_trees import random_heads
+
+from probes.data.sentence import ROOT, Corpus, Frame, Sentence
+from probes.extraction.shards import shards_of
+from probes.measurements.attention.attention import Attention, Options
+from probes.measurements.attention.collector import trees
+from probes.measurements.attention.links import text_links
+from probes.measurements.attention.names import OFFSETS, STATISTICS, TOKENS
+from probes.measurements.corpus_context import CorpusContext
+
+TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
+
+
+def sentence(split, number, rng, n, document=""):
+    """Its words occur nowhere else; the third is a predicate, and the first its argument."""
+    heads = random_heads(n, rng)
+    tags = ["PUNCT" if i % 5 == 4 else "NOUN" for i in range(n)]
+    names = ["nsubj" if head > i else "obj" for i, head in enumerate(heads)]
+    deprels = [
+        "root" if head == ROOT else "punct" if tag == "PUNCT" else name
+        for head, tag, name in zip(heads, tags, names, strict=True)
+    ]
+    return Sentence(
+        f"{split}{number}",
+        "en",
+        tuple(f"{split}-{number}-{i}" for i in range(n)),
+        tuple(tags),
+        heads=heads,
+        deprels=tuple(deprels),
+        frames=(Frame("v.01", (2, 3), (("ARG0", (0, 1)),)),),
+        document=document,
+    )
+
+
+def corpus(n=120, lengths=range(5, 10), seed=0, documents=0):
+    """Sentences with random trees, in so many documents of test, if any."""
+    rng = np.random.default_rng(seed)
+    splits = {
+        split: tuple(
+            sentence(
+                split, i, rng, int(rng.choice(lengths)), f"d{i % documents}" if documents else ""
+            )
+            for i in range(n)
+        )
+        for split in ("train", "dev", "test")
+    }
+    return Corpus("toy", "1", "MIT", splits)
+
+
+def onto(columns):
+    """Each word attends to one word."""
+    return np.eye(len(columns))[np.array(columns)]
+
+
+def to_head(of):
+    """To the head, and of roots to themselves."""
+    return onto([i if head == ROOT else head for i, head in enumerate(of.heads)])
+
+
+def to_dependents(of):
+    """To all dependents alike, and of words without any to themselves."""
+    found = np.zeros((len(of), len(of)))
+    for i, head in enumerate(of.heads):
+        found[i, i] = i not in of.heads
+        if head != ROOT:
+            found[head, i] = 1 / of.heads.count(head)
+    return found
+
+
+def to_next(of):
+    """To the next word, and of the last to itself."""
+    return onto([min(i + 1, len(of) - 1) for i in range(len(of))])
+
+
+def to_first(of):
+    """To the first word."""
+    return onto([0] * len(of))
+
+
+def at_random(of, seed=0):
+    """Anywhere."""
+    rng = np.random.default_rng([seed, sum(map(ord, of.id)), len(of)])
+    return rng.dirichlet(np.ones(len(of)), len(of))
+
+
+def to_predicate(of):
+    """Anywhere, but the argument to its predicate."""
+    found = at_random(of, 1)
+    found[0] = 0.2 * found[0] + 0.8 * np.eye(len(of))[2]
+    return found
+
+
+def half(of):
+    """Half to the first word, half to itself."""
+    return (to_first(of) + np.eye(len(of))) / 2
+
+
+HEADS = (
+    (at_random, to_head, to_first),
+    (to_dependents, to_next, half),
+    (to_predicate, at_random, at_random),
+)
+"""By layer, what each head attends to."""
+
+
+def maps_of(of, heads=HEADS):
+    """The maps of all heads. Shape (blocks, heads, words, words)."""
+    return np.array([[head(of) for head in row] for row in heads])
+
+
+def statistics(a):
+    """Those of one map, in loops."""
+    n = len(a)
+    columns = [sum(a[:, j]) / n for j in range(n)]
+    found = {f"offset {x:+d}": 0.0 for x in OFFSETS}
+    entropy = 0.0
+    for i in range(n):
+        for j in range(n):
+            if j - i in OFFSETS:
+                found[f"offset {j - i:+d}"] += a[i, j] / n
+            if a[i, j]:
+                entropy -= a[i, j] * np.log(a[i, j]) / np.log(n) / n
+    found |= {"entropy": entropy, "first": columns[0], "separators": np.nan, "block": np.nan}
+    found["vertical"] = sum(sorted(columns)[-2:])
+    found["diagonal"] = sum(found[f"offset {x:+d}"] for x in (-1, 0, 1))
+    return [found[name] for name in STATISTICS]
+
+
+def most(a):
+    """The word that each attends to most, and that which attends most to it; -1 for none."""
+    n, found = len(a), []
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        pair = []
+        for weight in (lambda j, i=i: a[i, j], lambda j, i=i: a[j, i]):
+            best = max(others, key=weight, default=-1)
+            pair.append(best if others and weight(best) > 0 else -1)
+        found.append(pair)
+    return found
+
+
+def links(a, its):
+    """The greatest weight of each link, and the mean of that of its controls."""
+    found = []
+    for number in range(len(its.links)):
+        greatest = {0: [], 1: []}
+        for place in np.flatnonzero(its.link == number):
+            pairs = its.placement == place
+            weights = [a[i, j] for i, j in zip(its.row[pairs], its.column[pairs], strict=True)]
+            greatest[int(its.control[place])].append(max(weights))
+        found.append([np.mean(greatest[x]) if greatest[x] else np.nan for x in (0, 1)])
+    return np.array(found)
+
+
+def _kept(a, its):
+    """What is kept of a text's maps (blocks, heads, n, n)."""
+    n_blocks, n_heads, n, _ = a.shape
+    with_uniform = np.concatenate([a, np.full((n_blocks, 1, n, n), 1 / n)], axis=1)
+    each = [[with_uniform[b, h] for h in range(n_heads + 1)] for b in range(n_blocks)]
+    of_words = [torch.from_numpy(a[b][None].copy()) for b in range(n_blocks)]
+    found = {
+        "statistics": np.array([[[statistics(x) for x in row] for row in each]]),
+        "received": np.array([[x.mean(0) for x in row] for row in each]).transpose(2, 0, 1),
+        "most": np.array([[most(x) for x in row[:-1]] for row in each]).transpose(2, 0, 1, 3),
+        "trees": np.stack([trees(x, torch.tensor([n]))[0] for x in of_words], axis=1),
+        "mean_maps": a if n == TOKENS else np.zeros((n_blocks, n_heads, TOKENS, TOKENS)),
+        "n_mean_maps": np.array([n == TOKENS], dtype=int),
+    }
+    if its is not None:
+        weights = [[links(x, its) for x in row[:-1]] for row in each]
+        found["links"] = np.array(weights).transpose(2, 0, 1, 3)
+    return found
+
+
+def _left_out(found):
+    """What is kept of a text of several windows."""
+    nothing = {"statistics": np.nan, "received": np.nan, "links": np.nan, "most": -1, "trees": -1}
+    return {
+        name: np.full_like(values, nothing[name]) if name in nothing else 0 * values
+        for name, values in found.items()
+    }
+
+
+def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
+    """What attention is given.
+
+    Args:
+        maps_of: gives the maps of a sentence. Shape (blocks, heads, words, words).
+        long: sentences, by their names, that do not fit into the model's window.
+    """
+    view = Attention().view(of, Options())
+    sentences = {s.words: s for s in of}
+    of_text = text_links((*of.splits["dev"], *of.splits["test"]))
+    parts, long_texts = {}, []
+    shards = shards_of(view, words_per_shard)
+    assert len(shards) > 1
+    for shard in shards:
+        kept, its_long = [], []
+        for place, text in enumerate(shard.texts):
+            its = sentences[text.words]
+            found = _kept(maps_of(its), of_text.get(text))
+            if its.id in long:
+                its_long.append(place)
+                found = _left_out(found)
+            kept.append(found)
+        long_texts.append(its_long)
+        for name in dict.fromkeys(name for each in kept for name in each):
+            values = [each[name] for each in kept if name in each]
+            whole = sum(values) if "mean_maps" in name else np.concatenate(values)
+            parts.setdefault(name, []).append(whole)
+    stored = SimpleNamespace(
+        manifest={"words_per_shard": words_per_shard},
+        arrays=parts.__getitem__,
+        long_texts=long_texts.__getitem__,
+    )
+    live = PlantedModel(lambda text: among_special_tokens(maps_of(sentences[text.words])))
+    options = Options(mix_sentences=40, cluster_sentences=20)
+    model = SimpleNamespace(name="m", n_layers=len(parts["mean_maps"][0]))
+    cpu = torch.device("cpu")
+    return CorpusContext(of, model, tuple(layers), view, stored, live.read, cpu, options)
+
+
+def among_special_tokens(a):
+    """Maps with a token before and one after the text, which attend to themselves."""
+    found = np.zeros((*a.shape[:2], a.shape[2] + 2, a.shape[3] + 2))
+    found[..., 1:-1, 1:-1] = a
+    found[..., [0, -1], [0, -1]] = 1
+    return found
+
+
+def share(sentences, right, counts=lambda of, i: True):
+    """Of words with a head that count, the share of those that are right."""
+    found = Counter(
+        bool(right(of, i))
+        for of in sentences
+        for i, head in enumerate(of.heads)
+        if head != ROOT and counts(of, i)
+    )
+    return found[True] / found.total()
+
+
+def compute(of, maps=maps_of, layers=(1, 2, 3), **more):
+    """What attention finds."""
+    return Attention().compute(context(of, maps, layers=layers, **more))
+
+
+def chosen(found, measure, feature=""):
+    """The choice of a feature."""
+    (choice,) = (x for x in found.payload.choices_of(measure) if x.feature == feature)
+    return choice

@@ -1,0 +1,241 @@
+"""The measurement as a whole, on heads of which a test says what they attend to."""
+
+import numpy as np
+import pytest
+from planted_heads import (
+    HEADS,
+    TO_DEPENDENT,
+    TO_HEAD,
+    at_random,
+    chosen,
+    compute,
+    corpus,
+    links,
+    maps_of,
+    onto,
+    share,
+    to_first,
+    to_head,
+    to_next,
+    to_predicate,
+)
+
+from probes.data.sentence import ROOT
+from probes.measurements.attention.links import text_links
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return corpus()
+
+
+@pytest.fixture(scope="module")
+def found(toy):
+    return compute(toy)
+
+
+def values(found, *of, **more):
+    return np.array(found.payload.of(*of, **more).values, dtype=float)
+
+
+def offset(train, counts):
+    """The distance at which heads are most often, in loops."""
+    distances = [head - i for of in train for i, head in enumerate(of.heads) if counts(of, i)]
+    return max((x for x in range(-10, 11) if x), key=lambda x: (distances.count(x), -abs(x), x))
+
+
+def named(*names):
+    return lambda of, i: of.deprels[i] in names
+
+
+COUNTS = {
+    "all": lambda of, i: of.heads[i] != ROOT,
+    "all but punct": named("nsubj", "obj"),
+    "nsubj": named("nsubj"),
+    "obj": named("obj"),
+    "punct": named("punct"),
+}
+
+
+@pytest.mark.parametrize("relation", COUNTS)
+def test_the_head_that_attends_to_gold_heads_is_chosen(found, toy, relation):
+    test, counts = toy.splits["test"], COUNTS[relation]
+    choice = chosen(found, "relation", relation)
+    assert (choice.layer, choice.head, choice.direction) == (1, 2, TO_HEAD)
+    assert (choice.dev, choice.test.value, choice.test.interval) == (1, 1, (1, 1))
+    best = offset(toy.splits["train"], counts)
+    assert choice.baseline_kind == f"offset {best:+d}"
+    baseline = share(test, lambda of, i: of.heads[i] == i + best, counts)
+    assert choice.baseline.value == pytest.approx(baseline)
+    low, high = choice.baseline.interval
+    assert low < baseline < high
+    assert choice.difference.value == pytest.approx(1 - baseline)
+    assert choice.difference.interval == pytest.approx((1 - high, 1 - low))
+    assert choice.p == pytest.approx(1 / 2001)
+    assert choice.n_test == sum(counts(of, i) for of in test for i in range(len(of)))
+    assert choice.n_dev == sum(counts(of, i) for of in toy.splits["dev"] for i in range(len(of)))
+
+
+@pytest.mark.parametrize("relation", COUNTS)
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_scores_of_other_heads(found, toy, relation, split):
+    sentences, counts = toy.splits[split], COUNTS[relation]
+    forward = values(found, "relation", relation, TO_HEAD, split)
+    back = values(found, "relation", relation, TO_DEPENDENT, split)
+    assert (forward[0, 1], back[0, 1]) == (1, 0)
+    assert (forward[1, 0], back[1, 0]) == (0, 1)
+
+    def of(right):
+        return pytest.approx(share(sentences, right, counts), abs=1e-6)
+
+    assert forward[1, 1] == of(lambda s, i: s.heads[i] == i + 1)
+    assert back[1, 1] == of(lambda s, i: s.heads[i] == i - 1)
+    # The first word attends to itself alone, and is attended to most by the first of the others.
+    assert forward[0, 2] == of(lambda s, i: i > 0 and s.heads[i] == 0)
+    assert back[0, 2] == of(lambda s, i: i == 0 and s.heads[i] == 1)
+    same = values(found, "relation", relation, TO_HEAD, split)[2, 1:]
+    assert same[0] == same[1]
+
+
+def test_trees_of_planted_heads(found, toy):
+    test, counts = toy.splits["test"], COUNTS["all but punct"]
+
+    def of(right, split="test"):
+        return share(toy.splits[split], right, counts)
+
+    right = of(lambda s, i: s.heads[i] == i - 1)
+    left = of(lambda s, i: s.heads[i] == i + 1)
+    beside = of(lambda s, i: abs(s.heads[i] - i) == 1)
+    assert found.payload.chains == pytest.approx(
+        {"right-branching": right, "left-branching": left, "neighbours": beside}
+    )
+    better = max((-1, 1), key=lambda x: of(lambda s, i: s.heads[i] == i + x, "train"))
+    uas, uuas = chosen(found, "uas"), chosen(found, "uuas")
+    assert (uas.layer, uas.head, uas.direction) == (1, 2, TO_HEAD)
+    assert (uuas.layer, uuas.head, uuas.direction) == (1, 2, "undirected")
+    assert uas.dev == uas.test.value == uuas.dev == uuas.test.value == 1
+    assert uas.baseline_kind == {-1: "right-branching", 1: "left-branching"}[better]
+    assert uas.baseline.value == pytest.approx({-1: right, 1: left}[better])
+    assert uuas.baseline.value == pytest.approx(beside)
+    assert uas.n_test == uuas.n_test == sum(counts(s, i) for s in test for i in range(len(s)))
+    # Who attends to whom is turned round, and trees are still those of the annotation.
+    assert values(found, "uas", "", TO_DEPENDENT)[1, 0] == 1
+    assert values(found, "uuas", "", "undirected")[1, 0] == 1
+    # A head that attends to the next word is a chain.
+    assert values(found, "uas", "", TO_HEAD)[1, 1] == pytest.approx(left, abs=1e-6)
+    assert values(found, "uas", "", TO_DEPENDENT)[1, 1] == pytest.approx(right, abs=1e-6)
+    assert values(found, "uuas", "", "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
+
+
+def test_mixes_of_heads_find_the_head_that_attends_to_gold_heads(found, toy):
+    mixes, counts = found.payload.mixes, COUNTS["all but punct"]
+    n_test = sum(counts(s, i) for s in toy.splits["test"] for i in range(len(s)))
+    assert found.arrays["test_mix_counts"].sum() == n_test
+    scores = [*mixes.layers, mixes.every]
+    hits = found.arrays["test_mix_hits"].sum(1) / n_test
+    assert [x.value for x in scores] == pytest.approx(hits)
+    assert [scores[0].value, scores[1].value, mixes.every.value, mixes.dev_every] == [1] * 4
+    assert scores[2].value < 0.5
+    assert {name: x.shape for name, x in found.parameters.items()} == {
+        "mix.all": (3, 2, 3), "mix.layer-01": (2, 3), "mix.layer-02": (2, 3), "mix.layer-03": (2, 3),
+    }  # fmt: skip
+    # What heads give to their dependents counts in the second row, from the first head.
+    assert np.unravel_index(found.parameters["mix.layer-02"].argmax(), (2, 3)) == (1, 0)
+    assert np.unravel_index(found.parameters["mix.layer-01"].argmax(), (2, 3)) == (0, 1)
+
+
+def test_roles_are_above_their_controls(found, toy):
+    of_link, of_controls = {}, {}
+    for split in ("dev", "test"):
+        pairs = []
+        for each in toy.splits[split]:
+            (its,) = text_links([each]).values()
+            pairs += [links(to_predicate(each), its)[0]]
+        of_link[split], of_controls[split] = np.mean(pairs, 0)
+    assert of_controls["test"] < 0.3 < 0.7 < of_link["test"]
+    for feature in ("core", "core, at most 12 words", "ARG0"):
+        choice = chosen(found, "role", feature)
+        assert (choice.layer, choice.head, choice.direction) == (3, 1, "")
+        assert choice.dev == pytest.approx(of_link["dev"] - of_controls["dev"], abs=1e-6)
+        assert choice.test.value == pytest.approx(of_link["test"])
+        assert choice.baseline.value == pytest.approx(of_controls["test"])
+        assert choice.baseline_kind == "controls"
+        difference = of_link["test"] - of_controls["test"]
+        assert choice.difference.value == pytest.approx(difference)
+        assert choice.difference.interval[0] < difference < choice.difference.interval[1]
+        assert choice.p == pytest.approx(1 / 2001)
+        assert (choice.n_dev, choice.n_test) == (120, 120)
+    assert [x.feature for x in found.payload.choices_of("role")] == [
+        "core", "core, at most 12 words", "ARG0",
+    ]  # fmt: skip
+    assert found.payload.without_controls == 0
+
+
+def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
+    """Heads that are right on test alone are not chosen, and the one chosen is not spared."""
+
+    def wrong(of):
+        others = [[j for j in range(len(of)) if j not in (i, of.heads[i])] for i in range(len(of))]
+        return onto([each[0] for each in others])
+
+    def misleading(of):
+        dev = of.id.startswith("dev")
+        others = to_next if dev else to_head
+        return maps_of(of, ((others, to_head if dev else wrong, others), (others,) * 3))
+
+    found = compute(toy, misleading, (1, 2))
+    for measure, feature in (("relation", "all"), ("uas", ""), ("uuas", "")):
+        choice = chosen(found, measure, feature)
+        assert (choice.layer, choice.head, choice.dev) == (1, 2, 1)
+        assert choice.difference.interval[1] < 0
+        assert choice.p < 0.05
+    choice = chosen(found, "relation", "all")
+    assert choice.test.value == 0
+    assert choice.difference.value == -choice.baseline.value
+    assert values(found, "relation", "all", TO_HEAD).tolist() == [[1, 0, 1], [1, 1, 1]]
+
+
+def test_relations_have_heads_and_directions_of_their_own(toy):
+    """Objects are found by the reversed head alone."""
+
+    def not_to_objects(of):
+        heads = [
+            i if head == ROOT or of.deprels[i] == "obj" else head for i, head in enumerate(of.heads)
+        ]
+        return onto(heads)
+
+    heads = ((at_random, not_to_objects, to_first), *HEADS[1:])
+    found = compute(toy, lambda of: maps_of(of, heads))
+    subjects, objects = (chosen(found, "relation", name) for name in ("nsubj", "obj"))
+    assert (subjects.layer, subjects.head, subjects.direction) == (1, 2, TO_HEAD)
+    assert (objects.layer, objects.head, objects.direction) == (2, 1, TO_DEPENDENT)
+    assert objects.test.value == 1
+
+
+def test_arrays_have_the_scores_of_the_choices(found):
+    arrays, choices = found.arrays, found.payload.choices
+    scores = arrays["test_sums"].sum(1) / arrays["test_counts"].sum(1)
+    baselines = arrays["test_baseline_sums"].sum(1) / arrays["test_counts"].sum(1)
+    assert scores == pytest.approx([x.test.value for x in choices], rel=1e-5)
+    assert baselines == pytest.approx([x.baseline.value for x in choices], rel=1e-5)
+    assert arrays["test_clusters"].tolist() == list(range(120))
+    assert found.payload.resampled == "sentences"
+
+
+def test_documents_are_resampled(found):
+    of = corpus(documents=24)
+    by_document = compute(of)
+    assert by_document.payload.resampled == "documents"
+    assert by_document.arrays["test_clusters"].tolist() == [i % 24 for i in range(120)]
+    for one, other in zip(by_document.payload.choices, found.payload.choices, strict=True):
+        assert one.test.value == other.test.value
+    one, other = (chosen(x, "relation", "all").baseline for x in (by_document, found))
+    assert one.interval != other.interval
+
+
+def test_rare_features_are_scored_and_not_tested():
+    few = compute(corpus(30))
+    role = chosen(few, "role", "core")
+    assert (role.n_test, role.p) == (30, None)
+    assert role.test.interval is not None
+    assert chosen(few, "relation", "all").p is not None
