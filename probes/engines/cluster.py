@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,8 @@ class Node:
     cache: str
 
 
-def connect(address: str | None) -> Any:
-    """The module `ray`, connected.
+def connect(address: str | None) -> tuple[Any, bool]:
+    """The module `ray`, connected, and whether Ray was started for that.
 
     Args:
         address: of a cluster that runs already, "auto" for the one of this machine; None to start
@@ -68,10 +68,11 @@ def connect(address: str | None) -> Any:
             "--engine ray: Ray is not installed; pip install 'probing-suite[cluster]'."
         ) from error
     if ray.is_initialized():
-        return ray
+        return ray, False
     if address is None:
-        ray.init(num_cpus=available_cores(), _node_ip_address="127.0.0.1", **OPTIONS)
-        return ray
+        # Without "local", Ray would join another cluster of this machine.
+        ray.init("local", num_cpus=available_cores(), _node_ip_address="127.0.0.1", **OPTIONS)
+        return ray, True
     try:
         _require_listener(address)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
@@ -80,7 +81,7 @@ def connect(address: str | None) -> Any:
             f"--address {address}: no cluster answers there ({str(error).splitlines()[0]}); start "
             "one with `ray start --head`, or leave --address out to use this machine alone."
         ) from error
-    return ray
+    return ray, False
 
 
 def _require_listener(address: str) -> None:
@@ -118,14 +119,18 @@ def nodes_of(ray: Any, config: RunConfig, known: dict[str, Node]) -> list[Node]:
 
     Args:
         known: nodes by their id, which are added to.
+
+    Raises:
+        UserError: one cannot run the suite.
     """
     described = {str(each["NodeID"]): each for each in alive(ray)}
+    addresses = {name: str(each["NodeManagerAddress"]) for name, each in described.items()}
     if new := [name for name in described if name not in known]:
-        for name, cache in _caches(ray, config, new).items():
+        for name, cache in _caches(ray, config, {name: addresses[name] for name in new}).items():
             resources = described[name]["Resources"]
             known[name] = Node(
                 name,
-                described[name]["NodeManagerAddress"],
+                addresses[name],
                 int(resources.get("CPU", 0)),
                 int(resources.get("GPU", 0)),
                 cache,
@@ -133,8 +138,15 @@ def nodes_of(ray: Any, config: RunConfig, known: dict[str, Node]) -> list[Node]:
     return [known[name] for name in described if name in known]
 
 
-def _caches(ray: Any, config: RunConfig, names: Sequence[str]) -> dict[str, str]:
-    """The cache of each node, as `look` finds it; a node that is lost meanwhile has none."""
+def _caches(ray: Any, config: RunConfig, addresses: Mapping[str, str]) -> dict[str, str]:
+    """The cache of each node, as `look` finds it; a node that is lost meanwhile has none.
+
+    Args:
+        addresses: of the nodes, by their id.
+
+    Raises:
+        UserError: one cannot run the suite.
+    """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     folders = (config.output / "runs", config.cache_dir / "vectors")
@@ -144,7 +156,7 @@ def _caches(ray: Any, config: RunConfig, names: Sequence[str]) -> dict[str, str]
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
         asked = {}
-        for name in names:
+        for name in addresses:
             strategy = NodeAffinitySchedulingStrategy(name, soft=False)
             remote = ray.remote(look).options(num_cpus=0, scheduling_strategy=strategy)
             asked[name] = remote.remote(marks, default_cache())
@@ -152,6 +164,12 @@ def _caches(ray: Any, config: RunConfig, names: Sequence[str]) -> dict[str, str]
         for name, ref in asked.items():
             try:
                 found[name] = ray.get(ref)
+            except ray.exceptions.RayTaskError as error:
+                why = str(error).strip().splitlines()[-1]
+                raise UserError(
+                    f"--address {config.address}: the node {addresses[name]} cannot run the suite "
+                    f"({why}); install the same software on all nodes."
+                ) from error
             except ray.exceptions.RayError:
                 continue
         return found

@@ -97,7 +97,7 @@ class RunConfig(Frozen):
     """Of a Ray cluster that runs already, or "auto"; None to start Ray on this machine."""
     workers: int = Field(default=1, ge=1, le=512)
     """Processes that compute the units of the run; with one, it is this process. On Ray, the most
-    that there may be; with one, as many as there is room for."""
+    that there may be; if it is not given, as many as there is room for."""
     threads: int | None = Field(default=None, ge=1, le=512)
     """Of each process; None for torch's choice, or for a share of the cores with several."""
     memory: ByteSize | None = Field(default=None, ge=1)

@@ -91,6 +91,9 @@ class Dispatcher(ABC, Generic[W]):
         self._started = 0
         self._said: set[tuple[str, ...]] = set()
 
+    def begin(self) -> None:
+        """Get ready to start workers, now that there is something to compute."""
+
     @property
     @abstractmethod
     def most(self) -> int:
@@ -121,6 +124,7 @@ class Dispatcher(ABC, Generic[W]):
         }
         if not todo:
             return
+        self.begin()
         with progress.bar(measurement, total=len(todo), unit="unit"):
             # Units that another run is computing come last; they may be done by then.
             busy = self._encode_and_measure(measurement, todo)
@@ -203,8 +207,10 @@ class Dispatcher(ABC, Generic[W]):
                     if not news.death:
                         yield unit, news
                     elif lost[unit] == self.retries:
-                        others = "another" if self.retries == 1 else f"{self.retries} others"
-                        why = f"{news.death}, and so was {others}{self.remedy}"
+                        others = (
+                            "was another" if self.retries == 1 else f"were {self.retries} others"
+                        )
+                        why = f"{news.death}, and so {others}{self.remedy}"
                         yield unit, replace(news, death=why)
                     else:
                         lost[unit] += 1
@@ -216,7 +222,7 @@ class Dispatcher(ABC, Generic[W]):
         while pending:
             idle = next((worker for worker in self.workers if worker.unit is None), None)
             if idle is None:
-                if len(self.workers) >= self.most:
+                if self.workers and len(self.workers) >= self.most:
                     return
                 self._started += 1
                 idle = self.new_worker(self._started)

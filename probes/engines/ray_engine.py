@@ -59,11 +59,21 @@ class RayEngine(Dispatcher[Actor]):
     def __init__(self, runs: Sequence[ModelRun]) -> None:
         super().__init__(runs)
         self._config = runs[0].config
-        self.ray = connect(self._config.address)
-        self._own = self._config.address is None
+        self.ray: Any = None
+        self._started_here = False
         self._nodes: dict[str, Node] = {}
         self._given_up: set[str] = set()
         self._todo: Mapping[Measure, tuple[ModelRun, Unit]] = {}
+
+    def begin(self) -> None:
+        """See `Dispatcher`: Ray is connected with, or started.
+
+        Raises:
+            UserError: there is no Ray, or it has no room for a worker.
+        """
+        if self.ray is not None:
+            return
+        self.ray, self._started_here = connect(self._config.address)
         nodes = self.nodes
         if not any(map(self._room, nodes)):
             raise UserError(
@@ -103,7 +113,8 @@ class RayEngine(Dispatcher[Actor]):
     def most(self) -> int:
         """See `Dispatcher`."""
         room = sum(map(self._room, self.nodes))
-        return min(room, self._config.workers) if self._config.workers > 1 else room
+        limited = "workers" in self._config.model_fields_set
+        return min(room, self._config.workers) if limited else room
 
     @property
     def shares_cache(self) -> bool:
@@ -123,7 +134,9 @@ class RayEngine(Dispatcher[Actor]):
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         if not (nodes := [node for node in self.nodes if self._room(node)]):
-            raise UserError("--engine ray: all nodes of the cluster are lost; run again.")
+            raise UserError(
+                "--engine ray: no node of the cluster is left, for the reasons above; run again."
+            )
 
         def load(node: Node) -> float:
             return sum(x.node.id == node.id for x in self.workers) / self._room(node)
@@ -163,22 +176,24 @@ class RayEngine(Dispatcher[Actor]):
             for said in reply.said:
                 yield worker, said
             if isinstance(reply.answer, Outcome) and reply.answer.death:
-                self._give_up(worker)
+                self._given_up.add(worker.node.id)
             yield worker, reply.answer
-
-    def _give_up(self, worker: Actor) -> None:
-        """Compute nothing more on the node of a worker."""
-        self._given_up.add(worker.node.id)
-        worker.stop()
-        self.workers.remove(worker)
+        for worker in [x for x in self.workers if x.node.id in self._given_up]:
+            if worker.pending is None:
+                worker.stop()
+                self.workers.remove(worker)
 
     def _lost(self, worker: Actor, error: Exception) -> Outcome:
         """What became of the unit of an actor that is dead."""
         self.workers.remove(worker)
-        alive = worker.node in self.nodes
-        what = "a worker" if alive else "a node"
         progress.detail(f"lost    {error}", "lost")
-        return Outcome("left out", death=f"{what} was lost ({worker.node.address})")
+        address = worker.node.address
+        if isinstance(error, self.ray.exceptions.ActorDiedError) and error.actor_init_failed:
+            self._given_up.add(worker.node.id)
+            why = str(error).strip().splitlines()[-1]
+            return Outcome("left out", death=f"no worker can be started on {address} ({why})")
+        what = "a worker" if worker.node in self.nodes else "a node"
+        return Outcome("left out", death=f"{what} was lost ({address})")
 
     def records_behind(self, asked: Asked) -> dict[str, bytes]:
         """The records that a unit reads: its own, and the scores that it stands behind."""
@@ -203,5 +218,5 @@ class RayEngine(Dispatcher[Actor]):
     def close(self) -> None:
         """See `Engine`; what was started here ends here."""
         super().close()
-        if self._own:
+        if self._started_here:
             self.ray.shutdown()

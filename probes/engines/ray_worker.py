@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -44,6 +45,9 @@ class RayWorker:
     """
 
     def __init__(self, request: RunRequest, cache: str) -> None:
+        # Ray's processes work where Ray was started. A node without the folder can do with names.
+        if os.path.isdir(request.folder):
+            os.chdir(request.folder)
         self._own = tempfile.TemporaryDirectory(prefix="probes-results-") if cache else None
         if self._own:
             settings = json.loads(request.settings)

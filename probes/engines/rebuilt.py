@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,17 +25,19 @@ class RunRequest:
         settings: the configuration, as JSON.
         models: the models as the user named them, without their twins.
         command: the command line, for the records' provenance.
+        folder: the working folder, at which relative paths begin.
     """
 
     settings: str
     models: tuple[str, ...]
     command: str
+    folder: str
 
     @classmethod
     def of(cls, runs: Sequence[ModelRun]) -> RunRequest:
         """The request for runs that share a configuration."""
         named = tuple(run.model.given for run in runs if not run.model.is_twin)
-        return cls(runs[0].config.model_dump_json(), named, runs[0].command)
+        return cls(runs[0].config.model_dump_json(), named, runs[0].command, os.getcwd())
 
 
 class RebuiltRun:

@@ -1,16 +1,14 @@
 """Runs on Ray: this machine, and a cluster of two nodes with files of their own."""
 
-import os
-import subprocess
+import re
 import sys
 import threading
-import time
-from contextlib import suppress
+from pathlib import Path
 
 import pandas as pd
-import psutil
 import pytest
-from killing import ROOT, small_corpus
+from killing import ROOT, logged, small_corpus, written
+from on_ray import flags, require_nothing_left, running_cluster, scores, started
 from plugged_in import TASK
 from tiny_models import save
 
@@ -19,9 +17,6 @@ from probes.cli.main import main
 from probes.common.errors import UserError
 
 pytest.importorskip("ray", reason="Ray is not installed")
-
-MARK = "PROBES_TEST_MARK"
-"""In the environment of processes whose descendants are looked for."""
 
 pytestmark = pytest.mark.usefixtures("plug_ins")
 
@@ -34,30 +29,9 @@ def corpus(tmp_path):
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """Two nodes of one core, each with a cache of its own."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    import ray
-    from ray.cluster_utils import Cluster
-
-    own = [{"PROBES_CACHE_DIR": str(tmp_path / f"node-{n}")} for n in (1, 2)]
-    first = {"num_cpus": 1, "include_dashboard": False, "env_vars": own[0]}
-    made = Cluster(initialize_head=True, head_node_args=first)
-    made.second = made.add_node(num_cpus=1, env_vars=own[1])
-    yield made
-    ray.shutdown()
-    made.shutdown()
-
-
-def flags(models, corpus, folder, *more):
-    places = ["--output", str(folder / "results"), "--cache-dir", str(folder / "cache")]
-    line = "--probes linear --device cpu --threads 1 --evidence selectivity"
-    models = list(map(str, models))
-    return ["--model", *models, "--corpus", str(corpus), *line.split(), *places, *more]
-
-
-def scores(folder):
-    """The leaderboard, times aside."""
-    return pd.read_csv(folder / "results" / "leaderboard.csv").drop(columns="seconds")
+    with running_cluster(tmp_path / "node-1", tmp_path / "node-2") as made:
+        yield made
 
 
 def test_two_nodes_find_what_one_process_finds_though_one_is_lost(
@@ -74,7 +48,7 @@ def test_two_nodes_find_what_one_process_finds_though_one_is_lost(
         while not list((tmp_path / "two" / "results").rglob("*scores*.json")):
             if done.wait(0.05):
                 return
-        cluster.remove_node(cluster.second, allow_graceful=False)
+        cluster.remove_node(cluster.added[1], allow_graceful=False)
 
     thread = threading.Thread(target=lose_a_node)
     thread.start()
@@ -101,28 +75,86 @@ def test_two_nodes_find_what_one_process_finds_though_one_is_lost(
 
 def test_on_this_machine_files_are_shared_and_nothing_is_left_running(tiny_bert, corpus, tmp_path):
     line = flags([tiny_bert], corpus, tmp_path, "--engine", "ray", "--tasks", "pos", "-q")
-    script = f"import sys; from probes.cli.main import main; sys.exit(main({line!r}))"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    with started(line, tmp_path) as run:
+        _, err = run.communicate(timeout=60)
+        assert run.returncode == 0, err
+        require_nothing_left(tmp_path)
     assert list((tmp_path / "cache" / "vectors").glob("*/manifest.json"))
     assert len(scores(tmp_path)) > 0
-    deadline = time.monotonic() + 10
-    while left := marked(str(tmp_path)):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.2)
 
 
-def marked(value):
-    """Processes that descend from a marked one."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.environ().get(MARK) == value and process.status() != "zombie":
-                found.append(process)
-    return found
+def test_pairs_and_attention_on_nodes_of_their_own_are_those_of_one_process(
+    tiny_bert, corpus, cluster, tmp_path
+):
+    save("roberta", tmp_path / "roberta")
+    asked = ["--measurements", "geometry,attention", "--twins", "0"]
+    models = [tiny_bert, tmp_path / "roberta"]
+    assert main(flags(models, corpus, tmp_path / "one", *asked)) == 0
+    address = ["--engine", "ray", "--address", cluster.address]
+    assert main(flags(models, corpus, tmp_path / "two", *asked, *address)) == 0
+    one, two = (written(tmp_path / each / "results") for each in ("one", "two"))
+    kinds = {name.split("/")[-1].split("-")[0] for name in one if name.endswith(".json")}
+    assert kinds >= {"geometry", "attention", "model_similarity"}
+    assert one == two
+
+
+def test_nodes_that_cannot_run_the_suite_are_named_with_the_reason(
+    tiny_bert, corpus, cluster, tmp_path, monkeypatch, capsys
+):
+    import ray
+
+    class RayWorker:
+        def __init__(self, request, cache):
+            raise OSError("no space left")
+
+        def compute(self, *given):
+            """Never reached."""
+
+    def look(marks, cache):
+        raise ModuleNotFoundError("No module named 'probes'")
+
+    line = flags([tiny_bert], corpus, tmp_path, "--engine", "ray", "--address", cluster.address)
+    monkeypatch.setattr("probes.engines.ray_engine.RayWorker", RayWorker)
+    assert main(line) == 2
+    said = capsys.readouterr().err
+    why = r"no worker can be started on \S+ \(OSError: no space left\)"
+    assert len(re.findall(why, said)) == 2  # once for each node
+    assert said.endswith(
+        "error: --engine ray: no node of the cluster is left, for the reasons above; run again.\n"
+    )
+
+    monkeypatch.setattr("probes.engines.cluster.look", look)
+    assert main(line) == 2
+    why = r"the node \S+ cannot run the suite \(ModuleNotFoundError: No module named 'probes'\)"
+    assert re.search(f"{why}; install the same software on all nodes", capsys.readouterr().err)
+    # A cluster that this process was connected with is left to it.
+    assert ray.is_initialized()
+
+
+def test_nodes_that_share_files_make_everything_once(
+    tiny_bert, corpus, tmp_path, monkeypatch, write
+):
+    """Relative paths begin at the driver's folder, not where the nodes were started."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    write(TASK)
+    (tmp_path / "tiny").symlink_to(tiny_bert)
+    more = "--include mine.py --tasks mine,pos,agreement --engine ray"
+    with running_cluster(None, None) as cluster:
+        monkeypatch.chdir(tmp_path)
+        line = flags(["./tiny"], "small", Path(), *more.split(), "--address", cluster.address)
+        assert main(line) == 0
+    shards = [(event["key"], event["shard"]) for event in logged(Path(), "encode")]
+    assert len(shards) == len(set(shards)) == 4  # two views of a model and its twin
+    assert len(list(Path("cache/vectors").glob("*/*/manifest.json"))) == 4
+    done = logged(Path(), "done")
+    assert {event["worker"] for event in done} == {1, 2}
+    # Scores of both models, and selectivity of one.
+    assert len(done) == len(list(Path("results").rglob("*-????????.json"))) == 9
+
+    # The cluster is gone, and is not missed where nothing is computed.
+    assert main(line) == 0
+    assert main([*line, "--tasks", "depth", "--dry-run"]) == 0
+    assert len(logged(Path(), "done")) == 9
 
 
 @pytest.mark.parametrize(

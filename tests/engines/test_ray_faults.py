@@ -1,0 +1,131 @@
+"""What is lost, fails or is stopped on Ray costs its own units, and the same command goes on."""
+
+import os
+import signal
+import time
+
+import pandas as pd
+import psutil
+import pytest
+from killing import ROOT, small_corpus, written
+from on_ray import flags, marked, require_nothing_left, running_cluster, scores, started
+from plugged_in import measurement_file
+
+from probes.cli.main import main
+
+pytest.importorskip("ray", reason="Ray is not installed")
+
+pytestmark = pytest.mark.usefixtures("plug_ins")
+
+FAULTS = {
+    "dies": "if place.exists(): os.kill(os.getpid(), signal.SIGKILL)",
+    "once": "if place.exists(): place.unlink(); os.kill(os.getpid(), signal.SIGKILL)",
+    "raises": "if place.exists(): place.open('a').write('tried,'); raise KeyError('Number')",
+}
+"""What measurements do while a file of their name is there, after they have read vectors."""
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return small_corpus(tmp_path / "small")
+
+
+def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
+    tiny_bert, corpus, tmp_path, write
+):
+    files = []
+    for name, fault in FAULTS.items():
+        place = tmp_path / "faults" / name
+        body = f"import os, signal; from pathlib import Path; place = Path({str(place)!r})"
+        text = measurement_file(name, "corpus").replace(
+            "        return Found(", f"        {body}\n        {fault}\n        return Found("
+        )
+        assert fault in text
+        files.append(str(write(text, f"{name}.py")))
+    asked = ["--include", ",".join(files), "--tasks", "pos", "--twins", "0"]
+    asked += ["--measurements", f"probes,{','.join(FAULTS)}"]
+    assert main(flags([tiny_bert], corpus, tmp_path / "undisturbed", *asked)) == 0
+
+    (tmp_path / "faults").mkdir()
+    for name in FAULTS:
+        (tmp_path / "faults" / name).touch()
+    line = flags([tiny_bert], corpus, tmp_path / "ray", *asked, "--engine", "ray")
+    # The address of another cluster is not for a run that starts its own.
+    with started(line, tmp_path, RAY_ADDRESS="127.0.0.1:1") as run:
+        _, said = run.communicate(timeout=100)
+        require_nothing_left(tmp_path)
+    assert run.returncode == 1, said
+    lost = "a worker was lost (127.0.0.1)"
+    assert said.count(f"{lost}; another one computes its unit again") == 2 + 1
+    assert f"missing tiny-bert · dies: {lost}, and so were 2 others\n" in said
+    (failed,) = [x for x in said.splitlines() if x.startswith("missing tiny-bert · raises: ")]
+    assert "KeyError: 'Number'" in failed
+    assert (tmp_path / "faults" / "raises").read_text() == "tried,"
+    pd.testing.assert_frame_equal(scores(tmp_path / "ray"), scores(tmp_path / "undisturbed"))
+    made = {x.name.split("-")[0] for x in (tmp_path / "ray").rglob("*-????????.json")}
+    assert made == {"pos", "once"}
+
+    for place in (tmp_path / "faults").iterdir():
+        place.unlink()
+    # On Ray or without it.
+    assert main(flags([tiny_bert], corpus, tmp_path / "ray", *asked)) == 0
+    assert written(tmp_path / "ray" / "results") == written(tmp_path / "undisturbed" / "results")
+
+
+def test_a_node_that_cannot_be_written_to_is_given_up(
+    tiny_bert, corpus, tmp_path, monkeypatch, capsys
+):
+    """That node has so many workers that they alone could try a unit as often as it is tried."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    caches = tmp_path / "node-1", tmp_path / "node-2"
+    caches[1].mkdir()
+    (caches[1] / "vectors").symlink_to(tmp_path / "nowhere")
+    asked = ["--tasks", "pos,depth,agreement", "--twins", "0"]
+    assert main(flags([tiny_bert], corpus, tmp_path / "one", *asked)) == 0
+    capsys.readouterr()
+    with running_cluster(*caches, cores=(1, 3)) as cluster:
+        asked += ["--engine", "ray", "--address", cluster.address]
+        assert main(flags([tiny_bert], corpus, tmp_path / "two", *asked)) == 0
+    said = capsys.readouterr().err
+    assert "cluster 2 nodes, 4 workers" in said
+    assert "a node cannot be written to (" in said
+    assert written(tmp_path / "two" / "results") == written(tmp_path / "one" / "results")
+
+
+def test_ctrl_c_ends_all_that_was_started_which_listens_on_loopback_alone(
+    tiny_bert, corpus, tmp_path, write
+):
+    place = tmp_path / "asleep"
+    text = measurement_file("norms", "corpus").replace(
+        "        means = {}",
+        f"        import pathlib, time; pathlib.Path({str(place)!r}).touch(); time.sleep(600)",
+    )
+    path = write(text, "norms.py")
+    asked = ["--include", str(path), "--measurements", "probes,norms", "--tasks", "pos"]
+    asked += ["--evidence", "none", "--twins", "0", "--engine", "ray"]
+    with started(flags([tiny_bert], corpus, tmp_path, *asked), tmp_path) as run:
+        wait_for(place.exists)  # which is after the scores
+        listening = {
+            each.laddr.ip.removeprefix("::ffff:")  # of IPv4 addresses within IPv6
+            for process in marked(tmp_path)
+            for each in process.net_connections("inet")
+            if each.status == psutil.CONN_LISTEN
+        }
+        assert listening == {"127.0.0.1"}
+        os.killpg(run.pid, signal.SIGINT)  # as the terminal does
+        out, err = run.communicate(timeout=60)
+        require_nothing_left(tmp_path)
+    assert run.returncode == 130
+    assert "Traceback" not in err
+    assert err.endswith(
+        "stopped; finished results are kept, and the same command continues from them\n"
+    )
+    assert "★" in out
+    assert set(scores(tmp_path).task) == {"pos"}
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
