@@ -167,7 +167,7 @@ def _caches(ray: Any, config: RunConfig, addresses: Mapping[str, str]) -> dict[s
             except ray.exceptions.RayTaskError as error:
                 why = str(error).strip().splitlines()[-1]
                 raise UserError(
-                    f"--address {config.address}: the node {addresses[name]} cannot run the suite "
+                    f"--engine ray: the node {addresses[name]} cannot run the suite "
                     f"({why}); install the same software on all nodes."
                 ) from error
             except ray.exceptions.RayError:

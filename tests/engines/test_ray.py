@@ -123,11 +123,11 @@ def test_nodes_that_cannot_run_the_suite_are_named_with_the_reason(
         "error: --engine ray: no node of the cluster is left, for the reasons above; run again.\n"
     )
 
+    # A cluster that this process is connected with is used without an address, too, and left to it.
     monkeypatch.setattr("probes.engines.cluster.look", look)
-    assert main(line) == 2
+    assert main(flags([tiny_bert], corpus, tmp_path, "--engine", "ray")) == 2
     why = r"the node \S+ cannot run the suite \(ModuleNotFoundError: No module named 'probes'\)"
     assert re.search(f"{why}; install the same software on all nodes", capsys.readouterr().err)
-    # A cluster that this process was connected with is left to it.
     assert ray.is_initialized()
 
 
