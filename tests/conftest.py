@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from ray_here import require_ray
 from tallying import TALLY
 
 # Tiny models gain nothing from threads, and lose much where cores are shared.
@@ -54,6 +55,12 @@ def messages_are_shown(monkeypatch):
 
     monkeypatch.setattr(progress, "quiet", False)
     monkeypatch.setattr(progress, "verbose", False)
+
+
+@pytest.fixture
+def ray_here():
+    """Ray starts on this machine; otherwise the test is skipped."""
+    require_ray()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,9 +16,7 @@ import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 
-pytest.importorskip("ray", reason="Ray is not installed")
-
-pytestmark = pytest.mark.usefixtures("plug_ins")
+pytestmark = pytest.mark.usefixtures("plug_ins", "ray_here")
 
 
 @pytest.fixture

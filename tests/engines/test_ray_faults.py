@@ -13,9 +13,7 @@ from plugged_in import measurement_file
 
 from probes.cli.main import main
 
-pytest.importorskip("ray", reason="Ray is not installed")
-
-pytestmark = pytest.mark.usefixtures("plug_ins")
+pytestmark = pytest.mark.usefixtures("plug_ins", "ray_here")
 
 FAULTS = {
     "dies": "if place.exists(): os.kill(os.getpid(), signal.SIGKILL)",

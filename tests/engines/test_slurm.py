@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from ray_here import require_ray
 
 from probes.common.errors import UserError
 from probes.common.wording import first_fault
@@ -249,7 +250,7 @@ needs_processes = pytest.mark.skipif(sys.platform != "linux", reason="SLURM runs
 
 @needs_processes
 def test_a_job_runs_the_sweep_on_all_nodes_and_leaves_nothing(cluster):
-    pytest.importorskip("ray")
+    require_ray()
     assert start(cluster, 2, "--refused") == "17"
     assert awaited(cluster / "status") == "3\n", (cluster / "job.log").read_text()
     assert json.loads((cluster / "there.json").read_text()) == {
@@ -274,7 +275,7 @@ def test_a_job_runs_the_sweep_on_all_nodes_and_leaves_nothing(cluster):
 
 @needs_processes
 def test_a_job_of_one_node_listens_on_loopback_and_stops_when_it_is_told_to(cluster):
-    pytest.importorskip("ray")
+    require_ray()
     start(cluster, 1, "--sleep")
     assert json.loads(awaited(cluster / "there.json"))["nodes"] == 1
     connections = [each for process in of_job(cluster) for each in process.net_connections("tcp")]

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-SCRIPT = "import ray; ray.init(num_cpus=1, include_dashboard=False); ray.shutdown()"
+SCRIPT = "import ray; ray.init('local', num_cpus=1, include_dashboard=False); ray.shutdown()"
 
 
 @cache
