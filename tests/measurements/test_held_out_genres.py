@@ -283,6 +283,6 @@ def test_a_run_has_tables_and_rows_of_it_and_says_where_it_is_not_made(tiny_bert
 
     run(tiny_bert, tmp_path, probes="linear", **{**settings, "limit": 60})
     assert (
-        "left out pos · linear · held_out_genres: the corpus does not tell the genres of its "
-        "documents" in capsys.readouterr().err
+        "left out pos · linear · held_out_genres of tiny-bert: the corpus does not tell the "
+        "genres of its documents" in capsys.readouterr().err
     )
