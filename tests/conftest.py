@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections import Counter
 from functools import cache
@@ -12,6 +13,11 @@ from pathlib import Path
 import pytest
 from ray_here import require_ray
 from tallying import TALLY
+
+# Where tests run in the background, shells have SIGINT ignored, and programs that are started inherit
+# that; tests of Ctrl-C need what a terminal gives.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tiny models gain nothing from threads, and lose much where cores are shared.
 os.environ["OMP_NUM_THREADS"] = "1"
