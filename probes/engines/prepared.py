@@ -77,6 +77,7 @@ class Prepared:
     _tasks: dict[str, tuple[ProbingData, Vectors] | None] = field(default_factory=dict)
     _views: dict[Place, View] = field(default_factory=dict)
     _stores: dict[Place, Store] = field(default_factory=dict)
+    _collectors: dict[tuple[str, tuple[int, ...]], Collector | None] = field(default_factory=dict)
     layers: tuple[int, ...] = ()
 
     # What remains known of a model when its weights have been released.
@@ -240,8 +241,11 @@ class Prepared:
 
     def _collector(self, measurement: str) -> Collector | None:
         """What a measurement of the corpus as a whole keeps itself; None for word vectors."""
-        its, options = self._of_corpus(measurement)
-        return its.collector(self.run.corpus.value, self.layers, options)
+        name = measurement, self.layers
+        if name not in self._collectors:
+            its, options = self._of_corpus(measurement)
+            self._collectors[name] = its.collector(self.run.corpus.value, self.layers, options)
+        return self._collectors[name]
 
     def _own_view(self, measurement: str) -> View | None:
         its, options = self._of_corpus(measurement)

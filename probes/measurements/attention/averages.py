@@ -55,7 +55,6 @@ class Heads:
 def of_texts(context: CorpusContext, heads: Heads, test: Texts) -> Iterator[HeadNumbers]:
     """What is one number per text and head, averaged over texts."""
     values = context.of_texts("statistics")[test.index][:, heads.blocks]
-    values[test.left_out] = np.nan
     for place, name in enumerate(STATISTICS):
         of_name = values[..., place].astype(np.float64)
         if np.isnan(of_name).all():

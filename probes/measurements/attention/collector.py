@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ class HeadSums(WholeTexts):
         """See `Collector`."""
         return {"of_words": int(self._of_words)}
 
-    @property
+    @cached_property
     def annotation(self) -> str:
         """See `Collector`."""
         return digest_of(self._links) if self._of_words else ""
