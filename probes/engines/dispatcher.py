@@ -79,6 +79,7 @@ class Dispatcher(ABC, Generic[W]):
     Attributes:
         retries: how often a unit is computed again whose worker was lost.
         remedy: what may help if that is not enough.
+        todo: units of the measurement that is being made, with their runs.
     """
 
     retries = 1
@@ -87,6 +88,7 @@ class Dispatcher(ABC, Generic[W]):
     def __init__(self, runs: Sequence[ModelRun]) -> None:
         self.request = RunRequest.of(runs)
         self.workers: list[W] = []
+        self.todo: Mapping[Measure, tuple[ModelRun, Unit]] = {}
         self._cache = runs[0].config.cache_dir
         self._started = 0
         self._said: set[tuple[str, ...]] = set()
@@ -117,24 +119,22 @@ class Dispatcher(ABC, Generic[W]):
 
     def measure(self, measurement: str, runs: Sequence[ModelRun]) -> None:
         """See `Engine`."""
-        todo = {
+        self.todo = {
             Measure.of(run.name, unit): (run, unit)
             for run in runs
             for unit, _ in run.remaining(measurement)
         }
-        if not todo:
+        if not self.todo:
             return
         self.begin()
-        with progress.bar(measurement, total=len(todo), unit="unit"):
+        with progress.bar(measurement, total=len(self.todo), unit="unit"):
             # Units that another run is computing come last; they may be done by then.
-            busy = self._encode_and_measure(measurement, todo)
+            busy = self._encode_and_measure(measurement)
             for asked, outcome in self._compute(busy, waiting=True):
                 assert isinstance(asked, Measure)
-                self.keep(*todo[asked], outcome)
+                self.keep(*self.todo[asked], outcome)
 
-    def _encode_and_measure(
-        self, measurement: str, todo: Mapping[Measure, tuple[ModelRun, Unit]]
-    ) -> list[Asked]:
+    def _encode_and_measure(self, measurement: str) -> list[Asked]:
         """Compute units and add their records to their runs; return those that others have.
 
         First comes a plan for each task: which shards are missing for it. They are made next, by
@@ -142,7 +142,7 @@ class Dispatcher(ABC, Generic[W]):
         """
         pending: list[Asked] = [
             Plan(model, task, measurement)
-            for model, task in dict.fromkeys(unit.prepared for unit in todo)
+            for model, task in dict.fromkeys(unit.prepared for unit in self.todo)
         ]
         found: set[Asked] = set()
         to_write, busy = 0, list[Asked]()
@@ -157,17 +157,17 @@ class Dispatcher(ABC, Generic[W]):
                 to_write += sum(shard.n_bytes for shard in shards)
                 if shards:
                     require_room(self._cache, to_write)
-                of_task = [unit for unit in todo if unit.prepared == asked.prepared]
+                of_task = [unit for unit in self.todo if unit.prepared == asked.prepared]
                 if outcome.death:
                     for unit in of_task:
-                        self.keep(*todo[unit], outcome)
+                        self.keep(*self.todo[unit], outcome)
                 else:
                     pending[:0] = shards
                     pending += of_task
             elif outcome.ending == "busy":
                 busy.append(asked)
             else:
-                self.keep(*todo[asked], outcome)
+                self.keep(*self.todo[asked], outcome)
         return busy
 
     def keep(self, run: ModelRun, unit: Unit, outcome: Outcome) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,7 +63,6 @@ class RayEngine(Dispatcher[Actor]):
         self._started_here = False
         self._nodes: dict[str, Node] = {}
         self._given_up: set[str] = set()
-        self._todo: Mapping[Measure, tuple[ModelRun, Unit]] = {}
 
     def begin(self) -> None:
         """See `Dispatcher`: Ray is connected with, or started.
@@ -120,14 +119,6 @@ class RayEngine(Dispatcher[Actor]):
     def shares_cache(self) -> bool:
         """See `Dispatcher`."""
         return not any(node.cache for node in self._nodes.values())
-
-    def measure(self, measurement: str, runs: Sequence[ModelRun]) -> None:
-        """See `Engine`."""
-        units = {
-            run.name: {Measure.of(run.name, x): x for x in run.units(measurement)} for run in runs
-        }
-        self._todo = {asked: (run, unit) for run in runs for asked, unit in units[run.name].items()}
-        super().measure(measurement, runs)
 
     def new_worker(self, number: int) -> Actor:
         """See `Dispatcher`: on the node with the fewest workers for its room."""
@@ -199,7 +190,7 @@ class RayEngine(Dispatcher[Actor]):
         """The records that a unit reads: its own, and the scores that it stands behind."""
         if not isinstance(asked, Measure):
             return {}
-        run, unit = self._todo[asked]
+        run, unit = self.todo[asked]
         units = [unit]
         if unit.task is not None and unit.measurement != SCORES:
             units += [x for x in run.units(SCORES) if (x.task, x.probe) == (unit.task, unit.probe)]
