@@ -158,6 +158,17 @@ def add_include(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_folders(parser: argparse.ArgumentParser) -> None:
+    """Add one or more folders of results."""
+    parser.add_argument(
+        "folders",
+        type=place,
+        nargs="+",
+        metavar="RESULTS",
+        help="folders, such as results/*/ewt",
+    )
+
+
 def add_places(parser: argparse.ArgumentParser) -> None:
     """Add `--data-dir` and `--cache-dir`."""
     parser.add_argument(

@@ -11,12 +11,10 @@ from probes.cli.arguments import names, place
 from probes.cli.load_results import load_results
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
-from probes.common.terminal import output_console
 from probes.measurements.results import find_results
 from probes.records.files import or_published
 from probes.records.unique import identity
-from probes.rendering.markdown import markdown
-from probes.rendering.terminal import print_table
+from probes.rendering.printing import print_tables
 
 SUMMARY = "Compare models: layer curves, differences with intervals, claims that change."
 
@@ -66,12 +64,7 @@ def run(options: argparse.Namespace) -> int:
             f"{', '.join(models)}: no corpus and task in common, for {options.probe} probes and "
             "these filters."
         )
-    console = output_console()
-    for table in found:
-        if options.format == "md":
-            print(markdown(table))
-        else:
-            print_table(table, console)
+    print_tables(found, options.format)
     return 0
 
 

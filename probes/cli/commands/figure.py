@@ -10,7 +10,7 @@ from probes.boards.corpus_groups import CorpusGroup, corpus_groups, corpus_measu
 from probes.boards.groups import Group, group, model_labels
 from probes.boards.separability import separability
 from probes.boards.steps import steps
-from probes.cli.arguments import add_places, place
+from probes.cli.arguments import add_folders, add_places, place
 from probes.cli.load_results import load_records
 from probes.cli.predicted_tree import predicted_tree
 from probes.common.errors import UserError
@@ -43,13 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
     add("kind", metavar="FIGURE", help=", ".join(_known()))
-    add(
-        "folders",
-        type=place,
-        nargs="+",
-        metavar="RESULTS",
-        help="folders, such as results/*/ewt",
-    )
+    add_folders(parser)
     add(
         "-o",
         "--output",

@@ -7,28 +7,20 @@ import argparse
 from probes.boards.chosen_heads import ATTENTION
 from probes.boards.corpus_groups import of_corpora
 from probes.boards.heads import head_tables
-from probes.cli.arguments import place
+from probes.cli.arguments import add_folders
 from probes.cli.load_results import load_records
 from probes.common.errors import UserError
-from probes.common.terminal import output_console
 from probes.measurements.attention.gold import FEWEST_TESTED
 from probes.records.files import or_published
-from probes.rendering.markdown import markdown
-from probes.rendering.terminal import print_table
+from probes.rendering.printing import print_tables
 
 SUMMARY = "Show what attention heads do: entropy, patterns, and relations beside the random twin's."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
+    add_folders(parser)
     add = parser.add_argument
-    add(
-        "folders",
-        type=place,
-        nargs="+",
-        metavar="RESULTS",
-        help="folders, such as results/*/ewt",
-    )
     add(
         "--by",
         choices=("entropy", "pattern", "relation"),
@@ -67,10 +59,5 @@ def run(options: argparse.Namespace) -> int:
             f"{where}: no heads were chosen by {options.by}; that takes a corpus with heads or "
             "frames, read one sentence at a time."
         )
-    console = output_console()
-    for table in tables:
-        if options.format == "md":
-            print(markdown(table))
-        else:
-            print_table(table, console)
+    print_tables(tables, options.format)
     return 0

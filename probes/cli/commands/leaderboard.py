@@ -14,12 +14,9 @@ from probes.cli.arguments import names, place
 from probes.cli.load_results import load_results
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
-from probes.common.terminal import output_console
 from probes.records.csv_text import csv_line
 from probes.records.result import Result
-from probes.rendering.latex import latex
-from probes.rendering.markdown import markdown
-from probes.rendering.terminal import print_table
+from probes.rendering.printing import print_tables
 
 SUMMARY = "Rank models by their best layers, task by task and overall."
 
@@ -65,13 +62,8 @@ def run(options: argparse.Namespace) -> int:
         for board in boards:
             print("".join(map(csv_line, csv_rows(board, ranking))), end="")
         return 0
-    console = output_console()
     for board in boards:
-        for table in ranking_tables(board, ranking):
-            if options.format == "terminal":
-                print_table(table, console)
-            else:
-                print(markdown(table) if options.format == "md" else latex(table))
+        print_tables(ranking_tables(board, ranking), options.format)
     return 0
 
 
