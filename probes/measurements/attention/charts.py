@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from probes.measurements.attention.names import DESCRIBED
 from probes.measurements.attention.patterns import CLASSES
 from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
 from probes.records.charts import Card, Chart, Grid, Panel
@@ -86,9 +87,9 @@ def _card(found: Findings, layer: int, head: int) -> Card:
     """
     title = f"Layer {found.layers[layer]}, head {head + 1}: {found.patterns[layer][head]}"
     lines = [
-        (name, _beside_uniform(each, layer, head))
-        for name, each in _described(found).items()
-        if each is not None
+        (each.line, _beside_uniform(numbers, layer, head))
+        for each in DESCRIBED
+        if (numbers := found.of(each.measure, each.feature)) is not None
     ]
     exceeding = sorted(
         (
@@ -109,20 +110,6 @@ def _card(found: Findings, layer: int, head: int) -> Card:
     if chosen:
         lines.append(("best on dev for", ", ".join(chosen)))
     return Card(title, tuple(lines), _picture(found, layer, head))
-
-
-def _described(found: Findings) -> dict[str, HeadNumbers | None]:
-    """What a card says of every head, by name."""
-    names = {
-        "entropy": ("entropy", ""),
-        "to the first token": ("first", ""),
-        "to separators": ("separators", ""),
-        "to punctuation": ("feature", "punctuation"),
-        "to the previous token": ("offset", "-1"),
-        "to itself": ("offset", "+0"),
-        "to the next token": ("offset", "+1"),
-    }
-    return {name: found.of(*of) for name, of in names.items()}
 
 
 def _beside_uniform(each: HeadNumbers, layer: int, head: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 OFFSETS = range(-5, 6)
 """Distances at which attention is counted; 0 is the token itself."""
 
@@ -18,6 +20,31 @@ STATISTICS = (
     "block",
 )
 """What is kept of each map."""
+
+
+class Described(NamedTuple):
+    """A number that tables and cards give of every head.
+
+    Attributes:
+        column: what a table calls it.
+        line: what a card calls it.
+    """
+
+    measure: str
+    feature: str
+    column: str
+    line: str
+
+
+DESCRIBED = (
+    Described("entropy", "", "entropy", "entropy"),
+    Described("first", "", "first\ntoken", "to the first token"),
+    Described("separators", "", "separators", "to separators"),
+    Described("feature", "punctuation", "punct.", "to punctuation"),
+    Described("offset", "-1", "previous", "to the previous token"),
+    Described("offset", "+0", "self", "to itself"),
+    Described("offset", "+1", "next", "to the next token"),
+)
 
 DIRECTIONS = ("dependent to head", "head to dependent")
 """Who attends to whom."""

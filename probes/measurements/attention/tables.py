@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from probes.measurements.attention.gold import FEWEST_TESTED
+from probes.measurements.attention.names import DESCRIBED
 from probes.measurements.attention.patterns import CLASSES, CLEAR, MIXED, beyond_uniform
 from probes.measurements.attention.payload import Choice, Clusters, Findings, HeadNumbers, Mixes
 from probes.measurements.cells import score_cell
@@ -14,17 +15,6 @@ from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown, shown_p
 from probes.statistics.significance import ALPHA
-
-STATISTICS = {
-    "entropy": ("entropy", ""),
-    "first\ntoken": ("first", ""),
-    "separators": ("separators", ""),
-    "punct.": ("feature", "punctuation"),
-    "previous": ("offset", "-1"),
-    "self": ("offset", "+0"),
-    "next": ("offset", "+1"),
-}
-"""The columns of the first table, each with its measure and feature."""
 
 FEATURES = ("nouns", "verbs", "pronouns", "subjects", "objects", "negation")
 
@@ -54,9 +44,10 @@ def tables(record: Record[Findings]) -> list[Table]:
 
 
 def _statistics(title: str, found: Findings) -> Table:
-    rows = _by_layer(found, list(STATISTICS.values()))
+    rows = _by_layer(found, [(each.measure, each.feature) for each in DESCRIBED])
     notes = tuple(note for note in (*_notes(found), _absent(found)) if note)
-    return Table(f"{title} · mean over heads, %", ("layer", *STATISTICS), rows, notes=notes)
+    heads = ("layer", *(each.column for each in DESCRIBED))
+    return Table(f"{title} · mean over heads, %", heads, rows, notes=notes)
 
 
 def _features(title: str, found: Findings) -> Table:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from changed_corpus import changed
 from killing import small_corpus
 from measuring_attention import measured, one
 from safetensors.torch import load_file, save_file
@@ -42,16 +43,6 @@ def small(tmp_path_factory):
 @pytest.fixture(scope="module")
 def usual(models, small, tmp_path_factory):
     return one(models / "bert", small, tmp_path_factory.mktemp("usual"))
-
-
-def changed(folder, change, splits=("train", "dev", "test")):
-    """Of a corpus in CoNLL-U, with lines of words changed."""
-    for split in splits:
-        path = folder / f"{split}.conllu"
-        lines = path.read_text(encoding="utf-8").split("\n")
-        lines = [change(line.split("\t")) if line[:1].isdigit() else line for line in lines]
-        path.write_text("\n".join(lines), encoding="utf-8")
-    return folder
 
 
 def without_heads(row):

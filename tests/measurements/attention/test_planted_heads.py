@@ -24,16 +24,6 @@ from probes.data.sentence import ROOT
 from probes.measurements.attention.links import text_links
 
 
-@pytest.fixture(scope="module")
-def toy():
-    return corpus()
-
-
-@pytest.fixture(scope="module")
-def found(toy):
-    return compute(toy)
-
-
 def values(found, *of, **more):
     return np.array(found.payload.of(*of, **more).values, dtype=float)
 

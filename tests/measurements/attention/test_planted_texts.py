@@ -9,16 +9,6 @@ from probes.extraction.views import plain_text
 from probes.measurements.attention.names import STATISTICS, TOKENS
 
 
-@pytest.fixture(scope="module")
-def toy():
-    return corpus()
-
-
-@pytest.fixture(scope="module")
-def found(toy):
-    return compute(toy)
-
-
 def test_statistics_are_means_over_sentences(found, toy):
     each = np.array(
         [[[statistics(a) for a in row] for row in maps_of(s)] for s in toy.splits["test"]]

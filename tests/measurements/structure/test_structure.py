@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from changed_corpus import changed
 from killing import small_corpus
 
 import probes.cli.main
@@ -192,16 +193,6 @@ def test_ranks_above_the_hidden_size_are_the_hidden_size():
     assert options.ranks == "1,2,64,128"
     assert options.up_to(16) == [1, 2, 16]
     assert options.up_to(1000) == [1, 2, 64, 128]
-
-
-def changed(folder, change, splits=("train", "dev", "test")):
-    """Of a corpus in CoNLL-U, with lines of words changed."""
-    for split in splits:
-        path = folder / f"{split}.conllu"
-        lines = path.read_text(encoding="utf-8").split("\n")
-        lines = [change(line.split("\t")) if line[:1].isdigit() else line for line in lines]
-        path.write_text("\n".join(lines), encoding="utf-8")
-    return folder
 
 
 def test_a_corpus_without_heads_is_refused_in_one_line(measured, tmp_path, capsys):
