@@ -1,0 +1,185 @@
+"""Do two checkouts find the same numbers?
+
+    python benchmarks/same_numbers.py BEFORE AFTER --work FOLDER --data-dir DIR [--only NAME …]
+
+Runs the same commands in both checkouts, with results of their own and one cache for both:
+`sample`; a part of EWT, also with more evidence; structure, geometry and attention of two models;
+the plug-ins of each checkout's own guides. Then it compares every CSV file, digit for digit, and
+the records: every number in a payload of BEFORE must stand in the record of the same measurement of
+AFTER or its arrays, in whatever form. Exits with 1 if anything differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LEFT_OUT = {"seconds", "suite_version", "provenance", "encoding", "key", "plug_ins"}
+"""Columns and fields that may differ: times, versions, digests of sources."""
+
+BOTH = ("all-MiniLM-L6-v2", "random:all-MiniLM-L6-v2")
+
+GUIDES = (
+    "tense",
+    "kappa",
+    "low_rank",
+    "word_norms",
+    "seed_agreement",
+    "head_entropy",
+    "norm_ratio",
+)
+"""Plug-ins of docs/*.md: a task, a metric, a probe family, measurements."""
+
+
+def plug_ins(checkout: Path, folder: Path) -> list[str]:
+    """The examples of a checkout's guides as files, and the options that load them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    options = []
+    text = "\n".join(path.read_text("utf-8") for path in sorted((checkout / "docs").glob("*.md")))
+    for name in GUIDES:
+        found = re.search(rf"```python\n(# {name}\.py\n.*?)```", text, re.DOTALL)
+        if not found:
+            raise SystemExit(f"{checkout}/docs: no example {name}.py")
+        path = folder / f"{name}.py"
+        path.write_text(found[1], encoding="utf-8")
+        options += ["--include", str(path.resolve())]
+    return options
+
+
+def commands(limit: int) -> dict[str, list[str]]:
+    """Arguments of `run_probes.py` by name."""
+    ewt = ["--corpus", "ewt", "--limit", str(limit)]
+    return {
+        "sample": ["--model", BOTH[0]],
+        "ewt": ["--model", BOTH[0], *ewt, "--twins", "1"],
+        "full": ["--model", BOTH[0], *ewt, "--tasks", "pos,depth", "--probes", "linear",
+                 "--evidence", "full,held_out_genres,principal_angles", "--twins", "0"],
+        "corpus": ["--model", *BOTH, *ewt, "--measurements", "structure,geometry,attention"],
+        "plug-ins": ["--model", *BOTH, "--limit", "400", "--tasks", "tense,pos",
+                     "--probes", "linear,low_rank", "--evidence", "standard,seed_agreement",
+                     "--measurements", "probes,word_norms,head_entropy,norm_ratio"],
+    }  # fmt: skip
+
+
+def main() -> int:
+    """Run, compare, print what differs."""
+    options = parse()
+    options.work.mkdir(parents=True, exist_ok=True)
+    wanted = commands(options.limit)
+    faults = []
+    for name in options.only or wanted:
+        folders = []
+        for side, checkout in (("before", options.before), ("after", options.after)):
+            output = options.work / side / name
+            arguments = [*wanted[name], "--output", str(output.resolve())]
+            if name == "plug-ins":
+                arguments += plug_ins(checkout, options.work / "plug-ins" / side)
+            run(checkout, arguments, options)
+            folders.append(output)
+        found = list(differences(*folders))
+        print(f"{name}: {len(found)} differences", flush=True)
+        faults += found
+        for line in found[: options.most]:
+            print(f"  {line}", flush=True)
+    return 1 if faults else 0
+
+
+def parse() -> argparse.Namespace:
+    """The arguments."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("before", type=Path, help="a checkout")
+    parser.add_argument("after", type=Path, help="another")
+    parser.add_argument("--work", type=Path, required=True, help="folder of results and cache")
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=1500, help="sentences of EWT's splits")
+    parser.add_argument("--only", nargs="+", help="some of the commands")
+    parser.add_argument("--most", type=int, default=20, help="differences to print of a command")
+    return parser.parse_args()
+
+
+def run(checkout: Path, arguments: list[str], options: argparse.Namespace) -> None:
+    """`run_probes.py` of a checkout; what is there already is not computed again."""
+    command = [sys.executable, "run_probes.py", *arguments, "--offline"]
+    command += ["--cache-dir", str(options.work.resolve() / "cache")]
+    command += ["--data-dir", str(options.data_dir.resolve())]
+    with (options.work / "log.txt").open("a", encoding="utf-8") as log:
+        environment = {**os.environ, "PYTHONPATH": ""}
+        subprocess.run(command, cwd=checkout, check=True, stdout=log, stderr=log, env=environment)
+
+
+def differences(before: Path, after: Path) -> Iterator[str]:
+    """What two folders of results differ in, a line each."""
+    for path in sorted(before.rglob("*.csv")):
+        yield from of_tables(path, after / path.relative_to(before))
+    for path in sorted(before.rglob("*-*.json")):
+        same = path.name.rsplit("-", 1)[0]
+        places = list((after / path.relative_to(before).parent).glob(f"{same}-????????.json"))
+        yield from of_records(path, places[0] if len(places) == 1 else after / path.name)
+
+
+def of_tables(path: Path, other: Path) -> Iterator[str]:
+    """Rows that one CSV file has and the other lacks."""
+    if not other.exists():
+        yield f"{other}: missing"
+        return
+    tables = []
+    for file in (path, other):
+        with file.open(encoding="utf-8", newline="") as opened:
+            rows = [
+                tuple(sorted((k, v) for k, v in row.items() if k not in LEFT_OUT))
+                for row in csv.DictReader(opened)
+            ]
+        tables.append(Counter(rows))
+    for row in tables[0] - tables[1]:
+        yield f"{path.name}: only before: {dict(row)}"
+    for row in tables[1] - tables[0]:
+        yield f"{path.name}: only after: {dict(row)}"
+
+
+def of_records(path: Path, other: Path) -> Iterator[str]:
+    """Numbers of a payload that the other record lacks."""
+    if not other.exists():
+        yield f"{other}: missing"
+        return
+    payload = json.loads(path.read_text(encoding="utf-8"))["payload"]
+    missing = Counter(numbers(payload)).keys() - set(numbers(json.loads(other.read_text("utf-8"))))
+    missing -= set(arrays(other.with_suffix(".npz")))
+    if missing:
+        yield f"{path.name}: numbers without a place: {sorted(missing)[:5]} … ({len(missing)})"
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """All numbers in a JSON value that are not integers."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name not in LEFT_OUT:
+                yield from numbers(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from numbers(each)
+    elif isinstance(value, float):
+        yield value
+
+
+def arrays(path: Path) -> Iterator[float]:
+    """All numbers in the arrays beside a record."""
+    if path.exists():
+        with np.load(path, allow_pickle=False) as found:
+            for name in found.files:
+                if found[name].dtype.kind == "f":
+                    yield from found[name].ravel().tolist()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
