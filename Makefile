@@ -17,7 +17,7 @@ lint: $(VENV)/.installed
 	# What is installed: one package, where a checkout has probes/ and three folders beside it.
 	rm -rf build/lint && mkdir -p build/lint/probes
 	ln -s $(CURDIR)/probes/* $(CURDIR)/data $(CURDIR)/tasks $(CURDIR)/common build/lint/probes
-	$(BIN)/mypy build/lint/probes benchmarks run_probes.py
+	$(BIN)/mypy build/lint/probes benchmarks tools run_probes.py
 	cd build/lint && $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml
 
 $(VENV)/.installed: pyproject.toml constraints.txt

@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from sample_grammar.generate import write
+from sample_grammar.lexicon import ADJECTIVES, ADVERBS, NOUNS, allowed
+from sample_grammar.valencies import VALENCIES
 
 import probes.data.sample
 from probes.data.conllu_files import read_conllu
-from probes.data.sample.generate import write
-from probes.data.sample.lexicon import ADJECTIVES, ADVERBS, NOUNS, allowed
-from probes.data.sample.valencies import VALENCIES
 from probes.data.sentence import ROOT, SPLITS, Frame, Sentence
 from probes.tasks.agreement import agreement
 from probes.tasks.depth import depths

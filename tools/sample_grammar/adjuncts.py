@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from probes.data.sample.lexicon import NOUNS, listed
-from probes.data.sample.morphology import determiner, function_word, noun
-from probes.data.sample.phrases import Phrases
-from probes.data.sample.tree import Phrase, Word, chunk, hang
-from probes.data.sample.verbs import Form
+from sample_grammar.lexicon import NOUNS, listed
+from sample_grammar.morphology import determiner, function_word, noun
+from sample_grammar.phrases import Phrases
+from sample_grammar.tree import Phrase, Word, chunk, hang
+from sample_grammar.verbs import Form
 
 MOTION = frozenset(
     listed("walk.01 run.02 swim.01 jump.03 march.01 race.01 rush.01 travel.01 hurry.01 crawl.01")

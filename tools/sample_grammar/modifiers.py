@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from probes.data.sample.clauses import STATIVE, SUBJECT, Clauses, Gap, can_passivise, passive
-from probes.data.sample.lexicon import allowed, listed
-from probes.data.sample.morphology import function_word
-from probes.data.sample.tree import Binding, Clause, Phrase, chunk, hang
-from probes.data.sample.valencies import VALENCIES, Valency
-from probes.data.sample.verbs import Form, finite_form
+from sample_grammar.clauses import STATIVE, SUBJECT, Clauses, Gap, can_passivise, passive
+from sample_grammar.lexicon import allowed, listed
+from sample_grammar.morphology import function_word
+from sample_grammar.tree import Binding, Clause, Phrase, chunk, hang
+from sample_grammar.valencies import VALENCIES, Valency
+from sample_grammar.verbs import Form, finite_form
 
 PLAIN = ("transitive", "causative", "inchoative", "intransitive", "double object", "to dative",
          "particle", "prepositional", "having")  # fmt: skip

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from probes.data.sample.adjuncts import MOTION, Adjunct, Adjuncts
-from probes.data.sample.lexicon import listed
-from probes.data.sample.morphology import function_word
-from probes.data.sample.tree import Binding, Chunk, Clause, Phrase, Words, chunk, hang
-from probes.data.sample.valencies import THING, VALENCIES, Slot, Valency
-from probes.data.sample.verbs import Form, finite_form, verb_group
+from sample_grammar.adjuncts import MOTION, Adjunct, Adjuncts
+from sample_grammar.lexicon import listed
+from sample_grammar.morphology import function_word
+from sample_grammar.tree import Binding, Chunk, Clause, Phrase, Words, chunk, hang
+from sample_grammar.valencies import THING, VALENCIES, Slot, Valency
+from sample_grammar.verbs import Form, finite_form, verb_group
 
 KINDS = {
     "transitive": 20, "causative": 12, "inchoative": 12, "intransitive": 6, "motion": 7,

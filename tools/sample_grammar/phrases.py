@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from probes.data.sample.lexicon import ADJECTIVES, ADVERBS, NOUNS, allowed, listed
-from probes.data.sample.morphology import determiner, function_word, noun, pronoun
-from probes.data.sample.tree import Phrase, Word, Words, chunk, hang
-from probes.data.sample.valencies import AMBIGUOUS, THING
+from sample_grammar.lexicon import ADJECTIVES, ADVERBS, NOUNS, allowed, listed
+from sample_grammar.morphology import determiner, function_word, noun, pronoun
+from sample_grammar.tree import Phrase, Word, Words, chunk, hang
+from sample_grammar.valencies import AMBIGUOUS, THING
 
 T = TypeVar("T")
 
@@ -227,7 +227,7 @@ class Phrases:
         return phrase
 
     def add_clause(self, phrase: Phrase, kind: str, level: int) -> None:
-        """Add a relative clause; the clauses live in data/sample/clauses.py."""
+        """Add a relative clause; the clauses live in clauses.py."""
         raise NotImplementedError
 
     def prepositional(self, preposition: str, inner: Phrase) -> Phrase:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from probes.data.sample.lexicon import ADJECTIVES, NOUNS
+from sample_grammar.lexicon import ADJECTIVES, NOUNS
 
 THING = ("portable", "fragile", "cloth", "portable")
 """Things in general; a class named twice is drawn twice as often."""

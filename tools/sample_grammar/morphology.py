@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from probes.data.sample.lexicon import listed
-from probes.data.sample.tree import Word
+from sample_grammar.lexicon import listed
+from sample_grammar.tree import Word
 
 PLURALS = dict(
     pair.split(":")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from probes.data.sample.lexicon import listed
-from probes.data.sample.morphology import function_word, present_tag, verb
-from probes.data.sample.tree import Chunk, Frame, Phrase, Word, Words, chunk, hang
+from sample_grammar.lexicon import listed
+from sample_grammar.morphology import function_word, present_tag, verb
+from sample_grammar.tree import Chunk, Frame, Phrase, Word, Words, chunk, hang
 
 MODALS = listed("can will must may might should could would can will")
 

@@ -1,4 +1,4 @@
-"""Write the corpus: `python -m probes.data.sample.generate`."""
+"""Draws the sentences of the corpus and writes its files."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from probes.data.sample.clauses import NESTED, PLAIN, SUBJECT, Gap
-from probes.data.sample.modifiers import Modifiers
-from probes.data.sample.morphology import function_word
-from probes.data.sample.tree import Clause, Phrase, Word, Words, check, chunk, hang, text, to_conllu
-from probes.data.sample.valencies import VALENCIES
-from probes.data.sample.verbs import Form, verb_group
+from sample_grammar.clauses import NESTED, PLAIN, SUBJECT, Gap
+from sample_grammar.modifiers import Modifiers
+from sample_grammar.morphology import function_word
+from sample_grammar.tree import Clause, Phrase, Word, Words, check, chunk, hang, text, to_conllu
+from sample_grammar.valencies import VALENCIES
+from sample_grammar.verbs import Form, verb_group
 
 SEED = 20240229
 SIZES = {"train": 2000, "dev": 400, "test": 400}
@@ -185,7 +185,3 @@ def write(folder: Path) -> None:
             for i, words in enumerate(sentences(split, seen), start=1)
         )
         (folder / f"{split}.conllu").write_text("".join(blocks), encoding="utf-8", newline="\n")
-
-
-if __name__ == "__main__":
-    write(Path(__file__).parent)
