@@ -25,7 +25,7 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.data.columns import Rows, infer_column, read_rows
+from probes.data.columns import Rows, document_of, infer_column, read_rows
 from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
 from probes.data.splits import (
@@ -163,7 +163,7 @@ def _source(
     split_by = request.split_by
     if splits == {UNNAMED} and split_by is None:
         # No file or row names a split, so it is safe to cut the three splits.
-        split_by = "document" if all(part.documents for part in rows) else "sentence"
+        split_by = "document" if all(all(part.documents) for part in rows) else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
     columns = {column: infer_column(rows, column) for column in request.task_from}
     return Source(
@@ -208,7 +208,7 @@ def _rows(
     splits = [split] * len(table["tokens"])
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
-    documents = [str(d) for d in table["document"]] if "document" in table else []
+    documents = [document_of(d) for d in table.get("document", [None] * len(splits))]
     wanted = {column: table[column] for column in ("tokens", *request.task_from)}
     rows = Rows(place, splits, wanted, documents, lines or [], space_separated)
     for row, name in enumerate(splits):

@@ -155,8 +155,10 @@ def _units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[
     """Indices of the sentences of each unit, units in order of their first sentence."""
     if split_by == "sentence":
         return [[i] for i in range(len(sentences))]
-    if not all(sentence.document for sentence in sentences):
-        raise UserError(f"{what}: has no document boundaries; use --split-by sentence.")
+    if without := sum(not sentence.document for sentence in sentences):
+        some = f"{without:,} of {len(sentences):,} sentences name no document"
+        why = some if without < len(sentences) else "has no document boundaries"
+        raise UserError(f"{what}: {why}; use --split-by sentence.")
     units: dict[str, list[int]] = defaultdict(list)
     for i, sentence in enumerate(sentences):
         units[sentence.document].append(i)

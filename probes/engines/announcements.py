@@ -81,6 +81,8 @@ def announce_task(examples: Examples) -> None:
     parts = [f"task    {task.name}", f"{per_split(counts)} examples"]
     if examples.classes:
         parts.append(f"{len(examples.classes)} labels")
+    if task.reading:
+        parts.append(f"{task.reading}, {task.metric}")
     if unseen := examples.unseen("test"):
         have = counted(len(unseen), "test example has", "test examples have")
         parts.append(f"{have} a label that does not occur in train")
