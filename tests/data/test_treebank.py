@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 import probes
+from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
+from probes.engines.inputs import LazyCorpus
+from probes.examples.examples import NotServedError
+from probes.tasks.builtin import tasks
 
 TREEBANKS = Path(__file__).parents[1] / "treebanks"
 
@@ -67,6 +71,30 @@ def test_a_folder_runs_as_it_is(tiny_bert, tmp_path, capsys, name, served, skipp
         assert results.skipped["agreement"] == "UD_Japanese-Probe has no feats"
     (folder,) = (tmp_path / "r").glob("tiny-bert-*/*/layers.csv")
     assert folder.parent.name.startswith(f"{name}-")
+
+
+def test_a_task_that_the_whole_corpus_does_not_serve_is_skipped_with_a_limit_too(
+    tiny_bert, tmp_path, capsys
+):
+    line = [str(TREEBANKS / "UD_Hebrew-Probe"), "--limit", "2", "--model", str(tiny_bert), "--quick"]
+    line += ["--probes", "linear", "--device", "cpu", "--output", str(tmp_path / "r")]
+    assert main(["--corpus", *line, "--cache-dir", str(tmp_path / "c")]) == 0
+    said = capsys.readouterr().err
+    assert "skipped agreement: Task 'agreement' has no examples in the train split" in said
+    assert "missing" not in said
+    assert "raise --limit" not in said
+
+
+def test_a_task_that_a_limit_leaves_without_examples_says_so():
+    source = find_corpus(str(TREEBANKS / "UD_Spanish-Probe"), limit=1)
+    corpus = LazyCorpus(source)
+    with pytest.raises(NotServedError, match="or raise --limit") as caught:
+        corpus.examples(tasks.get("agreement"), "masked")
+    assert caught.value.by_limit
+    hebrew = LazyCorpus(find_corpus(str(TREEBANKS / "UD_Hebrew-Probe"), limit=1))
+    with pytest.raises(NotServedError, match=r"leave it out with --tasks\.$") as caught:
+        hebrew.examples(tasks.get("agreement"), "masked")
+    assert not caught.value.by_limit
 
 
 def test_the_same_files_however_they_are_named():
