@@ -226,6 +226,7 @@ def _json_lines(path: Path) -> Table:
     text = read_text(path)
     if path.suffix.lower() == ".json" and text.lstrip().startswith("["):
         return _json_array(path, text)
+    _refuse_wrapped(path, text)
     rows, numbers = [], []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -240,6 +241,47 @@ def _json_lines(path: Path) -> Table:
             rows.append(row)
             numbers.append(number)
     return _by_column(path, rows), numbers
+
+
+def _refuse_wrapped(path: Path, text: str) -> None:
+    """Check that a file is not one object that holds the rows, or one of columns.
+
+    Raises:
+        UserError: it is; the message says under which key the rows are.
+    """
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return  # one object per line, or damaged
+    if not isinstance(whole, dict) or _is_row(whole):
+        return
+    found = [key for key, value in _entries(whole, "") if _is_rows(value)]
+    if not found and "tokens" not in whole and "\n" not in text.strip():
+        return  # a row without tokens
+    keys = ", ".join(map(str, whole))
+    remedy = f"save the list under {' or '.join(map(repr, found))}" if found else "save the rows"
+    raise UserError(
+        f"{path}: one JSON object (its keys are {keys[:200]}), but rows are expected at the top; "
+        f"{remedy} as a file of its own, as an array of objects or one object per line."
+    )
+
+
+def _is_row(value: object) -> bool:
+    """Whether an object has tokens as a row has them."""
+    tokens = value.get("tokens") if isinstance(value, dict) else None
+    return isinstance(tokens, (list, str)) and not any(isinstance(t, list) for t in tokens)
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(row, dict) for row in value)
+
+
+def _entries(value: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
+    """The entries of an object and of the objects in it, with dotted keys."""
+    for key, inner in value.items():
+        yield f"{above}{key}", inner
+        if isinstance(inner, dict):
+            yield from _entries(inner, f"{above}{key}.")
 
 
 def _json_array(path: Path, text: str) -> Table:

@@ -122,11 +122,12 @@ class LazyCorpus:
                 self._examples[name] = collect_examples(task, self.value, hiding)
             except (NotServedError, TaskError) as error:
                 self._examples[name] = error
-            if self.value.limited and isinstance(error := self._examples[name], NotServedError):
+            unserved = self._examples[name]
+            if self.value.limited and isinstance(unserved, NotServedError):
                 # Raising the limit is no remedy if the whole corpus does not serve the task either.
                 try:
                     collect_examples(task, self._whole, hiding)
-                    error.by_limit = True
+                    unserved.by_limit = True
                 except NotServedError as of_whole:
                     self._examples[name] = of_whole
         found = self._examples[name]

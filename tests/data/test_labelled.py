@@ -329,6 +329,26 @@ def test_in_json_labels_of_words_in_one_string_are_refused(tmp_path, text):
     assert_refused(path, f"the labels of words in ner_tags are one string, e.g. '{text}'; write a")
 
 
+@pytest.mark.parametrize(
+    ("wrapped", "message"),
+    [
+        ({"data": ROWS}, "(its keys are data), but rows are expected at the top; save the list under "
+         "'data' as a file of its own"),
+        ({"version": "1", "rows": ROWS}, "(its keys are version, rows)"),
+        ({"data": {"train": ROWS, "test": ROWS}}, "under 'data.train' or 'data.test'"),
+        ({"train": ROWS, "dev": ROWS, "test": ROWS}, "under 'train' or 'dev' or 'test'"),
+        ({"tokens": [r["tokens"] for r in ROWS], "ner_tags": [r["ner_tags"] for r in ROWS]},
+         "(its keys are tokens, ner_tags), but rows are expected at the top; save the rows as"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_object_that_holds_the_rows_is_no_row(tmp_path, wrapped, message, ending, indent):
+    path = tmp_path / f"my.{ending}"
+    path.write_text(json.dumps(wrapped, indent=indent))
+    assert_refused(path, message)
+
+
 NO_DOCUMENT = [None, float("nan"), "", "  ", "NaN", "None", "null"]
 
 
@@ -494,10 +514,13 @@ def run(tiny_bert, tmp_path, **settings):
     )
 
 
-def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys):
+def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("probes.engines.announcements.MANY_LABELS", 3)
     rows = [
         {**row, "mood": ("sad", "glad")[i % 2], "score": float(i)} for i, row in enumerate(ROWS * 4)
     ]
+    for row in rows[1::3]:
+        row["tokens"] = ["\U0001f602", "\U0001f602", "\U0001f602"]
     corpus = jsonl(tmp_path / "my.jsonl", rows)
     results = run(tiny_bert, tmp_path, corpus=corpus, task_from=("ner_tags", "mood", "score"))
     found = {r.task.name: (r.task.shape, r.task.kind, r.task.metric) for r in results}
@@ -510,6 +533,12 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys):
     said = capsys.readouterr().err
     for reading in ("BIO tags, span_f1", "a class per sentence, accuracy", "a number per sentence"):
         assert f" · {reading}" in said
+    assert "        3 labels: fits take time and memory in proportion" in said
+    assert "        2 labels: fits" not in said
+    (found,) = {r.encoding.unknown_words for r in results}
+    assert found >= 12
+    assert f" · {found} of 40 words hold [UNK] · " in said
+    assert f"{found} of 40 words hold [UNK] ({found / 40:.0%}), and vectors say little" in said
     # A later run on one column of the same file computes nothing, and keeps the table whole.
     (table,) = (tmp_path / "r").rglob("layers.csv")
     whole = table.read_text()

@@ -76,7 +76,14 @@ def test_a_folder_runs_as_it_is(tiny_bert, tmp_path, capsys, name, served, skipp
 def test_a_task_that_the_whole_corpus_does_not_serve_is_skipped_with_a_limit_too(
     tiny_bert, tmp_path, capsys
 ):
-    line = [str(TREEBANKS / "UD_Hebrew-Probe"), "--limit", "2", "--model", str(tiny_bert), "--quick"]
+    line = [
+        str(TREEBANKS / "UD_Hebrew-Probe"),
+        "--limit",
+        "2",
+        "--model",
+        str(tiny_bert),
+        "--quick",
+    ]
     line += ["--probes", "linear", "--device", "cpu", "--output", str(tmp_path / "r")]
     assert main(["--corpus", *line, "--cache-dir", str(tmp_path / "c")]) == 0
     said = capsys.readouterr().err
