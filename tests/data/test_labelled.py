@@ -533,12 +533,12 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
     said = capsys.readouterr().err
     for reading in ("BIO tags, span_f1", "a class per sentence, accuracy", "a number per sentence"):
         assert f" · {reading}" in said
-    assert "        3 labels: fits take time and memory in proportion" in said
+    assert "        4 labels: fits take time and memory in proportion" in said
     assert "        2 labels: fits" not in said
     (found,) = {r.encoding.unknown_words for r in results}
-    assert found >= 12
-    assert f" · {found} of 40 words hold [UNK] · " in said
-    assert f"{found} of 40 words hold [UNK] ({found / 40:.0%}), and vectors say little" in said
+    assert found >= 3  # equal sentences are read once
+    assert f" · {found} of 10 words hold [UNK] · " in said
+    assert f"{found} of 10 words hold [UNK] ({found / 10:.0%}), and vectors say little" in said
     # A later run on one column of the same file computes nothing, and keeps the table whole.
     (table,) = (tmp_path / "r").rglob("layers.csv")
     whole = table.read_text()
