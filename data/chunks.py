@@ -8,7 +8,8 @@ detail. In short:
    group, loses its brackets: its words become words of the phrase above.
 2. **Cut.** Each word now belongs to its innermost phrase. The last word there that can head
    such a phrase is its head. A chunk is a head with the words of its phrase before it; words
-   after the head, and words of a phrase without a head, are outside.
+   after the head, words of a phrase without a head, and brackets and quotes in front of a whole
+   chunk, are outside.
 
 In CoNLL-2000, function tags and traces matter too. The trees here have neither; docs/chunks.md
 estimates the effect.
@@ -25,6 +26,9 @@ from probes.data.sentence import interned
 OUTSIDE = "O"
 
 _HYPHEN = "HYPH"
+
+_CLOSING = {"``": "''", "-LRB-": "-RRB-"}
+"""The tag that closes what an opening quote or bracket opens."""
 
 _TRANSPARENT = frozenset({"NAC", "QP", "NX", "X", "NML"})
 """Never phrases of their own. Newer treebanks use NML for brackets inside a noun phrase."""
@@ -182,12 +186,36 @@ def _cut(
         elif tags[i] == "POS":
             following = chunk_of[i + 1]
             chunk_of[i] = following if following and _type(following) == "NP" else (-i, "NP")
+    for i, tag in enumerate(tags):
+        begins = i == 0 or chunk_of[i - 1] != chunk_of[i]
+        if tag in _CLOSING and begins and not _closes_within(i, chunk_of, tags):
+            chunk_of[i] = None
     for i, key in enumerate(chunk_of[:-1]):
         if key is None:
             bio.append(OUTSIDE)
         else:
             bio.append(("I-" if i and chunk_of[i - 1] == key else "B-") + _type(key))
     return tuple(bio)
+
+
+def _closes_within(
+    opening: int, chunk_of: Sequence[tuple[int, str] | None], tags: Sequence[str]
+) -> bool:
+    """Whether a quote or bracket that begins a chunk stays in it.
+
+    It does if its partner is in the chunk too, as in *(big) dogs*, and in a list marker. In
+    front of the whole chunk, as in *(big dogs)*, it is part of none: in CoNLL-2000's treebank it
+    is attached above the phrase, where newer treebanks attach it below.
+    """
+    phrase = chunk_of[opening]
+    if phrase is None or phrase[1] == "LST":
+        return True
+    depth = 0
+    for tag, key in zip(tags[opening:], chunk_of[opening:], strict=False):
+        depth += (tag == tags[opening]) - (tag == _CLOSING[tags[opening]])
+        if key != phrase or depth == 0:
+            return key == phrase
+    return False
 
 
 def _type(phrase: tuple[int, str]) -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from probes.common.errors import UserError
-from probes.data.bio import is_bio, stray_inside_tags
-from probes.data.sentence import LARGEST_LABEL, Label, Sentence, interned
+from probes.data.chunk_schemes import scheme_of
+from probes.data.sentence import LARGEST_LABEL, Label, Sentence, bare, interned
 from probes.data.sources import Column
 from probes.data.treebank import UNKNOWN_LANGUAGE
 
@@ -20,7 +20,16 @@ IGNORED = -100
 
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
-_LIST_AS_TEXT = re.compile(r"\[\s*['\"].*\]", re.S)
+_LIST_AS_TEXT = re.compile(
+    r"([a-z_.]+\(\s*)?\[([^\[\]]*|\s*[\[(].*[\])]\s*)\](,.*)?\)?"
+    r"|\([^()]*,[^()]*\)|\{[^{}]*,[^{}]*\}",
+    re.S,
+)
+"""``[1 0]``, ``[[1], [0]]``, ``array([1, 0])``, ``(1, 0)``, ``{1, 0}``; not ``[CLS] a b [SEP]``."""
+
+
+_NO_DOCUMENT = frozenset(("nan", "nat", "none", "null", "<na>"))
+"""How nothing is written, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,7 @@ class Rows:
         place: name of the table in error messages.
         splits: split of each row.
         values: `tokens` and the label columns, by name; class numbers replaced by class names.
-        documents: document of each row; empty if the table has none.
+        documents: document of each row, empty where none is named.
         lines: line number of each row; empty if rows are not lines.
         space_separated: whether a cell is a string with tokens, or labels, separated by spaces.
     """
@@ -56,18 +65,26 @@ class Rows:
         """
         value = self.values["tokens"][row]
         if self.space_separated:
-            if _LIST_AS_TEXT.fullmatch(value):
-                raise self.error(
-                    row,
-                    f"a list written as a string: {_short(value)}; save as JSON Lines or Parquet.",
-                )
-            return _words(value)
+            value = _words(value)
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
             raise self.error(row, f"tokens is not a list of strings: {_short(value)}.")
         for i, word in enumerate(value):
-            if not word.strip():
+            if not bare(word):
                 raise self.error(row, f"token {i + 1} is empty; remove it and its label.")
         return value
+
+    def require_no_list_as_text(self, name: str) -> None:
+        """Check that a column does not hold lists that were written as text.
+
+        Raises:
+            UserError: most of its texts are.
+        """
+        texts = [(row, v) for row, v in enumerate(self.values[name]) if isinstance(v, str) and v]
+        lists = [(row, text) for row, text in texts if _LIST_AS_TEXT.fullmatch(text.strip())]
+        if 2 * len(lists) > len(texts):
+            row, text = lists[0]
+            remedy = "save as JSON Lines or Parquet" if self.space_separated else "write a list"
+            raise self.error(row, f"{name} is a list written as text: {_short(text)}; {remedy}.")
 
 
 def _words(cell: str) -> list[str]:
@@ -86,6 +103,9 @@ def infer_column(rows: Sequence[Rows], name: str) -> Column:
     Raises:
         UserError: the rows are inconsistent, or there is no label.
     """
+    for part in rows:
+        part.require_no_list_as_text("tokens")
+        part.require_no_list_as_text(name)
     words = _per_word(rows, name)
     shape: Literal["word", "sentence"] = "word" if words else "sentence"
     labels: list[tuple[Rows, int, Any]] = []
@@ -103,9 +123,8 @@ def infer_column(rows: Sequence[Rows], name: str) -> Column:
                 limit = f"out of range; rescale it to at most {LARGEST_LABEL:g}."
                 raise part.error(row, f"{name} is {_short(label)}, which is {limit}")
         return Column(name, shape, "regression")
-    tags = {str(label) for _, _, label in labels}
-    chunks = words and all(map(is_bio, tags)) and any(tag != "O" for tag in tags)
-    return Column(name, shape, "classification", chunks)
+    scheme = scheme_of({str(label) for _, _, label in labels}) if words else None
+    return Column(name, shape, "classification", scheme)
 
 
 def _is_number(label: object) -> bool:
@@ -128,23 +147,27 @@ def _per_word(rows: Sequence[Rows], name: str) -> bool:
     """Whether the column has a label per word.
 
     Raises:
-        UserError: labels of words seem to be separated by commas.
+        UserError: labels of words seem to be separated by commas, or to be one string where they
+            could be a list.
     """
-    if not rows[0].space_separated:
-        return any(isinstance(v, list) for part in rows for v in part.values[name])
+    if any(isinstance(v, list) for part in rows for v in part.values[name]):
+        return True
     # A cell of CSV is one string; the majority of rows with several words decides.
     by_space: Counter[bool] = Counter()
     by_comma: Counter[bool] = Counter()
     for part in rows:
         for row, value in enumerate(part.values[name]):
-            if (n := len(part.tokens(row))) > 1:
+            if isinstance(value, str) and (n := len(part.tokens(row))) > 1:
                 by_space[len(_words(value)) == n] += 1
                 by_comma[len(re.split(r"[,;|]\s*", value)) == n] += 1
-    if by_comma[True] > by_comma[False]:
+    spaced, commas = (found[True] > found[False] for found in (by_space, by_comma))
+    if commas or (spaced and not rows[0].space_separated):
+        how = "separate them by spaces" if rows[0].space_separated else "write a list"
         raise UserError(
-            f"{rows[0].place}: separate the labels of words in {name} by spaces, not commas."
+            f"{rows[0].place}: the labels of words in {name} are one string, e.g. "
+            f"{_short(rows[0].values[name][0])}; {how}."
         )
-    return by_space[True] > by_space[False]
+    return spaced
 
 
 def _raw_labels(part: Rows, row: int, name: str, words: bool) -> list[Any]:
@@ -179,6 +202,12 @@ def _is_missing(label: object, text: bool) -> bool:
     return label is None or label == "" or (label == IGNORED and not isinstance(label, str))
 
 
+def document_of(value: object) -> str:
+    """The name of a row's document; empty for null, NaN and blank values, which name none."""
+    name = "" if value is None else str(value).strip()
+    return "" if name.lower() in _NO_DOCUMENT else name
+
+
 def read_rows(
     rows: Sequence[Rows], columns: Mapping[str, Column]
 ) -> tuple[dict[str, list[Sentence]], dict[str, int]]:
@@ -198,10 +227,11 @@ def read_rows(
             values = {}
             for name, column in columns.items():
                 labels = _labels(_raw_labels(part, row, name, column.shape == "word"), column)
-                if column.chunks:
-                    tags = [str(label or "O") for label in labels]
-                    what = f"{name}: I- tags that continue nothing, read as beginnings"
-                    notes[what] += len(stray_inside_tags(tags))
+                if scheme := column.scheme:
+                    tags = [None if label is None else str(label) for label in labels]
+                    what = f"{name}: tags that continue no chunk, read as beginnings"
+                    notes[what] += scheme.strays(tags)
+                    labels = labels if scheme.is_bio else tuple(scheme.as_bio(tags))
                 values[column.layer] = labels
             parts[split].append(
                 Sentence(
@@ -209,7 +239,7 @@ def read_rows(
                     language=UNKNOWN_LANGUAGE,
                     words=interned(tokens),
                     columns=values,
-                    document=part.documents[row] if part.documents else "",
+                    document=part.documents[row],
                 )
             )
     return dict(parts), {what: n for what, n in notes.items() if n}

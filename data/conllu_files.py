@@ -190,12 +190,15 @@ def _heads(words: list[Any]) -> tuple[int, ...]:
                 i, f"the word has head {word['head']}, but there are {len(words)} words"
             )
     heads = tuple(word["head"] - 1 for word in words)
+    rooted: set[int] = {ROOT}
     for i in range(len(heads)):
-        above, steps = i, 0
-        while above != ROOT:
-            above, steps = heads[above], steps + 1
-            if steps > len(words):
+        above, path = i, set[int]()
+        while above not in rooted:
+            if above in path:
                 raise WordError(i, f"the heads of word {i + 1} form a cycle")
+            path.add(above)
+            above = heads[above]
+        rooted.update(path)
     return heads
 
 

@@ -25,7 +25,7 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.data.columns import Rows, infer_column, read_rows
+from probes.data.columns import Rows, document_of, infer_column, read_rows
 from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
 from probes.data.splits import (
@@ -163,7 +163,7 @@ def _source(
     split_by = request.split_by
     if splits == {UNNAMED} and split_by is None:
         # No file or row names a split, so it is safe to cut the three splits.
-        split_by = "document" if all(part.documents for part in rows) else "sentence"
+        split_by = "document" if all(all(part.documents) for part in rows) else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
     columns = {column: infer_column(rows, column) for column in request.task_from}
     return Source(
@@ -208,7 +208,7 @@ def _rows(
     splits = [split] * len(table["tokens"])
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
-    documents = [str(d) for d in table["document"]] if "document" in table else []
+    documents = [document_of(d) for d in table.get("document", [None] * len(splits))]
     wanted = {column: table[column] for column in ("tokens", *request.task_from)}
     rows = Rows(place, splits, wanted, documents, lines or [], space_separated)
     for row, name in enumerate(splits):
@@ -226,6 +226,7 @@ def _json_lines(path: Path) -> Table:
     text = read_text(path)
     if path.suffix.lower() == ".json" and text.lstrip().startswith("["):
         return _json_array(path, text)
+    _refuse_wrapped(path, text)
     rows, numbers = [], []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -240,6 +241,47 @@ def _json_lines(path: Path) -> Table:
             rows.append(row)
             numbers.append(number)
     return _by_column(path, rows), numbers
+
+
+def _refuse_wrapped(path: Path, text: str) -> None:
+    """Check that a file is not one object that holds the rows, or one of columns.
+
+    Raises:
+        UserError: it is; the message says under which key the rows are.
+    """
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return  # one object per line, or damaged
+    if not isinstance(whole, dict) or _is_row(whole):
+        return
+    found = [key for key, value in _entries(whole, "") if _is_rows(value)]
+    if not found and "tokens" not in whole and "\n" not in text.strip():
+        return  # a row without tokens
+    keys = ", ".join(map(str, whole))
+    remedy = f"save the list under {' or '.join(map(repr, found))}" if found else "save the rows"
+    raise UserError(
+        f"{path}: one JSON object (its keys are {keys[:200]}), but rows are expected at the top; "
+        f"{remedy} as a file of its own, as an array of objects or one object per line."
+    )
+
+
+def _is_row(value: object) -> bool:
+    """Whether an object has tokens as a row has them."""
+    tokens = value.get("tokens") if isinstance(value, dict) else None
+    return isinstance(tokens, (list, str)) and not any(isinstance(t, list) for t in tokens)
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(row, dict) for row in value)
+
+
+def _entries(value: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
+    """The entries of an object and of the objects in it, with dotted keys."""
+    for key, inner in value.items():
+        yield f"{above}{key}", inner
+        if isinstance(inner, dict):
+            yield from _entries(inner, f"{above}{key}.")
 
 
 def _json_array(path: Path, text: str) -> Table:

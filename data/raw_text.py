@@ -7,22 +7,30 @@ blank lines, every line is a paragraph. Splits keep paragraphs whole.
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.data.sentence import ROOT, SPLITS, Corpus, Sentence, interned
-from probes.data.sources import CorpusRequest, Source
+from probes.data.sources import OTHER_TREES, CorpusRequest, Source
 from probes.data.splits import UNNAMED, cut_missing_splits, files_by_split, require_splits
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, Span
+
+_UD = """
+acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse
+dislocated expl fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct
+reparandum root vocative xcomp
+"""
+"""The relations of Universal Dependencies, without subtypes."""
 
 
 def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
@@ -40,9 +48,10 @@ def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     split_by = request.split_by or ("document" if set(files) == {UNNAMED} else None)
     require_splits(files, split_by, f"--corpus {name}")
     folder = _pipeline_folder(request.annotate)
+    other_trees = ", trees not UD" if _tree_scheme(folder) == "other" else ""
     return Source(
         name=name,
-        version=f"annotated by {folder.name}",
+        version=f"annotated by {folder.name}{other_trees}",
         licence="",
         files=files,
         identity={
@@ -65,6 +74,17 @@ def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     )
 
 
+def _tree_scheme(folder: Path) -> Literal["none", "UD", "other"]:
+    """Whether the relations that a pipeline's parser predicts are those of UD."""
+    try:
+        labels = json.loads(read_text(folder / "meta.json")).get("labels", {})
+        trees = [set(map(str.lower, its)) for its in labels.values() if "ROOT" in its]
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UserError(f"{folder / 'meta.json'}: damaged ({error}); restore it.") from error
+    relations = {label.partition(":")[0] for its in trees for label in its}
+    return "none" if not trees else "UD" if relations <= set(_UD.split()) else "other"
+
+
 def _spacy_version() -> str:
     from importlib.metadata import version
 
@@ -84,9 +104,11 @@ def _pipeline_folder(name: str) -> Path:
         spec = importlib.util.find_spec(name) if re.fullmatch(r"\w+", name) else None
     except (ImportError, ValueError):
         spec = None
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        if found := sorted(Path(place).glob("*/config.cfg")):
-            return found[-1].parent
+    # A package has the pipeline in a folder with its version, en_core_web_sm-3.8.0.
+    package = map(Path, (spec.submodule_search_locations or []) if spec else [])
+    for place in (path, *package):
+        if found := sorted(place.glob("*/config.cfg")):
+            return found[-1].parent.resolve()
     raise UserError(
         f"--annotate {name}: neither the folder of a spaCy pipeline nor an installed one; run "
         f"python -m spacy download {name}, or give a folder."
@@ -113,6 +135,9 @@ def _read(source: Source, pipeline: Path) -> Corpus:
         parts[split] = [s for path in paths for s in _annotated(nlp, path, notes)]
         if not parts[split]:
             raise UserError(f"{paths[0]}: contains no text; is it the right file?")
+    with_trees = sum(bool(sentence.heads) for part in parts.values() for sentence in part)
+    if with_trees and _tree_scheme(pipeline) != "UD":
+        notes[OTHER_TREES] = with_trees
     splits, cut = cut_missing_splits(
         parts, source.split_by or "document", f"--corpus {source.name}"
     )

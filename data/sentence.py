@@ -33,6 +33,15 @@ def interned(strings: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(sys.intern, strings))
 
 
+_BLANK = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u200b\u2060\ufeff"
+"""White space, and what has no width and joins or shapes no letters."""
+
+
+def bare(word: str) -> str:
+    """A word without the spaces at its edges, which a tokenizer could make pieces of."""
+    return word.strip(_BLANK)
+
+
 class FrozenDict(dict[str, Any]):
     """An immutable dict; equal features of words can thus be the same object."""
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -69,8 +70,10 @@ def files_by_split(name: str, paths: Iterable[Path]) -> dict[str, tuple[Path, ..
     for path in sorted(paths, key=_natural):
         stem, split, rest = split_in_name(path.stem) or ("", UNNAMED, "")
         files[split] = (*files.get(split, ()), path)
-        # Parts of a split are marked by a number or one letter; a word marks another corpus.
-        word = rest if re.fullmatch(r"[^\W\d]{2,}", rest) else ""
+        # Parts of a split are marked by a number or one letter, in treebanks by anything (UD has
+        # cs_pdt-ud-train-ca.conllu); elsewhere a word marks another corpus.
+        treebank = path.suffix.lower() == ".conllu"
+        word = rest if re.fullmatch(r"[^\W\d]{2,}", rest) and not treebank else ""
         corpora.setdefault((stem, word), path)
     if UNNAMED in files and len(files) > 1:
         raise UserError(
@@ -155,8 +158,10 @@ def _units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[
     """Indices of the sentences of each unit, units in order of their first sentence."""
     if split_by == "sentence":
         return [[i] for i in range(len(sentences))]
-    if not all(sentence.document for sentence in sentences):
-        raise UserError(f"{what}: has no document boundaries; use --split-by sentence.")
+    if without := sum(not sentence.document for sentence in sentences):
+        some = f"{without:,} of {len(sentences):,} sentences name no document"
+        why = some if without < len(sentences) else "has no document boundaries"
+        raise UserError(f"{what}: {why}; use --split-by sentence.")
     units: dict[str, list[int]] = defaultdict(list)
     for i, sentence in enumerate(sentences):
         units[sentence.document].append(i)
@@ -193,20 +198,39 @@ def without_overlap(parts: Parts) -> tuple[Splits, dict[str, int]]:
     return splits, {"train sentences dropped, being in dev or test": dropped}
 
 
-def require_distinct_ids(parts: Iterable[tuple[str, Sequence[Sentence]]]) -> None:
-    """Check that ids are unique across files.
+def with_distinct_ids(parts: Mapping[str, Sequence[Sentence]]) -> dict[str, tuple[Sentence, ...]]:
+    """The sentences of each file, with the file's name in front of ids that restart in every file.
+
+    Documents get the name too, since theirs restart as well.
 
     Args:
-        parts: names of files with their sentences.
+        parts: sentences by file name.
 
     Raises:
-        UserError: two files share an id.
+        UserError: what has the same ids in two files is the same text, or files of the same name
+            share ids.
     """
-    place: dict[str, str] = {}
-    for name, sentences in parts:
+    shared: list[tuple[str, str, Sentence, Sentence]] = []
+    first: dict[str, tuple[str, Sentence]] = {}
+    for name, sentences in parts.items():
         for sentence in sentences:
-            if place.setdefault(sentence.id, name) != name:
-                raise UserError(
-                    f"{name}: the sent_id {sentence.id!r} also occurs in {place[sentence.id]}; "
-                    "ids must be unique within a corpus."
-                )
+            before, other = first.setdefault(sentence.id, (name, sentence))
+            if before != name:
+                shared.append((name, before, sentence, other))
+    restart = any(one.words != other.words for _, _, one, other in shared)
+    stems = [Path(name).stem for name in parts]
+    if shared and not (restart and len(set(stems)) == len(stems)):
+        name, before, sentence, _ = shared[0]
+        raise UserError(
+            f"{name}: the sent_id {sentence.id!r} also occurs in {before}; "
+            "ids must be unique within a corpus."
+        )
+    return {
+        name: tuple(_named_after(stem, s) for s in sentences) if shared else tuple(sentences)
+        for stem, (name, sentences) in zip(stems, parts.items(), strict=True)
+    }
+
+
+def _named_after(stem: str, sentence: Sentence) -> Sentence:
+    document = sentence.document and f"{stem}-{sentence.document}"
+    return replace(sentence, id=f"{stem}-{sentence.id}", document=document)

@@ -8,13 +8,13 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.data.conllu_files import read_conllu
-from probes.data.sentence import SPLITS, Corpus, Sentence
+from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
 from probes.data.splits import (
     cut_missing_splits,
     files_by_split,
-    require_distinct_ids,
     require_splits,
+    with_distinct_ids,
 )
 
 _LANGUAGE = re.compile(r"([a-z]{2,3})_")
@@ -59,17 +59,19 @@ def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Sourc
 def read_treebank(source: Source) -> Corpus:
     """Read all files, in order of their names; missing splits are cut.
 
+    A note counts the files of a split that has several.
+
     Raises:
-        UserError: a file is not valid CoNLL-U, or two sentences share an id.
+        UserError: a file is not valid CoNLL-U, or two sentences of a file share an id.
     """
-    parts: dict[str, tuple[Sentence, ...]] = {}
-    by_file: list[tuple[str, tuple[Sentence, ...]]] = []
-    for split, paths in source.files.items():
-        for path in paths:
-            sentences = tuple(read_conllu(path, language_of(path)))
-            by_file.append((str(path), sentences))
-            parts[split] = (*parts.get(split, ()), *sentences)
-    require_distinct_ids(by_file)
+    files = [path for paths in source.files.values() for path in paths]
+    by_file = with_distinct_ids(
+        {str(path): tuple(read_conllu(path, language_of(path))) for path in files}
+    )
+    parts = {
+        split: tuple(sentence for path in paths for sentence in by_file[str(path)])
+        for split, paths in source.files.items()
+    }
     words = [word for part in parts.values() for sentence in part for word in sentence.words]
     if 2 * words.count(WITHHELD) > len(words):
         raise UserError(
@@ -79,13 +81,8 @@ def read_treebank(source: Source) -> Corpus:
     splits, notes = cut_missing_splits(
         parts, source.split_by or "sentence", f"--corpus {source.name}"
     )
-    return Corpus(
-        source.name,
-        source.version,
-        source.licence,
-        splits,
-        notes,
-    )
+    several = {f"files of {split}": len(p) for split, p in source.files.items() if len(p) > 1}
+    return Corpus(source.name, source.version, source.licence, splits, {**several, **notes})
 
 
 def language_of(path: Path) -> str:

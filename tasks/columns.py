@@ -17,8 +17,8 @@ NO_LABEL = Excluded("no label")
 def task_of(column: Column) -> Task:
     """The task of predicting a label column.
 
-    BIO tags are scored as chunks, other classes by accuracy, numbers by Spearman's rank
-    correlation over all examples.
+    Tags of chunks, in whichever scheme, are scored as chunks, other classes by accuracy, numbers by
+    Spearman's rank correlation over all examples.
 
     Raises:
         UserError: the name is taken by a task of the suite.
@@ -28,11 +28,11 @@ def task_of(column: Column) -> Task:
         raise UserError(
             f"--task-from {name}: the suite has a task of this name; rename the column."
         )
-    metric, also = "accuracy", ("macro_f1",)
+    metric, also, reading = "accuracy", ("macro_f1",), f"a class per {column.shape}"
     if column.kind == "regression":
-        metric, also = "corpus_spearman", ("mae",)
-    elif column.chunks:
-        metric, also = "span_f1", ("accuracy",)
+        metric, also, reading = "corpus_spearman", ("mae",), f"a number per {column.shape}"
+    elif column.scheme:
+        metric, also, reading = "span_f1", ("accuracy",), str(column.scheme)
     rule = _word if column.shape == "word" else _sentence
     return Task(
         name=name,
@@ -43,7 +43,8 @@ def task_of(column: Column) -> Task:
         metric=metric,
         also=also,
         rule=partial(rule, column.layer),
-        summary=f"The column {name!r} of your data.",
+        summary=f"The column {name!r} of your data: {reading}.",
+        reading=reading,
     )
 
 

@@ -17,16 +17,17 @@ def depths(heads: tuple[int, ...]) -> list[int]:
     Raises:
         ValueError: the heads contain a cycle.
     """
-    result = []
+    edges = {ROOT: -1}
     for word in range(len(heads)):
-        edges = 0
-        while heads[word] != ROOT:
-            word = heads[word]
-            edges += 1
-            if edges > len(heads):
+        path: list[int] = []
+        while word not in edges:
+            if len(path) == len(heads):
                 raise ValueError("the heads contain a cycle")
-        result.append(edges)
-    return result
+            path.append(word)
+            word = heads[word]
+        for below in reversed(path):
+            edges[below] = edges[heads[below]] + 1
+    return [edges[word] for word in range(len(heads))]
 
 
 @task(

@@ -82,6 +82,7 @@ class Task:
         summary: one line for `--list-tasks`.
         reference: description of `Example.reference`, if it is used.
         stand_ins: by needed layer, the layer to use in its place if the corpus lacks it.
+        reading: how a column of the user's data was read, for the line that announces the task.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Task:
     summary: str
     reference: str = ""
     stand_ins: Mapping[str, str] = field(default_factory=dict)
+    reading: str = ""
 
     def missing(self, layers: Collection[str]) -> tuple[str, ...]:
         """The annotation layers that this task needs and `layers` lacks."""

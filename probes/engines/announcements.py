@@ -25,6 +25,13 @@ MOST_LABELS = 10
 """Labels that the line of a task lists."""
 
 
+MANY_LABELS = 1000
+"""Labels from which a run says that fits take long."""
+
+MANY_UNKNOWN = 0.05
+"""Share of words with the unknown token from which a run warns."""
+
+
 def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> None:
     """Describe a model that has been loaded."""
     info = encoder.info
@@ -80,7 +87,9 @@ def announce_task(examples: Examples) -> None:
     excluded = {split: dict(part.excluded) for split, part in examples.splits.items()}
     parts = [f"task    {task.name}", f"{per_split(counts)} examples"]
     if examples.classes:
-        parts.append(f"{len(examples.classes)} labels")
+        parts.append(f"{len(examples.classes):,} labels")
+    if task.reading:
+        parts.append(f"{task.reading}, {task.metric}")
     if unseen := examples.unseen("test"):
         have = counted(len(unseen), "test example has", "test examples have")
         parts.append(f"{have} a label that does not occur in train")
@@ -90,6 +99,14 @@ def announce_task(examples: Examples) -> None:
         parts.append(f"left out: {left_out}")
     message = " · ".join(parts)
     progress.say(message, "task", task=task.name, examples=counts, excluded=excluded)
+    if len(examples.classes) >= MANY_LABELS:
+        progress.say(
+            f"        {len(examples.classes):,} labels: fits take time and memory in proportion. "
+            "If these are names or numbers rather than classes, leave the task out; if many are "
+            "rare, merge them",
+            "many labels",
+            task=task.name,
+        )
     about = f"        {task.shape}, {task.kind}, {task.metric}"
     labels = f" · labels in train: {_distribution(examples)}" if examples.classes else ""
     progress.detail(about + labels)
@@ -98,14 +115,21 @@ def announce_task(examples: Examples) -> None:
 def announce_vectors(view: View, vectors: Vectors, n_layers: int, seconds: float) -> None:
     """Describe the word vectors of a view, read from the store or just encoded."""
     n_rows, about = vectors.manifest["rows"], vectors.encoding
+    unknown = f"{about.unknown_words:,} of {n_rows:,} words hold [UNK]"
     progress.say(
         f"vectors {view.name} view · {n_rows:,} words × {counted(n_layers, 'layer')}, "
-        f"{about.storage} · {about.unknown_words} words without a subword · {seconds:.1f} s",
+        f"{about.storage} · {unknown} · {seconds:.1f} s",
         "vectors",
         view=view.name,
         rows=n_rows,
+        unknown=about.unknown_words,
         seconds=seconds,
     )
+    if about.unknown_words >= MANY_UNKNOWN * n_rows:
+        progress.warn(
+            f"{unknown} ({about.unknown_words / n_rows:.0%}), and vectors say little of them: "
+            "the tokenizer lacks their script or symbols; choose a model trained on such text"
+        )
 
 
 def announce_record(record: AnyRecord, title: str, path: Path) -> None:

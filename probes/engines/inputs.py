@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -122,10 +122,23 @@ class LazyCorpus:
                 self._examples[name] = collect_examples(task, self.value, hiding)
             except (NotServedError, TaskError) as error:
                 self._examples[name] = error
+            unserved = self._examples[name]
+            if self.value.limited and isinstance(unserved, NotServedError):
+                # Raising the limit is no remedy if the whole corpus does not serve the task either.
+                try:
+                    collect_examples(task, self._whole, hiding)
+                    unserved.by_limit = True
+                except NotServedError as of_whole:
+                    self._examples[name] = of_whole
         found = self._examples[name]
         if isinstance(found, Exception):
             raise found
         return found
+
+    @cached_property
+    def _whole(self) -> Corpus:
+        """The corpus without `--limit`."""
+        return replace(self.source, limit=None).load()
 
     @property
     def layers(self) -> frozenset[str]:

@@ -121,13 +121,13 @@ class Prepared:
         return self._tasks[task.name]
 
     def _prepare(self, task: Task) -> tuple[ProbingData, Vectors] | None:
-        corpus, config, encoder = self.run.corpus.value, self.run.config, self.run.model.encoder
+        config, encoder = self.run.config, self.run.model.encoder
         try:
             examples = self.run.corpus.examples(task, self.hidden_view)
             examples = marked_by_pieces(examples, encoder.words)
         except NotServedError as error:
             asked_for = task.name in (*config.tasks, *config.task_from)
-            if asked_for or corpus.limited:
+            if asked_for or error.by_limit:
                 self.run.omissions.not_served(self.run.name, task.name, str(error))
             else:
                 self.run.omissions.skip(task.name, str(error))

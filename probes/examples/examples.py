@@ -40,7 +40,13 @@ SEEN, UNSEEN = "type seen in train", "type unseen in train"
 
 
 class NotServedError(UserError):
-    """A corpus has the annotation that a task or measurement needs, but not the examples."""
+    """A corpus has the annotation that a task or measurement needs, but not the examples.
+
+    Attributes:
+        by_limit: whether the whole corpus, without `--limit`, would have them.
+    """
+
+    by_limit = False
 
 
 @dataclass(frozen=True)
@@ -286,7 +292,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         (only,) = known
         raise NotServedError(
             f"Task {task.name!r}: every training example of {corpus.name!r} has the label "
-            f"{', '.join(only)!r}; there is nothing to tell apart."
+            f"{', '.join(only)!r}, so that there is nothing to tell apart; {remedy}"
         )
     classes = tuple(sorted({label for labels in known for label in labels}))
     if task.kind == "classification":

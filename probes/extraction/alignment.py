@@ -36,7 +36,8 @@ class Pieces:
     Attributes:
         ids: token ids, without special tokens. Shape (pieces,).
         bounds: word w has the pieces `bounds[w]` to `bounds[w + 1]`. Shape (words + 1,).
-        unknown: number of words that yielded no piece and became the unknown token.
+        unknown: number of words that hold the unknown token, which a word without a piece becomes,
+            of those whose vectors are kept.
         second: the first piece of the second of two segments; None for a text of one segment.
         between: ids of the special tokens before it.
     """
@@ -123,6 +124,10 @@ class WordTokenizer:
                 f"The word {odd!r} yields no subword, and this tokenizer has "
                 "no unknown token to replace it; remove the word from the corpus."
             )
+        holds = counts == 0
+        holds[np.repeat(np.arange(len(counts)), counts)[ids == self._unk_id]] = True
+        unknown = holds[words]
+        unknown[masked] = False
         # After the pieces of all words come the unknown token and the mask.
         first = np.append(np.where(counts == 0, len(ids), np.cumsum(counts) - counts), len(ids) + 1)
         counts = np.append(np.maximum(counts, 1), 1)
@@ -133,7 +138,8 @@ class WordTokenizer:
         found = []
         for text, start, end in zip(texts, starts, ends, strict=True):
             its = bounds[start : end + 1] - bounds[start]
-            pieces = Pieces(ids[bounds[start] : bounds[end]], its, int(missing[start:end].sum()))
+            kept = slice(start + text.keep[0], start + text.keep[1])
+            pieces = Pieces(ids[bounds[start] : bounds[end]], its, int(unknown[kept].sum()))
             if text.second is not None:
                 second, between = int(its[text.second]), tuple(self.between or ())
                 pieces = replace(pieces, second=second, between=between)

@@ -41,7 +41,7 @@ from probes.common.locks import SUFFIX, mark_used
 from probes.extraction.windows import WINDOW_RULE
 from probes.records.header import EncodingRecord
 
-FORMAT = 6
+FORMAT = 7
 """Part of every key: raise it when stored numbers or the files change."""
 
 MANIFEST, REPLACED = "manifest.json", "replaced.json"

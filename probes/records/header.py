@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from probes.data.sources import OTHER_TREES
 from probes.records.base import Frozen, Name
 from probes.tasks.task import Kind
 
@@ -30,6 +31,11 @@ class CorpusRecord(Frozen):
     limit: int | None
     limited: bool
     """Whether the limit left sentences out."""
+
+    @property
+    def other_trees(self) -> bool:
+        """Whether its trees are of another scheme than UD's."""
+        return any(note.startswith(OTHER_TREES) for note in self.notes)
 
 
 class PlugIn(Frozen):
@@ -89,7 +95,7 @@ class EncodingRecord(Frozen):
 
     storage: str
     unknown_words: int
-    """Words without a subword, which are replaced by the unknown token."""
+    """Words that hold the unknown token, or are replaced by it since they have no subword."""
     texts_in_several_windows: int
     batch_tokens: int
 

@@ -17,6 +17,9 @@ METRIC_NAMES = {
     "exact_match": "exact match",
 }
 
+TREES = "trees not UD"
+"""The mark of what depends on trees of another scheme."""
+
 
 def model_title(record: AnyRecord) -> str:
     """A model's name, and the type that it ran in if not in float32: ``gpt2 (bfloat16)``."""
@@ -35,7 +38,9 @@ def task_head(result: Result, metric: str = "") -> str:
 
 
 def _marks(result: Result) -> list[str]:
-    return [view for view in (result.view,) if view != "plain"] + ["silver"] * result.silver
+    other_trees = result.corpus.other_trees and "heads" in result.task.needs
+    marks = {result.view: result.view != "plain", "silver": result.silver}
+    return [mark for mark, holds in (marks | {TREES: other_trees}).items() if holds]
 
 
 def limit_mark(record: AnyRecord) -> str:

@@ -206,6 +206,34 @@ def test_a_phrase_without_a_head_is_outside() -> None:
     assert chunk(*bracketed("(FRAG (. ...))")) == ("O",)
 
 
+@pytest.mark.parametrize(
+    ("tree", "bio"),
+    [
+        # Around a whole chunk, as in CoNLL-2000's "-LRB-/O CNN/B-NP -RRB-/O".
+        ("(NP (NP (NNP WASHINGTON)) (NP (-LRB- -LRB-) (NNP CNN) (-RRB- -RRB-)))", "B-NP O B-NP O"),
+        ("(NP (`` ``) (DT the) (JJ big) (NN deal) ('' ''))", "O B-NP I-NP I-NP O"),
+        ("(NP (-LRB- -LRB-) (`` ``) (NNP CIA) ('' '') (-RRB- -RRB-))", "O O B-NP O O"),
+        ("(PP (-LRB- -LRB-) (IN in) (NP (NNP Rome)) (-RRB- -RRB-))", "O B-PP B-NP O"),
+        ("(NP (-LRB- -LRB-) (NN title) (PP (IN of) (NP (NNS books))) (-RRB- -RRB-))",
+         "O B-NP B-PP B-NP O"),
+        ("(ADJP (`` ``) (JJ normal) ('' ''))", "O B-ADJP O"),
+        ("(VP (`` ``) (VBD fixed) ('' '') (NP (PRP it)))", "O B-VP O B-NP"),
+        # Never closed.
+        ("(NP (`` ``) (JJ good) (`` ``) (NNS speakers))", "O B-NP I-NP I-NP"),
+        # Around the beginning of a chunk, as in "``/B-NP cold/I-NP fusion/I-NP ''/I-NP tests/I-NP".
+        ("(NP (`` ``) (JJ cold) (NN fusion) ('' '') (NNS tests))", "B-NP I-NP I-NP I-NP I-NP"),
+        ("(NP (-LRB- -LRB-) (CD 713) (-RRB- -RRB-) (CD 571-9571))", "B-NP I-NP I-NP I-NP"),
+        ("(NP (-LRB- -LRB-) (NN a) (-LRB- -LRB-) (NN b) (-RRB- -RRB-) (NN c) (-RRB- -RRB-))",
+         "O B-NP I-NP I-NP I-NP I-NP O"),
+        # Inside, and in list markers: "-LRB-/B-LST 1/I-LST -RRB-/O".
+        ("(NP (DT the) (`` ``) (NN law) ('' ''))", "B-NP I-NP I-NP O"),
+        ("(LST (-LRB- -LRB-) (LS 1) (-RRB- -RRB-))", "B-LST I-LST O"),
+    ],
+)  # fmt: skip
+def test_a_bracket_or_quote_in_front_of_a_whole_chunk_is_outside(tree: str, bio: str) -> None:
+    assert chunk(*bracketed(tree)) == tuple(bio.split())
+
+
 @pytest.mark.parametrize("block", BLOCKS, ids=[block[0] for block in BLOCKS])
 def test_an_i_tag_continues_a_chunk_of_its_type(block: list[str]) -> None:
     bio = chunk(*bracketed(" ".join(block[1:-1])))

@@ -1,12 +1,14 @@
 """Labelled data of the user's own: JSON Lines, CSV, Parquet, the hub; sound and damaged."""
 
 import json
+from pathlib import Path
 
 import pytest
 from datasets import ClassLabel, Dataset, Features, List, Value
 
 import probes
 from probes.common.errors import UserError
+from probes.data.chunk_schemes import Scheme
 from probes.data.find import find_corpus
 from probes.data.sources import Column
 from probes.tasks.columns import NO_LABEL, task_of
@@ -48,7 +50,9 @@ def labels(corpus, column="ner_tags", split="train"):
 )
 def test_the_same_rows_in_every_format(tmp_path, write, ending):
     source = find_corpus(*three(tmp_path, ROWS, write, ending), task_from=("ner_tags",))
-    assert source.columns == {"ner_tags": Column("ner_tags", "word", "classification", chunks=True)}
+    assert source.columns == {
+        "ner_tags": Column("ner_tags", "word", "classification", scheme=Scheme("BIO"))
+    }
     corpus = source.load()
     assert [list(s.words) for s in corpus.splits["dev"]] == [r["tokens"] for r in ROWS]
     assert labels(corpus, split="test") == [r["ner_tags"] for r in ROWS]
@@ -199,7 +203,7 @@ def test_odd_rows_are_counted(tmp_path):
     rows[0] = {**ROWS[0], "ner_tags": ["I-PER", "O", "O", "B-LOC"]}
     notes = find_corpus(*three(tmp_path, rows), task_from=("ner_tags",)).load().notes
     assert notes["rows without tokens, left out"] == 3
-    assert notes["ner_tags: I- tags that continue nothing, read as beginnings"] == 3
+    assert notes["ner_tags: tags that continue no chunk, read as beginnings"] == 3
 
 
 @pytest.mark.parametrize(
@@ -261,10 +265,13 @@ def test_damaged_json_lines(tmp_path, content, message):
         ("tokens,ner_tags\na b,O O\nc d,O O\na b,O\n", "line 4: 2 tokens, but 1 labels"),
         ("tokens,tokens\na,b\n", "line 1: two columns have the same name"),
         ("words,ner_tags\na,b\n", "no column for tokens"),
-        ("tokens,ner_tags\n\"['a', 'b']\",\"['O', 'O']\"\n", "line 2: a list written as a string"),
+        (
+            "tokens,ner_tags\n\"['a', 'b']\",\"['O', 'O']\"\n",
+            "line 2: tokens is a list written as text",
+        ),
         (
             'tokens,ner_tags\na b,"O,O"\nc d,"O,B-X"\n',
-            "separate the labels of words in ner_tags by spaces",
+            "labels of words in ner_tags are one string, e.g. 'O,O'; separate them by spaces",
         ),
         (
             "tokens,ner_tags\na,0.5\nb,1.5\nc,oops\n",
@@ -277,6 +284,189 @@ def test_damaged_csv(tmp_path, content, message):
     path = tmp_path / "my.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert_refused(path, message)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("[1 0 0 5]", "[0 0]"),
+        ("[1, 0, 0, 5]", "[0, 0]"),
+        ("(1, 0, 0, 5)", "(0, 0)"),
+        ("{1, 0, 2, 5}", "{0, 1}"),
+        ("array([1, 0, 0, 5])", "array([0, 0], dtype=int64)"),
+        ("tensor([1, 0, 0, 5])", "tensor([0, 0], device='cpu')"),
+        ("[[1] [0] [0] [5]]", "[[0] [0]]"),
+        ("['B-PER' 'O'\n 'O' 'B-LOC']", "['O' 'O']"),
+        ('["B-PER", "O", "O", "B-LOC"]', '["O", "O"]'),
+        ("  [B-PER, O, O, B-LOC] ", "[]"),
+    ],
+)
+@pytest.mark.parametrize("column", ["tokens", "ner_tags"])
+def test_lists_written_as_text_are_refused(tmp_path, one, other, column):
+    rows = [{"tokens": "a b c d", "ner_tags": "O O O O"}, {"tokens": "a b", "ner_tags": "O O"}]
+    rows = [{**row, column: text} for row, text in zip(rows, (one, other), strict=True)]
+    cells = [",".join('"{}"'.format(v.replace('"', '""')) for v in row.values()) for row in rows]
+    path = tmp_path / "my.csv"
+    path.write_text("tokens,ner_tags\n" + "\n".join(cells) + "\n")
+    assert_refused(path, f": {column} is a list written as text")
+    if column == "ner_tags":
+        lists = [{**row, "tokens": row["tokens"].split()} for row in rows]
+        path = jsonl(tmp_path / "my.jsonl", lists)
+        assert_refused(path, "line 1: ner_tags is a list written as text")
+
+
+def test_brackets_in_text_are_no_lists(tmp_path):
+    path = tmp_path / "my.csv"
+    rows = ['"[ laughs ]",p', '"[CLS] a b [SEP]",q', '"( no , really )",p', "a [MASK],(ii)"]
+    path.write_text("tokens,y\n" + "\n".join(rows * 8) + "\n")
+    corpus = find_corpus(str(path), task_from=("y",)).load()
+    assert len(list(corpus)) == 32
+
+
+@pytest.mark.parametrize("text", ["B-PER O O B-LOC", "B-PER,O,O,B-LOC", "B-PER|O|O|B-LOC"])
+def test_in_json_labels_of_words_in_one_string_are_refused(tmp_path, text):
+    path = jsonl(tmp_path / "my.jsonl", [{"tokens": ["a", "b", "c", "d"], "ner_tags": text}] * 3)
+    assert_refused(path, f"the labels of words in ner_tags are one string, e.g. '{text}'; write a")
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "message"),
+    [
+        ({"data": ROWS}, "(its keys are data), but rows are expected at the top; save the list under "
+         "'data' as a file of its own"),
+        ({"version": "1", "rows": ROWS}, "(its keys are version, rows)"),
+        ({"data": {"train": ROWS, "test": ROWS}}, "under 'data.train' or 'data.test'"),
+        ({"train": ROWS, "dev": ROWS, "test": ROWS}, "under 'train' or 'dev' or 'test'"),
+        ({"tokens": [r["tokens"] for r in ROWS], "ner_tags": [r["ner_tags"] for r in ROWS]},
+         "(its keys are tokens, ner_tags), but rows are expected at the top; save the rows as"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_object_that_holds_the_rows_is_no_row(tmp_path, wrapped, message, ending, indent):
+    path = tmp_path / f"my.{ending}"
+    path.write_text(json.dumps(wrapped, indent=indent))
+    assert_refused(path, message)
+
+
+NO_DOCUMENT = [None, float("nan"), "", "  ", "NaN", "None", "null"]
+
+
+@pytest.mark.parametrize("none", NO_DOCUMENT)
+def test_rows_whose_document_is_null_are_of_no_document(tmp_path, none):
+    documents = [f"d{i // 2}" for i in range(8)] + [none] * 17
+    rows = [{**ROWS[i % 3], "document": document} for i, document in enumerate(documents)]
+    path = jsonl(tmp_path / "my.jsonl", rows)
+    corpus = find_corpus(path, task_from=("ner_tags",)).load()
+    assert [len(corpus.splits[s]) for s in ("train", "dev", "test")] == [19, 3, 3]
+    assert {s.document for s in corpus} == {"d0", "d1", "d2", "d3", ""}
+    with pytest.raises(UserError, match="17 of 25 sentences name no document; use --split-by sen"):
+        find_corpus(path, task_from=("ner_tags",), split_by="document").load()
+
+
+@pytest.mark.parametrize("none", ["", "nan", "None"])
+def test_in_csv_a_blank_document_is_none(tmp_path, none):
+    path = tmp_path / "my.csv"
+    path.write_text("tokens,y,document\n" + "".join(f"a{i},p{i % 2},{none}\n" for i in range(25)))
+    corpus = find_corpus(str(path), task_from=("y",)).load()
+    assert [len(corpus.splits[s]) for s in ("train", "dev", "test")] == [19, 3, 3]
+
+
+@pytest.mark.parametrize("edge", [" ", "\u00a0", "\u3000", "\u200b", "\ufeff", "\u2060", "\t \n"])
+def test_spaces_at_the_edges_of_words_are_removed_and_counted(tmp_path, edge):
+    rows = [{"tokens": [f"{t}{edge}" for t in row["tokens"]], "y": "ab"[i % 2]}
+            for i, row in enumerate(ROWS)]  # fmt: skip
+    rows[1]["tokens"] = [f"{edge}10\u00a0000", "x"]
+    corpus = find_corpus(*three(tmp_path, rows), task_from=("y",)).load()
+    assert [s.words for s in corpus.splits["train"]] == [
+        ("Anna", "lives", "in", "Oslo"),
+        ("10\u00a0000", "x"),
+        ("New", "York", "sleeps"),
+    ]
+    assert corpus.notes["words with spaces at their edges, which were removed"] == 3 * 8
+    rows[1]["tokens"] = ["a", edge]
+    with pytest.raises(UserError, match=r"line 2: token 2 is empty; remove it and its label"):
+        find_corpus(jsonl(tmp_path / "one.jsonl", rows), task_from=("y",))
+
+
+def test_joiners_at_the_edges_of_words_stay(tmp_path):
+    # A zero-width non-joiner decides which shape the letter before it has.
+    rows = [{"tokens": ["\u0645\u06cc\u200c", "x"], "y": y} for y in "ab"]
+    corpus = find_corpus(*three(tmp_path, rows), task_from=("y",)).load()
+    assert corpus.splits["train"][0].words[0] == "\u0645\u06cc\u200c"
+    assert "words with spaces at their edges, which were removed" not in corpus.notes
+
+
+BIO = ["B-PER", "I-PER", "I-PER", "O", "B-LOC", "B-LOC", "I-LOC"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "name"),
+    [
+        ("B-PER I-PER I-PER O B-LOC B-LOC I-LOC", "BIO tags"),
+        ("B-PER I-PER L-PER O U-LOC B-LOC L-LOC", "BILOU tags, read as BIO"),
+        ("B-PER I-PER E-PER O S-LOC B-LOC E-LOC", "BIOES tags, read as BIO"),
+        ("B-PER M-PER E-PER O S-LOC B-LOC E-LOC", "BMES tags, read as BIO"),
+        ("B-PER M-PER E-PER O W-LOC B-LOC E-LOC", "BMEW tags, read as BIO"),
+        ("B_PER I_PER I_PER O B_LOC B_LOC I_LOC", "BIO tags (with _), read as BIO"),
+        ("B_PER I_PER L_PER O U_LOC B_LOC L_LOC", "BILOU tags (with _), read as BIO"),
+        ("PER-B PER-I PER-I O LOC-B LOC-B LOC-I", "BIO tags (types first), read as BIO"),
+        ("PER_B PER_I PER_E O LOC_S LOC_B LOC_E", "BIOES tags (types first), read as BIO"),
+    ],
+)
+def test_chunk_tags_of_other_schemes_are_read_as_bio(tmp_path, tags, name):
+    rows = [{"tokens": [f"w{i}" for i in range(7)], "ner": tags.split()}]
+    source = find_corpus(*three(tmp_path, rows), task_from=("ner",))
+    corpus = source.load()
+    assert labels(corpus, "ner") == [BIO]
+    assert not corpus.notes.keys() - {"dev sentences that stand in train too",
+                                      "test sentences that stand in train too"}  # fmt: skip
+    task = task_of(source.columns["ner"])
+    assert (task.metric, task.reading) == ("span_f1", name)
+    assert [e.label for e in task.examples(corpus.splits["train"][0])] == BIO
+
+
+@pytest.mark.parametrize(
+    ("tags", "bio"),
+    [
+        ("B I O B B I", "B I O B B I"),
+        ("B I L O U U", "B I I O B B"),
+        ("B M E S S B", "B I I B B B"),
+    ],
+)
+def test_chunk_tags_without_types(tmp_path, tags, bio):
+    rows = [{"tokens": [f"w{i}" for i in range(6)], "ner": tags.split()}]
+    found = labels(find_corpus(*three(tmp_path, rows), task_from=("ner",)).load(), "ner")
+    assert found == [[tag if tag == "O" else f"{tag}-chunk" for tag in bio.split()]]
+
+
+def test_tags_that_continue_no_chunk_begin_one_and_are_counted(tmp_path):
+    tags = ["U-PER", "L-PER", "O", "I-LOC", "L-LOC", None, "L-PER", "B-PER", "I-LOC"]
+    rows = [{"tokens": [f"w{i}" for i in range(9)], "ner": tags}]
+    corpus = find_corpus(*three(tmp_path, rows), task_from=("ner",)).load()
+    expected = ["B-PER", "B-PER", "O", "B-LOC", "I-LOC", "None", "B-PER", "B-PER", "B-LOC"]
+    assert [str(label) for label in labels(corpus, "ner")[0]] == expected
+    assert corpus.notes["ner: tags that continue no chunk, read as beginnings"] == 3 * 4
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        "S-bar B-side S-bar O-ring",
+        "NN-S NN-P VB-D NN-S",
+        "A-x B-x O O",
+        "S M L S",
+        "B I B I",
+        "PER-B O LOC 0",
+        "NP-S O VP-S O",
+    ],
+)
+def test_labels_that_only_look_like_chunk_tags_are_classes(tmp_path, tags):
+    rows = [{"tokens": ["a", "b", "c", "d"], "y": tags.split()}]
+    source = find_corpus(*three(tmp_path, rows), task_from=("y",))
+    assert source.columns["y"] == Column("y", "word", "classification")
+    assert labels(source.load(), "y") == [tags.split()]
+    assert task_of(source.columns["y"]).reading == "a class per word"
 
 
 @pytest.mark.parametrize(
@@ -303,6 +493,7 @@ def test_a_damaged_row_of_parquet_is_named_by_its_number(tmp_path):
 
 
 def assert_refused(path, message):
+    path = Path(path)
     with pytest.raises(UserError) as caught:
         find_corpus(str(path), task_from=("ner_tags",)).load()
     assert message in str(caught.value)
@@ -323,10 +514,13 @@ def run(tiny_bert, tmp_path, **settings):
     )
 
 
-def test_columns_run_as_tasks(tiny_bert, tmp_path):
+def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("probes.engines.announcements.MANY_LABELS", 3)
     rows = [
         {**row, "mood": ("sad", "glad")[i % 2], "score": float(i)} for i, row in enumerate(ROWS * 4)
     ]
+    for row in rows[1::3]:
+        row["tokens"] = ["\U0001f602", "\U0001f602", "\U0001f602"]
     corpus = jsonl(tmp_path / "my.jsonl", rows)
     results = run(tiny_bert, tmp_path, corpus=corpus, task_from=("ner_tags", "mood", "score"))
     found = {r.task.name: (r.task.shape, r.task.kind, r.task.metric) for r in results}
@@ -335,6 +529,16 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path):
         "mood": ("sentence", "classification", "accuracy"),
         "score": ("sentence", "regression", "corpus_spearman"),
     }
+    # How a column was read can be seen without -v.
+    said = capsys.readouterr().err
+    for reading in ("BIO tags, span_f1", "a class per sentence, accuracy", "a number per sentence"):
+        assert f" · {reading}" in said
+    assert "        4 labels: fits take time and memory in proportion" in said
+    assert "        2 labels: fits" not in said
+    (found,) = {r.encoding.unknown_words for r in results}
+    assert found >= 3  # equal sentences are read once
+    assert f" · {found} of 10 words hold [UNK] · " in said
+    assert f"{found} of 10 words hold [UNK] ({found / 10:.0%}), and vectors say little" in said
     # A later run on one column of the same file computes nothing, and keeps the table whole.
     (table,) = (tmp_path / "r").rglob("layers.csv")
     whole = table.read_text()

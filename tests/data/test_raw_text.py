@@ -1,5 +1,8 @@
 """Raw text through a spaCy pipeline that the tests train themselves."""
 
+import json
+import shutil
+
 import pytest
 import spacy
 from spacy.training import Example
@@ -7,6 +10,7 @@ from spacy.training import Example
 import probes
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
+from probes.data.sources import OTHER_TREES
 
 TEXT = """\
 The cat sees a dog. A bird sings.
@@ -87,6 +91,36 @@ def test_the_pipeline_s_words_tags_heads_and_noun_chunks(notes, pipeline):
     assert not first.deprels
 
 
+@pytest.mark.parametrize(
+    ("labels", "version", "told"),
+    [
+        (["ROOT", "det", "dobj", "nsubj"], "annotated by tiny, trees not UD", True),
+        (["ROOT", "det", "obj", "nsubj:pass"], "annotated by tiny", False),
+        (None, "annotated by tiny", True),  # nothing says which relations it knows
+    ],
+)
+def test_trees_of_another_scheme_than_ud_are_called_so(
+    notes, pipeline, tmp_path, labels, version, told
+):
+    folder = tmp_path / "tiny"
+    shutil.copytree(pipeline, folder)
+    meta = json.loads((folder / "meta.json").read_text())
+    meta["labels"] = {"parser": labels} if labels else {}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    corpus = read(notes, folder).load()
+    assert corpus.version == version
+    assert corpus.notes.get(OTHER_TREES) == (4 if told else None)
+
+
+def test_a_pipeline_may_be_the_folder_of_its_package(notes, pipeline, tmp_path):
+    package = tmp_path / "tiny"
+    shutil.copytree(pipeline, package / "tiny-3.8.0")
+    (package / "__init__.py").touch()
+    corpus = read(notes, package).load()
+    assert corpus.version == "annotated by tiny-3.8.0, trees not UD"
+    assert len(list(corpus)) == 4
+
+
 def test_paragraphs_stay_whole_when_splits_are_cut(notes, pipeline):
     corpus = read(notes, pipeline).load()
     assert {split: len(part) for split, part in corpus.splits.items()} == {
@@ -105,7 +139,7 @@ def test_a_file_without_blank_lines_has_a_paragraph_a_line(tmp_path, pipeline):
     assert [s.words[0] for s in corpus] == ["The", "A", "She"]
 
 
-def test_a_run_on_raw_text_is_silver(notes, pipeline, tiny_bert, tmp_path):
+def test_a_run_on_raw_text_is_silver(notes, pipeline, tiny_bert, tmp_path, capsys):
     notes.write_text(TEXT * 6, encoding="utf-8")
     results = probes.run_probes(
         tiny_bert,
@@ -118,6 +152,12 @@ def test_a_run_on_raw_text_is_silver(notes, pipeline, tiny_bert, tmp_path):
         device="cpu",
     )
     assert {r.task.name for r in results} == {"pos", "chunking", "depth"}
+    printed = capsys.readouterr()
+    assert f"{OTHER_TREES}: 24" in printed.err
+    table = next((tmp_path / "r").glob("tiny-bert-*/*/layers.md"))
+    assert "depth (NSpr, silver, trees not UD)" in (text := table.read_text("utf-8"))
+    assert "pos (accuracy, silver)" in text
+    assert "notes annotated by tiny, trees not UD" in text
     assert all(r.silver for r in results)
     assert results.frame.silver.all()
     assert results.skipped["agreement"] == "notes has no feats or deprels"

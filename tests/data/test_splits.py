@@ -7,9 +7,9 @@ from probes.data.sentence import Sentence
 from probes.data.splits import (
     cut_missing_splits,
     overlap,
-    require_distinct_ids,
     require_splits,
     split_in_name,
+    with_distinct_ids,
     without_overlap,
 )
 
@@ -115,8 +115,14 @@ def test_overlap_is_counted_and_dropped_from_train_only():
         without_overlap({"train": sentences("a"), "dev": (), "test": sentences("a")})
 
 
-def test_one_id_in_two_files_is_an_error():
-    part = sentences("a", document="d")
-    require_distinct_ids([("x", part)])
-    with pytest.raises(UserError, match="y: the sent_id 'd0' also occurs in x"):
-        require_distinct_ids([("x", part), ("y", part)])
+def test_ids_that_restart_get_the_name_of_the_file():
+    one, other = sentences("a b", "c", document="d"), sentences("e f", "c", document="d")
+    assert with_distinct_ids({"x.conllu": one}) == {"x.conllu": one}
+    found = with_distinct_ids({"f/x.conllu": one, "f/y.conllu": other})
+    assert [s.id for part in found.values() for s in part] == ["x-d0", "x-d1", "y-d0", "y-d1"]
+    assert [s.document for part in found.values() for s in part] == ["x-d", "x-d", "y-d", "y-d"]
+    assert [s.words for s in found["f/y.conllu"]] == [("e", "f"), ("c",)]
+    for parts in ({"x.conllu": one, "y.conllu": one}, {"f/x.conllu": one, "g/x.conllu": other}):
+        name = list(parts)[1]
+        with pytest.raises(UserError, match=f"{name}: the sent_id 'd0' also occurs in .*x.conllu"):
+            with_distinct_ids(parts)

@@ -1,12 +1,17 @@
 """Any treebank: three folders written by hand, and what is wrong with others."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 import probes
+from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
+from probes.engines.inputs import LazyCorpus
+from probes.examples.examples import NotServedError
+from probes.tasks.builtin import tasks
 
 TREEBANKS = Path(__file__).parents[1] / "treebanks"
 
@@ -66,6 +71,37 @@ def test_a_folder_runs_as_it_is(tiny_bert, tmp_path, capsys, name, served, skipp
         assert results.skipped["agreement"] == "UD_Japanese-Probe has no feats"
     (folder,) = (tmp_path / "r").glob("tiny-bert-*/*/layers.csv")
     assert folder.parent.name.startswith(f"{name}-")
+
+
+def test_a_task_that_the_whole_corpus_does_not_serve_is_skipped_with_a_limit_too(
+    tiny_bert, tmp_path, capsys
+):
+    line = [
+        str(TREEBANKS / "UD_Hebrew-Probe"),
+        "--limit",
+        "2",
+        "--model",
+        str(tiny_bert),
+        "--quick",
+    ]
+    line += ["--probes", "linear", "--device", "cpu", "--output", str(tmp_path / "r")]
+    assert main(["--corpus", *line, "--cache-dir", str(tmp_path / "c")]) == 0
+    said = capsys.readouterr().err
+    assert "skipped agreement: Task 'agreement' has no examples in the train split" in said
+    assert "missing" not in said
+    assert "raise --limit" not in said
+
+
+def test_a_task_that_a_limit_leaves_without_examples_says_so():
+    source = find_corpus(str(TREEBANKS / "UD_Spanish-Probe"), limit=1)
+    corpus = LazyCorpus(source)
+    with pytest.raises(NotServedError, match="or raise --limit") as caught:
+        corpus.examples(tasks.get("agreement"), "masked")
+    assert caught.value.by_limit
+    hebrew = LazyCorpus(find_corpus(str(TREEBANKS / "UD_Hebrew-Probe"), limit=1))
+    with pytest.raises(NotServedError, match=r"leave it out with --tasks\.$") as caught:
+        hebrew.examples(tasks.get("agreement"), "masked")
+    assert not caught.value.by_limit
 
 
 def test_the_same_files_however_they_are_named():
@@ -181,3 +217,32 @@ def test_parts_of_one_split_follow_each_other(tmp_path):
     (tmp_path / "es_probe-ud-train-b.conllu").write_text(more, encoding="utf-8")
     train = find_corpus(folder).load().splits["train"]
     assert [s.id.split("-")[1] for s in train] == ["train"] * 4 + ["more"] * 4
+
+
+@pytest.mark.parametrize(
+    "parts", [("ca", "la", "wt0"), ("c", "l", "v"), ("1", "2", "10"), ("news", "web2", "web10")]
+)
+def test_whatever_follows_the_split_names_a_part(tmp_path, parts):
+    folder = copy(tmp_path, "dev", "test")
+    whole = (TREEBANKS / "UD_Spanish-Probe" / "es_probe-ud-train.conllu").read_text("utf-8")
+    for part in parts:
+        text = whole.replace("es_probe-train", f"es_probe-{part}")
+        (tmp_path / f"es_probe-ud-train-{part}.conllu").write_text(text, encoding="utf-8")
+    corpus = find_corpus(folder).load()
+    assert [s.id.split("-")[1] for s in corpus.splits["train"]] == [
+        p for p in parts for _ in "1234"
+    ]
+    assert corpus.notes["files of train"] == 3
+
+
+def test_ids_that_restart_in_every_file(tmp_path):
+    # As UDPipe writes them.
+    for split in ("train", "dev", "test"):
+        text = (TREEBANKS / "UD_Spanish-Probe" / f"es_probe-ud-{split}.conllu").read_text("utf-8")
+        blocks = text.strip().split("\n\n")
+        blocks = [re.sub("# sent_id = .*", f"# sent_id = {i}", b) for i, b in enumerate(blocks, 1)]
+        (tmp_path / f"es_probe-ud-{split}.conllu").write_text("\n\n".join(blocks) + "\n\n", "utf-8")
+    corpus = find_corpus(str(tmp_path)).load()
+    assert [s.id for s in corpus.splits["train"]] == [f"es_probe-ud-train-{i}" for i in range(1, 5)]
+    whole = load("UD_Spanish-Probe")
+    assert [s.words for s in corpus] == [s.words for s in whole]

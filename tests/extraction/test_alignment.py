@@ -146,6 +146,30 @@ def test_a_word_that_yields_nothing_is_unknown_and_counted() -> None:
     assert pieces.unknown == 2
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "words", "holding"),
+    [
+        (fast("bert"), ("a", "\U0001f602", "ӄэй", "light", "\u200b"), (1, 2, 4)),
+        # Only part of the last word is unknown.
+        (fast("xlm-roberta"), ("the", "\U0001f602", "light\U0001f602"), (1, 2)),
+        (fast("gpt2"), ("a", "\U0001f602", "ӄэй"), ()),
+    ],
+)
+def test_words_that_hold_the_unknown_token_are_counted(
+    tokenizer: Any, words: tuple[str, ...], holding: tuple[int, ...]
+) -> None:
+    found = tokens(tokenizer, *words)
+    assert tuple(i for i, its in enumerate(found) if tokenizer.unk_token in its) == holding
+    count = WordTokenizer(tokenizer)
+    n = len(words)
+    assert count([Text(words, (0, n))])[0].unknown == len(holding)
+    # Counted are the words whose vectors are kept; of a hidden word, the mask is.
+    for i in range(n):
+        assert count([Text(words, (i, i + 1))])[0].unknown == (i in holding)
+        if count.mask_id is not None:
+            assert count([Text(words, (i, i + 1), mask=i)])[0].unknown == 0
+
+
 def test_without_an_unknown_token_the_word_is_named() -> None:
     pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]

@@ -61,8 +61,15 @@ def test_depth_counts_edges_to_the_root():
     found = tasks.get("depth").examples(KEYS)
     assert [e.label for e in found] == [2, 1, 3, 3, 2, 1, 0]
     assert [e.groups for e in found[5:]] == [("depth 1",), ("depth 0",)]
-    with pytest.raises(ValueError, match="cycle"):
-        depths((1, 0))
+    for heads in ((1, 0), (0,), (ROOT, 2, 3, 2)):
+        with pytest.raises(ValueError, match="cycle"):
+            depths(heads)
+
+
+def test_the_depths_of_a_long_chain_are_found_in_one_walk():
+    # A walk from every word would take twenty thousand million steps.
+    n = 200_000
+    assert depths((*range(1, n), ROOT)) == [*range(n - 1, -1, -1)]
 
 
 def test_depth_keeps_punctuation_apart_and_deep_words_together():

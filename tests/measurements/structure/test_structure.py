@@ -12,6 +12,7 @@ from killing import small_corpus
 
 import probes.cli.main
 from probes.__main__ import main as command
+from probes.data.sources import OTHER_TREES
 from probes.measurements.structure import measure as module
 from probes.measurements.structure.structure import Options, Structure
 
@@ -77,6 +78,10 @@ def test_tables_have_the_numbers_of_the_payload(run):
     scores, ranks, distances = Structure().tables(run.record)
     payload = run.payload
     assert scores.title == "tiny-bert · small · structure · rank 16 · test"
+    corpus = run.record.corpus.model_copy(update={"notes": {OTHER_TREES: 40}})
+    silver = run.record.model_copy(update={"corpus": corpus})
+    titles = [table.title for table in Structure().tables(silver)]
+    assert all(" · small · structure · trees not UD · " in title for title in titles)
     names = [row.cells[0].text for row in scores.rows]
     assert names == [
         *"012",

@@ -1,0 +1,105 @@
+"""Schemes of chunk tags other than BIO, and how their tags are written; all are read as BIO."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+_LETTERS = {"BIO": "BI", "BIOES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEW": "BMEW"}
+"""By scheme: a word begins a chunk, is inside it, ends it, or is one by itself."""
+
+_ENDS = frozenset("ELSUW")
+_ALONE = frozenset("SUW")
+
+_NOTATIONS = {
+    "": re.compile(r"(?P<letter>[A-Z])-(?P<type>.+)", re.S),
+    "with _": re.compile(r"(?P<letter>[A-Z])_(?P<type>.+)", re.S),
+    "types first": re.compile(r"(?P<type>.+)[-_](?P<letter>[A-Z])", re.S),
+    "without types": re.compile(r"(?P<letter>[A-Z])(?P<type>)"),
+}
+"""``B-PER``, ``B_PER``, ``PER-B``, ``B``."""
+
+UNTYPED = "chunk"
+"""The type of chunks whose tags have none."""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How the tags of a column mark chunks.
+
+    Attributes:
+        name: which places in a chunk are told apart, e.g. ``BILOU``.
+        notation: how tags are written, if not as ``B-PER``.
+    """
+
+    name: str
+    notation: str = ""
+
+    def __str__(self) -> str:
+        written = f" ({self.notation})" if self.notation else ""
+        return f"{self.name} tags{written}" + ("" if self.is_bio else ", read as BIO")
+
+    @property
+    def is_bio(self) -> bool:
+        """Whether tags are BIO tags as they stand."""
+        return self == Scheme("BIO")
+
+    def parsed(self, tag: str) -> tuple[str, str]:
+        """Letter and type of a tag."""
+        found = _NOTATIONS[self.notation].fullmatch(tag)
+        assert found is not None
+        return found["letter"], found["type"] or UNTYPED
+
+    def as_bio(self, tags: Sequence[str | None]) -> Iterator[str | None]:
+        """The BIO tags of the same chunks; a word continues a chunk only if its type does too.
+
+        Missing tags stay missing, and end a chunk.
+        """
+        open_type = None
+        for tag in tags:
+            if tag is None or tag == "O":
+                open_type = None
+                yield tag
+                continue
+            letter, its_type = self.parsed(tag)
+            begins = letter == "B" or letter in _ALONE or its_type != open_type
+            open_type = None if letter in _ENDS else its_type
+            yield f"{'B' if begins else 'I'}-{its_type}"
+
+    def strays(self, tags: Sequence[str | None]) -> int:
+        """The number of tags that continue or end a chunk where there is none."""
+        letters = ["O" if tag in (None, "O") else self.parsed(str(tag))[0] for tag in tags]
+        return sum(
+            bio is not None and bio[0] == "B" and letter != "B" and letter not in _ALONE
+            for bio, letter in zip(self.as_bio(tags), letters, strict=True)
+        )
+
+
+def scheme_of(labels: Collection[str]) -> Scheme | None:
+    """The scheme of a column with these labels; None if they are not chunk tags."""
+    tags = set(labels) - {"O"}
+    for notation, pattern in _NOTATIONS.items():
+        if not tags or not all(map(pattern.fullmatch, tags)):
+            continue
+        found = [Scheme("", notation).parsed(tag) for tag in tags]
+        letters = {letter for letter, _ in found}
+        names = [name for name, known in _LETTERS.items() if letters <= set(known)]
+        if names and _is_evident(Scheme(names[0], notation), found, "O" in labels):
+            return Scheme(names[0], notation)
+    return None
+
+
+def _is_evident(scheme: Scheme, tags: Collection[tuple[str, str]], outside: bool) -> bool:
+    """Whether labels that could be tags of `scheme` are no mere resemblance, as *S-bar* is.
+
+    Some words are outside, or some type has a beginning and more; where tags are not written as
+    usual, some chunk must begin with B.
+    """
+    if scheme.is_bio:
+        return True
+    begun = {its_type for letter, its_type in tags if letter == "B"}
+    more = {t for letter, t in tags if letter != "B" and letter not in _ALONE}
+    if scheme.notation == "without types":
+        return bool(begun) and (outside or {letter for letter, _ in tags} == set("BMES"))
+    return bool(begun & more) or (outside and bool(begun or not scheme.notation))
