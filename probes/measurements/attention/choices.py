@@ -34,6 +34,7 @@ class Picked:
     test: Contributions
     baseline: Contributions
     baseline_kind: str
+    chance: float
     n_dev: int
 
     @classmethod
@@ -49,6 +50,7 @@ class Picked:
             scored.test.of(cell),
             scored.baseline("test", cell),
             scored.baseline_kind,
+            float(scored.chance[cell]),
             scored.dev.n,
         )
 
@@ -73,6 +75,7 @@ def choices_of(picked: Sequence[Picked], heads: Heads, partition: Partition) -> 
                 test=estimate(each.test, partition),
                 baseline=estimate(each.baseline, partition),
                 baseline_kind=each.baseline_kind,
+                chance=each.chance,
                 difference=difference(each.test, each.baseline, partition),
                 p=p.get((each.measure, each.feature)),
                 n_dev=each.n_dev,

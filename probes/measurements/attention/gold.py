@@ -51,6 +51,11 @@ class Gold:
     n_sentences: int
 
     @property
+    def length(self) -> Ints:
+        """Words of the sentence of each. Shape (words,)."""
+        return np.bincount(self.sentence)[self.sentence]
+
+    @property
     def first(self) -> Ints:
         """The place in the split of the first word of each word's sentence. Shape (words,)."""
         return np.arange(len(self.position)) - self.position

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from planted_heads import (
     HEADS,
+    TO_ARGUMENT,
     TO_DEPENDENT,
     TO_HEAD,
+    TO_PREDICATE,
     at_random,
     chosen,
     compute,
@@ -62,6 +64,10 @@ def test_the_head_that_attends_to_gold_heads_is_chosen(found, toy, relation):
     assert choice.difference.value == pytest.approx(1 - baseline)
     assert choice.difference.interval == pytest.approx((1 - high, 1 - low))
     assert choice.p == pytest.approx(1 / 2001)
+    others = [
+        len(s) - 1 for s in test for i in range(len(s)) if s.heads[i] != ROOT and counts(s, i)
+    ]
+    assert choice.chance == pytest.approx(np.mean([1 / n for n in others]))
     assert choice.n_test == sum(counts(of, i) for of in test for i in range(len(of)))
     assert choice.n_dev == sum(counts(of, i) for of in toy.splits["dev"] for i in range(len(of)))
 
@@ -107,6 +113,9 @@ def test_trees_of_planted_heads(found, toy):
     assert uas.baseline_kind == {-1: "right-branching", 1: "left-branching"}[better]
     assert uas.baseline.value == pytest.approx({-1: right, 1: left}[better])
     assert uuas.baseline.value == pytest.approx(beside)
+    lengths = [len(s) for s in test for i in range(len(s)) if s.heads[i] != ROOT and counts(s, i)]
+    assert uas.chance == pytest.approx(np.mean([1 / n for n in lengths]))
+    assert uuas.chance == pytest.approx(2 * uas.chance)
     assert uas.n_test == uuas.n_test == sum(counts(s, i) for s in test for i in range(len(s)))
     # Who attends to whom is turned round, and trees are still those of the annotation.
     assert values(found, "uas", "", TO_DEPENDENT)[1, 0] == 1
@@ -140,16 +149,17 @@ def test_roles_are_above_their_controls(found, toy):
         pairs = []
         for each in toy.splits[split]:
             (its,) = text_links([each]).values()
-            pairs += [links(to_predicate(each), its)[0]]
+            pairs += [links(to_predicate(each), its)[0, 0]]
         of_link[split], of_controls[split] = np.mean(pairs, 0)
     assert of_controls["test"] < 0.3 < 0.7 < of_link["test"]
     for feature in ("core", "core, at most 12 words", "ARG0"):
         choice = chosen(found, "role", feature)
-        assert (choice.layer, choice.head, choice.direction) == (3, 1, "")
+        assert (choice.layer, choice.head, choice.direction) == (3, 1, TO_PREDICATE)
         assert choice.dev == pytest.approx(of_link["dev"] - of_controls["dev"], abs=1e-6)
         assert choice.test.value == pytest.approx(of_link["test"])
         assert choice.baseline.value == pytest.approx(of_controls["test"])
         assert choice.baseline_kind == "controls"
+        assert choice.chance == pytest.approx(np.mean([1 / len(x) for x in toy.splits["test"]]))
         difference = of_link["test"] - of_controls["test"]
         assert choice.difference.value == pytest.approx(difference)
         assert choice.difference.interval[0] < difference < choice.difference.interval[1]
@@ -159,6 +169,26 @@ def test_roles_are_above_their_controls(found, toy):
         "core", "core, at most 12 words", "ARG0",
     ]  # fmt: skip
     assert found.payload.without_controls == 0
+
+
+def test_a_predicate_may_attend_to_its_argument(toy):
+    """The head is found in the direction in which it is planted, and has nothing in the other."""
+
+    def back(of):
+        return to_predicate(of).T / to_predicate(of).T.sum(1, keepdims=True)
+
+    heads = (*HEADS[:2], (at_random, back, at_random))
+    found = compute(toy, lambda of: maps_of(of, heads))
+    choice = chosen(found, "role", "core")
+    assert (choice.layer, choice.head, choice.direction) == (3, 2, TO_ARGUMENT)
+    weights = {TO_PREDICATE: [], TO_ARGUMENT: []}
+    for each in toy.splits["test"]:
+        # The third word is the predicate, the first its argument.
+        weights[TO_PREDICATE].append(back(each)[0, 2])
+        weights[TO_ARGUMENT].append(back(each)[2, 0])
+    for direction, its in weights.items():
+        assert values(found, "role", "core", direction)[2, 1] == pytest.approx(np.mean(its))
+    assert choice.test.value == pytest.approx(np.mean(weights[TO_ARGUMENT])) > 0.6
 
 
 def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
