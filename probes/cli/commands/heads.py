@@ -10,7 +10,7 @@ from probes.boards.heads import head_tables
 from probes.cli.arguments import add_folders
 from probes.cli.load_results import load_records
 from probes.common.errors import UserError
-from probes.measurements.attention.gold import FEWEST_TESTED
+from probes.measurements.attention.gold import FEWEST_LISTED
 from probes.records.files import or_published
 from probes.rendering.printing import print_tables
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--all",
         action="store_true",
-        help=f"also relations that are rarer than {FEWEST_TESTED} in test",
+        help=f"also relations that are rarer than {FEWEST_LISTED} in test",
     )
     add("--format", choices=("terminal", "md"), default="terminal")
 

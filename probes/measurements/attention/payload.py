@@ -60,8 +60,8 @@ class Choice(Frozen):
     difference: Estimate
     """Of test and baseline, resampled together."""
     p: float | None
-    """Of the difference, corrected for all choices of the measure that are tested; None for rare
-    ones, and where test and baseline differ in few clusters."""
+    """Of the difference, corrected for all choices of the measure that are tested; None where test
+    and baseline differ in too few clusters."""
     n_dev: int
     n_test: int
 

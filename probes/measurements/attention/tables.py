@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from probes.measurements.attention.gold import FEWEST_TESTED
+from probes.measurements.attention.gold import FEWEST_LISTED
 from probes.measurements.attention.names import DESCRIBED
 from probes.measurements.attention.patterns import (
     BOUNDS,
@@ -180,7 +180,7 @@ def _beyond(numbers: HeadNumbers, layer: int) -> str:
 
 def _relations(title: str, found: Findings, every: bool) -> Table:
     choices = found.choices_of("relation")
-    listed = [choice for choice in choices if every or choice.n_test >= FEWEST_TESTED]
+    listed = [choice for choice in choices if every or choice.n_test >= FEWEST_LISTED]
     notes = [
         "Of each relation the head that is best on dev, and who attends to whom in it: how often "
         "the word that is attended to most is the right one. To head: dependents attend to their "
@@ -231,9 +231,8 @@ def _tested(choices: list[Choice], found: Findings) -> str:
     """What is tested, and together with what."""
     n = sum(choice.p is not None for choice in choices)
     return (
-        f"★: above the baseline. p: two-sided, corrected for the {n} that are tested, which have "
-        f"{FEWEST_TESTED} or more in test and {FEWEST} or more {found.resampled} in which head and "
-        "baseline differ."
+        f"★: above the baseline. p: two-sided, corrected for the {n} that are tested, in which "
+        f"head and baseline differ in {FEWEST} {found.resampled} or more."
     )
 
 

@@ -253,9 +253,17 @@ def test_documents_are_resampled(found):
     assert one.interval != other.interval
 
 
-def test_rare_features_are_scored_and_not_tested():
-    few = compute(corpus(30))
-    role = chosen(few, "role", "core")
-    assert (role.n_test, role.p) == (30, None)
-    assert role.test.interval is not None
-    assert chosen(few, "relation", "all").p is not None
+def test_a_head_that_differs_from_its_baseline_in_few_sentences_is_not_tested(toy):
+    """Heads attend to the next word, and to gold heads in the last sentences of test alone."""
+
+    def nearly(of):
+        return to_head(of) if of.id in late else to_next(of)
+
+    heads = ((at_random, nearly, to_first), (at_random,) * 3, (at_random,) * 3)
+    for n, tested in ((20, False), (60, True)):
+        late = {s.id for s in toy.splits["test"][-n:]}
+        found = compute(toy, lambda of: maps_of(of, heads))
+        choice = chosen(found, "relation", "nsubj")
+        assert (choice.layer, choice.head, choice.baseline_kind) == (1, 2, "offset +1")
+        assert choice.test.interval is not None
+        assert (choice.p is not None) == tested
