@@ -139,8 +139,9 @@ def test_p_values_are_those_of_step_down_max_t():
         found = drawn(seed, n=200, cells=1)
         rng = np.random.default_rng(100 + seed)
         # The other is wrong more often, from hardly to clearly.
-        lost = rng.binomial(found.sums.astype(int), 0.1 + 0.05 * seed).astype(np.float32)
-        pairs.append((found, Contributions(found.sums - lost, found.counts)))
+        lost = rng.binomial(found.sums.astype(int), 0.4 + 0.1 * seed).astype(np.float32)
+        gained = rng.binomial((found.counts[:, None] - found.sums).astype(int), 0.3)
+        pairs.append((found, Contributions(found.sums - lost + gained, found.counts)))
     found, expected = p_values(pairs, partition), max_t(pairs, partition)
     assert found == pytest.approx([expected[x] for x in range(PAIRS)], abs=1e-3)
     assert min(found) == pytest.approx(1 / 2001)
