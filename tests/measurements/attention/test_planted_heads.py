@@ -241,7 +241,7 @@ def test_a_head_that_differs_from_its_baseline_in_few_sentences_is_not_tested(to
         return to_head(of) if of.id in late else onto(at)
 
     heads = ((at_random, nearly, to_first), (at_random,) * 3, (at_random,) * 3)
-    for n, tested in ((20, False), (60, True)):
+    for n, tested in ((15, False), (60, True)):
         late = {s.id for s in toy.splits["test"][-n:]}
         choice = chosen(compute(toy, lambda of: maps_of(of, heads)), "relation", "nsubj")
         assert (choice.layer, choice.head, choice.baseline_kind) == (1, 2, f"offset {best:+d}")

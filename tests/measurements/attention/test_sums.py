@@ -87,7 +87,7 @@ def test_columns_of_noise_are_those_of_uniform_attention() -> None:
     at = layout([[-1, *range(n - 2), -1]])
     found = statistics(maps, at, torch.full((1, n), n))[0, :, STATISTICS.index("vertical")]
     assert float(found.mean()) == pytest.approx(2 / n, abs=3 * float(found.std()) / 4000**0.5)
-    assert float(maps.mean(2).topk(2).values.sum(-1).mean()) > 0.38  # on the same rows
+    assert float(maps.mean(2).topk(2).values.sum(-1).mean()) > 0.35  # on the same rows
 
 
 def test_columns_of_one_token_have_all_of_its_attention() -> None:
