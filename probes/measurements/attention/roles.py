@@ -7,6 +7,7 @@ of, and their example is a predicate that attends to its argument. See
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -62,7 +63,8 @@ def roles(
         usable = ~np.isnan(values[row]).any((1, 2, 3, 4))
         weights, controls = np.moveaxis(values[row, :, :-1], -1, 0)
         alike = np.broadcast_to(values[row, :, -1:, :, 0], weights.shape)
-        each = [x.reshape(len(row), -1) for x in (weights, controls, alike)]
+        n_cells = math.prod(weights.shape[1:])
+        each = [x.reshape(len(row), n_cells) for x in (weights, controls, alike)]
         without += int((~usable & ~texts.left_out[sentence]).sum())
         for name, has in KINDS.items():
             chosen = usable & np.array([has(*link) for link in links], dtype=bool)
