@@ -2,29 +2,25 @@
 
 import json
 
-import numpy as np
 import pytest
 from corpus_records import estimate
-from heads_by_hand import SENTENCES, attention, choice, chosen, drawn, numbers
+from heads_by_hand import attention, choice, numbers
 
 from probes.boards.claims.head_claims import HEAD_CLAIMS
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_scores import ModelScores
-from probes.boards.claims.report import make_reports
 from probes.measurements.attention.payload import Mixes
-from probes.records.files import write_record
 from probes.records.values import Estimate
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 NEVER = {"agreement-weak", "coreference-head", "semantic-heads-unused"}
 
 
-def on(name, record=None, heads=None):
-    """The outcome on a record of attention, with chosen heads if they have arrays."""
-    record = heads.record if heads else record
+def on(name, record=None):
+    """The outcome on a record of attention."""
     records = {} if record is None else {"attention": record}
     nothing = {}.get
-    return BY_NAME[name].on(ModelScores({}, nothing, nothing, records, lambda: heads))
+    return BY_NAME[name].on(ModelScores({}, nothing, nothing, records))
 
 
 def with_masses(*vertical, diagonal=0.1, half=0.01):
@@ -40,15 +36,28 @@ def with_masses(*vertical, diagonal=0.1, half=0.01):
 @pytest.mark.parametrize(
     ("vertical", "expected", "counts"),
     [
-        ((0.9, 0.8, 0.3, 0.7), "supported", [1, 1]),
-        ((0.9, 0.8, 0.3, 0.505), "undecided", [1, 2]),  # half may be: not fewer
-        ((0.1, 0.2, 0.3, 0.7), "contradicted", [3, 3]),
-        ((0.1, 0.2, 0.8, 0.7), "undecided", [2, 2]),
+        # Of all bounds the last decides that fewer than half are, and the first that more are.
+        ((0.9, 0.8, 0.3, 0.75), "supported", [[1, 1]] * 4),
+        ((0.9, 0.8, 0.3, 0.65), "undecided", [[1, 1], [1, 1], [1, 1], [2, 2]]),
+        ((0.9, 0.8, 0.3, 0.705), "undecided", [[1, 1], [1, 1], [1, 1], [1, 2]]),
+        ((0.1, 0.2, 0.3, 0.7), "contradicted", [[3, 3], [3, 3], [3, 3], [3, 4]]),
+        ((0.1, 0.2, 0.45, 0.8), "undecided", [[2, 2], [3, 3], [3, 3], [3, 3]]),
+        ((0.1, 0.2, 0.45, 0.65), "undecided", [[2, 2], [3, 3], [3, 3], [4, 4]]),
     ],
 )
-def test_heterogeneous_heads(vertical, expected, counts):
+def test_heterogeneous_heads_with_every_bound(vertical, expected, counts):
     found = on("heads-mostly-patterns", with_masses(*vertical))
-    assert (found.verdict, found.numbers[0]["interval"]) == (expected, counts)
+    assert found.verdict == expected
+    assert [(x["bound"], x["interval"]) for x in found.numbers] == [
+        (bound, its) for bound, its in zip((0.4, 0.5, 0.6, 0.7), counts, strict=True)
+    ]
+
+
+def test_the_reason_has_the_count_with_every_bound():
+    assert on("heads-mostly-patterns", with_masses(0.9, 0.8, 0.3, 0.705)).why == (
+        "of 4 heads are heterogeneous: 1 [1, 1] with a bound of .4, 1 [1, 1] with a bound of .5, "
+        "1 [1, 1] with a bound of .6, 1 [1, 2] with a bound of .7"
+    )
 
 
 def test_masses_are_beyond_uniform_and_classes_may_mix():
@@ -56,7 +65,7 @@ def test_masses_are_beyond_uniform_and_classes_may_mix():
     vertical = numbers("pattern", [[0.55, 0.55]], (0.2,), feature="vertical")
     diagonal = numbers("pattern", [[0.1, 0.3]], (0.0,), feature="diagonal")
     record = attention((), [vertical, diagonal], n_layers=1)
-    assert on("heads-mostly-patterns", record).numbers[0]["interval"] == [1, 1]
+    assert on("heads-mostly-patterns", record).numbers[1]["interval"] == [1, 1]
 
 
 def with_special(first, separators, uniform=(0.1, 0.1), half=0.01):
@@ -82,53 +91,28 @@ def test_attention_to_special_tokens(first, expected, counts):
     assert f"; mean {100 * mean:.1f} %, uniform 20.0 %" in found.why
 
 
-def relations(*choices, own=None, twin=None):
-    """Chosen heads; the twin's, if there are hits of it, are of the same relations."""
-    flat = [np.arange(SENTENCES) % 2 + 2] * len(choices)
-    other = None
-    if twin is not None:
-        of_twin = [choice(x.feature, measure=x.measure) for x in choices]
-        other = chosen(attention(of_twin, model="random:m", random_seed=0), twin)
-    return chosen(attention(choices), flat if own is None else own, other)
-
-
-def test_heads_that_specialise_without_a_twin():
-    found = on("heads-specialise", heads=relations(choice("obj", test=0.7), choice("det", p=0.5)))
+def test_heads_that_specialise():
+    found = on("heads-specialise", attention([choice("obj", test=0.7), choice("det", p=0.5)]))
     assert found.verdict == "supported"
     assert found.why == (
-        "of 2 relations, 1 have a head above the baseline; there is no random twin; "
-        "obj by head 1–1: .700 (offset −2: .300)"
+        "of 2 relations, 1 have a head above the baseline; obj by head 1–1: .700 (offset −2: .300)"
     )
     below = choice("obj", test=0.1), choice("det", test=0.2)
-    assert on("heads-specialise", heads=relations(*below)).verdict == "contradicted"
+    assert on("heads-specialise", attention(below)).verdict == "contradicted"
     maybe = choice("obj", test=0.32, p=0.4), choice("det", test=0.2)
-    assert on("heads-specialise", heads=relations(*maybe)).verdict == "undecided"
-
-
-def test_heads_that_specialise_exceed_the_twin_in_the_same_relation():
-    both = choice("obj", test=0.7), choice("det", test=0.31, p=0.5)
-    low, high = drawn(0.2, 0.8)
-    # Only in det, where it is not above the baseline, is the model above its twin.
-    heads = relations(*both, own=[low, high], twin=[low, low])
-    assert on("heads-specialise", heads=heads).verdict == "undecided"
-    heads = relations(*both, own=[high, low], twin=[low, low])
-    found = on("heads-specialise", heads=heads)
-    assert found.verdict == "supported"
-    assert "1 have a head above the baseline, 1 of them above the random twin" in found.why
-    heads = relations(*both, own=[low, low], twin=[high, high])
-    assert on("heads-specialise", heads=heads).verdict == "contradicted"
+    assert on("heads-specialise", attention(maybe)).verdict == "undecided"
 
 
 def test_what_is_rare_or_no_single_relation_says_nothing():
-    every = choice("all"), choice("all but punct"), choice("list", n_test=99)
-    found = on("heads-specialise", heads=relations(*every))
+    every = choice("all"), choice("all but punct"), choice("list", p=None)
+    found = on("heads-specialise", attention(every))
     assert found.why == "no relation is frequent enough to be tested"
 
 
 def test_semantic_heads_are_those_of_roles():
-    heads = relations(choice("obj", test=0.1), choice("ARG0", measure="role", test=0.4))
-    assert on("semantic-heads", heads=heads).verdict == "supported"
-    assert on("heads-specialise", heads=heads).verdict == "contradicted"
+    record = attention([choice("obj", test=0.1), choice("ARG0", measure="role", test=0.4)])
+    assert on("semantic-heads", record).verdict == "supported"
+    assert on("heads-specialise", record).verdict == "contradicted"
 
 
 @pytest.mark.parametrize(
@@ -190,11 +174,9 @@ def test_what_is_missing_is_named():
         if claim.name not in NEVER:
             part = on(claim.name, attention(n_layers=3, layers=(2,)))
             assert part.why == "attention was not measured at layer 1, 3"
-    gone = {"heads-specialise", "semantic-heads"}
-    for name in gone:
+    for name in ("heads-specialise", "semantic-heads"):
         none = "the corpus has no relations, roles or trees to choose heads by"
         assert on(name, attention()).why == none
-        assert on(name, full()).why == "the arrays of attention are not beside its record"
     assert on("special-tokens-attended", attention()).why == "the model has no tokens for first"
     few = with_masses(0.5, half=None)
     assert on("heads-mostly-patterns", few).why == "vertical has no intervals"
@@ -221,32 +203,10 @@ def full():
     return attention(choices, (*masses, *special), n_layers=1, mixes=mixes)
 
 
-HITS = drawn(0.4, 0.9, 0.9, 0.4)
-
-
 def test_every_claim_has_a_source_and_fits_in_json():
     for claim in HEAD_CLAIMS:
-        found = on(claim.name, heads=chosen(full(), HITS))
+        found = on(claim.name, full())
         assert found.verdict == ("not tested" if claim.name in NEVER else "supported"), found.why
         assert (claim.differs == "") == (claim.name in NEVER)
         assert claim.source.startswith("Primer 5.1; ")
         json.dumps(found, allow_nan=False)
-
-
-def test_a_report_reads_arrays_and_finds_the_twin(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("probes.boards.claims.report.is_current", lambda _: True)
-    own = full()
-    model = own.model.model_copy(update={"name": "random:m", "digest": "r", "random_seed": 0})
-    twin = own.model_copy(update={"model": model})
-    records = {tmp_path / "m.json": own, tmp_path / "r.json": twin}
-    for path, record in records.items():
-        hits = HITS if record is own else drawn(0.1, 0.1, 0.1, 0.1)
-        write_record(path, record, chosen(record, hits).arrays)
-    first, second = make_reports({}, "linear", records)
-    assert "1 of them above the random twin" in first.outcomes["heads-specialise"].why
-    assert "there is no random twin" in second.outcomes["heads-specialise"].why
-    (tmp_path / "m.npz").unlink()
-    first, _ = make_reports({}, "linear", records)
-    assert first.outcomes["heads-specialise"].verdict == "not tested"
-    assert first.outcomes["object-heads"].verdict == "supported"
-    assert "not tested: " in capsys.readouterr().err

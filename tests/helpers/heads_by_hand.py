@@ -1,11 +1,10 @@
-"""Records of attention by hand: choices, numbers of all heads, and arrays."""
+"""Records of attention by hand: choices, and numbers of all heads."""
 
 from __future__ import annotations
 
 import numpy as np
 from corpus_records import corpus_record, estimate
 
-from probes.boards.chosen_heads import ChosenHeads
 from probes.measurements.attention.payload import Choice, Findings, HeadNumbers, MeanMaps, Split
 from probes.records.values import Estimate
 
@@ -35,6 +34,7 @@ def choice(feature, *, measure="relation", at=(1, 1), test=0.5, baseline=0.3, **
         "test": estimate(test),
         "baseline": estimate(baseline),
         "baseline_kind": "offset -2",
+        "chance": 0.1,
         "difference": difference,
         "p": 0.001,
         "n_dev": SENTENCES * WORDS,
@@ -90,26 +90,3 @@ def attention(choices=(), of_heads=(), patterns=None, *, n_layers=2, n_heads=2, 
     return corpus_record(
         "attention", Findings(**payload), n_layers, result={"random_seed": seed}, **more
     )
-
-
-def arrays(hits, counts=None):
-    """Arrays of choices: `hits` (choices, sentences) of so many words each, `WORDS` by default."""
-    hits = np.array(hits, dtype=np.float32)
-    given = np.full_like(hits, WORDS) if counts is None else np.array(counts, dtype=np.float32)
-    return {
-        "test_sums": hits,
-        "test_counts": given,
-        "test_baseline_sums": np.zeros_like(hits),
-        "test_clusters": np.arange(hits.shape[1]),
-    }
-
-
-def drawn(*shares, seed=0):
-    """Hits in each sentence, drawn so that about these shares of words are right."""
-    rng = np.random.default_rng(seed)
-    return [rng.binomial(WORDS, share, SENTENCES) for share in shares]
-
-
-def chosen(record, hits, twin=None):
-    """The record's chosen heads with their arrays."""
-    return ChosenHeads(record, arrays(hits), twin)

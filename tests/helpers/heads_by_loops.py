@@ -12,6 +12,7 @@ from scipy.stats import entropy
 from probes.data.sentence import ROOT
 from probes.extraction.views import plain_text
 from probes.measurements.attention.links import text_links
+from probes.measurements.attention.names import ROLE_DIRECTIONS
 
 
 def between_words(a, bounds, n_prefix):
@@ -47,7 +48,7 @@ def _of_map(a, words, sentence, suffix, links_of_text):
         "first": (a[:, 0].mean(), 1),
         "next": (np.diagonal(a, 1).sum() / n, 1),
         "self": (np.trace(a) / n, 1),
-        "vertical": (np.sort(a.mean(0))[-2:].sum(), 1),
+        "vertical": (vertical(a), 1),
     }
     if suffix:
         found["separators"] = a[:, -1].mean(), 1
@@ -55,10 +56,22 @@ def _of_map(a, words, sentence, suffix, links_of_text):
     linked = heads != ROOT
     for place, name in enumerate(("dependent to head", "head to dependent")):
         found[name] = (choices[linked, place] == heads[linked]).sum(), linked.sum()
-    pairs = links(words, links_of_text) if links_of_text else np.empty((0, 2))
-    pairs = pairs[~np.isnan(pairs).any(1)]
-    found["role"], found["controls"] = ((pairs[:, i].sum(), len(pairs)) for i in (0, 1))
+    pairs = links(words, links_of_text) if links_of_text else np.empty((0, 2, 2))
+    pairs = pairs[~np.isnan(pairs).any((1, 2))]
+    for place, name in enumerate(ROLE_DIRECTIONS):
+        found["role " + name], found["controls " + name] = (
+            (pairs[:, place, i].sum(), len(pairs)) for i in (0, 1)
+        )
     return found
+
+
+def vertical(a):
+    """Attention to two columns in each half of the rows, those that the other half attends to most."""
+    halves, sums = (a[::2], a[1::2]), 0.0
+    for its, other in (halves, halves[::-1]):
+        first, second = sorted(range(len(a)), key=lambda j: -sum(row[j] for row in other))[:2]
+        sums += sum(row[first] + row[second] for row in its)
+    return sums / len(a)
 
 
 def of_heads(encoder, sentences):
@@ -81,8 +94,9 @@ def assert_equal(found, expected):
         "vertical": ("pattern", "vertical"),
     }
     names |= {x: ("relation", "all", x) for x in ("dependent to head", "head to dependent")}
-    names |= dict.fromkeys(("role", "controls"), ("role", "core"))
+    for direction in ROLE_DIRECTIONS:
+        names |= {f"{x} {direction}": ("role", "core", direction) for x in ("role", "controls")}
     for name, values in expected.items():
         of = found.of(*names.get(name, (name,)))
-        its = of.baseline if name == "controls" else of.values
+        its = of.baseline if name.startswith("controls") else of.values
         np.testing.assert_allclose(np.array(its), values, atol=2e-5, err_msg=name)

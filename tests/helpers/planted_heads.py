@@ -23,6 +23,7 @@ from probes.measurements.attention.names import OFFSETS, STATISTICS, TOKENS
 from probes.measurements.corpus_context import CorpusContext
 
 TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
+TO_PREDICATE, TO_ARGUMENT = "argument to predicate", "predicate to argument"
 
 
 def sentence(split, number, rng, n, document=""):
@@ -135,7 +136,11 @@ def statistics(a):
             if a[i, j]:
                 entropy -= a[i, j] * np.log(a[i, j]) / np.log(n) / n
     found |= {"entropy": entropy, "first": columns[0], "separators": np.nan, "block": np.nan}
-    found["vertical"] = sum(sorted(columns)[-2:])
+    found["vertical"] = 0.0
+    for half in (0, 1):
+        given = [sum(row[j] for row in a[1 - half :: 2]) for j in range(n)]
+        for j in sorted(range(n), key=lambda j: -given[j])[:2]:
+            found["vertical"] += sum(a[half::2, j]) / n
     found["diagonal"] = sum(found[f"offset {x:+d}"] for x in (-1, 0, 1))
     return [found[name] for name in STATISTICS]
 
@@ -154,16 +159,18 @@ def most(a):
 
 
 def links(a, its):
-    """The greatest weight of each link, and the mean of that of its controls."""
+    """The greatest weight of each link, and the mean of that of its controls, by direction."""
     found = []
     for number in range(len(its.links)):
-        greatest = {0: [], 1: []}
+        greatest = {(direction, which): [] for direction in (0, 1) for which in (0, 1)}
         for place in np.flatnonzero(its.link == number):
             pairs = its.placement == place
-            weights = [a[i, j] for i, j in zip(its.row[pairs], its.column[pairs], strict=True)]
-            greatest[int(its.control[place])].append(max(weights))
-        found.append([np.mean(greatest[x]) if greatest[x] else np.nan for x in (0, 1)])
-    return np.array(found)
+            cells = list(zip(its.row[pairs], its.column[pairs], strict=True))
+            which = int(its.control[place])
+            greatest[0, which].append(max(a[i, j] for i, j in cells))
+            greatest[1, which].append(max(a[j, i] for i, j in cells))
+        found.append([np.mean(x) if x else np.nan for x in greatest.values()])
+    return np.reshape(found, (-1, 2, 2))
 
 
 def _kept(a, its):
@@ -181,8 +188,8 @@ def _kept(a, its):
         "n_mean_maps": np.array([n == TOKENS], dtype=int),
     }
     if its is not None:
-        weights = [[links(x, its) for x in row[:-1]] for row in each]
-        found["links"] = np.array(weights).transpose(2, 0, 1, 3)
+        weights = [[links(x, its) for x in row] for row in each]
+        found["links"] = np.moveaxis(weights, 2, 0)
     return found
 
 

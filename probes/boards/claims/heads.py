@@ -3,51 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
-from probes.boards.chosen_heads import ATTENTION, ChosenHeads
 from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.outcome import MissingError, Outcome, verdict
 from probes.common.wording import counted
-from probes.measurements.attention.gold import EVERY, FEWEST_TESTED, NOT_PUNCTUATION
-from probes.measurements.attention.patterns import beyond_uniform, pattern_of
+from probes.measurements.attention.gold import EVERY, NOT_PUNCTUATION
+from probes.measurements.attention.patterns import BOUNDS, classes
 from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
+from probes.measurements.attention.tables import is_better
 from probes.records.values import Estimate
-from probes.statistics.significance import ALPHA
 
-_NO_TWIN = "; there is no random twin"
+ATTENTION = "attention"
 
 
 def mostly_patterns(model: ModelScores) -> Outcome:
-    """Whether fewer than half of all heads are heterogeneous.
+    """Whether fewer than half of all heads are heterogeneous, wherever the bound of classes is set.
 
-    Supported if fewer than half may be, contradicted if more than half are for certain. A head is
-    the less heterogeneous the greater its masses, so that it may be if it is with all of them at
-    the lower ends of their intervals, and is for certain if it is with all at the upper ends.
+    Supported if with every one of `BOUNDS` fewer than half may be, contradicted if with every one
+    more than half are for certain. A head is the less heterogeneous the greater its masses, so that
+    it may be if it is with all of them at the lower ends of their intervals, and is for certain if
+    it is with all at the upper ends.
     """
     found = _found(model)
-    masses = {x.feature: x for x in found.numbers if x.measure == "pattern"}
-
-    def heterogeneous(end: str) -> int:
-        """How many heads are, with all masses at one end of their intervals."""
-        of_heads = (
-            {
-                name: beyond_uniform(_end(each, end, *head), _uniform(each, *head))
-                for name, each in masses.items()
-            }
-            for head in _heads(found)
-        )
-        return sum(pattern_of(of_head) == "heterogeneous" for of_head in of_heads)
-
-    most, least = heterogeneous("low"), heterogeneous("high")
-    n = len(list(_heads(found)))
-    classed = sum(name == "heterogeneous" for names in found.patterns for name in names)
-    return Outcome(
-        verdict(for_it=2 * most < n, against=2 * least > n),
-        f"{classed} of {n} heads are heterogeneous [{least}, {most}]",
-        [{"heads": n, "heterogeneous": classed, "interval": [least, most]}],
+    for each in found.numbers:
+        if each.measure == "pattern" and not each.low:
+            raise MissingError(f"{each.feature} has no intervals")
+    n = len(found.layers) * found.heads
+    counts = [
+        [_heterogeneous(found, bound, end) for end in ("high", "values", "low")] for bound in BOUNDS
+    ]
+    named = (
+        f"{classed} [{least}, {most}] with a bound of {bound:.1f}".replace(" 0.", " .")
+        for bound, (least, classed, most) in zip(BOUNDS, counts, strict=True)
     )
+    return Outcome(
+        verdict(
+            for_it=all(2 * most < n for _, _, most in counts),
+            against=all(2 * least > n for least, _, _ in counts),
+        ),
+        f"of {n} heads are heterogeneous: {', '.join(named)}",
+        [
+            {"heads": n, "bound": bound, "heterogeneous": classed, "interval": [least, most]}
+            for bound, (least, classed, most) in zip(BOUNDS, counts, strict=True)
+        ],
+    )
+
+
+def _heterogeneous(found: Findings, bound: float, end: Literal["values", "low", "high"]) -> int:
+    return sum(row.count("heterogeneous") for row in classes(found.numbers, bound, end))
 
 
 def to_special_tokens(model: ModelScores) -> Outcome:
@@ -80,30 +85,22 @@ def to_special_tokens(model: ModelScores) -> Outcome:
 def some_above(measure: str) -> Predicate:
     """The predicate that for some features of a measure the chosen head exceeds its baseline.
 
-    Supported if one is above it, and above the head that was chosen in the random twin if there is
-    a twin, each with a p-value corrected for all features; contradicted if the intervals of all
-    differences lie below 0, of the one or of the other.
+    Supported if one is above it, with a p-value corrected for all features that are tested;
+    contradicted if the intervals of all their differences lie below 0.
     """
 
     def predicate(model: ModelScores) -> Outcome:
-        heads = _chosen(model)
-        beyond = heads.beyond_twin(measure)
-        tested = [place for place in heads.places(measure) if _is_tested(heads, place)]
+        found = _found(model)
+        if not found.choices:
+            raise MissingError("the corpus has no relations, roles or trees to choose heads by")
+        tested = [choice for choice in found.choices_of(measure) if _is_tested(choice)]
         if not tested:
             raise MissingError(f"no {measure} is frequent enough to be tested")
-        choices = {place: heads.found.choices[place] for place in tested}
-        above = {x for x, choice in choices.items() if _is_above(choice.difference, choice.p)}
-        above_twin = {x for x in tested if beyond and _is_above(beyond[x].difference, beyond[x].p)}
-        both = above & above_twin if beyond else above
+        above = sorted(filter(is_better, tested), key=lambda x: -(x.difference.value or 0))
         why = f"of {counted(len(tested), measure)}, {len(above)} have a head above the baseline"
-        why += f", {len(both)} of them above the random twin" if beyond else _NO_TWIN
-        best = sorted(both, key=lambda place: -(choices[place].difference.value or 0))[:3]
-        named = [_named(choices[place]) for place in best]
-        against = [[choice.difference for choice in choices.values()]]
-        against += [[beyond[place].difference for place in tested]] if beyond else []
         return Outcome(
-            verdict(for_it=bool(both), against=any(map(_all_below, against))),
-            "; ".join([why, *named]),
+            verdict(for_it=bool(above), against=_all_below(x.difference for x in tested)),
+            "; ".join([why, *map(_named, above[:3])]),
             [
                 {
                     "feature": choice.feature,
@@ -112,9 +109,8 @@ def some_above(measure: str) -> Predicate:
                     "difference": choice.difference.value,
                     "interval": choice.difference.interval,
                     "p": choice.p,
-                    "p_twin": beyond[place].p if beyond else None,
                 }
-                for place, choice in choices.items()
+                for choice in tested
             ],
         )
 
@@ -191,14 +187,8 @@ def _named(choice: Choice) -> str:
     return f"{choice.feature} by head {choice.layer}–{choice.head}: {score} ({kind}: {base})"
 
 
-def _is_tested(heads: ChosenHeads, place: int) -> bool:
-    choice = heads.found.choices[place]
-    frequent = choice.n_test >= FEWEST_TESTED and choice.difference.interval is not None
-    return frequent and choice.feature not in (EVERY, NOT_PUNCTUATION)
-
-
-def _is_above(found: Estimate, p: float | None) -> bool:
-    return found.value is not None and found.value > 0 and p is not None and p < ALPHA
+def _is_tested(choice: Choice) -> bool:
+    return choice.p is not None and choice.feature not in (EVERY, NOT_PUNCTUATION)
 
 
 def _all_below(differences: Iterable[Estimate]) -> bool:
@@ -216,20 +206,6 @@ def _found(model: ModelScores) -> Findings:
     if absent := sorted(set(range(1, record.model.n_layers + 1)) - set(found.layers)):
         raise MissingError(f"{ATTENTION} was not measured at layer {', '.join(map(str, absent))}")
     return found
-
-
-def _chosen(model: ModelScores) -> ChosenHeads:
-    """The chosen heads with their arrays.
-
-    Raises:
-        MissingError: there are none, or not of all layers.
-    """
-    if not _found(model).choices:
-        raise MissingError("the corpus has no relations, roles or trees to choose heads by")
-    heads = model.chosen_heads()
-    if heads is None:
-        raise MissingError(f"the arrays of {ATTENTION} are not beside its record")
-    return heads
 
 
 def _numbers(found: Findings, measure: str) -> HeadNumbers:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from probes.boards.chosen_heads import ChosenHeads
 from probes.boards.claims.bands import Band
 from probes.boards.claims.outcome import MissingError
 from probes.boards.separability import confidence_set
@@ -29,15 +28,12 @@ class ModelScores:
         resampled: gives a task's headline test scores in resamples; None if there are none.
         resampled_mixes: the same for probes on mixes of layers 0 to k.
         records: of measurements of the corpus, by measurement.
-        chosen_heads: gives the attention heads that were chosen, with what test sentences
-            contribute to their scores; None if there are none.
     """
 
     results: Mapping[str, Result]
     resampled: Callable[[str], Replicates | None]
     resampled_mixes: Callable[[str], Replicates | None]
     records: Mapping[str, AnyRecord] = field(default_factory=dict)
-    chosen_heads: Callable[[], ChosenHeads | None] = lambda: None
 
     def record(self, measurement: str) -> AnyRecord:
         """The record of a measurement of the corpus.

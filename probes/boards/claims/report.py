@@ -10,13 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from probes.boards.chosen_heads import ATTENTION, ChosenHeads, chosen_heads
 from probes.boards.claims.claim import NOTE
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.outcome import Outcome
 from probes.boards.comparable import SAME_CLAIM, values
-from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.extraction.model_names import RANDOM
 from probes.measurements.current import is_current
@@ -75,10 +73,10 @@ def make_reports(
     for run in runs.values():
         results = {task: found[path] for task, path in run.items()}
         records = beside.get(claim_subject(next(iter(results.values()))), {})
-        reports.append(_report(results, run, records, others))
+        reports.append(_report(results, run, records))
     tested = {claim_subject(found[path]) for run in runs.values() for path in run.values()}
     alone = (records for subject, records in beside.items() if subject not in tested)
-    return reports + [_report({}, {}, records, others) for records in alone]
+    return reports + [_report({}, {}, records) for records in alone]
 
 
 def claim_subject(record: AnyRecord) -> tuple[str, ...]:
@@ -117,7 +115,6 @@ def _report(
     results: Mapping[str, Result],
     paths: Mapping[str, Path],
     records: Mapping[str, AnyRecord],
-    others: Mapping[Path, AnyRecord],
 ) -> Report:
     every = [*results.values(), *records.values()]
     first = every[0]
@@ -132,7 +129,6 @@ def _report(
         cache(lambda task: resampled(results[task], paths[task], list(results[task].headline))),
         cache(lambda task: resampled_mixes(results[task], paths[task])),
         records,
-        cache(lambda: _chosen_heads(records, others)),
     )
     return Report(
         model_title(first),
@@ -141,21 +137,6 @@ def _report(
         {claim.name: claim.on(scores) for claim in CLAIMS},
         bool(results),
     )
-
-
-def _chosen_heads(
-    records: Mapping[str, AnyRecord], others: Mapping[Path, AnyRecord]
-) -> ChosenHeads | None:
-    """The chosen heads of a model, whose random twin may be among others; None without arrays."""
-    of_heads = {
-        path: x for path, x in others.items() if x.measurement == ATTENTION and x.payload.choices
-    }
-    path = next((path for path, x in of_heads.items() if x is records.get(ATTENTION)), None)
-    try:
-        return None if path is None else chosen_heads(path, of_heads)
-    except UserError as error:
-        progress.say(f"not tested: {error}")
-        return None
 
 
 def _partly_silver(record: AnyRecord) -> bool:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from probes.boards.chosen_heads import ATTENTION
+from probes.boards.claims.heads import ATTENTION
 from probes.boards.corpus_groups import of_corpora
 from probes.boards.heads import head_tables
 from probes.cli.arguments import add_folders
 from probes.cli.load_results import load_records
 from probes.common.errors import UserError
-from probes.measurements.attention.gold import FEWEST_TESTED
+from probes.measurements.attention.gold import FEWEST_LISTED
 from probes.records.files import or_published
 from probes.rendering.printing import print_tables
 
-SUMMARY = "Show what attention heads do: entropy, patterns, and relations beside the random twin's."
+SUMMARY = "Show what attention heads do: entropy, patterns, and relations beside fixed offsets."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--all",
         action="store_true",
-        help=f"also relations and roles that are rarer than {FEWEST_TESTED} in test",
+        help=f"also relations that are rarer than {FEWEST_LISTED} in test",
     )
     add("--format", choices=("terminal", "md"), default="terminal")
 

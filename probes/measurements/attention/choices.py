@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.attention.averages import Heads
-from probes.measurements.attention.gold import FEWEST_TESTED
 from probes.measurements.attention.payload import Choice
 from probes.measurements.attention.scored import Scored
 from probes.measurements.attention.scoring import Contributions, difference, estimate, p_values
@@ -34,6 +33,7 @@ class Picked:
     test: Contributions
     baseline: Contributions
     baseline_kind: str
+    chance: float
     n_dev: int
 
     @classmethod
@@ -49,17 +49,16 @@ class Picked:
             scored.test.of(cell),
             scored.baseline("test", cell),
             scored.baseline_kind,
+            float(scored.chance[cell]),
             scored.dev.n,
         )
 
 
 def choices_of(picked: Sequence[Picked], heads: Heads, partition: Partition) -> list[Choice]:
     """The scores of all heads that were picked for a measure, tested together."""
-    tested = [each for each in picked if each.test.n >= FEWEST_TESTED]
-    p_of = p_values([(each.test, each.baseline) for each in tested], partition)
-    p = {(each.measure, each.feature): value for each, value in zip(tested, p_of, strict=True)}
+    p_of = p_values([(each.test, each.baseline) for each in picked], partition)
     choices = []
-    for each in picked:
+    for each, p in zip(picked, p_of, strict=True):
         head, direction = divmod(each.cell, len(each.directions))
         layer, number = heads.named(head)
         choices.append(
@@ -73,8 +72,9 @@ def choices_of(picked: Sequence[Picked], heads: Heads, partition: Partition) -> 
                 test=estimate(each.test, partition),
                 baseline=estimate(each.baseline, partition),
                 baseline_kind=each.baseline_kind,
+                chance=each.chance,
                 difference=difference(each.test, each.baseline, partition),
-                p=p.get((each.measure, each.feature)),
+                p=p,
                 n_dev=each.n_dev,
                 n_test=each.test.n,
             )

@@ -45,8 +45,8 @@ class HeadSums(WholeTexts):
     - ``most`` (words, B, H, 2): the word to which a word attends most, and that which attends most
       to it, other than itself; -1 if there is none;
     - ``trees`` (words, B, H, 3): the head of each word in the trees that `TREES` names;
-    - ``links`` (links, B, H, 2): the greatest weight of a pair in each link, and the mean of that
-      in its controls, NaN without any;
+    - ``links`` (links, B, H + 1, 2, 2): for each of `ROLE_DIRECTIONS` the greatest weight of a pair
+      in each link, and the mean of that in its controls, NaN without any;
     - ``mean_maps`` (B, H, T, T) and ``n_mean_maps`` (1,): the sum of the maps of texts of T tokens,
       and their number.
 
@@ -56,6 +56,7 @@ class HeadSums(WholeTexts):
     """
 
     name = "attention"
+    version = 2
 
     def __init__(self, links: Mapping[Text, TextLinks], *, of_words: bool = True) -> None:
         self._links, self._of_words = links, of_words
@@ -79,7 +80,7 @@ class HeadSums(WholeTexts):
         """At most: no model is known whose heads have fewer than 32 dimensions."""
         heads = model.n_layers * -(-model.hidden_size // 32)
         of_texts = 4 * (len(shard.texts) * len(STATISTICS) + TOKENS**2)
-        of_words = shard.n_rows * (4 + 2 * (2 + len(TREES))) + 8 * self._n_links(shard)
+        of_words = shard.n_rows * (4 + 2 * (2 + len(TREES))) + 16 * self._n_links(shard)
         return heads * (of_texts + self._of_words * of_words)
 
     def _n_links(self, shard: Shard) -> int:
@@ -123,7 +124,7 @@ class HeadSums(WholeTexts):
             "received": torch.full((n_rows, n_heads + 1), torch.nan),
             "most": torch.full((n_rows, n_heads, 2), -1, dtype=torch.int16),
             "trees": torch.full((n_rows, n_heads, len(TREES)), -1, dtype=torch.int16),
-            "links": torch.full((n_links, n_heads, 2), torch.nan),
+            "links": torch.full((n_links, n_heads + 1, 2, 2), torch.nan),
         }
         return {name: array for name, array in kept.items() if name in self.parts}
 
@@ -142,7 +143,9 @@ class HeadSums(WholeTexts):
         self._keep(found["received"], (given / at.n_tokens[:, None, None]).transpose(1, 2))
         between = at.between_words(maps)
         self._keep(found["most"], most_attended(between, at.is_word))
-        self._placements.keep(found["links"], between)
+        if len(self._placements.rows):
+            weights = torch.cat([between, at.between_words(alike)], dim=1)
+            self._placements.keep(found["links"], weights)
         self._held[block] = between
         if sum(x.numel() for x in self._held.values()) > _AT_ONCE:
             self._read_trees()
@@ -243,19 +246,20 @@ class _Placements:
     rows: torch.Tensor
 
     def keep(self, array: torch.Tensor, between: torch.Tensor) -> None:
-        """Keep the weights of links and controls in an array (links, heads, 2)."""
-        if not len(self.rows):
-            return
-        of_pairs = between[self.text, :, self.row, self.column].cpu()  # (pairs, heads)
-        greatest = torch.zeros(len(self.link), of_pairs.shape[1])
-        placement = self.placement[:, None].expand_as(of_pairs)
-        greatest.scatter_reduce_(0, placement, of_pairs, "amax")
-        for which in (0, 1):
-            chosen = self.control == which
-            of_link = self.link[chosen]
-            sums = torch.zeros(len(self.rows), of_pairs.shape[1])
-            sums.index_add_(0, of_link, greatest[chosen])
-            array[self.rows, :, which] = sums / of_link.bincount(minlength=len(self.rows))[:, None]
+        """Keep the weights of links and controls in an array (links, heads, 2, 2)."""
+        both = (self.row, self.column), (self.column, self.row)
+        for direction, (one, other) in enumerate(both):
+            of_pairs = between[self.text, :, one, other].cpu()  # (pairs, heads)
+            greatest = torch.zeros(len(self.link), of_pairs.shape[1])
+            placement = self.placement[:, None].expand_as(of_pairs)
+            greatest.scatter_reduce_(0, placement, of_pairs, "amax")
+            for which in (0, 1):
+                chosen = self.control == which
+                of_link = self.link[chosen]
+                sums = torch.zeros(len(self.rows), of_pairs.shape[1])
+                sums.index_add_(0, of_link, greatest[chosen])
+                counts = of_link.bincount(minlength=len(self.rows))
+                array[self.rows, :, direction, which] = sums / counts[:, None]
 
 
 def _placements(links: Sequence[TextLinks | None], first: Ints) -> _Placements:

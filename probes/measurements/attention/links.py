@@ -39,7 +39,8 @@ class TextLinks:
     """The links of a text, each with its placements: the link itself, then its controls.
 
     Attributes:
-        row, column: words of each pair of a placement, argument and predicate. Shape (cells,).
+        row, column: words of each pair of a placement, argument and predicate, of which either may
+            attend to the other. Shape (cells,).
         placement: the placement of each pair. Shape (cells,).
         link: the link of each placement. Shape (placements,).
         control: whether a placement is a control. Shape (placements,).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,7 @@ from probes.measurements.attention.divergence import divergences
 from probes.measurements.attention.gold import frequent, gold_of
 from probes.measurements.attention.mixing import HeadMixes, mixing
 from probes.measurements.attention.names import TOKENS
-from probes.measurements.attention.patterns import beyond_uniform, pattern_of
+from probes.measurements.attention.patterns import classes
 from probes.measurements.attention.payload import (
     Choice,
     Clusters,
@@ -74,7 +74,7 @@ def measure(context: CorpusContext) -> Found[Findings]:
         resampled=splits["test"].partition.clusters,
         numbers=(*numbers, *rest.numbers),
         choices=tuple(rest.choices),
-        patterns=patterns(numbers, heads),
+        patterns=classes(numbers),
         mean_maps=mean_maps(context, heads),
         mixes=rest.mixes,
         clusters=rest.clusters,
@@ -158,24 +158,6 @@ def clusters_of(context: CorpusContext) -> Clusters:
         tokens=found.tokens,
         left_out=found.left_out,
         found=clusters(found.mean, context.model.n_layers),
-    )
-
-
-def patterns(numbers: Sequence[HeadNumbers], heads: Heads) -> tuple[tuple[str, ...], ...]:
-    """The class of every head."""
-    masses = {x.feature: x for x in numbers if x.measure == "pattern"}
-
-    def of(layer: int, head: int) -> str:
-        beyond = {}
-        for name, each in masses.items():
-            mass, uniform = each.values[layer][head], each.baseline_of(layer, head)
-            assert mass is not None
-            assert uniform is not None
-            beyond[name] = beyond_uniform(mass, uniform)
-        return pattern_of(beyond)
-
-    return tuple(
-        tuple(of(layer, head) for head in range(heads.n)) for layer in range(len(heads.layers))
     )
 
 

@@ -49,6 +49,9 @@ DESCRIBED = (
 DIRECTIONS = ("dependent to head", "head to dependent")
 """Who attends to whom."""
 
+ROLE_DIRECTIONS = ("argument to predicate", "predicate to argument")
+"""The same of links of semantic roles."""
+
 TREES = (*DIRECTIONS, "undirected")
 """How a tree is read from a map."""
 
@@ -63,7 +66,7 @@ MEASURES = {
     "pattern": "attention along a diagonal, in the two strongest columns, within a segment",
     "feature": "mean attention to the word of a kind that gets most of it",
     "relation": "how often the word attended to most is the head, or the dependent",
-    "role": "greatest attention from a word of an argument to its predicate",
+    "role": "greatest attention from a word of an argument to one of its predicate, or back",
     "uas": "words whose head is right in the maximum spanning arborescence",
     "uuas": "words that are linked to their head in the maximum spanning tree",
 }

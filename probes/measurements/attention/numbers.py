@@ -32,6 +32,7 @@ def numbers(found: Findings) -> Iterator[Number]:
                     {
                         "baseline": each.baseline_of(row, place),
                         "baseline_kind": each.baseline_kind,
+                        "chance": choice.chance if choice else None,
                         "p": choice.p if choice else None,
                         "chosen": "yes" if choice else "",
                         "n": each.n,

@@ -19,7 +19,7 @@ class HeadNumbers(Frozen):
     feature: str
     """Such as a relation, a role or an offset; empty if the measure has none."""
     direction: str
-    """One of `TREES`, of relations and trees; empty for other measures."""
+    """One of `TREES`, of relations and trees; of `ROLE_DIRECTIONS`, of roles; else empty."""
     split: str
     n: int
     """Sentences, words or links that are averaged over."""
@@ -54,11 +54,14 @@ class Choice(Frozen):
     test: Estimate
     baseline: Estimate
     baseline_kind: str
+    chance: float
+    """What is reached by picking another word at random, by a random tree, or, of roles, by uniform
+    attention."""
     difference: Estimate
     """Of test and baseline, resampled together."""
     p: float | None
-    """Of the difference, corrected for all choices of the measure that are tested; None for rare
-    ones."""
+    """Of the difference, corrected for all choices of the measure that are tested; None where test
+    and baseline differ in too few clusters."""
     n_dev: int
     n_test: int
 

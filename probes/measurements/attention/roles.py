@@ -1,10 +1,13 @@
 """How much attention links of predicates and arguments get, beside other places of their sentence.
 
-See `probes.measurements.attention.links`.
+Either may attend to the other: Kovaleva et al. (2019) take the pairs of words that a link consists
+of, and their example is a predicate that attends to its argument. See
+`probes.measurements.attention.links`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -13,6 +16,7 @@ from probes.common.arrays import Ints
 from probes.extraction.views import Text, plain_text
 from probes.measurements.attention.gold import FEWEST_WORDS
 from probes.measurements.attention.links import ROLES, Link, TextLinks, links_of, text_links
+from probes.measurements.attention.names import ROLE_DIRECTIONS
 from probes.measurements.attention.scored import Scored, summed_up
 from probes.measurements.attention.scoring import Contributions
 from probes.measurements.attention.texts import Texts
@@ -44,31 +48,34 @@ def roles(
 
     The last do not count.
 
-    A score is the greatest weight from a word of the argument to one of the predicate, averaged
-    over links (Kovaleva et al. 2019, section 4.2); the baseline is the mean of its controls.
+    A score is the greatest weight from a word of the argument to one of the predicate, or back,
+    averaged over links (Kovaleva et al. 2019, section 4.2); the baseline is the mean of its
+    controls, and chance what uniform attention gives the link.
     """
     of_text = text_links(s for texts in splits.values() for s in texts.sentences)
     n_links = [len(of_text[text].links) if text in of_text else 0 for text in context.view.texts]
     first = context.first_rows(np.array(n_links, dtype=np.int64))
     values = np.concatenate(context.stored.arrays("links"))[:, blocks]
-    found: dict[str, dict[str, list[Contributions]]] = {name: {} for name in KINDS}
+    found: dict[str, dict[str, tuple[Contributions, ...]]] = {name: {} for name in KINDS}
     without = 0
     for split, texts in splits.items():
         sentence, row, links = _links(texts, of_text, context.view.index, first)
-        of = values[row].reshape(len(row), values.shape[1] * values.shape[2], 2)
-        usable = ~np.isnan(of).any((1, 2))
+        usable = ~np.isnan(values[row]).any((1, 2, 3, 4))
+        weights, controls = np.moveaxis(values[row, :, :-1], -1, 0)
+        alike = np.broadcast_to(values[row, :, -1:, :, 0], weights.shape)
+        n_cells = math.prod(weights.shape[1:])
+        each = [x.reshape(len(row), n_cells) for x in (weights, controls, alike)]
         without += int((~usable & ~texts.left_out[sentence]).sum())
         for name, has in KINDS.items():
             chosen = usable & np.array([has(*link) for link in links], dtype=bool)
-            found[name][split] = [
-                summed_up(sentence, len(texts.sentences), chosen, np.nan_to_num(of[..., which]))
-                for which in (0, 1)
-            ]
+            found[name][split] = tuple(
+                summed_up(sentence, len(texts.sentences), chosen, np.nan_to_num(x)) for x in each
+            )
     frequent = [_scored(name, each) for name, each in found.items() if _is_frequent(each)]
     rare = {
         name: each["test"][0].n
         for name, each in found.items()
-        if not _is_frequent(each) and max(links.n for links, _ in each.values())
+        if not _is_frequent(each) and max(links.n for links, *_ in each.values())
     }
     return frequent, rare, without
 
@@ -89,18 +96,19 @@ def _links(
     return np.array(sentence, dtype=np.int64), np.array(row, dtype=np.int64), links
 
 
-def _is_frequent(found: Mapping[str, Sequence[Contributions]]) -> bool:
-    return min(links.n for links, _ in found.values()) >= FEWEST_WORDS
+def _is_frequent(found: Mapping[str, tuple[Contributions, ...]]) -> bool:
+    return min(links.n for links, *_ in found.values()) >= FEWEST_WORDS
 
 
-def _scored(name: str, found: Mapping[str, Sequence[Contributions]]) -> Scored:
+def _scored(name: str, found: Mapping[str, tuple[Contributions, ...]]) -> Scored:
     return Scored(
         "role",
         name,
-        ("",),
+        ROLE_DIRECTIONS,
         found["dev"][0],
         found["test"][0],
-        {split: controls for split, (_, controls) in found.items()},
+        {split: controls for split, (_, controls, _) in found.items()},
         "controls",
+        found["test"][2].scores,
         by_difference=True,
     )

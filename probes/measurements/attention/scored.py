@@ -28,6 +28,7 @@ class Scored:
     Attributes:
         directions: who attends to whom; cells are layers × heads × directions.
         baselines: by split; of one cell, or of as many as there are.
+        chance: what would be reached on test by any head without knowledge. Shape (cells,).
         by_difference: whether the best head is that which differs most from its baseline.
     """
 
@@ -38,6 +39,7 @@ class Scored:
     test: Contributions
     baselines: Mapping[str, Contributions]
     baseline_kind: str
+    chance: Floats
     by_difference: bool = False
 
     @property
@@ -64,7 +66,7 @@ def relations(
 
     A head is right about a word if, of all other words, it attends most to that word's head, or if
     the word's head is the word that attends most to it (Clark et al. 2019, section 4.2.1). The
-    baseline is the best fixed offset on train.
+    baseline is the best fixed offset on train; by chance it is any of the other words.
     """
     hits = {}
     for split in ("dev", "test"):
@@ -76,8 +78,10 @@ def relations(
         base = {
             split: _counted(gold[split], name, _at(gold[split], offset)[:, None]) for split in hits
         }
-        kind = f"offset {offset:+d}"
-        yield Scored("relation", name, DIRECTIONS, parts["dev"], parts["test"], base, kind)
+        kind, cells = f"offset {offset:+d}", parts["test"].sums.shape[1]
+        others = gold["test"].length[gold["test"].of(name)] - 1
+        chance = np.full(cells, (1 / others).mean())
+        yield Scored("relation", name, DIRECTIONS, parts["dev"], parts["test"], base, kind, chance)
 
 
 def _of_words(context: CorpusContext, part: str, split: str) -> NDArray[Any]:
@@ -120,7 +124,9 @@ def trees(
 
     Maximum spanning arborescences (Raganato & Tiedemann 2018) without being told the root, and
     undirected trees; dependents that are punctuation do not count. The baseline of arborescences
-    is the better chain on train: each word depends on the one before, or on the one after.
+    is the better chain on train: each word depends on the one before, or on the one after. In a
+    random tree of n words each is the head of another with probability 1 / n, since n − 1 of the
+    n (n − 1) ordered pairs are linked and all are alike.
     """
     right = {split: each.without_punctuation for split, each in gold.items()}
     if not all(words.any() for words in right.values()):
@@ -146,10 +152,20 @@ def trees(
         **{x: float(_at(gold["test"], at)[right["test"]].mean()) for x, at in chains.items()},
         "neighbours": float(base["uuas"]["test"].scores[0]),
     }
-    kinds = {"uas": (DIRECTIONS, best), "uuas": (TREES[-1:], "neighbours")}
+    linked = (1 / gold["test"].length[right["test"]]).mean()
+    kinds = {"uas": (DIRECTIONS, best, linked), "uuas": (TREES[-1:], "neighbours", 2 * linked)}
     return [
-        Scored(name, "", directions, hits[name]["dev"], hits[name]["test"], base[name], kind)
-        for name, (directions, kind) in kinds.items()
+        Scored(
+            name,
+            "",
+            directions,
+            hits[name]["dev"],
+            hits[name]["test"],
+            base[name],
+            kind,
+            np.full(hits[name]["test"].sums.shape[1], chance),
+        )
+        for name, (directions, kind, chance) in kinds.items()
     ], of_chains
 
 

@@ -90,14 +90,19 @@ def p_values(
 ) -> list[float | None]:
     """Two-sided p-values of differences of scores, corrected for testing all of them.
 
-    See `probes.statistics.significance.max_t`. None where there are too few clusters.
+    See `probes.statistics.significance.max_t`. None where the two differ in fewer than `FEWEST`
+    clusters: resamples that draw few of these have tiny standard errors, hence a difference of
+    tens of them, which as the greatest of all would hide what is clear of the others.
+
+    Args:
+        pairs: of one cell each, over the same sentences and counts.
     """
     cells = [cell for pair in pairs for cell in pair]
     each = [cell.by_cluster(partition) for cell in cells]
     tested = [
         place
         for place in range(len(pairs))
-        if min((counts > 0).sum() for _, counts in each[2 * place : 2 * place + 2]) >= FEWEST
+        if (each[2 * place][0] != each[2 * place + 1][0]).sum() >= FEWEST
     ]
     found: list[float | None] = [None] * len(pairs)
     if not tested:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
-from probes.measurements.attention.gold import FEWEST_TESTED
+from probes.measurements.attention.gold import FEWEST_LISTED
 from probes.measurements.attention.names import DESCRIBED
-from probes.measurements.attention.patterns import CLASSES, CLEAR, MIXED, beyond_uniform
+from probes.measurements.attention.patterns import (
+    BOUNDS,
+    CLASSES,
+    CLEAR,
+    MIXED,
+    beyond_uniform,
+    classes,
+)
 from probes.measurements.attention.payload import Choice, Clusters, Findings, HeadNumbers, Mixes
 from probes.measurements.cells import score_cell
 from probes.records.record import Record
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown, shown_p
+from probes.statistics.partition import FEWEST
 from probes.statistics.significance import ALPHA
 
 FEATURES = ("nouns", "verbs", "pronouns", "subjects", "objects", "negation")
@@ -22,7 +31,8 @@ ATTENDS = {
     "dependent to head": "to head",
     "head to dependent": "to dep.",
     "undirected": "either",
-    "": "to pred.",
+    "argument to predicate": "to pred.",
+    "predicate to argument": "to arg.",
 }
 """Who attends to whom, in few letters."""
 
@@ -33,13 +43,27 @@ def tables(record: Record[Findings]) -> list[Table]:
     made = [_statistics(title, found), _patterns(title, found)]
     if any(x.measure == "feature" for x in found.numbers):
         made.append(_features(title, found))
-    for measure, of in (("relation", _relations), ("role", _roles), ("uas", _trees)):
-        if found.choices_of(measure):
-            made.append(of(title, found))
+    made += choice_tables(title, found)
     if found.mixes:
         made.append(_mixes(title, found, found.mixes))
     if found.clusters:
         made.append(_clusters(title, found, found.clusters))
+    return made
+
+
+def choice_tables(title: str, found: Findings, *, every: bool = False) -> list[Table]:
+    """Relations, roles and trees with the head chosen for each.
+
+    Args:
+        every: whether rare relations are listed too.
+    """
+    made = []
+    if found.choices_of("relation"):
+        made.append(_relations(title, found, every))
+    if found.choices_of("role"):
+        made.append(_roles(title, found))
+    if found.choices_of("uas"):
+        made.append(_trees(title, found))
     return made
 
 
@@ -107,26 +131,44 @@ def _absent(found: Findings) -> str:
 def _patterns(title: str, found: Findings) -> Table:
     masses = {x.feature: x for x in found.numbers if x.measure == "pattern"}
     heads = ("layer", *(f"{name}\nmass" for name in masses), *CLASSES.values())
-    rows = []
-    for place, layer in enumerate(found.layers):
-        counts = Counter(found.patterns[place])
-        beyond = (_beyond(x, place) for x in masses.values())
-        rows.append(
-            Row.of(str(layer), *beyond, *(str(counts[name] or NOTHING) for name in CLASSES))
+    n = len(found.layers)
+    rows = [
+        Row.of(
+            first,
+            *(_beyond(x, place) if place < n else NOTHING for x in masses.values()),
+            *counts,
+            ends_section=place == n - 1,
         )
-    counts = Counter(name for row in found.patterns for name in row)
-    total = sum(counts.values())
-    shares = (f"{100 * counts[name] / total:.0f} %" for name in CLASSES)
-    rows[-1] = Row(rows[-1].cells, ends_section=True)
-    rows.append(Row.of("all", *[NOTHING] * len(masses), *shares))
+        for place, (first, *counts) in enumerate(counted_classes(found))
+    ]
     signs = ", ".join(f"{sign} {name}" for name, sign in CLASSES.items())
     note = (
-        f"Heads by class: {signs}. Masses: mean share of attention, % beyond uniform. By a rule, "
+        f"Heads by class: {signs}. {WHERE_BOUNDS} Masses: mean share of attention, % beyond "
+        "uniform; columns are chosen on other rows than they are measured on. By a rule, "
         "not by the network of Kovaleva et al. (2019), which was never published: VD if both "
         f"masses are {MIXED} or more and together {CLEAR}; else the class of the greatest mass, if "
         f"that is {CLEAR} or more; else H."
     )
     return Table(f"{title} · patterns", heads, tuple(rows), notes=(note,), repeated=1)
+
+
+WHERE_BOUNDS = (
+    f"Layers: with a bound of {CLEAR:.1f}; last rows: of all heads with other bounds, too."
+).replace(" 0.", " .")
+"""What the rows of counts are."""
+
+
+def counted_classes(found: Findings) -> list[tuple[str, ...]]:
+    """How many heads have each class: cells of a row for each layer, then of all for each bound."""
+    rows: list[tuple[str, Iterable[str]]] = [
+        (str(layer), names) for layer, names in zip(found.layers, found.patterns, strict=True)
+    ]
+    rows += [
+        (f"all, {bound:.1f}".replace("0.", "."), chain(*classes(found.numbers, bound)))
+        for bound in BOUNDS
+    ]
+    counts = [(first, Counter(names)) for first, names in rows]
+    return [(first, *(str(of[name] or NOTHING) for name in CLASSES)) for first, of in counts]
 
 
 def _beyond(numbers: HeadNumbers, layer: int) -> str:
@@ -136,18 +178,18 @@ def _beyond(numbers: HeadNumbers, layer: int) -> str:
     return shown(sum(known) / len(known), "accuracy") if known else NOTHING
 
 
-def _relations(title: str, found: Findings) -> Table:
-    every = found.choices_of("relation")
-    listed = [choice for choice in every if choice.n_test >= FEWEST_TESTED]
+def _relations(title: str, found: Findings, every: bool) -> Table:
+    choices = found.choices_of("relation")
+    listed = [choice for choice in choices if every or choice.n_test >= FEWEST_LISTED]
     notes = [
         "Of each relation the head that is best on dev, and who attends to whom in it: how often "
         "the word that is attended to most is the right one. To head: dependents attend to their "
         "heads; to dep.: heads to their dependents. Baseline: the best fixed distance on train, in "
-        "brackets, +1 being the next word. ★: above it. p: of the difference, corrected for all "
-        f"{len(listed)} relations of the table.",
+        "brackets, +1 being the next word. Chance: any other word of the sentence.",
+        _tested(choices, found),
     ]
-    if len(every) > len(listed):
-        notes.append(f"{len(every) - len(listed)} rarer relations are in heads.csv.")
+    if len(choices) > len(listed):
+        notes.append(f"{len(choices) - len(listed)} rarer relations are in heads.csv.")
     if found.rare:
         names = ", ".join(f"{name} {n}" for name, n in found.rare.items())
         notes.append(f"Too rare to be scored, with words in test: {names}.")
@@ -157,9 +199,10 @@ def _relations(title: str, found: Findings) -> Table:
 def _roles(title: str, found: Findings) -> Table:
     notes = [
         "The greatest attention from a word of an argument (at most 3 words, at least 2 from its "
-        "predicate) to the predicate, × 100, in the head that exceeds the controls most on dev. "
-        "Baseline: other places of the sentence at the same distance. ★: above it. p: of the "
-        "difference, corrected for all rows that are tested.",
+        "predicate) to one of the predicate, × 100, or from the predicate to the argument, in the "
+        "head and direction that exceed the controls most on dev. Baseline: other places of the "
+        "sentence at the same distance. Chance: uniform attention.",
+        _tested(found.choices_of("role"), found),
     ]
     if found.rare_roles:
         names = ", ".join(f"{name} {n}" for name, n in found.rare_roles.items())
@@ -177,10 +220,20 @@ def _trees(title: str, found: Findings) -> Table:
         "Maximum spanning trees of a head's attention between words, without being told the root; "
         "words that are not punctuation. UAS: right heads in arborescences; UUAS: words linked to "
         f"their head in undirected trees. Baseline: the better chain on train. Chains on test: "
-        f"{chains}."
+        f"{chains}. Chance: a random tree."
     )
     choices = [*found.choices_of("uas"), *found.choices_of("uuas")]
-    return _choices(f"{title} · trees · test, %", "tree", choices, (note,))
+    notes = note, _tested(choices, found)
+    return _choices(f"{title} · trees · test, %", "tree", choices, notes)
+
+
+def _tested(choices: list[Choice], found: Findings) -> str:
+    """What is tested, and together with what."""
+    n = sum(choice.p is not None for choice in choices)
+    return (
+        f"★: above the baseline. p: two-sided, corrected for the {n} that are tested, in which "
+        f"head and baseline differ in {FEWEST} {found.resampled} or more."
+    )
 
 
 def _mixes(title: str, found: Findings, mixes: Mixes) -> Table:
@@ -232,15 +285,17 @@ def _share(value: float | None) -> str:
 
 
 def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...]) -> Table:
-    heads = (what, "n", "head", "attends", "test", "baseline", "p")
+    heads = (what, "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
     rows = [
         Row.of(
-            choice_name(choice),
+            choice.feature.replace("at most", "≤") or choice.measure.upper(),
             f"{choice.n_test:,}",
             f"{choice.layer}–{choice.head}",
             ATTENDS[choice.direction],
             percent_cell(choice.test, best=is_better(choice)),
-            baseline_text(choice),
+            _baseline(choice),
+            shown(choice.chance, "accuracy"),
+            _signed(choice.difference),
             NOTHING if choice.p is None else shown_p(choice.p),
         )
         for choice in choices
@@ -248,12 +303,15 @@ def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...
     return Table(title, heads, tuple(rows), notes=notes, repeated=1)
 
 
-def choice_name(choice: Choice) -> str:
-    """What a head was chosen for."""
-    return choice.feature.replace("at most", "≤") or choice.measure.upper()
+def _signed(difference: Estimate) -> Cell:
+    """A difference of shares in points, with half its interval."""
+    if difference.value is None:
+        return Cell(NOTHING)
+    text = f"{100 * difference.value:+z.1f}".replace("-", "−")
+    return Cell(text, percent_cell(difference).half, value=difference.value)
 
 
-def baseline_text(choice: Choice) -> str:
+def _baseline(choice: Choice) -> str:
     """The baseline, and at which distance it is if it is a fixed one."""
     value = shown(choice.baseline.value, "accuracy")
     _, _, offset = choice.baseline_kind.partition("offset ")

@@ -46,7 +46,8 @@ def test_numbers_are_those_of_the_maps_that_a_model_returns(folder, family, requ
     if family == "gpt2":
         # A decoder's entropy is a share of what each token sees; the other figure is of all tokens.
         # Sentences that fit have too few links.
-        expected = {k: x for k, x in expected.items() if k not in ("entropy", "role", "controls")}
+        gone = "entropy", "role", "controls"
+        expected = {name: x for name, x in expected.items() if not name.startswith(gone)}
         assert its.payload.of("separators") is None
     assert_equal(its.payload, expected)
     assert its.payload.of("entropy").n == 120 - too_long
@@ -57,7 +58,7 @@ def test_heads_csv_has_every_number(bert):
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
         "model", "corpus", "layer", "head", "feature", "direction", "metric", "split", "value",
-        "low", "high", "baseline", "baseline_kind", "p", "chosen", "n", "key",
+        "low", "high", "baseline", "baseline_kind", "chance", "p", "chosen", "n", "key",
     ]  # fmt: skip
     axes = "metric", "feature", "direction", "split", "layer", "head"
     found = {tuple(row[x] for x in axes): row for row in rows}
@@ -92,13 +93,14 @@ def test_heads_csv_has_every_number(bert):
     assert [float(row["value"]) for row in mixes[1::2]] == pytest.approx(scores, rel=1e-4)
     assert len(rows) == n + heads + len(mixes)
     assert {place[3] for place, row in found.items() if row["chosen"]} == {"test"}
-    chosen = {place[:3] + place[4:]: row["p"] for place, row in found.items() if row["chosen"]}
+    chosen = {place[:3] + place[4:]: row for place, row in found.items() if row["chosen"]}
     assert chosen.keys() == {
         (x.measure, x.feature, x.direction, str(x.layer), str(x.head)) for x in payload.choices
     }
     for x in payload.choices:
-        p = chosen[x.measure, x.feature, x.direction, str(x.layer), str(x.head)]
-        assert p == ("" if x.p is None else f"{x.p:.6g}")
+        row = chosen[x.measure, x.feature, x.direction, str(x.layer), str(x.head)]
+        assert row["p"] == ("" if x.p is None else f"{x.p:.6g}")
+        assert float(row["chance"]) == pytest.approx(x.chance, rel=1e-4)
 
 
 def test_arrays_have_what_sentences_contribute(bert):
@@ -133,10 +135,11 @@ def test_tables_have_the_numbers_of_the_payload(bert):
 
     counts = [[row.count(name) for name in CLASSES] for row in payload.patterns]
     shown = [["–" if x == 0 else str(x) for x in row] for row in counts]
-    assert [list(row[-5:]) for row in patterns.texts[:-1]] == shown
-    shares = [f"{100 * x / 4:.0f} %" for x in np.sum(counts, 0)]
-    assert list(patterns.texts[-1][-5:]) == shares
-    for row, layer in zip(patterns.texts[:-1], range(2), strict=True):
+    assert [list(row[-5:]) for row in patterns.texts[:2]] == shown
+    bounds = {row[0]: row[-5:] for row in patterns.texts[2:]}
+    assert list(bounds) == ["all, .4", "all, .5", "all, .6", "all, .7"]
+    assert bounds["all, .5"] == tuple(str(x or "–") for x in np.sum(counts, 0))
+    for row, layer in zip(patterns.texts[:2], range(2), strict=True):
         for place, name in enumerate(("vertical", "diagonal"), start=1):
             of = payload.of("pattern", name)
             uniform = of.baseline_of(layer, 0)

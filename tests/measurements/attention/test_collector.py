@@ -131,7 +131,10 @@ def compare_statistics(
         "offset -2": np.trace(maps, offset=-2) / n,
         "offset +0": np.trace(maps) / n,
         "offset +1": np.trace(maps, offset=1) / n,
-        "vertical": np.sort(maps.mean(0))[-2:].sum(),
+        "vertical": sum(
+            its.sum(0)[np.argsort(-other.sum(0), kind="stable")[:2]].sum() / n
+            for its, other in ((maps[::2], maps[1::2]), (maps[1::2], maps[::2]))
+        ),
         "diagonal": sum(np.trace(maps, offset=x) for x in (-1, 0, 1)) / n,
         "block": np.nan,
     }
@@ -184,14 +187,16 @@ def compare_links(found: torch.Tensor, maps: np.ndarray, places: list[list[int]]
     weights, n = between(maps, places), len(places)
     linked = {(i, 3) for i in (0, 1, 5, 6, 7)}
     linked |= {(j, i) for i, j in linked}
-    for values, words in zip(found, ((0, 1), (5, 6)), strict=True):
-        assert values[0] == pytest.approx(max(weights[i, 3] for i in words), abs=1e-5)
+    for direction, place in itertools.product((0, 1), range(2)):
+        its = weights if direction == 0 else weights.T
+        values, words = found[place, direction], ((0, 1), (5, 6))[place]
+        assert values[0] == pytest.approx(max(its[i, 3] for i in words), abs=1e-5)
         controls = []
         for shift in range(-3, n):
             moved = [(i + shift, 3 + shift) for i in words]
             inside = all(0 <= i < n and 0 <= j < n for i, j in moved)
             if shift and inside and not linked & set(moved):
-                controls.append(max(weights[cell] for cell in moved))
+                controls.append(max(its[cell] for cell in moved))
         assert len(controls) >= 2
         assert values[1] == pytest.approx(np.mean(controls), abs=1e-5)
 

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from planted_heads import (
     HEADS,
+    TO_ARGUMENT,
     TO_DEPENDENT,
     TO_HEAD,
+    TO_PREDICATE,
     at_random,
     chosen,
     compute,
@@ -62,6 +64,10 @@ def test_the_head_that_attends_to_gold_heads_is_chosen(found, toy, relation):
     assert choice.difference.value == pytest.approx(1 - baseline)
     assert choice.difference.interval == pytest.approx((1 - high, 1 - low))
     assert choice.p == pytest.approx(1 / 2001)
+    others = [
+        len(s) - 1 for s in test for i in range(len(s)) if s.heads[i] != ROOT and counts(s, i)
+    ]
+    assert choice.chance == pytest.approx(np.mean([1 / n for n in others]))
     assert choice.n_test == sum(counts(of, i) for of in test for i in range(len(of)))
     assert choice.n_dev == sum(counts(of, i) for of in toy.splits["dev"] for i in range(len(of)))
 
@@ -107,6 +113,9 @@ def test_trees_of_planted_heads(found, toy):
     assert uas.baseline_kind == {-1: "right-branching", 1: "left-branching"}[better]
     assert uas.baseline.value == pytest.approx({-1: right, 1: left}[better])
     assert uuas.baseline.value == pytest.approx(beside)
+    lengths = [len(s) for s in test for i in range(len(s)) if s.heads[i] != ROOT and counts(s, i)]
+    assert uas.chance == pytest.approx(np.mean([1 / n for n in lengths]))
+    assert uuas.chance == pytest.approx(2 * uas.chance)
     assert uas.n_test == uuas.n_test == sum(counts(s, i) for s in test for i in range(len(s)))
     # Who attends to whom is turned round, and trees are still those of the annotation.
     assert values(found, "uas", "", TO_DEPENDENT)[1, 0] == 1
@@ -135,24 +144,24 @@ def test_mixes_of_heads_find_the_head_that_attends_to_gold_heads(found, toy):
 
 
 def test_roles_are_above_their_controls(found, toy):
-    of_link, of_controls = {}, {}
-    for split in ("dev", "test"):
-        pairs = []
-        for each in toy.splits[split]:
-            (its,) = text_links([each]).values()
-            pairs += [links(to_predicate(each), its)[0]]
-        of_link[split], of_controls[split] = np.mean(pairs, 0)
-    assert of_controls["test"] < 0.3 < 0.7 < of_link["test"]
+    """In either direction: the third word is the predicate, and attends to the first, its argument,
+    in the head that attends to nothing else."""
+    each = [
+        links(to_predicate(s), its) for s in toy.splits["test"] for its in text_links([s]).values()
+    ]
+    for place, direction in enumerate((TO_PREDICATE, TO_ARGUMENT)):
+        of_link, of_controls = np.mean(each, (0, 1))[place]
+        its = found.payload.of("role", "core", direction)
+        assert its.values[2][0] == pytest.approx(of_link, abs=1e-6)
+        assert its.baseline[2][0] == pytest.approx(of_controls, abs=1e-6)
+        assert (of_link - of_controls > 0.4) == (direction == TO_PREDICATE)
     for feature in ("core", "core, at most 12 words", "ARG0"):
         choice = chosen(found, "role", feature)
-        assert (choice.layer, choice.head, choice.direction) == (3, 1, "")
-        assert choice.dev == pytest.approx(of_link["dev"] - of_controls["dev"], abs=1e-6)
-        assert choice.test.value == pytest.approx(of_link["test"])
-        assert choice.baseline.value == pytest.approx(of_controls["test"])
+        assert (choice.layer, choice.head, choice.direction) == (1, 3, TO_ARGUMENT)
+        assert (choice.dev, choice.test.value, choice.baseline.value) == (1, 1, 0)
         assert choice.baseline_kind == "controls"
-        difference = of_link["test"] - of_controls["test"]
-        assert choice.difference.value == pytest.approx(difference)
-        assert choice.difference.interval[0] < difference < choice.difference.interval[1]
+        assert choice.chance == pytest.approx(np.mean([1 / len(s) for s in toy.splits["test"]]))
+        assert choice.difference.interval == (1, 1)
         assert choice.p == pytest.approx(1 / 2001)
         assert (choice.n_dev, choice.n_test) == (120, 120)
     assert [x.feature for x in found.payload.choices_of("role")] == [
@@ -223,9 +232,18 @@ def test_documents_are_resampled(found):
     assert one.interval != other.interval
 
 
-def test_rare_features_are_scored_and_not_tested():
-    few = compute(corpus(30))
-    role = chosen(few, "role", "core")
-    assert (role.n_test, role.p) == (30, None)
-    assert role.test.interval is not None
-    assert chosen(few, "relation", "all").p is not None
+def test_a_head_that_differs_from_its_baseline_in_few_sentences_is_not_tested(toy):
+    """It is at the best offset, and in the last sentences of test at gold heads."""
+    best = offset(toy.splits["train"], COUNTS["nsubj"])
+
+    def nearly(of):
+        at = [i + best if i + best < len(of) else i for i in range(len(of))]
+        return to_head(of) if of.id in late else onto(at)
+
+    heads = ((at_random, nearly, to_first), (at_random,) * 3, (at_random,) * 3)
+    for n, tested in ((15, False), (60, True)):
+        late = {s.id for s in toy.splits["test"][-n:]}
+        choice = chosen(compute(toy, lambda of: maps_of(of, heads)), "relation", "nsubj")
+        assert (choice.layer, choice.head, choice.baseline_kind) == (1, 2, f"offset {best:+d}")
+        assert choice.test.interval is not None
+        assert (choice.p is not None) == tested
