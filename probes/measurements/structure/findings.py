@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.common.arrays import Floats
 from probes.measurements.structure.contributions import Contributions, joined
 from probes.measurements.structure.fitting import Fitted
 from probes.measurements.structure.payload import (
@@ -21,12 +22,15 @@ from probes.measurements.structure.payload import (
     Refits,
 )
 from probes.measurements.structure.probe import Probe
-from probes.measurements.structure.scoring import Sample, difference, shares
-from probes.measurements.structure.trees import Trees
-from probes.measurements.training_variance import pooled
+from probes.measurements.structure.scoring import Sample, difference, mean_share, shares
+from probes.measurements.structure.trees import DRAWS, Trees
+from probes.measurements.training_variance import Spread, pooled
 from probes.records.values import Estimate
+from probes.statistics.bootstrap import RESAMPLES
 from probes.statistics.metrics import mean_value
 from probes.statistics.partition import Partition
+from probes.statistics.sums import ratio
+from probes.statistics.training_noise import training_noise
 
 Edges = NDArray[np.uint16]
 """By sentence and distance of both words. Shape (s, bins)."""
@@ -38,7 +42,7 @@ class LayerFound:
 
     Attributes:
         found: of each rank, the identity, and each bootstrap sample, by split.
-        control: edges of control trees that are found, by split.
+        control: edges of control trees that are found, by split. Each (draws, s, bins).
     """
 
     fitted: Fitted
@@ -51,7 +55,8 @@ class Scored:
     """What is known of a split before anything is predicted.
 
     Attributes:
-        control_edges: edges of control trees between words that are not punctuation.
+        control_edges: edges of control trees between words that are not punctuation. Shape
+            (draws, s, bins).
         chain, control_chain: those of gold and of control trees that the chain finds.
     """
 
@@ -86,6 +91,10 @@ def findings(
         metric: pooled([[scores[metric] for scores in each.scores] for each in refits])
         for metric in METRICS
     }
+    spreads = {
+        split: _over_draws([_shares(x.control[split], each.control_edges) for x in layers.values()])
+        for split, each in scored.items()
+    }
     each_layer = joined([found.found["test"].of(place) for found in layers.values()])
     hits = {layer: found.found["test"].hits[place] for layer, found in layers.items()}
     return Findings(
@@ -95,15 +104,13 @@ def findings(
         resampled=resampled.clusters,
         clusters=test.n_used,
         cells=tuple(cells),
-        controls=tuple(_control(place, scored, *layer) for layer in layers.items()),
+        controls=tuple(
+            _control(name, place, scored, spreads, layer, found) for layer, found in layers.items()
+        ),
+        draws=spreads,
         refits=tuple(refits),
         chain={split: _uuas(each.sample, each.chain) for split, each in scored.items()},
-        control_chain={
-            split: each.sample.estimate(
-                shares(each.control_chain.sum(-1), each.control_edges.sum(-1)), mean_value
-            )
-            for split, each in scored.items()
-        },
+        control_chain={split: _control_chain(name, each) for split, each in scored.items()},
         best={metric: _best(cells, reported, metric) for metric in METRICS},
         spread=spread,
         p_best={
@@ -136,15 +143,57 @@ def _cells(
         )
 
 
-def _control(place: int, scored: Mapping[str, Scored], layer: int, found: LayerFound) -> Control:
-    uuas, selectivity = {}, {}
+def _control(
+    name: str,
+    place: int,
+    scored: Mapping[str, Scored],
+    spreads: Mapping[str, Spread | None],
+    layer: int,
+    found: LayerFound,
+) -> Control:
+    draws, uuas, selectivity = {}, {}, {}
     for split, each in scored.items():
         gold = shares(found.found[split].hits[place].sum(-1), each.sample.edges.sum(-1))
-        control = shares(found.control[split].sum(-1), each.control_edges.sum(-1))
-        uuas[split] = each.sample.estimate(control, mean_value)
+        control = _shares(found.control[split], each.control_edges)
+        noise = _noise(f"{name} control trees", layer, spreads[split])
+        draws[split] = _values(control)
+        uuas[split] = each.sample.estimate(control, mean_share, noise)
         both = np.concatenate([gold, control], axis=1)
-        selectivity[split] = each.sample.estimate(both, difference)
-    return Control(layer=layer, uuas=uuas, selectivity=selectivity)
+        selectivity[split] = each.sample.estimate(both, difference, noise)
+    return Control(layer=layer, draws=draws, uuas=uuas, selectivity=selectivity)
+
+
+def _control_chain(name: str, scored: Scored) -> Estimate:
+    parts = _shares(scored.control_chain, scored.control_edges)
+    noise = _noise(f"{name} control trees, chain", 0, _over_draws([parts]))
+    return scored.sample.estimate(parts, mean_share, noise)
+
+
+def _shares(hits: Edges, edges: Edges) -> Floats:
+    """Parts of the share of edges found in each draw. (draws, s, bins) twice to (s, 2 · draws)."""
+    pairs = zip(hits.sum(-1), edges.sum(-1), strict=True)
+    return np.concatenate([shares(found, of) for found, of in pairs], axis=1)
+
+
+def _values(parts: Floats) -> tuple[float | None, ...]:
+    """The share of each draw."""
+    sums = parts.sum(0)
+    found = ratio(sums[::2], sums[1::2]).tolist()
+    return tuple(None if np.isnan(x) else x for x in found)
+
+
+def _over_draws(layers: Sequence[Floats]) -> Spread | None:
+    """The spread of UUAS over draws, which layers have in common; see `Findings.draws`."""
+    found = pooled([_values(parts) for parts in layers])
+    return found and found.model_copy(update={"df": DRAWS - 1})
+
+
+def _noise(name: str, layer: int, spread: Spread | None) -> Floats | float:
+    """What other draws would have changed in their mean, in each resample."""
+    if spread is None:
+        return 0.0
+    (found,) = training_noise(name, [layer], spread.sd / DRAWS**0.5, spread.df, RESAMPLES)
+    return found
 
 
 def _recall(sample: Sample, layer: int | None, hits: Edges) -> Recall:

@@ -51,12 +51,18 @@ class Cell(Frozen):
 
 
 class Control(Frozen):
-    """One layer's probe of the reported rank that was fitted to control trees; by split."""
+    """One layer's probes of the reported rank that were fitted to draws of control trees; by split.
+
+    Intervals cover other draws, too.
+    """
 
     layer: int
+    draws: dict[str, tuple[FiniteFloat | None, ...]]
+    """UUAS on the control trees of each draw."""
     uuas: dict[str, Estimate]
+    """Its mean."""
     selectivity: dict[str, Estimate]
-    """UUAS less UUAS on control trees."""
+    """UUAS less that mean."""
 
 
 class Refits(Frozen):
@@ -90,11 +96,14 @@ class Findings(Frozen):
     """How many of them there are with sentences that are measured."""
     cells: tuple[Cell, ...]
     controls: tuple[Control, ...]
+    draws: dict[str, Spread | None]
+    """By split, the standard deviation of UUAS on control trees over their draws: within layers,
+    with the degrees of freedom of one, since all layers have the same draws."""
     refits: tuple[Refits, ...]
     chain: dict[str, Estimate]
     """UUAS of the chain of neighbouring words that are not punctuation, by split."""
     control_chain: dict[str, Estimate]
-    """The same against control trees."""
+    """The same against control trees, the mean over draws."""
     best: dict[str, int]
     """The layer that is best on dev at the reported rank, by metric."""
     spread: dict[str, Spread | None]
