@@ -114,7 +114,7 @@ def chosen_heads(path: Path, records: Mapping[Path, AnyRecord]) -> ChosenHeads:
     record, others = records[path], records
     twin = twin_of(record, others)
     if twin is None:
-        others = of_corpora(read_records(_twins_beside(path)))
+        others = of_corpora(read_records(twins_beside(path, ATTENTION)))
         twin = twin_of(record, others)
     of_twin = None if twin is None else ChosenHeads(others[twin], read_arrays(twin, _ARRAYS))
     return ChosenHeads(record, read_arrays(path, _ARRAYS), of_twin)
@@ -148,8 +148,8 @@ def _read(record: AnyRecord) -> tuple[object, ...]:
     )
 
 
-def _twins_beside(path: Path) -> list[Path]:
-    """Records of attention of random twins on the corpus of a record, where all models' are."""
+def twins_beside(path: Path, measurement: str = "*") -> list[Path]:
+    """Records of random twins on the corpus of a record, where all models' are."""
     folder = path.resolve().parent
-    names = f"random*/{folder.name}/{ATTENTION}-????????.json"
+    names = f"random*/{folder.name}/{measurement}-????????.json"
     return sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []

@@ -7,10 +7,9 @@ import numpy as np
 from probes.common.arrays import Ints
 from probes.measurements.geometry.sums import Rows, group_sums
 
-
 PLACES = 200
-"""Places that are told apart: words from the last of them on share it, since work grows with the cube
-of their number, and places that occur in few sentences say nothing."""
+"""Places that are told apart: words from the last of them on share it. Work grows with the cube of
+their number, and places that occur in few sentences say nothing."""
 
 
 def position_share(rows: Rows, position: Ints, types: Ints) -> float | None:

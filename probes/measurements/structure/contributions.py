@@ -148,9 +148,9 @@ def all_trees(far: Array, kept: NDArray[np.bool_]) -> Ints:
 
 
 def gold_edges(trees: Trees, batches: Sequence[Batch]) -> NDArray[np.uint16]:
-    """Edges between words that are not punctuation, of gold trees and of each draw of control trees.
+    """Edges between words that are not punctuation. Shape (1 + draws, s, bins).
 
-    Shape (1 + draws, s, bins).
+    Of gold trees, then of each draw of control trees.
     """
     drawn = (trees.heads, *trees.controls)
     found = np.zeros((len(drawn), len(trees.lengths), len(BINS)), dtype=np.uint16)

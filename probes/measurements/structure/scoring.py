@@ -153,5 +153,5 @@ def mean_share(sums: Floats) -> Floats:
 
 
 def difference(sums: Floats) -> Floats:
-    """The ratio of the first two sums less the mean of the others. Shape (…, 2 · (1 + n)) to (…,)."""
+    """The ratio of the first two sums less the mean of the others. Shape (…, 2 + 2 · n) to (…,)."""
     return mean_share(sums[..., :2]) - mean_share(sums[..., 2:])

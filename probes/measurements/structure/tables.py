@@ -91,15 +91,15 @@ def _notes(found: Findings) -> Iterator[str]:
         )
         yield (
             f"± half a 95 % interval over test {found.resampled}. Tests between layers know of the "
-            f"variance of training, too (standard deviation: {spreads}), intervals of control trees "
-            f"and selectivity of that of draws{_over_draws(found)}."
+            f"variance of training, too (standard deviation: {spreads}), and intervals of control "
+            f"trees and selectivity of that of draws{_over_draws(found)}."
         )
     yield (
         "UUAS: gold edges between words that are not punctuation, found by a spanning tree. DSpr, "
         "NSpr: rank correlation of distances and of depths, in sentences of "
         f"{NSPR_LENGTHS.start} to {NSPR_LENGTHS.stop - 1} words. Control trees: each word form "
-        f"depends on the first word or on the one before, as drawn, {DRAWS} times; selectivity: UUAS "
-        "less the mean on control trees. Identity: the vectors without a probe."
+        f"depends on the first word or on the one before, as drawn; selectivity: UUAS less the "
+        f"mean on control trees of {DRAWS} draws. Identity: the vectors without a probe."
     )
     for split, counts in found.counts.items():
         parts = [
