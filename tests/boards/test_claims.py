@@ -180,20 +180,25 @@ def test_word_order_falls():
     )
 
 
+STEADY, FLAT = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3), (0.9,) * 7
+
+
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [
         ((0.9, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4), "supported"),  # from there on
         ((0.9, 0.9, 0.7, 0.5, 0.5, 0.5, 0.5), "supported"),  # only there
-        ((0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3), "undecided"),  # everywhere alike
+        (STEADY, "undecided"),
         ((0.9, 0.6, 0.55, 0.5, 0.5, 0.5, 0.5), "contradicted"),  # before
         ((0.9, 0.9, 0.89, 0.88, 0.6, 0.5, 0.1), "contradicted"),  # afterwards
-        ((0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9), "undecided"),
+        (FLAT, "undecided"),
         ((0.9, 0.9, 0.9, 0.9, 0.6, 0.6, 0.6), "contradicted"),
     ],
 )
 def test_word_order_falls_around_layer_4_and_nowhere_else(scores, expected):
     assert verdict("word-order-falls", made("position", scores), noise=0.005) == expected
+    sure = verdict("word-order-falls", made("position", scores), noise=1e-5)
+    assert sure == expected or scores in (STEADY, FLAT)
 
 
 def test_linear_combinations_of_scores_are_those_of_their_resamples():

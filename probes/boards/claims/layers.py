@@ -98,17 +98,20 @@ def falls_there(task: str) -> Predicate:
         changes = values.combined(np.stack([0 * around, around, around - before, after - around]))
         there, than_before, afterwards = p_values_of([changes], [(0, 1), (0, 2), (0, 3)])
         less = changes.scores < 0
-        per_layer, ends = values.combined(slopes), []
-        for change, each in zip(per_layer.scores, per_layer.resampled, strict=True):
-            ends.append((float(change), bounds(interval(each))))
-        named = dict(zip((f"0–{first}", f"{first}–{end}", f"{end}–{last}"), ends, strict=True))
+        elsewhere = (_if(not less[2], than_before), _if(less[3], afterwards))
+        against = min(_if(not less[1], there), *elsewhere)
+        found = values.combined(slopes)
+        ends = [bounds(each) for each in interval(found.resampled)]
+        spans = (f"0–{first}", f"{first}–{end}", f"{end}–{last}")
+        named = dict(zip(spans, zip(found.scores.tolist(), ends, strict=True), strict=True))
         return decided(
-            all_of((_if(less[1], there), _if(less[2], than_before))),
-            min(_if(not less[1], there), _if(not less[2], than_before), _if(less[3], afterwards)),
+            # It may fall there more than before, and afterwards still more.
+            1.0 if against < ALPHA else all_of((_if(less[1], there), _if(less[2], than_before))),
+            against,
             f"{task} per layer: "
             + "; ".join(f"{span} {_change(*each)}" for span, each in named.items())
-            + f"; p = {there:.2g} of no fall, {than_before:.2g} of none that is steeper than before"
-            f", {afterwards:.2g} of none that is steeper afterwards",
+            + f"; p = {there:.2g} (change at {first}–{end}), {than_before:.2g} (less that before), "
+            f"{afterwards:.2g} (less that afterwards)",
             [
                 {"layers": span, "change": change, "interval": between}
                 for span, (change, between) in named.items()
