@@ -110,12 +110,13 @@ def some_above(measure: str) -> Predicate:
         named = [_named(choices[place]) for place in best]
         against = [[choice.difference for choice in choices.values()]]
         against += [[beyond[place].difference for place in tested]] if beyond else []
-        p_values = (
-            max(_p_positive(x.difference, x.p) for x in each)
-            for each in (
-                [choice, *([beyond[place]] if beyond else [])] for place, choice in choices.items()
+        p_values = [
+            max(
+                _p_positive(choice.difference, choice.p),
+                _p_positive(beyond[place].difference, beyond[place].p) if beyond else 0.0,
             )
-        )
+            for place, choice in choices.items()
+        ]
         return decided(
             min(p_values),
             any_of(all_of(map(_p_below, differences)) for differences in against),

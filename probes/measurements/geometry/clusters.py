@@ -96,7 +96,7 @@ def _over_documents(
     starts = np.random.default_rng(seed).multinomial(STARTS, [1 / STARTS] * STARTS, len(drawn))
     replicates = np.einsum("srm,rs->mr", each, starts) / STARTS
     replicates -= np.nanmean(replicates, axis=1, keepdims=True) - values[:, None]
-    replicates = np.clip(replicates, [[0], [-np.inf]], 1)
+    replicates = np.clip(replicates, np.array([[0.0], [-np.inf]]), 1)
     return [
         estimate(float(value), row, partition.clusters)
         for value, row in zip(values, replicates, strict=True)

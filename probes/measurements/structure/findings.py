@@ -192,8 +192,7 @@ def _noise(name: str, layer: int, spread: Spread | None) -> Floats | float:
     """What other draws would have changed in their mean, in each resample."""
     if spread is None:
         return 0.0
-    (found,) = training_noise(name, [layer], spread.sd / DRAWS**0.5, spread.df, RESAMPLES)
-    return found
+    return training_noise(name, [layer], spread.sd / DRAWS**0.5, spread.df, RESAMPLES)[0]
 
 
 def _recall(sample: Sample, layer: int | None, hits: Edges) -> Recall:
