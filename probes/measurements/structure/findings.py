@@ -192,7 +192,9 @@ def _noise(name: str, layer: int, spread: Spread | None) -> Floats | float:
     """What other draws would have changed in their mean, in each resample."""
     if spread is None:
         return 0.0
-    return training_noise(name, [layer], spread.sd / DRAWS**0.5, spread.df, RESAMPLES)[0]
+    sd = spread.sd / DRAWS**0.5
+    found: Floats = training_noise(name, [layer], sd, spread.df, RESAMPLES)[0]
+    return found
 
 
 def _recall(sample: Sample, layer: int | None, hits: Edges) -> Recall:
