@@ -23,7 +23,7 @@ from probes.measurements.structure.payload import (
 )
 from probes.measurements.structure.probe import Probe
 from probes.measurements.structure.scoring import Sample, difference, mean_share, shares
-from probes.measurements.structure.trees import DRAWS, Trees
+from probes.measurements.structure.trees import Trees
 from probes.measurements.training_variance import Spread, pooled
 from probes.records.values import Estimate
 from probes.statistics.bootstrap import RESAMPLES
@@ -91,10 +91,6 @@ def findings(
         metric: pooled([[scores[metric] for scores in each.scores] for each in refits])
         for metric in METRICS
     }
-    spreads = {
-        split: _over_draws([_shares(x.control[split], each.control_edges) for x in layers.values()])
-        for split, each in scored.items()
-    }
     each_layer = joined([found.found["test"].of(place) for found in layers.values()])
     hits = {layer: found.found["test"].hits[place] for layer, found in layers.items()}
     return Findings(
@@ -104,10 +100,7 @@ def findings(
         resampled=resampled.clusters,
         clusters=test.n_used,
         cells=tuple(cells),
-        controls=tuple(
-            _control(name, place, scored, spreads, layer, found) for layer, found in layers.items()
-        ),
-        draws=spreads,
+        controls=tuple(_control(name, place, scored, *layer) for layer in layers.items()),
         refits=tuple(refits),
         chain={split: _uuas(each.sample, each.chain) for split, each in scored.items()},
         control_chain={split: _control_chain(name, each) for split, each in scored.items()},
@@ -144,28 +137,24 @@ def _cells(
 
 
 def _control(
-    name: str,
-    place: int,
-    scored: Mapping[str, Scored],
-    spreads: Mapping[str, Spread | None],
-    layer: int,
-    found: LayerFound,
+    name: str, place: int, scored: Mapping[str, Scored], layer: int, found: LayerFound
 ) -> Control:
-    draws, uuas, selectivity = {}, {}, {}
+    draws, spread, uuas, selectivity = {}, {}, {}, {}
     for split, each in scored.items():
         gold = shares(found.found[split].hits[place].sum(-1), each.sample.edges.sum(-1))
         control = _shares(found.control[split], each.control_edges)
-        noise = _noise(f"{name} control trees", layer, spreads[split])
         draws[split] = _values(control)
+        spread[split] = pooled([draws[split]])
+        noise = _noise(f"{name} control trees {layer}", spread[split])
         uuas[split] = each.sample.estimate(control, mean_share, noise)
         both = np.concatenate([gold, control], axis=1)
         selectivity[split] = each.sample.estimate(both, difference, noise)
-    return Control(layer=layer, draws=draws, uuas=uuas, selectivity=selectivity)
+    return Control(layer=layer, draws=draws, spread=spread, uuas=uuas, selectivity=selectivity)
 
 
 def _control_chain(name: str, scored: Scored) -> Estimate:
     parts = _shares(scored.control_chain, scored.control_edges)
-    noise = _noise(f"{name} control trees, chain", 0, _over_draws([parts]))
+    noise = _noise(f"{name} control trees, chain", pooled([_values(parts)]))
     return scored.sample.estimate(parts, mean_share, noise)
 
 
@@ -182,18 +171,12 @@ def _values(parts: Floats) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(x) else x for x in found)
 
 
-def _over_draws(layers: Sequence[Floats]) -> Spread | None:
-    """The spread of UUAS over draws, which layers have in common; see `Findings.draws`."""
-    found = pooled([_values(parts) for parts in layers])
-    return found and found.model_copy(update={"df": DRAWS - 1})
-
-
-def _noise(name: str, layer: int, spread: Spread | None) -> Floats | float:
-    """What other draws would have changed in their mean, in each resample."""
-    if spread is None:
+def _noise(name: str, draws: Spread | None) -> Floats | float:
+    """What other draws of control trees would have changed in their mean, in each resample."""
+    if draws is None:
         return 0.0
-    sd = spread.sd / DRAWS**0.5
-    found: Floats = training_noise(name, [layer], sd, spread.df, RESAMPLES)[0]
+    sd = draws.sd / (draws.df + 1) ** 0.5
+    found: Floats = training_noise(name, [0], sd, draws.df, RESAMPLES)[0]
     return found
 
 

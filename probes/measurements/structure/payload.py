@@ -59,6 +59,8 @@ class Control(Frozen):
     layer: int
     draws: dict[str, tuple[FiniteFloat | None, ...]]
     """UUAS on the control trees of each draw."""
+    spread: dict[str, Spread | None]
+    """Their standard deviation. Layers have their own: they differ in it several times over."""
     uuas: dict[str, Estimate]
     """Its mean."""
     selectivity: dict[str, Estimate]
@@ -96,9 +98,6 @@ class Findings(Frozen):
     """How many of them there are with sentences that are measured."""
     cells: tuple[Cell, ...]
     controls: tuple[Control, ...]
-    draws: dict[str, Spread | None]
-    """By split, the standard deviation of UUAS on control trees over their draws: within layers,
-    with the degrees of freedom of one, since all layers have the same draws."""
     refits: tuple[Refits, ...]
     chain: dict[str, Estimate]
     """UUAS of the chain of neighbouring words that are not punctuation, by split."""

@@ -120,8 +120,9 @@ def _notes(found: Findings) -> Iterator[str]:
 
 
 def _over_draws(found: Findings) -> str:
-    spread = found.draws["test"]
-    return f" (standard deviation: {shown_sd(spread.sd, LIKE['uuas'])})" if spread else ""
+    sds = [x.spread["test"].sd for x in found.controls if x.spread["test"]]
+    low, high = (shown_sd(of(sds, default=0.0), LIKE["uuas"]) for of in (min, max))
+    return f" (standard deviation: {low} to {high})" if sds else ""
 
 
 def _by_rank(title: str, found: Findings) -> Table:

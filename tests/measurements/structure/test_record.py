@@ -108,14 +108,9 @@ def test_stored_arrays_have_baselines_controls_and_recall(run):
 
 
 def test_intervals_of_controls_carry_the_variance_of_draws(run):
-    """t times the standard deviation over draws, which all layers have in common, is added."""
+    """t times the layer's own standard deviation over draws is added."""
     arrays, payload, n = run.arrays, run.payload, 40
-    of_draws = np.array([control.draws["test"] for control in payload.controls])
-    sd = np.sqrt(of_draws.var(axis=1, ddof=1).mean())
-    assert payload.draws["test"].sd == pytest.approx(sd)
-    assert payload.draws["test"].df == DRAWS - 1
     name = f"{run.record.model.digest} {run.record.corpus.fingerprint} control trees"
-    noise = training_noise(name, LAYERS, sd / np.sqrt(DRAWS), DRAWS - 1, 2000)
 
     def resampled(found, of):
         found, of = (
@@ -124,11 +119,14 @@ def test_intervals_of_controls_carry_the_variance_of_draws(run):
         return (draws(n) @ found / (draws(n) @ of))[:, 0]
 
     for place, control in enumerate(payload.controls):
+        sd, spread = np.std(control.draws["test"], ddof=1), control.spread["test"]
+        assert (spread.sd, spread.df) == (pytest.approx(sd), DRAWS - 1)
+        noise = training_noise(f"{name} {place}", [0], sd / np.sqrt(DRAWS), DRAWS - 1, 2000)[0]
         gold = resampled(arrays["test_hits"][place, 2], arrays["test_edges"])
         pairs = zip(arrays["test_control_hits"][place], arrays["test_control_edges"], strict=True)
         mean = np.mean([resampled(*pair) for pair in pairs], axis=0)
         for estimate, values in ((control.uuas, mean), (control.selectivity, gold - mean)):
-            expected = np.quantile(values + noise[place], [0.025, 0.975])
+            expected = np.quantile(values + noise, [0.025, 0.975])
             assert estimate["test"].interval == pytest.approx(expected, abs=1e-6)
             alone = np.ptp(np.quantile(values, [0.025, 0.975]))
             assert np.ptp(estimate["test"].interval) > alone
