@@ -50,6 +50,17 @@ class Replicates(NamedTuple):
             self.scores[at], self.values[at], self.influence[at], noise, self.training[at]
         )
 
+    def combined(self, weights: Floats) -> Replicates:
+        """Linear combinations of the scores. (n, layers) to rows of n."""
+        noise = None if self.noise is None else weights @ self.noise
+        return Replicates(
+            weights @ self.scores,
+            weights @ self.values,
+            weights @ self.influence,
+            noise,
+            weights**2 @ self.training,
+        )
+
     @property
     def resampled(self) -> Floats:
         """The replicates with what other trainings would change, if that is known."""

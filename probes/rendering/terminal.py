@@ -16,6 +16,7 @@ from probes.rendering.palette import shade
 
 VERDICT_STYLES = {
     "supported": "green",
+    "not specific to training": "yellow",
     "contradicted": "red",
     "undecided": "yellow",
     "not tested": "dim",

@@ -128,6 +128,15 @@ def max_t(
     return found
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for testing all of them, however they depend on each other (Holm 1979)."""
+    found, greatest, n = [0.0] * len(p_values), 0.0, len(p_values)
+    for rank, place in enumerate(sorted(range(n), key=lambda i: p_values[i])):
+        greatest = max(greatest, min(1.0, (n - rank) * p_values[place]))
+        found[place] = greatest
+    return found
+
+
 def _blocks(places: Ints) -> Iterator[Ints]:
     """The places in parts for which there is memory."""
     for start in range(0, len(places), _AT_ONCE):

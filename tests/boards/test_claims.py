@@ -160,20 +160,55 @@ def test_surface_syntax_and_semantics(length, tree_depth, srl, expected):
 
 def test_word_order_falls():
     name = "word-order-falls"
-    falls, rises = made("position", UP[::-1]), made("position", UP)
+    rises = made("position", UP)
     # From layer 1 to layer 3, in UP from .3 to .7.
     bump = made("position", (0.1, 0.7, 0.8, 0.3, 0.9, 0.9, 0.9))
     assert verdict(name, bump) == "supported"
     assert verdict(name, rises) == "contradicted"
     assert verdict(name, bump, noise=1) == "undecided"
     assert verdict(name, made("position", UP, False)) == "not tested"
-    nothing = ModelScores({"position": falls}, lambda task: None, lambda task: None)
+    nothing = ModelScores({"position": rises}, lambda task: None, lambda task: None)
     assert "predictions of position are not beside" in BY_NAME[name].on(nothing).why
     found = outcome(name, rises)
-    assert found.why.startswith("change from layer 1 to 3: position +0.400 [+0.39")
-    assert found.numbers[1]["change"] == pytest.approx(0.4)
+    assert found.why.startswith("position per layer: 0–1 +0.200 [+0.19")
+    assert [x["layers"] for x in found.numbers] == ["0–1", "1–3", "3–6"]
+    assert [x["change"] for x in found.numbers] == pytest.approx([0.2, 0.2, -0.5 / 3])
     # In none of 2,000 resamples as large.
-    assert found.numbers[1]["p"] == pytest.approx(1 / 2001)
+    assert found.p == pytest.approx(1 / 2001)
+    assert outcome(name, made("position", UP[:4])).why == (
+        "a model of 3 layers has none before or after such a step"
+    )
+
+
+STEADY, FLAT = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3), (0.9,) * 7
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ((0.9, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4), "supported"),  # from there on
+        ((0.9, 0.9, 0.7, 0.5, 0.5, 0.5, 0.5), "supported"),  # only there
+        (STEADY, "undecided"),
+        ((0.9, 0.6, 0.55, 0.5, 0.5, 0.5, 0.5), "contradicted"),  # before
+        ((0.9, 0.9, 0.89, 0.88, 0.6, 0.5, 0.1), "contradicted"),  # afterwards
+        (FLAT, "undecided"),
+        ((0.9, 0.9, 0.9, 0.9, 0.6, 0.6, 0.6), "contradicted"),
+    ],
+)
+def test_word_order_falls_around_layer_4_and_nowhere_else(scores, expected):
+    assert verdict("word-order-falls", made("position", scores), noise=0.005) == expected
+    sure = verdict("word-order-falls", made("position", scores), noise=1e-5)
+    assert sure == expected or scores in (STEADY, FLAT)
+
+
+def test_linear_combinations_of_scores_are_those_of_their_resamples():
+    values = of_means(UP, 0.01, 0.02)
+    weights = np.array([[0, -0.5, 0, 0.5, 0, 0, 0], [1, 0, 0, 0, 0, 0, -1]])
+    found = values.combined(weights)
+    assert found.scores == pytest.approx([(UP[3] - UP[1]) / 2, UP[0] - UP[6]])
+    assert found.resampled == pytest.approx(weights @ values.resampled)
+    assert found.row(1).influence[0] == pytest.approx(values.influence[0] - values.influence[6])
+    assert found.training == pytest.approx(0.02**2 * np.array([0.5, 2]))
 
 
 def test_knowledge_of_hierarchy_rises():

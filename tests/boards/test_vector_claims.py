@@ -5,11 +5,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from corpus_records import corpus_record, estimate, geometry
+from corpus_records import corpus_record, estimate, geometry, store_record
 from results_by_hand import make_result
+from scipy.stats import norm
 
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_scores import ModelScores
+from probes.boards.claims.outcome import all_of, any_of, p_above
 from probes.boards.claims.report import make_reports
 from probes.boards.claims.vector_claims import VECTOR_CLAIMS
 from probes.records.base import Frozen
@@ -193,3 +195,96 @@ def test_of_several_records_that_with_default_options_counts():
 def test_outdated_records_are_left_out_with_a_message(tmp_path, capsys):
     assert make_reports({}, "linear", {tmp_path / "g.json": geometry(FLAT)}) == []
     assert "g.json: made by another version of its measurement" in capsys.readouterr().err
+
+
+def twin_of(record, name="random:m", seed=0):
+    model = record.model.model_copy(
+        update={"name": name, "digest": f"t{seed}", "random_seed": seed}
+    )
+    return record.model_copy(update={"model": model})
+
+
+def outcomes(*records):
+    """By claim, of the first record's model, with all others beside it."""
+    reports = make_reports({}, "", {Path(f"{i}.json"): x for i, x in enumerate(records)})
+    return reports[0].outcomes
+
+
+NARROWER = [0.2, 0.2, 0.2, 0.3, 0.4, 0.5, 0.6]
+
+
+@pytest.mark.usefixtures("all_current")
+@pytest.mark.parametrize(
+    ("of_twin", "cone", "narrower"),
+    [
+        (NARROWER, "not specific to training", "not specific to training"),
+        (FLAT, "not specific to training", "supported"),
+        ([0.05] * 7, "supported", "supported"),
+        (NARROWER[::-1], "not specific to training", "supported"),
+    ],
+)
+def test_what_the_random_twin_passes_too_is_not_specific_to_training(of_twin, cone, narrower):
+    own, twin = geometry(NARROWER), twin_of(geometry(of_twin))
+    for order in ((own, twin), (own, twin, twin_of(geometry([0.0] * 7), "random-1:m", 1))):
+        found = outcomes(*order)
+        assert (found["narrow-cone"].verdict, found["narrower-higher"].verdict) == (cone, narrower)
+        passes = "supported" if narrower.startswith("not") else "undecided"
+        why = found["narrower-higher"].why
+        assert why.endswith(f"random twin: {passes}") or of_twin[0] > of_twin[-1] + 0.1
+    # The twin's own report, and models of other names or texts, are as they were.
+    alone = make_reports({}, "", {Path("t.json"): twin})
+    assert "twin:" not in alone[0].outcomes["narrow-cone"].why
+    other = twin_of(geometry(of_twin), "random:other")
+    assert outcomes(own, other)["narrow-cone"].verdict == "supported"
+
+
+@pytest.mark.usefixtures("all_current")
+def test_a_contradicted_claim_is_not_one_that_training_does_not_decide():
+    own, twin = geometry(NARROWER[::-1]), twin_of(geometry(NARROWER[::-1]))
+    found = outcomes(own, twin)["narrower-higher"]
+    assert found.verdict == "contradicted"
+    assert found.why.endswith("; random twin: contradicted")
+
+
+@pytest.mark.usefixtures("all_current")
+def test_the_twin_is_found_in_the_folder_beside(tmp_path):
+    own = geometry(NARROWER)
+    path, beside = store_record(tmp_path, own), store_record(tmp_path, twin_of(own))
+    assert beside.parents[1] != path.parents[1]
+    (report,) = make_reports({}, "", {path: own})
+    assert report.outcomes["narrow-cone"].verdict == "not specific to training"
+    beside.unlink()
+    (report,) = make_reports({}, "", {path: own})
+    assert report.outcomes["narrow-cone"].verdict == "supported"
+
+
+@pytest.mark.usefixtures("all_current")
+def test_p_values_are_corrected_for_all_claims_on_a_model():
+    """Senses alone are 2.2 standard errors above 0, which is not enough among several claims."""
+    own = geometry(NARROWER, senses=0.0112)
+    assert on("senses-cluster", geometry=own).verdict == "supported"
+    p = on("senses-cluster", geometry=own).p
+    assert p == pytest.approx(2 * norm.sf(1.959964 * 1.12))
+    found = outcomes(own)["senses-cluster"]
+    assert found.verdict == "undecided"
+    tested = [x for x in outcomes(own).values() if x.p is not None]
+    less = sum(x.p < p for x in tested)
+    assert found.why.endswith(
+        f"; p = {p:.2g}, of {len(tested)} claims {(len(tested) - less) * p:.2g}"
+    )
+
+
+def test_the_p_value_of_two_intervals_is_that_of_normal_ones():
+    """Of .3 ± .03 and .36 ± .02: .06 in units of .05 / 1.96."""
+    found = p_above((0.27, 0.33), (0.34, 0.38))
+    assert found == pytest.approx(2 * norm.sf(1.959964 * 0.06 / 0.05))
+    assert p_above((0.34, 0.38), (0.27, 0.33)) == 1
+    # It is .05 where they touch, and 0 or 1 without any width.
+    assert p_above((0.1, 0.2), (0.2, 0.5)) == pytest.approx(0.05, abs=1e-6)
+    assert (p_above((0.1, 0.1), (0.2, 0.2)), p_above((0.1, 0.1), (0.1, 0.1))) == (0, 1)
+
+
+def test_of_several_statements_one_or_all():
+    assert any_of([0.04, 0.3, 0.01]) == pytest.approx(0.03)
+    assert any_of([0.5, 0.6]) == 1
+    assert all_of([0.04, 0.3, 0.01]) == 0.3

@@ -83,6 +83,7 @@ def geometry(anisotropy, *, half=0.01, self_similarity=None, explainable=0.02, c
         cka=tuple(tuple(1 - abs(i - j) / 10 for i in range(n)) for j in range(n)),
         words=100,
         sentences=10,
+        far_words=0,
         in_several_windows=0,
         types=5,
         resampled="sentences",

@@ -128,7 +128,7 @@ def test_sources_name_the_records_of_every_measurement():
     text = page({}, "x", both())
     sources = text.partition('id="sources"')[2]
     assert "2 result files" in sources
-    assert "geometry v1, mean pooling, float32" in sources
+    assert "geometry v2, mean pooling, float32" in sources
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from probes.statistics.significance import (
     ALPHA,
     Errors,
     all_pairs,
+    holm,
     max_t,
     p_best,
     rank_ranges,
@@ -288,3 +289,11 @@ def test_the_leader_of_equal_models_is_not_split_off():
         split_naively.append(p < ALPHA)
     assert np.mean(split) <= 0.08
     assert np.mean(split_naively) > 0.9
+
+
+def test_holms_correction_is_computed_by_hand():
+    """Holm (1979): each p times the hypotheses that are left, never less than one before."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.5]) == pytest.approx([1, 1])
+    assert holm([0.02, 0.02, 0.02]) == pytest.approx([0.06] * 3)
+    assert holm([]) == []

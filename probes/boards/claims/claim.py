@@ -60,6 +60,7 @@ def needs(what: str) -> Predicate:
 
 
 NOTE = (
-    f"{CAVEAT} Undecided: the data cannot tell. Each verdict is tested at .05 by itself, "
-    "without correction for many claims and models."
+    f"{CAVEAT} Undecided: the data cannot tell. Verdicts are tested at .05, with p corrected for "
+    "all claims on a model (Holm), not for many models. Not specific to training: the random twin, "
+    "which was never trained, passes too."
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probes.boards.claims.model_scores import ModelScores
-from probes.boards.claims.outcome import MissingError, Outcome, verdict
+from probes.boards.claims.outcome import MissingError, Outcome, all_of, any_of, decided, p_above
 from probes.records.values import Estimate
 
 CHANGE = "attention_change"
@@ -47,11 +47,9 @@ def final_layers_change_most(model: ModelScores) -> Outcome:
         {"layer": layer, "divergence": x.value, "interval": x.interval}
         for layer, x in sorted(found.items())
     ]
-    return Outcome(
-        verdict(
-            for_it=ends[most][0] > max(ends[layer][1] for layer in below),
-            against=ends[most][1] < max(ends[layer][0] for layer in below),
-        ),
+    return decided(
+        all_of(p_above(ends[layer], ends[most]) for layer in below),
+        any_of(p_above(ends[most], ends[layer]) for layer in below),
         why,
         numbers,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from probes.boards.claims.claim import Claim, needs
 from probes.boards.claims.heads import (
-    all_heads_find_more,
+    COMPLETE,
     mostly_patterns,
+    none_complete,
     one_above,
     some_above,
     to_special_tokens,
@@ -27,8 +28,8 @@ HEAD_CLAIMS = (
         "Much attention goes to [CLS], [SEP] and punctuation",
         "5.1",
         "Clark et al. 2019",
-        "[CLS] and [SEP], or whatever a model has for them, without punctuation; much is that most "
-        "heads exceed uniform attention",
+        "[CLS] and [SEP], or whatever a model has for them, and words tagged PUNCT, where theirs "
+        "are periods and commas; much is that most heads exceed uniform attention",
         to_special_tokens,
     ),
     Claim(
@@ -52,9 +53,9 @@ HEAD_CLAIMS = (
         "No single head has the complete information on syntactic trees",
         "5.1",
         "Clark et al. 2019; Htut et al. 2019",
-        "all heads together, by a probe on their attention alone, find more than the best single "
-        "head; theirs compare single heads with baselines",
-        all_heads_find_more,
+        f"complete is a UAS of {COMPLETE:g} or more, which is ours; theirs compare single heads "
+        "with baselines",
+        none_complete,
     ),
     Claim(
         "agreement-weak",

@@ -9,7 +9,7 @@ from typing import Any
 from probes.boards.claims.bands import higher, lower
 from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores, within
-from probes.boards.claims.outcome import Outcome, verdict
+from probes.boards.claims.outcome import Ends, Outcome, all_of, any_of, decided, p_above
 from probes.measurements.measurement import Number
 
 GEOMETRY = "geometry"
@@ -37,13 +37,13 @@ def _beyond(metric: str, limit: float, sign: int) -> Predicate:
     def predicate(model: ModelScores) -> Outcome:
         found = model.numbers(GEOMETRY, metric)
         chosen = {layer: found[layer] for layer in found if layer > 0}
-        ends = [_ends(each, sign) for each in chosen.values()]
-        found_it = verdict(
-            for_it=all(near > sign * limit for near, _ in ends),
-            against=any(far < sign * limit for _, far in ends),
+        ends, border = [_ends(each, sign) for each in chosen.values()], (sign * limit, sign * limit)
+        return decided(
+            all_of(p_above(border, each) for each in ends),
+            any_of(p_above(each, border) for each in ends),
+            f"{_name(metric)} at {_span(chosen)}; limit: {limit:g}",
+            _listed(chosen, metric),
         )
-        why = f"{_name(metric)} at {_span(chosen)}; limit: {limit:g}"
-        return Outcome(found_it, why, _listed(chosen, metric))
 
     return predicate
 
@@ -75,12 +75,12 @@ def _changes(metric: str, sign: int, axes: Mapping[str, object]) -> Predicate:
             for one in below.values()
             for other in above.values()
         ]
-        found_it = verdict(
-            for_it=all(late[0] > early[1] for early, late in pairs),
-            against=any(late[1] < early[0] for early, late in pairs),
+        return decided(
+            all_of(p_above(early, late) for early, late in pairs),
+            any_of(p_above(late, early) for early, late in pairs),
+            f"{_name(metric, axes)} at {_span(below)}; at {_span(above)}",
+            _listed({**below, **above}, metric),
         )
-        why = f"{_name(metric, axes)} at {_span(below)}; at {_span(above)}"
-        return Outcome(found_it, why, _listed({**below, **above}, metric))
 
     return predicate
 
@@ -93,13 +93,13 @@ def clusters_at_last_layer(model: ModelScores) -> Outcome:
     """
     found = model.numbers(GEOMETRY, "ami", labels="senses")
     last = max(found)
-    low, high = _ends(found[last], 1)
+    ends, zero = _ends(found[last], 1), (0.0, 0.0)
     why = f"{_name('ami')} at {_span({last: found[last]})}"
     numbers = _listed({last: found[last]}, "ami")
-    return Outcome(verdict(for_it=low > 0, against=high < 0), why, numbers)
+    return decided(p_above(zero, ends), p_above(ends, zero), why, numbers)
 
 
-def _ends(number: Number, sign: int) -> tuple[float, float]:
+def _ends(number: Number, sign: int) -> Ends:
     """The ends of an interval, of the number itself or of its negative."""
     assert number.low is not None
     assert number.high is not None

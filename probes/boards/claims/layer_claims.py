@@ -9,7 +9,7 @@ from __future__ import annotations
 from probes.boards.claims.bands import higher, late_middle, lower, middle
 from probes.boards.claims.claim import Claim, needs
 from probes.boards.claims.fine_tuning import final_layers_change_most
-from probes.boards.claims.layers import falls, middle_transfers, peaks_before, peaks_in, rises
+from probes.boards.claims.layers import falls_there, middle_transfers, peaks_before, peaks_in, rises
 from probes.boards.claims.mixes import final_layers_lower, pipeline, semantics_spread
 
 LAYER_CLAIMS = (
@@ -27,8 +27,9 @@ LAYER_CLAIMS = (
         "Knowledge of linear word order falls around layer 4 of BERT-base",
         "5.2",
         "Lin et al. 2019",
-        "one step, from layer 3 to 5 of 12 or the same depth, by regression on real text",
-        falls("position"),
+        "from layer 3 to 5 of 12 or the same depth, more steeply than before and no less steeply "
+        "than afterwards, by regression on real text",
+        falls_there("position"),
     ),
     Claim(
         "hierarchy-rises",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,15 @@ from probes.boards import separability
 from probes.boards.claims.bands import Band, around_layer_4, middle
 from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores, within
-from probes.boards.claims.outcome import Outcome, verdict
+from probes.boards.claims.outcome import (
+    MissingError,
+    Outcome,
+    all_of,
+    any_of,
+    decided,
+    listed,
+    split_by,
+)
 from probes.boards.transferability import layer_ranks
 from probes.measurements.resampled import p_values_of
 from probes.statistics.bootstrap import bounds, interval
@@ -29,17 +37,18 @@ def peaks_in(bands: Mapping[str, Band]) -> Predicate:
     """
 
     def predicate(model: ModelScores) -> Outcome:
-        peaks = {task: model.peaks(task) for task in bands}
         inside = {task: within(model.result(task), band) for task, band in bands.items()}
         why = "; ".join(
-            f"{_peak(model, task)}; {band.__name__.replace('_', '-')}: {_listed(inside[task])}"
+            f"{_peak(model, task)}; {band.__name__.replace('_', '-')}: {listed(inside[task])}"
             for task, band in bands.items()
         )
-        found = verdict(
-            for_it=all(peaks[task] <= inside[task] for task in bands),
-            against=any(not peaks[task] & inside[task] for task in bands),
+        p_values = [split_by(_p_best(model, task), inside[task]) for task in bands]
+        return decided(
+            all_of(outside for _, outside in p_values),
+            any_of(in_band for in_band, _ in p_values),
+            why,
+            [_peak_numbers(model, task) for task in bands],
         )
-        return Outcome(found, why, [_peak_numbers(model, task) for task in bands])
 
     return predicate
 
@@ -52,31 +61,76 @@ def peaks_before(early: str, late: str) -> Predicate:
     """
 
     def predicate(model: ModelScores) -> Outcome:
-        first, second = model.peaks(early), model.peaks(late)
-        found = verdict(
-            for_it=max(first) < min(second),
-            against=min(first) >= max(second),
-        )
+        first, second = _p_best(model, early), _p_best(model, late)
+        # Two layers are the best of both tasks with the lesser p; either may be wrongly excluded.
+        both = {(i, j): min(p, q) for i, p in first.items() for j, q in second.items()}
         tasks = (early, late)
-        why = "; ".join(_peak(model, task) for task in tasks)
-        return Outcome(found, why, [_peak_numbers(model, task) for task in tasks])
+        return decided(
+            min(1.0, 2 * all_of(p for (i, j), p in both.items() if i >= j)),
+            min(1.0, 2 * all_of(p for (i, j), p in both.items() if i < j)),
+            "; ".join(_peak(model, task) for task in tasks),
+            [_peak_numbers(model, task) for task in tasks],
+        )
 
     return predicate
 
 
-def falls(*tasks: str) -> Predicate:
-    """The predicate that every task's score falls around layer 4 of 12."""
-    return _step(tasks, -1)
+def falls_there(task: str) -> Predicate:
+    """The predicate that a task's score falls around layer 4 of 12, and there more than elsewhere.
+
+    By changes per layer before, around and after it. Supported if the score falls around it, and
+    more steeply than before; contradicted if it rises there, or falls more steeply before or after.
+    All three comparisons are tested together, by max-T.
+    """
+
+    def predicate(model: ModelScores) -> Outcome:
+        values = model.tested(task)
+        last = len(values.scores) - 1
+        first, end = around_layer_4(last)
+        if not 0 < first < end < last:
+            raise MissingError(f"a model of {last} layers has none before or after such a step")
+        slopes = np.zeros((3, last + 1))
+        for slope, (start, stop) in zip(
+            slopes, ((0, first), (first, end), (end, last)), strict=True
+        ):
+            slope[[start, stop]] = np.array([-1, 1]) / (stop - start)
+        before, around, after = slopes
+        changes = values.combined(np.stack([0 * around, around, around - before, after - around]))
+        there, than_before, afterwards = p_values_of([changes], [(0, 1), (0, 2), (0, 3)])
+        less = changes.scores < 0
+        elsewhere = (_if(not less[2], than_before), _if(less[3], afterwards))
+        against = min(_if(not less[1], there), *elsewhere)
+        found = values.combined(slopes)
+        ends = [bounds(each) for each in interval(found.resampled)]
+        spans = (f"0–{first}", f"{first}–{end}", f"{end}–{last}")
+        named = dict(zip(spans, zip(found.scores.tolist(), ends, strict=True), strict=True))
+        return decided(
+            # It may fall there more than before, and afterwards still more.
+            1.0 if against < ALPHA else all_of((_if(less[1], there), _if(less[2], than_before))),
+            against,
+            f"{task} per layer: "
+            + "; ".join(f"{span} {_change(*each)}" for span, each in named.items())
+            + f"; p = {there:.2g} (change at {first}–{end}), {than_before:.2g} (less that before), "
+            f"{afterwards:.2g} (less that afterwards)",
+            [
+                {"layers": span, "change": change, "interval": between}
+                for span, (change, between) in named.items()
+            ],
+        )
+
+    return predicate
+
+
+def _if(condition: bool, p: float) -> float:
+    """The p-value of a difference in the direction that is asked for."""
+    return p if condition else 1.0
 
 
 def rises(*tasks: str) -> Predicate:
-    """The predicate that every task's score rises around layer 4 of 12."""
-    return _step(tasks, 1)
+    """The predicate that every task's score rises around layer 4 of 12.
 
-
-def _step(tasks: Collection[str], sign: int) -> Predicate:
-    """Supported if every score changes in the direction of `sign`; contradicted if one does in the
-    other. Changes are tested at .05, corrected over all of them.
+    Supported if every score rises, contradicted if one falls. Changes are tested at .05, corrected
+    over all of them.
     """
 
     def predicate(model: ModelScores) -> Outcome:
@@ -84,27 +138,24 @@ def _step(tasks: Collection[str], sign: int) -> Predicate:
         before, after = around_layer_4(len(values[0].scores) - 1)
         ends = [each.row(layer) for each in values for layer in (before, after)]
         p_values = p_values_of(ends, [(2 * i, 2 * i + 1) for i in range(len(values))])
-        parts, numbers, directions = [], [], []
+        parts, numbers, up, down = [], [], [], []
         for task, each, p in zip(tasks, values, p_values, strict=True):
             change = float(each.scores[after] - each.scores[before])
             between = bounds(interval(each.resampled[after] - each.resampled[before]))
-            directions.append(sign * np.sign(change) if p < ALPHA else 0)
-            parts.append(f"{task} {_change(change, between, p)}")
+            up.append(_if(change > 0, p))
+            down.append(_if(change < 0, p))
+            parts.append(f"{task} {_change(change, between)} (p = {p:.2g})")
             numbers.append({"task": task, "change": change, "interval": between, "p": p})
-        found = verdict(
-            for_it=all(each > 0 for each in directions),
-            against=any(each < 0 for each in directions),
-        )
         why = f"change from layer {before} to {after}: {', '.join(parts)}"
-        return Outcome(found, why, [{"layers": [before, after]}, *numbers])
+        return decided(all_of(up), min(down), why, [{"layers": [before, after]}, *numbers])
 
     return predicate
 
 
-def _change(change: float, between: tuple[float, float] | None, p: float) -> str:
+def _change(change: float, between: tuple[float, float] | None) -> str:
     text = f"{change:+.3f}"
     if between is not None:
-        text += f" [{between[0]:+.3f}, {between[1]:+.3f}] (p = {p:.2g})"
+        text += f" [{between[0]:+.3f}, {between[1]:+.3f}]"
     return text.replace("-", "−")
 
 
@@ -122,8 +173,8 @@ def middle_transfers(model: ModelScores) -> Outcome:
     inside = within(model.result(next(iter(values))), middle)
     best = {layer for layer, p in enumerate(p_values) if p >= ALPHA}
     why = (
-        f"mean rank over {', '.join(values)} may be best at {_listed(best)}; middle: "
-        f"{_listed(inside)}; best: layer {ranks.argmin()} with {ranks.min():.1f}"
+        f"mean rank over {', '.join(values)} may be best at {listed(best)}; middle: "
+        f"{listed(inside)}; best: layer {ranks.argmin()} with {ranks.min():.1f}"
     )
     numbers = [
         {"layer": layer, "mean_rank": float(rank), "interval": bound, "p_best": float(p)}
@@ -131,8 +182,15 @@ def middle_transfers(model: ModelScores) -> Outcome:
             zip(ranks, interval(resampled).round(2).tolist(), p_values, strict=True)
         )
     ]
-    found = verdict(for_it=best <= inside, against=not best & inside)
-    return Outcome(found, why + left_out, [{"tasks": list(values)}, *numbers])
+    in_band, outside = split_by(dict(enumerate(p_values.tolist())), inside)
+    return decided(outside, in_band, why + left_out, [{"tasks": list(values)}, *numbers])
+
+
+def _p_best(model: ModelScores, task: str) -> dict[int, float]:
+    """By layer, the p-value of its being the best."""
+    model.peaks(task)
+    found = separability.p_best(model.result(task)) or {}
+    return {layer: p or 0.0 for layer, p in found.items()}
 
 
 def _peak(model: ModelScores, task: str) -> str:
@@ -141,7 +199,7 @@ def _peak(model: ModelScores, task: str) -> str:
     best = result.best_layer
     low, high = best.intervals[result.task.metric] or (np.nan, np.nan)
     return (
-        f"{task} may be best at {_listed(model.peaks(task))} of {result.model.n_layers}; "
+        f"{task} may be best at {listed(model.peaks(task))} of {result.model.n_layers}; "
         f"best on dev: {best.layer}, {result.score(best):.3f} [{low:.3f}, {high:.3f}]"
     )
 
@@ -160,7 +218,3 @@ def _peak_numbers(model: ModelScores, task: str) -> dict[str, Any]:
         "p_best": separability.p_best(result),
         "layers": result.model.n_layers,
     }
-
-
-def _listed(layers: set[int]) -> str:
-    return ", ".join(map(str, sorted(layers)))

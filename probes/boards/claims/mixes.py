@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from probes.boards.claims.bands import middle
 from probes.boards.claims.layers import FEWEST_TASKS
 from probes.boards.claims.model_scores import ModelScores, within
-from probes.boards.claims.outcome import MissingError, Outcome, verdict
+from probes.boards.claims.outcome import MissingError, Outcome, all_of, any_of, decided, p_above
 from probes.measurements.expected_layer import gain_deviation
 from probes.measurements.resampled import p_values_of
 from probes.records.values import Interval
@@ -29,12 +27,12 @@ def pipeline(model: ModelScores) -> Outcome:
     ranges = _known({task: model.located(task).expected_layer.interval for task in PIPELINE})
     pos, deprel, srl = ranges.values()
     pairs = ((pos, deprel), (deprel, srl), (pos, srl))
-    found = verdict(
-        for_it=all(early[1] < late[0] for early, late in pairs),
-        against=any(early[0] > late[1] for early, late in pairs),
+    return decided(
+        all_of(p_above(early, late) for early, late in pairs),
+        any_of(p_above(late, early) for early, late in pairs),
+        f"expected layer: {_said(ranges)}",
+        [{"task": task, "expected_layer": list(each)} for task, each in ranges.items()],
     )
-    numbers = [{"task": task, "expected_layer": list(each)} for task, each in ranges.items()]
-    return Outcome(found, f"expected layer: {_said(ranges)}", numbers)
 
 
 def semantics_spread(model: ModelScores) -> Outcome:
@@ -53,10 +51,6 @@ def semantics_spread(model: ModelScores) -> Outcome:
     pairs = [
         (spread["srl"], spread[task]) for spread in (near_uniform, gains) for task in PIPELINE[:2]
     ]
-    found = verdict(
-        for_it=all(ours[0] > other[1] for ours, other in pairs),
-        against=any(ours[1] < other[0] for ours, other in pairs),
-    )
     why = (
         f"divergence of weights from uniform, bits: {_said(weights)}; "
         f"standard deviation of gains, layers: {_said(gains)}"
@@ -64,7 +58,12 @@ def semantics_spread(model: ModelScores) -> Outcome:
     numbers = [
         {"task": t, "kl_bits": list(weights[t]), "gain_deviation": list(gains[t])} for t in PIPELINE
     ]
-    return Outcome(found, why, numbers)
+    return decided(
+        all_of(p_above(other, ours) for ours, other in pairs),
+        any_of(p_above(ours, other) for ours, other in pairs),
+        why,
+        numbers,
+    )
 
 
 def final_layers_lower(model: ModelScores) -> Outcome:
@@ -81,21 +80,22 @@ def final_layers_lower(model: ModelScores) -> Outcome:
         (i * (last + 1) + k - 1, i * (last + 1) + k) for i in range(len(values)) for k in final
     ]
     p_values = iter(p_values_of(list(values.values()), steps))
-    lowered, raised, numbers = [], [], []
+    numbers, lowers, raises = [], {}, {}
     for task, each in values.items():
-        mixed, resampled, signs = each.scores, each.resampled, []
+        mixed, resampled, down, up = each.scores, each.resampled, [], []
         for k in final:
             step, p = float(mixed[k] - mixed[k - 1]), next(p_values)
-            signs.append(np.sign(step) if p < ALPHA else 0)
+            down.append(p if step < 0 else 1.0)
+            up.append(p if step > 0 else 1.0)
             between = bounds(interval(resampled[k] - resampled[k - 1]))
             numbers.append({"task": task, "layer": k, "gain": step, "interval": between, "p": p})
-        if min(signs) < 0:
-            lowered.append(task)
-        elif min(signs) > 0:
-            raised.append(task)
-    return Outcome(
-        verdict(for_it=2 * len(lowered) > len(values), against=2 * len(raised) >= len(values)),
-        f"cumulative scores of {len(values)} tasks at layers {border + 1}–{last}: one layer lowers "
+        lowers[task], raises[task] = min(down), max(up)
+    lowered, raised = ([task for task, p in x.items() if p < ALPHA] for x in (lowers, raises))
+    n = len(values)
+    return decided(
+        sorted(lowers.values())[n // 2],  # of more than half
+        sorted(raises.values())[(n - 1) // 2],  # of half or more
+        f"cumulative scores of {n} tasks at layers {border + 1}–{last}: one layer lowers "
         f"{', '.join(lowered) or 'none'}; all raise {', '.join(raised) or 'none'}{left_out}",
         numbers,
     )

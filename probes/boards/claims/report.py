@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from probes.boards.claims.claim import NOTE
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_scores import ModelScores
-from probes.boards.claims.outcome import Outcome
+from probes.boards.claims.outcome import Outcome, beside_twin, corrected
 from probes.boards.comparable import SAME_CLAIM, values
+from probes.boards.corpus_groups import of_corpora
+from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.extraction.model_names import RANDOM
+from probes.extraction.model_names import RANDOM, is_twin_name
 from probes.measurements.current import is_current
 from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import resampled
 from probes.measurements.resampled_mixes import resampled_mixes
+from probes.measurements.results import joined
+from probes.records.files import read_records
 from probes.records.record import AnyRecord
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
@@ -49,6 +53,14 @@ class Report:
         return " · ".join([self.model, self.corpus, *self.marks])
 
 
+class _Tested(NamedTuple):
+    """A report, and what it was made of: any path and record of the model and corpus."""
+
+    report: Report
+    path: Path
+    record: AnyRecord
+
+
 def make_reports(
     found: Mapping[Path, Result],
     family: str,
@@ -56,10 +68,55 @@ def make_reports(
 ) -> list[Report]:
     """Test the claims on every model and corpus.
 
+    What a model's random twin passes too is marked. The twin is among these records, or in the
+    folder beside that of the model.
+
     Args:
         found: results by their paths; those of other probe families are not used.
         others: records of measurements of a corpus; see `probes.boards.corpus_groups.of_corpora`.
     """
+    tested = _tested(found, family, others)
+    return [_beside_twin(each, tested, family) for each in tested]
+
+
+def _beside_twin(each: _Tested, tested: Sequence[_Tested], family: str) -> Report:
+    """The report on a model, given those on others; of several twins, the first seed's counts."""
+    if each.record.model.random_seed is not None:
+        return each.report
+    twins = [other for other in tested if is_twin(other.record, each.record)]
+    if not twins:
+        beside = read_records(_twins_beside(each.path))
+        of_twins = {path: x for path, x in beside.items() if is_twin(x, each.record)}
+        try:
+            twins = _tested(joined(of_twins), family, of_corpora(of_twins))
+        except UserError as error:
+            progress.say(f"left out the random twin: {error}")
+    if not twins:
+        return each.report
+    twin = min(twins, key=lambda other: other.record.model.random_seed or 0).report.outcomes
+    outcomes = {name: beside_twin(x, twin[name]) for name, x in each.report.outcomes.items()}
+    return replace(each.report, outcomes=outcomes)
+
+
+def _twins_beside(path: Path) -> list[Path]:
+    """Records of random twins on the corpus of a record, where all models' are."""
+    folder = path.resolve().parent
+    names = f"random*/{folder.name}/*-????????.json"
+    return sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
+
+
+def is_twin(record: AnyRecord, of: AnyRecord) -> bool:
+    """Whether a record is of the random twin of another's model, on the same text."""
+    alike = (record.corpus.fingerprint, *claim_subject(record)[2:]) == (
+        of.corpus.fingerprint,
+        *claim_subject(of)[2:],
+    )
+    return alike and is_twin_name(record.model.name, of.model.name)
+
+
+def _tested(
+    found: Mapping[Path, Result], family: str, others: Mapping[Path, AnyRecord]
+) -> list[_Tested]:
     runs: dict[tuple[Any, ...], dict[str, Path]] = defaultdict(dict)
     for path, result in found.items():
         if result.probe.family != family:
@@ -69,14 +126,20 @@ def make_reports(
             continue
         runs[values(result, SAME_CLAIM)].setdefault(result.task.name, path)
     beside = _by_subject(others)
-    reports = []
+    made = []
     for run in runs.values():
         results = {task: found[path] for task, path in run.items()}
-        records = beside.get(claim_subject(next(iter(results.values()))), {})
-        reports.append(_report(results, run, records))
+        first = next(iter(results.values()))
+        report = _report(results, run, beside.get(claim_subject(first), {}))
+        made.append(_Tested(report, next(iter(run.values())), first))
     tested = {claim_subject(found[path]) for run in runs.values() for path in run.values()}
-    alone = (records for subject, records in beside.items() if subject not in tested)
-    return reports + [_report({}, {}, records) for records in alone]
+    for subject, records in beside.items():
+        if subject not in tested:
+            path, record = next(
+                (p, x) for p, x in others.items() if any(x is of for of in records.values())
+            )
+            made.append(_Tested(_report({}, {}, records), path, record))
+    return made
 
 
 def claim_subject(record: AnyRecord) -> tuple[str, ...]:
@@ -134,7 +197,7 @@ def _report(
         model_title(first),
         f"{first.corpus.name} {first.corpus.version}",
         tuple(filter(None, marks)),
-        {claim.name: claim.on(scores) for claim in CLAIMS},
+        corrected({claim.name: claim.on(scores) for claim in CLAIMS}),
         bool(results),
     )
 

@@ -8,7 +8,16 @@ from typing import Any
 from probes.boards.claims.bands import Band
 from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores, within
-from probes.boards.claims.outcome import MissingError, Outcome, verdict
+from probes.boards.claims.outcome import (
+    MissingError,
+    Outcome,
+    all_of,
+    any_of,
+    decided,
+    listed,
+    p_above,
+    split_by,
+)
 
 STRUCTURE = "structure"
 
@@ -27,19 +36,18 @@ def trees_peak_in(band: Band, metrics: Sequence[str]) -> Predicate:
         if untested := [metric for metric, layers in peaks.items() if not layers]:
             raise MissingError(f"{' and '.join(untested)}: layers could not be tested")
         why = "; ".join(
-            f"{metric} at rank {found.reported} may be best at {_listed(layers)}"
+            f"{metric} at rank {found.reported} may be best at {listed(layers)}"
             for metric, layers in peaks.items()
         )
         numbers = [
             {"metric": metric, "peak_layers": sorted(layers), "p_best": found.p_best[metric]}
             for metric, layers in peaks.items()
         ]
-        return Outcome(
-            verdict(
-                for_it=all(layers <= inside for layers in peaks.values()),
-                against=any(not layers & inside for layers in peaks.values()),
-            ),
-            f"{why}; {band.__name__}: {_listed(inside)}",
+        p_values = [split_by(found.p_best[metric], inside) for metric in metrics]
+        return decided(
+            all_of(outside for _, outside in p_values),
+            any_of(inside_it for inside_it, _ in p_values),
+            f"{why}; {band.__name__}: {listed(inside)}",
             numbers,
         )
 
@@ -59,6 +67,10 @@ def trees_above_chain(model: ModelScores) -> Outcome:
     if probe.interval is None or chain.interval is None:
         raise MissingError("uuas has no interval")
     (low, high), (chain_low, chain_high) = probe.interval, chain.interval
+    p_for, p_against = (
+        p_above(chain.interval, probe.interval),
+        p_above(probe.interval, chain.interval),
+    )
     why = (
         f"UUAS at layer {layer} and rank {found.reported}: {probe.value:.3f} [{low:.3f}, "
         f"{high:.3f}]; neighbours: {chain.value:.3f} [{chain_low:.3f}, {chain_high:.3f}]"
@@ -67,7 +79,7 @@ def trees_above_chain(model: ModelScores) -> Outcome:
         {"layer": layer, "uuas": probe.value, "interval": probe.interval},
         {"baseline": "neighbours", "uuas": chain.value, "interval": chain.interval},
     ]
-    return Outcome(verdict(for_it=low > chain_high, against=high < chain_low), why, numbers)
+    return decided(p_for, p_against, why, numbers)
 
 
 def _found(model: ModelScores) -> Any:
@@ -78,9 +90,5 @@ def _found(model: ModelScores) -> Any:
     """
     record = model.record(STRUCTURE)
     if absent := sorted(set(range(record.model.n_layers + 1)) - set(record.payload.layers)):
-        raise MissingError(f"{STRUCTURE} was not measured at layer {_listed(absent)}")
+        raise MissingError(f"{STRUCTURE} was not measured at layer {listed(absent)}")
     return record.payload
-
-
-def _listed(layers: Sequence[int] | set[int]) -> str:
-    return ", ".join(map(str, sorted(layers)))

@@ -70,8 +70,9 @@ VECTOR_CLAIMS = (
         "A static vector explains less than 5 % of the variance of a word's vectors",
         "",
         "Ethayarajh 2019, abstract",
-        "variance of vectors that are not centred, in the baseline neither, and a mean over words "
-        "in at least five sentences; it depends on how often words occur",
+        "variance about the mean, since of vectors that are not centred it would repeat "
+        "self-similarity, less that of random words; a mean over words in at least five sentences, "
+        "which depends on how often they occur",
         lies_below("maximum_explainable_variance_adjusted", 0.05),
     ),
     Claim(

@@ -87,12 +87,19 @@ def averaged(
 def of_features(
     context: CorpusContext, heads: Heads, gold: Gold, test: Texts
 ) -> Iterator[HeadNumbers]:
-    """Attention to words with a feature; sentences without one are left out.
+    """Attention to words with a feature, and to special tokens and punctuation together.
 
-    Kovaleva et al. (2019), section 4.4: of several such words, that which gets most counts.
+    Sentences without a word of the feature are left out; of several such words, that which gets
+    most counts (Kovaleva et al. 2019, section 4.4). Special tokens and punctuation get what other
+    words do not (after Clark et al. 2019, section 3.2).
     """
     received = np.concatenate(context.stored.arrays("received"))[context.rows("test")]
     received = received[:, heads.blocks]
+    if "punctuation" in gold.features:
+        others = received * ~gold.features["punctuation"][:, None, None]
+        starts = np.flatnonzero(np.diff(gold.sentence, prepend=-1))
+        values = 1 - np.add.reduceat(others, starts, axis=0, dtype=np.float64)
+        yield averaged("special", "", values, heads, test.partition)
     for feature, words in gold.features.items():
         if not words.any():
             continue

@@ -62,6 +62,7 @@ MEASURES = {
     "entropy": "entropy of a token's attention, as a share of the greatest possible",
     "first": "attention to the first token",
     "separators": "attention to special tokens after the text",
+    "special": "attention to special tokens and punctuation",
     "offset": "attention to the token at a distance; 0 is itself",
     "pattern": "attention along a diagonal, in the two strongest columns, within a segment",
     "feature": "mean attention to the word of a kind that gets most of it",

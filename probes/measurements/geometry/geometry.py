@@ -48,6 +48,7 @@ class Geometry(CorpusMeasurement[Findings]):
     """Anisotropy, contextuality, dimensions, clusters and similarity of layers."""
 
     name = "geometry"
+    version = 2
     summary = "anisotropy, contextuality, intrinsic dimension, clusters, similarity of layers"
     payload: ClassVar[type[Findings]] = Findings
     options = Options
@@ -61,6 +62,7 @@ class Geometry(CorpusMeasurement[Findings]):
         from probes.measurements.geometry.cka import cka_within
         from probes.measurements.geometry.labels import label_sets
         from probes.measurements.geometry.layer import measured
+        from probes.measurements.geometry.position import PLACES
         from probes.measurements.geometry.words import test_words
 
         layers, seed = context.layers, context.options.seed
@@ -82,6 +84,7 @@ class Geometry(CorpusMeasurement[Findings]):
             cka=tuple(tuple(None if np.isnan(x) else float(x) for x in row) for row in cka),
             words=len(words),
             sentences=words.n_sentences,
+            far_words=int((words.position >= PLACES).sum()),
             in_several_windows=int(context.in_several_windows("test").sum()),
             types=len(words.frequent),
             resampled=words.partition.clusters,

@@ -99,6 +99,8 @@ class Findings(Frozen):
     words: int
     """Words of the test split."""
     sentences: int
+    far_words: int
+    """Words whose place is not told from that of others; see `PLACES` in `.position`."""
     in_several_windows: int
     """Sentences longer than the model's window, which are measured like all others."""
     types: int

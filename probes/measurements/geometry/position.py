@@ -7,6 +7,10 @@ import numpy as np
 from probes.common.arrays import Ints
 from probes.measurements.geometry.sums import Rows, group_sums
 
+PLACES = 200
+"""Places that are told apart: words from the last of them on share it. Work grows with the cube of
+their number, and places that occur in few sentences say nothing."""
+
 
 def position_share(rows: Rows, position: Ints, types: Ints) -> float | None:
     """Share of the variance within types that differences of places explain, adjusted for chance.
@@ -17,11 +21,13 @@ def position_share(rows: Rows, position: Ints, types: Ints) -> float | None:
     no difference, it is about 0, on either side.
 
     Args:
-        position, types: of each word, both numbered from 0. Shape (n,).
+        position, types: of each word, both numbered from 0. Shape (n,). Places above `PLACES` − 1
+            count as that one.
 
     Returns:
         None if words, or their places, do not vary within types, or too few words are left.
     """
+    position = np.minimum(position, PLACES - 1)
     n_types, n_places = int(types.max(initial=-1)) + 1, int(position.max(initial=-1)) + 1
     counts = np.zeros((n_types, n_places))
     np.add.at(counts, (types, position), 1)

@@ -8,18 +8,22 @@ from probes.measurements.geometry.sums import Rows, centred, cross_gram
 
 
 def explainable_variance(rows: Rows) -> float:
-    """The maximum explainable variance σ₁² / Σσ² (Ethayarajh 2019, definition 3).
+    """The maximum explainable variance σ₁² / Σσ² (Ethayarajh 2019, definition 3), about the mean.
 
-    Of the vectors as they are, not centred: the share of their squared length that one direction
-    has. 0 if all are 0.
+    The share of the variance that one direction explains. Of vectors that are not centred, as in
+    the paper's formula, the first direction is about that of their mean, and its share at least
+    about their mean cosine: it would repeat self-similarity. 1 if all vectors are the same.
 
     Args:
         rows: shape (n, H).
     """
     wide = rows.astype(np.float64)
+    length = float((wide**2).sum())
+    wide -= wide.mean(0)
     gram = wide @ wide.T if len(wide) < wide.shape[1] else wide.T @ wide
     total = float(np.trace(gram))
-    return float(np.linalg.eigvalsh(gram)[-1]) / total if total > 0 else 0.0
+    # Equal vectors differ from their mean by rounding.
+    return float(np.linalg.eigvalsh(gram)[-1]) / total if total > 1e-12 * length else 1.0
 
 
 def participation_ratio(rows: Rows) -> float | None:

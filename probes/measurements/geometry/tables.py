@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from probes.common.wording import counted
 from probes.measurements.geometry.cka import ENOUGH, is_biased
 from probes.measurements.geometry.payload import SIMILARITIES, Findings, LayerGeometry
+from probes.measurements.geometry.position import PLACES
 from probes.records.record import Record
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.values import Estimate
@@ -65,6 +66,11 @@ def _notes(found: Findings) -> Iterator[str]:
         yield (
             f"{found.in_several_windows:,} sentences are longer than the model's window and are "
             "measured like the others."
+        )
+    if found.far_words:
+        yield (
+            f"{counted(found.far_words, 'word')} beyond place {PLACES} of a sentence: all count as "
+            "of that place."
         )
     if zeros := {each.layer: each.zero_vectors for each in found.layers if each.zero_vectors}:
         counts = ", ".join(f"{n:,} at layer {layer}" for layer, n in zeros.items())

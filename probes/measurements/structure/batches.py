@@ -32,8 +32,9 @@ class Batch:
         sentences: their places in `Trees`. Shape (b,).
         rows: of their words in the store; in padding, of the first word. Shape (b, n).
         lengths: words of each. Shape (b,).
-        distances: in gold trees and in control trees; 0 in padding. Shape (2, b, n, n).
-        depths: in gold trees and in control trees. Shape (2, b, n).
+        distances: in gold trees and in each draw of control trees; 0 in padding. Shape
+            (1 + draws, b, n, n).
+        depths: the same. Shape (1 + draws, b, n).
     """
 
     sentences: Ints
@@ -89,11 +90,11 @@ def _batch(trees: Trees, rows: Ints, sentences: Ints, device: torch.device) -> B
     lengths = trees.lengths[sentences]
     place = np.arange(lengths.max())
     inside = np.where(place < lengths[:, None], place, 0)
-    both = [
+    every = [
         _stacked([paths[i] for i in sentences], len(place))
-        for paths in (trees.paths, trees.control_paths)
+        for paths in (trees.paths, *trees.control_paths)
     ]
-    distances, depths = (np.stack(each) for each in zip(*both, strict=True))
+    distances, depths = (np.stack(each) for each in zip(*every, strict=True))
     return Batch(
         sentences,
         rows[trees.first[sentences][:, None] + inside],

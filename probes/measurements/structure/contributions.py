@@ -85,14 +85,18 @@ def contributions(
 
 
 def control_hits(
-    layer: Sharded, batches: Sequence[Batch], trees: Trees, probe: Matrix
+    layer: Sharded, batches: Sequence[Batch], trees: Trees, probes: Sequence[Matrix]
 ) -> NDArray[np.uint16]:
-    """The edges of control trees that a distance probe finds. Shape (s, bins)."""
-    found = np.zeros((len(trees.lengths), len(BINS)), dtype=np.uint16)
+    """The edges of control trees that distance probes find, one of each draw.
+
+    Shape (draws, s, bins).
+    """
+    found = np.zeros((len(probes), len(trees.lengths), len(BINS)), dtype=np.uint16)
     for batch in batches:
-        far, _ = predictions(layer, batch, [(probe, probe)])
+        far, _ = predictions(layer, batch, [(probe, probe) for probe in probes])
         heads = all_trees(far, trees.kept(batch.sentences))
-        found[batch.sentences] = edges_in(heads, batch.distances[1].cpu().numpy())[0]
+        for draw, gold in enumerate(batch.distances[1:].cpu().numpy()):
+            found[draw, batch.sentences] = edges_in(heads[draw : draw + 1], gold)[0]
     return found
 
 
@@ -143,25 +147,33 @@ def all_trees(far: Array, kept: NDArray[np.bool_]) -> Ints:
     return heads.reshape(n_probes, m, n)
 
 
-def gold_edges(trees: Trees, batches: Sequence[Batch], control: bool) -> NDArray[np.uint16]:
-    """Edges between words that are not punctuation, of gold or control trees. Shape (s, bins)."""
-    found = np.zeros((len(trees.lengths), len(BINS)), dtype=np.uint16)
+def gold_edges(trees: Trees, batches: Sequence[Batch]) -> NDArray[np.uint16]:
+    """Edges between words that are not punctuation. Shape (1 + draws, s, bins).
+
+    Of gold trees, then of each draw of control trees.
+    """
+    drawn = (trees.heads, *trees.controls)
+    found = np.zeros((len(drawn), len(trees.lengths), len(BINS)), dtype=np.uint16)
     for batch in batches:
-        at = batch.sentences
-        heads = np.stack([(trees.controls if control else trees.heads)[i] for i in at])
-        kept = trees.kept(at)
-        linked = (heads >= 0) & kept & np.take_along_axis(kept, heads.clip(0), axis=1)
-        tree = batch.distances[int(control)].cpu().numpy()
-        found[at] = edges_in(np.where(linked, heads, LEFT_OUT)[None], tree)[0]
+        at, kept = batch.sentences, trees.kept(batch.sentences)
+        for i, tree in enumerate(batch.distances.cpu().numpy()):
+            heads = np.stack([drawn[i][sentence] for sentence in at])
+            linked = (heads >= 0) & kept & np.take_along_axis(kept, heads.clip(0), axis=1)
+            found[i, at] = edges_in(np.where(linked, heads, LEFT_OUT)[None], tree)[0]
     return found
 
 
-def chain_hits(trees: Trees, batches: Sequence[Batch], control: bool) -> NDArray[np.uint16]:
-    """What linking neighbouring words that are not punctuation finds. Shape (s, bins)."""
-    found = np.zeros((len(trees.lengths), len(BINS)), dtype=np.uint16)
+def chain_hits(trees: Trees, batches: Sequence[Batch]) -> NDArray[np.uint16]:
+    """What linking neighbouring words that are not punctuation finds in the trees of `gold_edges`.
+
+    Shape (1 + draws, s, bins).
+    """
+    n_drawn = 1 + len(trees.controls)
+    found = np.zeros((n_drawn, len(trees.lengths), len(BINS)), dtype=np.uint16)
     for batch in batches:
-        kept, tree = trees.kept(batch.sentences), batch.distances[int(control)].cpu().numpy()
-        found[batch.sentences] = edges_in(chains(kept)[None], tree)[0]
+        chain = chains(trees.kept(batch.sentences))[None]
+        for i, tree in enumerate(batch.distances.cpu().numpy()):
+            found[i, batch.sentences] = edges_in(chain, tree)[0]
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.common.arrays import Floats
 from probes.measurements.structure.contributions import Contributions, joined
 from probes.measurements.structure.fitting import Fitted
 from probes.measurements.structure.payload import (
@@ -21,12 +22,15 @@ from probes.measurements.structure.payload import (
     Refits,
 )
 from probes.measurements.structure.probe import Probe
-from probes.measurements.structure.scoring import Sample, difference, shares
+from probes.measurements.structure.scoring import Sample, difference, mean_share, shares
 from probes.measurements.structure.trees import Trees
-from probes.measurements.training_variance import pooled
+from probes.measurements.training_variance import Spread, pooled
 from probes.records.values import Estimate
+from probes.statistics.bootstrap import RESAMPLES
 from probes.statistics.metrics import mean_value
 from probes.statistics.partition import Partition
+from probes.statistics.sums import ratio
+from probes.statistics.training_noise import training_noise
 
 Edges = NDArray[np.uint16]
 """By sentence and distance of both words. Shape (s, bins)."""
@@ -38,7 +42,7 @@ class LayerFound:
 
     Attributes:
         found: of each rank, the identity, and each bootstrap sample, by split.
-        control: edges of control trees that are found, by split.
+        control: edges of control trees that are found, by split. Each (draws, s, bins).
     """
 
     fitted: Fitted
@@ -51,7 +55,8 @@ class Scored:
     """What is known of a split before anything is predicted.
 
     Attributes:
-        control_edges: edges of control trees between words that are not punctuation.
+        control_edges: edges of control trees between words that are not punctuation. Shape
+            (draws, s, bins).
         chain, control_chain: those of gold and of control trees that the chain finds.
     """
 
@@ -95,15 +100,10 @@ def findings(
         resampled=resampled.clusters,
         clusters=test.n_used,
         cells=tuple(cells),
-        controls=tuple(_control(place, scored, *layer) for layer in layers.items()),
+        controls=tuple(_control(name, place, scored, *layer) for layer in layers.items()),
         refits=tuple(refits),
         chain={split: _uuas(each.sample, each.chain) for split, each in scored.items()},
-        control_chain={
-            split: each.sample.estimate(
-                shares(each.control_chain.sum(-1), each.control_edges.sum(-1)), mean_value
-            )
-            for split, each in scored.items()
-        },
+        control_chain={split: _control_chain(name, each) for split, each in scored.items()},
         best={metric: _best(cells, reported, metric) for metric in METRICS},
         spread=spread,
         p_best={
@@ -136,15 +136,48 @@ def _cells(
         )
 
 
-def _control(place: int, scored: Mapping[str, Scored], layer: int, found: LayerFound) -> Control:
-    uuas, selectivity = {}, {}
+def _control(
+    name: str, place: int, scored: Mapping[str, Scored], layer: int, found: LayerFound
+) -> Control:
+    draws, spread, uuas, selectivity = {}, {}, {}, {}
     for split, each in scored.items():
         gold = shares(found.found[split].hits[place].sum(-1), each.sample.edges.sum(-1))
-        control = shares(found.control[split].sum(-1), each.control_edges.sum(-1))
-        uuas[split] = each.sample.estimate(control, mean_value)
+        control = _shares(found.control[split], each.control_edges)
+        draws[split] = _values(control)
+        spread[split] = pooled([draws[split]])
+        noise = _noise(f"{name} control trees {layer}", spread[split])
+        uuas[split] = each.sample.estimate(control, mean_share, noise)
         both = np.concatenate([gold, control], axis=1)
-        selectivity[split] = each.sample.estimate(both, difference)
-    return Control(layer=layer, uuas=uuas, selectivity=selectivity)
+        selectivity[split] = each.sample.estimate(both, difference, noise)
+    return Control(layer=layer, draws=draws, spread=spread, uuas=uuas, selectivity=selectivity)
+
+
+def _control_chain(name: str, scored: Scored) -> Estimate:
+    parts = _shares(scored.control_chain, scored.control_edges)
+    noise = _noise(f"{name} control trees, chain", pooled([_values(parts)]))
+    return scored.sample.estimate(parts, mean_share, noise)
+
+
+def _shares(hits: Edges, edges: Edges) -> Floats:
+    """Parts of the share of edges found in each draw. (draws, s, bins) twice to (s, 2 · draws)."""
+    pairs = zip(hits.sum(-1), edges.sum(-1), strict=True)
+    return np.concatenate([shares(found, of) for found, of in pairs], axis=1)
+
+
+def _values(parts: Floats) -> tuple[float | None, ...]:
+    """The share of each draw."""
+    sums = parts.sum(0)
+    found = ratio(sums[::2], sums[1::2]).tolist()
+    return tuple(None if np.isnan(x) else x for x in found)
+
+
+def _noise(name: str, draws: Spread | None) -> Floats | float:
+    """What other draws of control trees would have changed in their mean, in each resample."""
+    if draws is None:
+        return 0.0
+    sd = draws.sd / (draws.df + 1) ** 0.5
+    found: Floats = training_noise(name, [0], sd, draws.df, RESAMPLES)[0]
+    return found
 
 
 def _recall(sample: Sample, layer: int | None, hits: Edges) -> Recall:

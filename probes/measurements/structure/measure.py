@@ -25,7 +25,7 @@ from probes.measurements.structure.fitting import Fitted, fit, n_steps
 from probes.measurements.structure.payload import Findings
 from probes.measurements.structure.probe import Kind, Probe
 from probes.measurements.structure.scoring import Sample
-from probes.measurements.structure.trees import Trees, trees_of
+from probes.measurements.structure.trees import DRAWS, Trees, trees_of
 from probes.tasks.validation import TaskError
 from probes.training.batches import bootstrap_weights
 
@@ -64,7 +64,7 @@ def measure(context: CorpusContext, ranks: Sequence[int], reported: int) -> Foun
                     f"Measurement 'structure': the dev loss at layer {layer} is not finite, "
                     "probably because vectors are too large; leave the layer out with --layers."
                 )
-            control = fitted.matrices[Probe("distance", reported, control=True)]
+            controls = [fitted.matrices[probe] for probe in control_probes(reported)]
             layers[layer] = LayerFound(
                 fitted,
                 {
@@ -73,22 +73,14 @@ def measure(context: CorpusContext, ranks: Sequence[int], reported: int) -> Foun
                     )
                     for split in exact
                 },
-                {s: control_hits(stored, exact[s], trees[s], control) for s in exact},
+                {s: control_hits(stored, exact[s], trees[s], controls) for s in exact},
             )
-    scored = {
-        split: Scored(
-            Sample.of(
-                trees[split].lengths,
-                gold_edges(trees[split], exact[split], control=False),
-                trees[split].sentences,
-                context.partition(split),
-            ),
-            gold_edges(trees[split], exact[split], control=True),
-            chain_hits(trees[split], exact[split], control=False),
-            chain_hits(trees[split], exact[split], control=True),
-        )
-        for split in exact
-    }
+    scored = {}
+    for split, batches in exact.items():
+        of = trees[split]
+        edges, chain = (find(of, batches) for find in (gold_edges, chain_hits))
+        sample = Sample.of(of.lengths, edges[0], of.sentences, context.partition(split))
+        scored[split] = Scored(sample, edges[1:], chain[0], chain[1:])
     name = f"{context.model.digest} {context.corpus.fingerprint}"
     payload = findings(name, ranks, reported, trees, scored, layers, context.partition("test"))
     best = payload.best["uuas"]
@@ -114,8 +106,13 @@ def probes_of(ranks: Sequence[int], reported: int) -> list[Probe]:
     return [
         *(Probe(kind, rank) for kind in kinds for rank in ranks),
         *(Probe(k, reported, sample=n) for k in kinds for n in range(1, SAMPLES + 1)),
-        Probe("distance", reported, control=True),
+        *control_probes(reported),
     ]
+
+
+def control_probes(reported: int) -> list[Probe]:
+    """One for each draw of control trees."""
+    return [Probe("distance", reported, control=draw) for draw in range(1, DRAWS + 1)]
 
 
 def pairs_of(

@@ -25,6 +25,9 @@ def numbers(found: Findings) -> Iterator[Number]:
         ):
             for split, estimate in by_split.items():
                 yield _number(metric, estimate, control.layer, split, rank=found.reported)
+        for split, draws in control.spread.items():
+            sd, axes = draws.sd if draws else None, {"rank": found.reported}
+            yield Number("control_uuas_draw_sd", sd, control.layer, split=split, axes=axes)
     for split in found.chain:
         yield _number("chain_uuas", found.chain[split], None, split)
         yield _number("chain_control_uuas", found.control_chain[split], None, split)

@@ -51,12 +51,20 @@ class Cell(Frozen):
 
 
 class Control(Frozen):
-    """One layer's probe of the reported rank that was fitted to control trees; by split."""
+    """One layer's probes of the reported rank that were fitted to draws of control trees; by split.
+
+    Intervals cover other draws, too.
+    """
 
     layer: int
+    draws: dict[str, tuple[FiniteFloat | None, ...]]
+    """UUAS on the control trees of each draw."""
+    spread: dict[str, Spread | None]
+    """Their standard deviation. Layers have their own: they differ in it several times over."""
     uuas: dict[str, Estimate]
+    """Its mean."""
     selectivity: dict[str, Estimate]
-    """UUAS less UUAS on control trees."""
+    """UUAS less that mean."""
 
 
 class Refits(Frozen):
@@ -94,7 +102,7 @@ class Findings(Frozen):
     chain: dict[str, Estimate]
     """UUAS of the chain of neighbouring words that are not punctuation, by split."""
     control_chain: dict[str, Estimate]
-    """The same against control trees."""
+    """The same against control trees, the mean over draws."""
     best: dict[str, int]
     """The layer that is best on dev at the reported rank, by metric."""
     spread: dict[str, Spread | None]

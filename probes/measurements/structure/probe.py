@@ -23,13 +23,13 @@ class Probe(NamedTuple):
     Attributes:
         kind: whether it predicts distances of words, or their depths.
         rank: rows of its matrix.
-        control: whether it is fitted to control trees.
+        control: the draw of control trees that it is fitted to, from 1; 0 are gold trees.
         sample: the bootstrap sample of training documents that it is fitted to; 0 is all of them.
     """
 
     kind: Kind
     rank: int
-    control: bool = False
+    control: int = 0
     sample: int = 0
 
 
@@ -61,7 +61,7 @@ def losses(probes: Sequence[Probe], projected: Tensor, batch: Batch) -> Tensor:
     pairs = words[:, :, None] * words[:, None, :]
     found = []
     for probe, z in zip(probes, _parts(probes, projected), strict=True):
-        tree = int(probe.control)
+        tree = probe.control
         if probe.kind == "distance":
             found.append(((distances(z) - batch.distances[tree]).abs() * pairs).sum((1, 2)))
         else:
@@ -89,7 +89,7 @@ def slopes(
     for probe, z, slope in zip(
         probes, _parts(probes, projected), _parts(probes, found), strict=True
     ):
-        tree, weight = int(probe.control), weights[probe.sample]
+        tree, weight = probe.control, weights[probe.sample]
         if probe.kind == "distance":
             signs = (distances(z) - batch.distances[tree]).sign_().mul_(pairs)
             signs *= weight[:, None, None]

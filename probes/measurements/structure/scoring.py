@@ -71,12 +71,15 @@ class Sample:
         """What sentences contribute (s, k), summed over each cluster. Shape (clusters, k)."""
         return summed(sparse(parts), self.clusters, self.n_clusters)
 
-    def estimate(self, parts: Floats, value: Callable[[Floats], Floats]) -> Estimate:
+    def estimate(
+        self, parts: Floats, value: Callable[[Floats], Floats], noise: Floats | float = 0.0
+    ) -> Estimate:
         """A score with its 95 % interval, where there are enough clusters for one.
 
         Args:
             parts: what each sentence contributes. Shape (s, k).
             value: the score, from sums (…, k).
+            noise: what else would have come out otherwise, in each resample. Shape (resamples,).
         """
         whole = float(value(parts.sum(0)))
         if np.isnan(whole):
@@ -84,7 +87,7 @@ class Sample:
         if self.n_used < FEWEST:
             return Estimate(value=whole, interval=None)
         resampled = value(resampled_sums(self.sums(parts), resample(self.n_clusters)))
-        return Estimate(value=whole, interval=bounds(interval(resampled)))
+        return Estimate(value=whole, interval=bounds(interval(resampled + noise)))
 
     def scores(self, found: Contributions) -> list[dict[str, Estimate]]:
         """All scores of each probe, by metric."""
@@ -143,6 +146,12 @@ def shares(found: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:
     return np.stack([found, of], axis=1).astype(np.float64)
 
 
+def mean_share(sums: Floats) -> Floats:
+    """The mean of ratios, each of two sums. Shape (…, 2 · n) to (…,)."""
+    found: Floats = ratio(sums[..., ::2], sums[..., 1::2]).mean(-1)
+    return found
+
+
 def difference(sums: Floats) -> Floats:
-    """The ratio of the first two sums less that of the last two. Shape (…, 4) to (…,)."""
-    return ratio(sums[..., 0], sums[..., 1]) - ratio(sums[..., 2], sums[..., 3])
+    """The ratio of the first two sums less the mean of the others. Shape (…, 2 + 2 · n) to (…,)."""
+    return mean_share(sums[..., :2]) - mean_share(sums[..., 2:])

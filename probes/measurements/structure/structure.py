@@ -56,19 +56,20 @@ class Structure(CorpusMeasurement[Findings]):
 
     Arrays beside the record, for dev and test: ``test_hits`` (layers, ranks, sentences, bins), gold
     edges found by distance of both words; ``test_dspr``, ``test_roots``, ``test_nspr`` (layers,
-    ranks, sentences); ``test_control_hits`` (layers, sentences, bins); ``test_chain_hits``,
-    ``test_edges``, ``test_control_edges`` (sentences, bins); ``test_sentences`` (their numbers in
-    the split), ``test_lengths``, ``test_clusters`` (sentences,). ``layers`` and ``ranks`` name the
-    axes, rank 0 being the vectors themselves. ``trees`` (words of test,) are the trees predicted
-    by the reported rank at the layer that is best on dev: the head of each word within its
-    sentence, oriented from the predicted root, -1 for the root, -2 for punctuation and for
-    sentences that are left out.
+    ranks, sentences); ``test_control_hits`` (layers, draws, sentences, bins);
+    ``test_control_edges`` (draws, sentences, bins); ``test_chain_hits``, ``test_edges`` (sentences,
+    bins); ``test_sentences`` (their numbers in the split), ``test_lengths``, ``test_clusters``
+    (sentences,). ``layers`` and ``ranks`` name the axes, rank 0 being the vectors themselves.
+    ``trees`` (words of test,) are the trees predicted by the reported rank at the layer that is
+    best on dev: the head of each word within its sentence, oriented from the predicted root, -1
+    for the root, -2 for punctuation and for sentences that are left out.
 
     Parameters: ``distance.layer-03.rank-064`` and ``depth.layer-03.rank-064``, (rank, hidden size)
     each, to be applied to the model's vectors.
     """
 
     name = "structure"
+    version = 2
     summary = "structural probes: trees in distances and lengths of projected vectors, by rank"
     payload: ClassVar[type[Findings]] = Findings
     options = Options

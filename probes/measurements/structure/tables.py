@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from probes.common.wording import counted
 from probes.measurements.cells import score_cell
 from probes.measurements.structure.payload import BINS, LIKE, METRICS, Findings
+from probes.measurements.structure.trees import DRAWS
 from probes.records.record import Record
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import TREES
@@ -92,14 +93,15 @@ def _notes(found: Findings) -> Iterator[str]:
         )
         yield (
             f"± half a 95 % interval over test {found.resampled}. Tests between layers know of the "
-            f"variance of training, too (standard deviation: {spreads})."
+            f"variance of training, too (standard deviation: {spreads}), and intervals of control "
+            f"trees and selectivity of that of draws{_over_draws(found)}."
         )
     yield (
         "UUAS: gold edges between words that are not punctuation, found by a spanning tree. DSpr, "
         "NSpr: rank correlation of distances and of depths, in sentences of "
         f"{NSPR_LENGTHS.start} to {NSPR_LENGTHS.stop - 1} words. Control trees: each word form "
-        "depends on the first word or on the one before, as drawn; selectivity: UUAS less that on "
-        "control trees. Identity: the vectors without a probe."
+        f"depends on the first word or on the one before, as drawn; selectivity: UUAS less the "
+        f"mean on control trees of {DRAWS} draws. Identity: the vectors without a probe."
     )
     for split, counts in found.counts.items():
         parts = [
@@ -117,6 +119,12 @@ def _notes(found: Findings) -> Iterator[str]:
                 f"{roots} that {'is' if roots == '1 root' else 'are'} punctuation, an error"
             )
         yield f"{split}: {'; '.join(parts)}."
+
+
+def _over_draws(found: Findings) -> str:
+    sds = [x.spread["test"].sd for x in found.controls if x.spread["test"]]
+    low, high = (shown_sd(of(sds, default=0.0), LIKE["uuas"]) for of in (min, max))
+    return f" (standard deviation: {low} to {high})" if sds else ""
 
 
 def _by_rank(title: str, found: Findings) -> Table:

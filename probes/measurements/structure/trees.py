@@ -24,6 +24,10 @@ ONE_WORD = "of one word"
 LONG = "longer than the model's window"
 
 
+DRAWS = 5
+"""Of control trees: how well one draw is learnt says little of others."""
+
+
 class Tree(NamedTuple):
     """Paths in a tree.
 
@@ -45,7 +49,7 @@ class Trees:
         first: the first word of each among the words of the split. Shape (s,).
         heads: of each sentence.
         punctuation: which words are punctuation (UPOS ``PUNCT``), by sentence.
-        controls: heads of the control trees.
+        controls: heads of the control trees of each draw, by sentence.
         left_out: number of the other sentences, by reason.
     """
 
@@ -53,7 +57,7 @@ class Trees:
     first: Ints
     heads: tuple[Heads, ...]
     punctuation: tuple[NDArray[np.bool_], ...]
-    controls: tuple[Heads, ...]
+    controls: tuple[tuple[Heads, ...], ...]
     left_out: dict[str, int]
 
     @cached_property
@@ -67,9 +71,9 @@ class Trees:
         return tuple(map(paths, self.heads))
 
     @cached_property
-    def control_paths(self) -> tuple[Tree, ...]:
-        """Of the control trees."""
-        return tuple(map(paths, self.controls))
+    def control_paths(self) -> tuple[tuple[Tree, ...], ...]:
+        """Of the control trees of each draw."""
+        return tuple(tuple(map(paths, heads)) for heads in self.controls)
 
     @cached_property
     def roots(self) -> Ints:
@@ -116,7 +120,7 @@ def trees_of(sentences: Sequence[Sentence], long: NDArray[np.bool_]) -> Trees:
         starts[kept],
         tuple(sentences[i].heads for i in kept),
         tuple(np.array([tag == "PUNCT" for tag in sentences[i].upos]) for i in kept),
-        tuple(control_heads(sentences[i].words) for i in kept),
+        tuple(tuple(control_heads(sentences[i].words, x) for i in kept) for x in range(DRAWS)),
         dict(Counter(filter(None, reasons))),
     )
 
@@ -159,15 +163,15 @@ def paths(heads: Heads) -> Tree:
     return Tree(distances.astype(np.int16), (sizes - 1).astype(np.int16))
 
 
-def control_heads(words: Sequence[str]) -> Heads:
+def control_heads(words: Sequence[str], draw: int) -> Heads:
     """A tree that only the words decide (after Hewitt & Liang 2019).
 
-    Each type, a word form in lower case, draws once whether it depends on the first word of its
-    sentence or on the word before it; the first word is the root.
+    In each draw a type, a word form in lower case, either depends on the first word of its sentence
+    or on the word before it; the first word is the root.
     """
-    return [ROOT, *(0 if _draws_first(words[i]) else i - 1 for i in range(1, len(words)))]
+    return [ROOT, *(0 if _is_first(words[i], draw) else i - 1 for i in range(1, len(words)))]
 
 
-def _draws_first(word: str) -> bool:
-    digest = hashlib.sha256(f"0 {word.lower()}".encode("utf-8", "surrogatepass")).digest()
+def _is_first(word: str, draw: int) -> bool:
+    digest = hashlib.sha256(f"{draw} {word.lower()}".encode("utf-8", "surrogatepass")).digest()
     return digest[0] < 128

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from probes import __version__
 from probes.boards.claims.claim import NOTE
 from probes.boards.claims.literature import CLAIMS
-from probes.boards.claims.report import Report, claim_subject, make_reports
+from probes.boards.claims.report import Report, claim_subject, is_twin, make_reports
 from probes.boards.corpus_groups import corpus_groups
 from probes.boards.groups import Group, Unit, group, model_labels
 from probes.boards.separability import separability
@@ -32,6 +32,7 @@ from probes.records.curves import Curves
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
 from probes.records.table import Table
+from probes.records.titles import model_title
 from probes.rendering.page import charts, tables
 from probes.rendering.page.measurements import parts
 from probes.rendering.page.models import MOST_DRAWN, Shown, shown_models
@@ -154,7 +155,7 @@ def _group_view(name: str, given: Group, others: Mapping[Path, AnyRecord]) -> Gr
         heat_maps={model: tables.heat_map(given, model) for model in given.models},
         units=[_unit_view(unit) for unit in given.units],
         located=any(mixes_of(r) for unit in given.units for r in unit.results.values()),
-        claims={model: _claims(paths, given.probe, others) for model, paths in given.paths.items()},
+        claims={model: _claims(paths, given, others) for model, paths in given.paths.items()},
     )
 
 
@@ -191,16 +192,20 @@ def _separability(given: Group) -> Grid | str:
 
 
 def _claims(
-    paths: Mapping[Path, Result], family: str, others: Mapping[Path, AnyRecord]
+    paths: Mapping[Path, Result], given: Group, others: Mapping[Path, AnyRecord]
 ) -> Report | str:
     """The outcomes on one model; unreadable predictions are a message in their place."""
-    subjects = {claim_subject(result) for result in paths.values()}
+    first = next(iter(paths.values()))
+    every = {path: result for found in given.paths.values() for path, result in found.items()}
+    twins = {path: result for path, result in every.items() if is_twin(result, first)}
+    subjects = {claim_subject(result) for result in (*paths.values(), *twins.values())}
     beside = {path: each for path, each in others.items() if claim_subject(each) in subjects}
     try:
-        reports = make_reports(paths, family, beside)
+        reports = make_reports({**paths, **twins}, given.probe, beside)
     except UserError as error:
         return str(error)
-    return reports[0] if reports else "made by another version of its tasks or probe"
+    own = [report for report in reports if report.model == model_title(first)]
+    return own[0] if own else "made by another version of its tasks or probe"
 
 
 def _claims_without_scores(

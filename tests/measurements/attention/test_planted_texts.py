@@ -64,6 +64,19 @@ def test_features_are_attention_to_the_word_that_gets_most(found, toy):
     assert found.payload.of("feature", "objects").n < 120
 
 
+def test_special_tokens_and_punctuation_get_what_other_words_do_not(found, toy):
+    """There are no special tokens in planted maps: what is left is the share of punctuation."""
+    its, each, uniform = found.payload.of("special"), [], []
+    for s in toy.splits["test"]:
+        marks = [i for i, tag in enumerate(s.upos) if tag == "PUNCT"]
+        each.append(maps_of(s).mean(2)[..., marks].sum(-1))
+        uniform.append(len(marks) / len(s))
+    assert its.n == len(each)
+    assert np.array(its.values) == pytest.approx(np.mean(each, 0), abs=1e-6)
+    assert np.array(its.baseline) == pytest.approx(np.full((3, 1), np.mean(uniform)), abs=1e-6)
+    assert np.array(its.low) == pytest.approx(np.array(its.high), abs=0.2)
+
+
 def test_mean_maps_are_those_of_texts_of_one_length():
     of = corpus(6, [12, TOKENS])
     found = compute(of, words_per_shard=50)

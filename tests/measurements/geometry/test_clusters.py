@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_s
 
 from probes.measurements.geometry.clusters import (
     STARTS,
+    _over_documents,
     agreement,
     agreement_in_resamples,
     clustering,
@@ -99,6 +100,34 @@ def test_agreement_is_the_mean_over_starts_of_scikit_learns_k_means():
     assert found.nmi.value == pytest.approx(np.mean(scores))
     low, high = found.nmi.interval
     assert low < found.nmi.value < high
+
+
+def test_intervals_hold_what_samples_of_the_same_size_have_on_average():
+    """Percentiles alone lay above it: agreement is greater in resamples than in samples."""
+    rng = np.random.default_rng(0)
+    partition, found = Partition("sentences", np.arange(120)), []
+    for _ in range(80):
+        labels = rng.integers(8, size=120)
+        clusters = np.where(rng.random(120) < 0.3, labels, rng.integers(8, size=120))
+        group = Group(np.arange(120)[:, None], labels, np.arange(120))
+        found.append(_over_documents(group, np.tile(clusters, (STARTS, 1)), partition, 0))
+    for each in zip(*found, strict=True):
+        mean = np.mean([x.value for x in each])
+        below = np.mean([x.interval[1] < mean for x in each])
+        above = np.mean([x.interval[0] > mean for x in each])
+        assert max(below, above) <= 0.08, (below, above)
+        assert all(x.interval[0] <= x.value <= x.interval[1] for x in each)
+
+
+def test_intervals_stay_within_what_agreement_can_be():
+    labels = np.arange(120) % 4
+    group = Group(np.arange(120)[:, None], labels, np.arange(120))
+    partition, unrelated = Partition("sentences", np.arange(120)), np.arange(120) // 4 % 3
+    nmi, ami = _over_documents(group, np.tile(unrelated, (STARTS, 1)), partition, 0)
+    assert nmi.interval[0] == 0
+    assert ami.interval[0] < 0
+    nmi, _ = _over_documents(group, np.tile(labels, (STARTS, 1)), partition, 0)
+    assert nmi.interval == pytest.approx((1, 1))
 
 
 def test_senses_are_averaged_over_lemmas_with_an_interval_over_these():

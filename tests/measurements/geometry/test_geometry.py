@@ -74,7 +74,8 @@ def test_every_number_is_that_of_loops_over_words(found):
         assert of.self_similarity.raw.value == pytest.approx(np.mean(similar), abs=1e-6)
         difference = np.mean(similar) - of.anisotropy.value
         assert of.self_similarity.adjusted.value == pytest.approx(difference, abs=1e-6)
-        sigma = [np.linalg.svd(rows[forms == w], compute_uv=False) ** 2 for w in frequent]
+        own = [rows[forms == w] - rows[forms == w].mean(0) for w in frequent]
+        sigma = [np.linalg.svd(each, compute_uv=False) ** 2 for each in own]
         explained = np.mean([s[0] / s.sum() for s in sigma])
         assert of.maximum_explainable_variance.raw.value == pytest.approx(explained, abs=1e-6)
         inside = [
@@ -83,7 +84,7 @@ def test_every_number_is_that_of_loops_over_words(found):
             if len(s) > 1
         ]
         assert of.intra_sentence_similarity.raw.value == pytest.approx(np.mean(inside), abs=1e-6)
-    assert found.payload.words == len(forms)
+    assert (found.payload.words, found.payload.far_words) == (len(forms), 0)
     assert found.payload.sentences == 90
 
 

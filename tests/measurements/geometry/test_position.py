@@ -1,9 +1,11 @@
 """The share of places against least squares of numpy, and values known in advance."""
 
+import time
+
 import numpy as np
 import pytest
 
-from probes.measurements.geometry.position import position_share
+from probes.measurements.geometry.position import PLACES, position_share
 
 
 def adjusted_share(rows, position, types):
@@ -97,3 +99,27 @@ def test_types_that_never_change_their_place_have_no_share():
     types = np.arange(40) % 4
     assert position_share(rows, types + 3, types) is None
     assert position_share(rows, types + 3, 0 * types) is not None
+
+
+def test_far_places_are_one_and_long_sentences_take_no_longer():
+    """Two sentences of 5,000 words took over 45 seconds."""
+    rng = np.random.default_rng(5)
+    position = np.tile(np.arange(5000), 2)
+    rows = (rng.normal(size=(10_000, 4)) + (position[:, None] < 20)).astype(np.float32)
+    types, began = rng.integers(30, size=10_000), time.perf_counter()
+    found = position_share(rows, position, types)
+    assert time.perf_counter() - began < 5
+    expected = adjusted_share(rows, np.minimum(position, PLACES - 1), types)
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert found > 0.002
+
+
+def test_below_the_bound_all_places_are_told_apart():
+    rng = np.random.default_rng(6)
+    position = np.arange(3 * PLACES) % PLACES
+    rows = (rng.normal(size=(len(position), 3)) + 5 * (position[:, None] == PLACES - 1)).astype(
+        np.float32
+    )
+    types = np.zeros(len(position), dtype=int)
+    expected = adjusted_share(rows, position, types)
+    assert position_share(rows, position, types) == pytest.approx(expected, abs=1e-5)

@@ -23,6 +23,7 @@ from probes.measurements.structure.contributions import (
     predictions,
 )
 from probes.measurements.structure.payload import BINS
+from probes.measurements.structure.trees import DRAWS
 from probes.records.charts import LEFT_OUT
 
 SIZE = 5
@@ -106,22 +107,24 @@ def test_every_contribution_is_that_of_loops(its, layer, probes):
 
 def test_edges_of_gold_and_of_control_trees_and_of_the_chain(its, layer, probes):
     batches, probe = batches_of(its), probes[0][0]
-    gold, control = (gold_edges(its, batches, control=x) for x in (False, True))
-    chain, control_chain = (chain_hits(its, batches, control=x) for x in (False, True))
-    hits, far = control_hits(layer, batches, its, probe), projected(its, layer, probe)
+    edges, chain = (find(its, batches) for find in (gold_edges, chain_hits))
+    of_draws = [probe, probes[1][0], *[probe] * (DRAWS - 2)]
+    hits = control_hits(layer, batches, its, of_draws)
+    assert len(edges) == len(chain) == 1 + len(hits) == 1 + DRAWS
+    far = [projected(its, layer, each) for each in of_draws]
     for place in range(len(its.lengths)):
         words = words_of(its, place)
         neighbours = {frozenset(pair) for pair in pairwise(words)}
-        own = edges_of(its.heads[place], words)
-        drawn = edges_of(its.controls[place], words)
-        assert gold[place].tolist() == binned(own)
-        assert control[place].tolist() == binned(drawn)
-        assert chain[place].tolist() == binned(neighbours & own)
-        assert control_chain[place].tolist() == binned(neighbours & drawn)
-        assert hits[place].tolist() == binned(spanning_edges(far[place], words) & drawn)
-    assert (gold.sum(1) == its.edges).all()
-    assert gold.sum(0).min() > 0
-    assert hits.sum() > 0
+        for tree, heads in enumerate((its.heads, *its.controls)):
+            own = edges_of(heads[place], words)
+            assert edges[tree, place].tolist() == binned(own)
+            assert chain[tree, place].tolist() == binned(neighbours & own)
+            if tree:
+                found = spanning_edges(far[tree - 1][place], words) & own
+                assert hits[tree - 1, place].tolist() == binned(found)
+    assert (edges[0].sum(1) == its.edges).all()
+    assert edges[0].sum(0).min() > 0
+    assert len({each.sum() for each in hits}) > 2
 
 
 def test_the_chain_and_the_distance_of_words_by_hand():
@@ -130,8 +133,8 @@ def test_the_chain_and_the_distance_of_words_by_hand():
     its = trees(sentence((2, 2, -1, 5, 5, 2, 5, 5, 2, 2), tags))
     batches = batches_of(its)
     # Edges 0–2, 2–5, 2–8, 3–5, 4–5, 6–5, 7–5; the commas' are not counted.
-    assert gold_edges(its, batches, control=False).tolist() == [[2, 3, 1, 1]]
-    assert chain_hits(its, batches, control=False).tolist() == [[2, 1, 0, 0]]
+    assert gold_edges(its, batches)[0].tolist() == [[2, 3, 1, 1]]
+    assert chain_hits(its, batches)[0].tolist() == [[2, 1, 0, 0]]
 
 
 def test_predictions_of_equal_vectors_tie(its):

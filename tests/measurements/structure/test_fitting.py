@@ -48,7 +48,7 @@ class Split:
 
     def scores(self, pair):
         n = len(self.trees.lengths)
-        edges = gold_edges(self.trees, self.exact(), control=False)
+        edges = gold_edges(self.trees, self.exact())[0]
         sample = Sample.of(self.trees.lengths, edges, np.arange(n), by_sentence(n))
         return sample.values(contributions(self.layer, self.exact(), self.trees, [pair]))[0]
 
@@ -173,7 +173,7 @@ def test_probes_are_the_same_fitted_alone_and_together(few_steps):
         Probe("distance", 8),
         Probe("depth", 1),
         Probe("distance", 3, sample=1),
-        Probe("distance", 3, control=True),
+        Probe("distance", 3, control=2),
     ]
 
     def fit(*these):

@@ -14,8 +14,8 @@ PROBES = [
     Probe("distance", 1),
     Probe("depth", 3),
     Probe("distance", 3, sample=1),
-    Probe("distance", 2, control=True),
-    Probe("depth", 2, control=True, sample=1),
+    Probe("distance", 2, control=1),
+    Probe("depth", 2, control=3, sample=1),
 ]
 SIZE, RANKS = 6, [probe.rank for probe in PROBES]
 
@@ -44,7 +44,7 @@ def batches_of(its, how="padded"):
 
 def by_hand(its, vectors, probe, b, sentence):
     """The loss of one probe on one sentence, in loops over its words."""
-    tree = (its.control_paths if probe.control else its.paths)[sentence]
+    tree = (its.paths, *its.control_paths)[probe.control][sentence]
     first, n = its.first[sentence], its.lengths[sentence]
     z = vectors[first : first + n].astype(float) @ b.T
     if probe.kind == "depth":

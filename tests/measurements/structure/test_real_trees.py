@@ -38,8 +38,8 @@ def test_edges_found_by_linking_neighbours(ewt_test):
 
     found = trees(*ewt_test)
     batches = exact_batches(found, np.arange(sum(map(len, ewt_test))), "cpu")
-    hits = chain_hits(found, batches, control=False).sum(0, dtype=np.int64)
-    edges = gold_edges(found, batches, control=False).sum(0, dtype=np.int64)
+    hits = chain_hits(found, batches)[0].sum(0, dtype=np.int64)
+    edges = gold_edges(found, batches)[0].sum(0, dtype=np.int64)
     assert np.stack([hits, edges], 1).tolist() == list(expected.values())
     assert (hits.sum(), edges.sum()) == (8589, 19952)
     assert found.edges.sum() == 19952

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from probes import read_parameters
+from probes.measurements.structure.trees import DRAWS
 from probes.statistics.significance import Errors, all_pairs, max_t, p_best
 from probes.statistics.training_noise import training_noise
 
@@ -85,11 +86,15 @@ def test_stored_arrays_have_all_scores_and_intervals(run, metric):
 def test_stored_arrays_have_baselines_controls_and_recall(run):
     arrays, payload = run.arrays, run.payload
     for split in ("dev", "test"):
-        edges, control_edges = (arrays[f"{split}_{x}"].sum() for x in ("edges", "control_edges"))
+        edges, of_draws = arrays[f"{split}_edges"].sum(), arrays[f"{split}_control_edges"]
         chain = arrays[f"{split}_chain_hits"].sum() / edges
         assert payload.chain[split].value == pytest.approx(chain)
         for place, control in enumerate(payload.controls):
-            found = arrays[f"{split}_control_hits"][place].sum() / control_edges
+            draws = arrays[f"{split}_control_hits"][place].sum((1, 2)) / of_draws.sum((1, 2))
+            assert control.draws[split] == pytest.approx(draws)
+            assert len(draws) == DRAWS
+            assert len(set(draws)) > 2
+            found = draws.mean()
             assert control.uuas[split].value == pytest.approx(found)
             uuas = arrays[f"{split}_hits"][place, 2].sum() / edges
             assert control.selectivity[split].value == pytest.approx(uuas - found)
@@ -100,6 +105,31 @@ def test_stored_arrays_have_baselines_controls_and_recall(run):
     for recall, each in zip(payload.recall, hits, strict=True):
         expected = each.sum(0) / arrays["test_edges"].sum(0)
         assert [x.value for x in recall.edges.values()] == pytest.approx(expected)
+
+
+def test_intervals_of_controls_carry_the_variance_of_draws(run):
+    """t times the layer's own standard deviation over draws is added."""
+    arrays, payload, n = run.arrays, run.payload, 40
+    name = f"{run.record.model.digest} {run.record.corpus.fingerprint} control trees"
+
+    def resampled(found, of):
+        found, of = (
+            clusters_summed(arrays, x.sum(-1)[:, None].astype(float), n) for x in (found, of)
+        )
+        return (draws(n) @ found / (draws(n) @ of))[:, 0]
+
+    for place, control in enumerate(payload.controls):
+        sd, spread = np.std(control.draws["test"], ddof=1), control.spread["test"]
+        assert (spread.sd, spread.df) == (pytest.approx(sd), DRAWS - 1)
+        noise = training_noise(f"{name} {place}", [0], sd / np.sqrt(DRAWS), DRAWS - 1, 2000)[0]
+        gold = resampled(arrays["test_hits"][place, 2], arrays["test_edges"])
+        pairs = zip(arrays["test_control_hits"][place], arrays["test_control_edges"], strict=True)
+        mean = np.mean([resampled(*pair) for pair in pairs], axis=0)
+        for estimate, values in ((control.uuas, mean), (control.selectivity, gold - mean)):
+            expected = np.quantile(values + noise, [0.025, 0.975])
+            assert estimate["test"].interval == pytest.approx(expected, abs=1e-6)
+            alone = np.ptp(np.quantile(values, [0.025, 0.975]))
+            assert np.ptp(estimate["test"].interval) > alone
 
 
 @pytest.mark.parametrize("metric", SCORES)

@@ -19,13 +19,14 @@ from probes.measurements.structure.measure import (
     sample_weights,
 )
 from probes.measurements.structure.probe import Probe
+from probes.measurements.structure.trees import DRAWS
 from probes.statistics.partition import partition
 from probes.tasks.validation import TaskError
 
 
 def test_pairs_are_of_each_rank_the_identity_and_each_sample():
     probes = probes_of([2, 4], 4)
-    assert len(set(probes)) == len(probes) == 4 + 6 + 1
+    assert len(set(probes)) == len(probes) == 4 + 6 + DRAWS
     fitted = Fitted({probe: np.float32([[place]]) for place, probe in enumerate(probes)}, {}, {})
     found = [
         tuple(None if x is None else probes[int(x[0, 0])] for x in pair)
@@ -37,7 +38,7 @@ def test_pairs_are_of_each_rank_the_identity_and_each_sample():
         (None, None),
         *((Probe("distance", 4, sample=n), Probe("depth", 4, sample=n)) for n in (1, 2, 3)),
     ]
-    assert Probe("distance", 4, control=True) in probes
+    assert {Probe("distance", 4, control=n + 1) for n in range(DRAWS)} < set(probes)
 
 
 def test_samples_are_of_documents_drawn_with_replacement():

@@ -55,6 +55,8 @@ def test_structure_csv_has_every_number(run):
         for control in payload.controls:
             put("control_uuas", control.uuas[split], control.layer, split, 16)
             put("selectivity", control.selectivity[split], control.layer, split, 16)
+            sd = number(control.spread[split].sd)
+            put("control_uuas_draw_sd", sd, control.layer, split, 16)
     for recall in payload.recall:
         name = "chain_recall" if recall.layer is None else "recall"
         layer = "" if recall.layer is None else recall.layer
@@ -71,7 +73,7 @@ def test_structure_csv_has_every_number(run):
         for one, other in zip(np.array(found[place])[known], np.array(values)[known], strict=True):
             assert one == pytest.approx(other, rel=1e-4, abs=1e-6), place
     # 3 layers × 4 cells × 2 splits × 4 scores, losses, baselines, controls, recall, tests
-    assert len(rows) == 96 + 18 + 4 + 12 + 16 + 16
+    assert len(rows) == 96 + 18 + 4 + 12 + 6 + 16 + 16
 
 
 def test_tables_have_the_numbers_of_the_payload(run):

@@ -1,6 +1,7 @@
 """Distances and depths, what has no tree, and control trees."""
 
 from dataclasses import replace
+from itertools import chain, combinations
 
 import networkx as nx
 import numpy as np
@@ -8,6 +9,7 @@ from planted_trees import random_heads, sentence, trees
 
 from probes.data.find import find_corpus
 from probes.measurements.structure.trees import (
+    DRAWS,
     LONG,
     NO_TAGS,
     NO_TREE,
@@ -100,7 +102,7 @@ def test_punctuation_its_edges_and_roots_that_are_punctuation():
 
 def test_control_trees_are_drawn_by_type():
     words = ("The", "cat", "saw", "the", "Cat", "cat", "the", "saw")
-    heads = list(control_heads(words))
+    heads = list(control_heads(words, 0))
     assert heads[0] == -1
     drawn = {}
     for place, word in enumerate(words[1:], 1):
@@ -108,22 +110,30 @@ def test_control_trees_are_drawn_by_type():
         if place > 1:  # to the second word, the first one is both
             drawn.setdefault(word.lower(), set()).add(heads[place] == 0)
     assert all(len(each) == 1 for each in drawn.values())
-    assert list(control_heads(words)) == heads
-    other = control_heads(("x", "y", *words))
+    assert list(control_heads(words, 0)) == heads
+    other = control_heads(("x", "y", *words), 0)
     # Heads that were the word before are so again, wherever the word is.
     assert [head == 0 for head in other[4:]] == [head == 0 for head in heads[2:]]
 
 
 def test_about_half_of_the_types_attach_to_the_first_word():
-    heads = control_heads(["x", "y", *(f"type{i}" for i in range(4000))])
+    heads = control_heads(["x", "y", *(f"type{i}" for i in range(4000))], 0)
     to_first = sum(head == 0 for head in heads[2:])
     assert abs(to_first - 2000) < 4 * np.sqrt(4000 / 4)
-    assert control_heads(["X", "Y", *(f"TYPE{i}" for i in range(4000))]) == heads
+    assert control_heads(["X", "Y", *(f"TYPE{i}" for i in range(4000))], 0) == heads
+
+
+def test_draws_are_independent():
+    types = ["x", "y", *(f"type{i}" for i in range(4000))]
+    drawn = np.array([control_heads(types, draw) for draw in range(DRAWS)])[:, 2:] == 0
+    agree = [(one == other).sum() for one, other in combinations(drawn, 2)]
+    assert abs(np.array(agree) - 2000).max() < 4 * np.sqrt(4000 / 4)
 
 
 def test_control_trees_of_the_sample_are_trees():
     sample = find_corpus("sample").load().splits["test"]
     found = trees(*sample)
     assert len(found.sentences) == len(sample) - sum(found.left_out.values()) > 300
-    for heads in found.controls:
+    assert len(found.controls) == DRAWS
+    for heads in chain(*found.controls):
         assert is_tree(heads, len(heads))
