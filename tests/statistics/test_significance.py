@@ -5,16 +5,21 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.stats import binom, norm, sem, ttest_rel
 
+from probes.statistics import significance
 from probes.statistics.bootstrap import RESAMPLES, influence, resample, resampled_sums
 from probes.statistics.metrics import metrics
 from probes.statistics.significance import (
     ALPHA,
     Errors,
     all_pairs,
-    max_t,
     p_best,
     rank_ranges,
 )
+
+
+def max_t(scores, replicates, pairs, errors=None):
+    """P-values from one block of resamples."""
+    return significance.max_t(scores, [(replicates, errors)], pairs)
 
 
 def by_definition(scores, replicates, pairs, errors=None):
