@@ -60,6 +60,7 @@ class Attention(CorpusMeasurement[Findings]):
     """
 
     name = "attention"
+    version = 2
     summary = "what attention heads attend to: positions, patterns, relations, roles, trees"
     payload: ClassVar[type[Findings]] = Findings
     options = Options

@@ -69,6 +69,7 @@ class Structure(CorpusMeasurement[Findings]):
     """
 
     name = "structure"
+    version = 2
     summary = "structural probes: trees in distances and lengths of projected vectors, by rank"
     payload: ClassVar[type[Findings]] = Findings
     options = Options
