@@ -94,7 +94,7 @@ def _legend(table: Table) -> list[str]:
     cells = [cell for row in table.rows for cell in row.cells]
     if all(cell.place is None for cell in cells):
         return []
-    used = {sign for cell in cells for sign in cell.marks}
+    used = {"★", *(sign for cell in cells for sign in cell.marks)}  # A table without it says so.
     return [" · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)]
 
 
