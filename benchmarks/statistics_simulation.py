@@ -156,7 +156,7 @@ def false_separations(name: str, ratio: float, n_sets: int) -> float:
             values[cells] += training_noise(f"{number} {result}", layers, sd, df, len(draws))
             variances[cells] = sd**2
         errors = Errors(influence, variances, draws)
-        wrong += bool(max_t(means + changes, values, pairs, errors).min() < ALPHA)
+        wrong += bool(max_t(means + changes, [(values, errors)], pairs).min() < ALPHA)
     return wrong / n_sets
 
 

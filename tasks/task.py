@@ -32,7 +32,8 @@ class Example:
         label: the correct label; for multi-label all labels that apply, possibly none.
         span: the words whose vectors the probe sees (their mean if there are several).
         span2: for pairs, the second span; the two means are concatenated.
-        type: the key of the control task's random label, e.g. the word type.
+        type: the key of the control task's random label, e.g. the word type. The majority label of
+            a type is a baseline if it is made of words of the spans, else a reference.
         words: words for the encoder to read instead of the sentence's, e.g. lower-cased or
             without context. `span`, `span2`, `hide` and `cue` are then indices into these.
         hide: index of a word that the encoder must not see; `span` must be this word.

@@ -17,7 +17,8 @@ from probes.boards.comparable import (
     probe_digest,
     values,
 )
-from probes.extraction.model_names import pretrained_name
+from probes.boards.layer_tables import with_twins
+from probes.extraction.model_names import is_twin_name, pretrained_name
 from probes.records.record import AnyRecord
 from probes.records.result import Result
 from probes.records.titles import corpus_title, metric_name, model_title
@@ -41,6 +42,12 @@ class Unit:
     def first(self) -> Result:
         """Any of the results: they agree in everything but the model."""
         return next(iter(self.results.values()))
+
+    def beside_twins(self, model: str) -> Result:
+        """A model's result, with the scores of its random twins among the baselines."""
+        twins = [other for label, other in self.results.items() if is_twin_name(label, model)]
+        (result,) = with_twins([self.results[model]], twins)
+        return result
 
 
 @dataclass(frozen=True)

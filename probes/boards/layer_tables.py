@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
-from probes.boards.separability import confidence_set, p_best
-from probes.measurements.cells import interval_note, score_cell
+from probes.boards.separability import p_best
+from probes.measurements.cells import interval_note, layer_marks, score_cell
 from probes.measurements.conditional_probing import best_gain
 from probes.measurements.current import is_current
 from probes.measurements.results import find_results
@@ -20,7 +20,6 @@ from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import limit_mark, metric_name, model_title
 from probes.statistics.formatting import shown
-from probes.statistics.significance import ALPHA
 from probes.tasks.builtin import tasks
 
 
@@ -157,17 +156,18 @@ def _span(results: Sequence[Result]) -> tuple[float, float]:
 def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
     """The score of a layer; an empty place if it was not probed."""
     layer = next((layer for layer in result.layers if layer.layer == number), None)
-    value = None if layer is None else result.score(layer)
-    low, high = span
-    best = number == result.best_number
-    among = confidence_set(result)
+    if layer is None:
+        return Cell(NOTHING)
+    value, (low, high) = result.score(layer), span
     return score_cell(
         value,
-        None if layer is None else layer.intervals.get(result.task.metric),
+        layer.intervals.get(result.task.metric),
         result.task.metric,
-        best=best,
-        tied=not best and among is not None and number in among,
-        beaten=best and (p := (p_best(result) or {}).get(number)) is not None and p < ALPHA,
+        **layer_marks(
+            (p_best(result) or {}).get(number),
+            best=number == result.best_number,
+            floored=result.is_floored(layer),
+        ),
         place=None if value is None else 0.0 if high == low else (value - low) / (high - low),
     )
 
@@ -191,21 +191,8 @@ def _other_rows(results: Sequence[Result]) -> Iterator[Row]:
         yield Row.of(name, *texts, faint=True)
 
 
-def floor(result: Result) -> tuple[str, float] | None:
-    """The highest score that needs no trained layer, and the name of what has it.
-
-    Of the baselines, random twins among them (`with_twins`), and layer 0; of equal ones the first.
-    None if none of them is defined.
-    """
-    metric = result.task.metric
-    scores = {name: given.get(metric) for name, given in result.baselines.items()}
-    scores["layer 0"] = result.headline.get(0)
-    known = [(name, score) for name, score in scores.items() if score is not None]
-    return max(known, key=lambda x: x[1], default=None)
-
-
 def floor_row(results: Sequence[Result]) -> Row:
     """The floor of each result: its score and its name."""
-    found = ((floor(result), result.task.metric) for result in results)
+    found = ((result.floor, result.task.metric) for result in results)
     cells = (Cell(shown(x[1], metric), note=x[0]) if x else NOTHING for x, metric in found)
     return Row.of("floor", *cells, faint=True)

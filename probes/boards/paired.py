@@ -17,18 +17,20 @@ import numpy as np
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.resampled import Replicates, p_values_of, resampled
+from probes.measurements.resampled import resampled
 from probes.records.probe_scores import LayerScores
 from probes.records.result import Result
 from probes.records.table import NOTHING
 from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval
 from probes.statistics.formatting import shown, shown_p
+from probes.statistics.replicates import Replicates, p_values_of
 from probes.statistics.significance import ALPHA, Pair
 
 TESTED = (
     "p is corrected by max-T over all pairs of a task's models, and knows of the test split and of "
-    "training; without training variance (--evidence standard) of both there is no p."
+    "training; without training variance (--evidence standard) of both there is no p. Borderline: "
+    "within three Monte Carlo errors of .05."
 )
 
 

@@ -11,16 +11,21 @@ import numpy as np
 from probes.boards.board import Board, Candidate
 from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
 from probes.records.values import Interval
-from probes.statistics.significance import all_pairs, rank_ranges
+from probes.statistics.significance import all_pairs, borderline, rank_ranges
 
 
 @dataclass(frozen=True)
 class Place:
-    """The places within a task that a candidate may have, from `first` to `last`."""
+    """The places within a task that a candidate may have, from `first` to `last`.
+
+    Attributes:
+        borderline: whether other resamples may have led to others.
+    """
 
     candidate: Candidate
     first: int
     last: int
+    borderline: bool = False
 
     @property
     def rank(self) -> float:
@@ -30,7 +35,8 @@ class Place:
     @property
     def text(self) -> str:
         """`3`, or `1–2` where it may have several."""
-        return f"{self.first}" if self.first == self.last else f"{self.first}–{self.last}"
+        text = f"{self.first}" if self.first == self.last else f"{self.first}–{self.last}"
+        return text + " (borderline)" * self.borderline
 
 
 @dataclass(frozen=True)
@@ -76,9 +82,12 @@ class Ranking:
             ]
         )
         ranges = rank_ranges(np.array([c.score or 0.0 for c in ranked]), pairs, p_values)
+        unclear = {pairs[k][end] for k in np.flatnonzero(borderline(p_values)) for end in (0, 1)}
         return [
-            Place(candidate, first, last)
-            for candidate, (first, last) in zip(ranked, ranges.tolist(), strict=True)
+            Place(candidate, first, last, i in unclear)
+            for i, (candidate, (first, last)) in enumerate(
+                zip(ranked, ranges.tolist(), strict=True)
+            )
         ]
 
     def overall(self, board: Board) -> Overall:

@@ -35,7 +35,8 @@ _RULE = (
     "Best layer chosen on dev, score on test ± half a 95 % interval over test documents or "
     "sentences. Ranks are the places that a model may have: one more than the models separated "
     "above it, to the number of models less those separated below it (paired bootstrap with the "
-    "variance of training, max-T over all pairs, .05)."
+    "variance of training, max-T over all pairs, .05); borderline if a p that they rest on is "
+    "within three Monte Carlo errors of .05."
 )
 
 _UNTESTED = (

@@ -128,7 +128,7 @@ def _of_result(result: Result) -> Line:
         "resampled": result.examples.resampled,
         "control_metric": control_metric(task.kind, task.metric) if result.examples.typed else None,
         "majority": result.baselines["majority"][task.metric],
-        "type_majority": result.baselines["type majority"][task.metric],
+        "type_majority": {**result.references, **result.baselines}["type majority"][task.metric],
         "n_train": result.examples.n["train"],
         "n_dev": result.examples.n["dev"],
         "n_test": result.examples.n["test"],

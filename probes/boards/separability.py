@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from probes.measurements.resampled import p_values_of, resampled
+from probes.measurements.resampled import resampled
 from probes.measurements.training_variance import TrainingVariance, Variances
 from probes.records.charts import Grid, Panel
 from probes.records.result import Result
+from probes.statistics.replicates import p_values_of
 from probes.statistics.significance import ALPHA, all_pairs
 
 

@@ -12,7 +12,7 @@ from probes.cli.leakage import Leakage, find_leakage
 from probes.common.wording import counted
 from probes.data.sentence import LAYERS, SPLITS, Corpus, Sentence
 from probes.examples.examples import Examples, collect_examples
-from probes.examples.scoring import Scorer, baselines, require_metrics
+from probes.examples.scoring import Scorer, baselines, references, require_metrics
 from probes.examples.validation import require_repeatable
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.values import Scores
@@ -37,7 +37,8 @@ class TaskReport:
     Attributes:
         read: the annotation layers that its rule reads.
         seconds: time that the rule takes per sentence.
-        baselines: test scores of predictions that use no vectors.
+        baselines, references: test scores of predictions that use no vectors; see
+            `probes.examples.scoring`.
         errors: what must be corrected.
         warnings: what a reader of its scores should know.
     """
@@ -49,6 +50,7 @@ class TaskReport:
     seconds: float
     leakage: Leakage
     baselines: dict[str, Scores]
+    references: dict[str, Scores]
     errors: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -82,21 +84,22 @@ def check_task(task: Task, corpus: Corpus) -> TaskReport:
         read=read,
         seconds=seconds,
         leakage=find_leakage(examples, corpus),
-        baselines=_baselines(examples),
+        **_baselines(examples),
         errors=(),
         warnings=(),
     )
     return replace(report, errors=tuple(_errors(report)), warnings=tuple(_warnings(report)))
 
 
-def _baselines(examples: Examples) -> dict[str, Scores]:
-    """See `probes.examples.scoring.baselines`.
+def _baselines(examples: Examples) -> dict[str, Any]:
+    """The baselines and references, by field of `TaskReport`.
 
     Raises:
         TaskError: a metric of a plug-in failed.
     """
     try:
-        return baselines(examples, examples.targets("train"), Scorer(examples, "test"))
+        given = examples, examples.targets("train"), Scorer(examples, "test")
+        return {"baselines": baselines(*given), "references": references(*given)}
     except Exception as error:
         why = plugin_failure(error, "", examples.task, "")
         if not why:

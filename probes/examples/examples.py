@@ -80,6 +80,16 @@ class Split:
         return np.array([example.span2 for example in self.examples], dtype=np.int64)
 
     @cached_property
+    def shown(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """The words of each example's span and second span, none if its word is hidden."""
+        found = []
+        for example, text in zip(self.examples, self.texts, strict=True):
+            spans = (example.span, example.span2) if example.hide is None else (None, None)
+            one, other = (text.words[slice(*span)] if span else () for span in spans)
+            found.append((one, other))
+        return found
+
+    @cached_property
     def text_numbers(self) -> tuple[list[Text], Ints]:
         """The distinct texts, and the index of each example's text among them (n,)."""
         # By identity: comparing long texts is slow, and the examples of a sentence share one.
@@ -176,6 +186,23 @@ class Examples:
     @cached_property
     def _code(self) -> dict[str, int]:
         return {label: code for code, label in enumerate(self.classes)}
+
+    @cached_property
+    def words_shown(self) -> bool:
+        """Whether every test example shows a probe words of its own."""
+        return all(one for one, _ in self.splits["test"].shown)
+
+    @cached_property
+    def types_shown(self) -> bool:
+        """Whether the types of test examples are made of words that a probe is shown, in any case.
+
+        A type that is not, such as another word's form or a lemma, takes the annotation to know.
+        """
+        test = self.splits["test"]
+        return all(
+            {*example.type.casefold().split()} <= {*" ".join((*one, *other)).casefold().split()}
+            for example, (one, other) in zip(test.examples, test.shown, strict=True)
+        )
 
     @cached_property
     def groups(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.examples.breakdowns import by_label
 from probes.examples.control_task import has_types
-from probes.examples.examples import Examples
+from probes.examples.examples import Examples, Split
 from probes.records.header import ExampleCounts
 from probes.records.values import LabelScore, Scores
 from probes.statistics.gold import Gold
@@ -20,6 +21,8 @@ from probes.statistics.rank_correlation import nspr_sentences
 from probes.tasks.task import PUNCTUATION, Kind, Task
 
 Array = NDArray[Any]
+Keys = dict[str, Callable[[Split], list[str]]]
+"""By the name of a rule, what each example of a split is looked up by."""
 
 _BY_EXAMPLE: dict[Kind, str] = {
     "classification": "accuracy",
@@ -87,22 +90,67 @@ def control_metric(kind: Kind, metric: str) -> str:
 
 
 def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
-    """Scores of predictions that use no vectors.
+    """Scores of predictions that use no vectors, and nothing that a probe is not shown.
 
     "majority": the most frequent training label, or the training mean; "type majority": the same
     among the training examples of an example's type, backing off to the former for a type that
-    train lacks. Ties go to the label that sorts first. For multi-label tasks, every label that more
-    than half of the examples have, which is what a probe that knows frequencies alone predicts:
-    the most frequent set is often the empty one, whose F1 is 0.
+    train lacks. Where the type is not made of words that the probe is shown, "word majority" takes
+    the place of the latter: the same by the words of the first span and the first of the second, if
+    there are any that are shown. Ties go to the label that sorts first. For multi-label tasks,
+    every label that more than half of the examples have, which is what a probe that knows
+    frequencies alone predicts: the most frequent set is often the empty one, whose F1 is 0.
     """
-    names = [example.type for example in examples.splits["train"].examples]
-    code = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    overall = _typical(examples, train_labels, np.zeros(len(names), dtype=np.int64))
-    by_type = _typical(examples, train_labels, np.array([code[name] for name in names]))
-    said = dict(zip(code, by_type, strict=True))
-    types = [example.type for example in examples.splits["test"].examples]
-    rules = np.array([[*overall] * len(types), [said.get(name, *overall) for name in types]])
-    return dict(zip(("majority", "type majority"), test.scores(rules), strict=True))
+    keys: Keys = {"majority": lambda part: [""] * len(part.examples)}
+    if examples.types_shown:
+        keys["type majority"] = _types
+    elif examples.words_shown:
+        keys["word majority"] = _words
+    return _majorities(examples, train_labels, test, keys)
+
+
+def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
+    """Scores of rules that know more than a probe is shown.
+
+    That which a task gives as its upper reference, if any; and the type majority if it is none of
+    the `baselines`.
+    """
+    found: dict[str, Scores] = {}
+    if examples.task.reference:
+        said = examples.predictions([e.reference for e in examples.splits["test"].examples])
+        (scores,) = test.scores(said[None])
+        if not examples.classes and np.isnan(said).any():
+            scores = dict.fromkeys(scores)  # ranking would treat missing values as numbers
+        found[examples.task.reference] = scores
+    if not examples.types_shown:
+        found |= _majorities(examples, train_labels, test, {"type majority": _types})
+    return found
+
+
+def _types(part: Split) -> list[str]:
+    return [example.type for example in part.examples]
+
+
+def _words(part: Split) -> list[str]:
+    return [" ".join(first + second[:1]) for first, second in part.shown]
+
+
+def _majorities(
+    examples: Examples,
+    train_labels: Array,
+    test: Scorer,
+    keys: Keys,
+) -> dict[str, Scores]:
+    """Scores of the most frequent label of each key, by the name of what gives keys to a split."""
+    found = {}
+    for rule, keys_of in keys.items():
+        names = keys_of(examples.splits["train"])
+        code = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        overall = _typical(examples, train_labels, np.zeros(len(names), dtype=np.int64))
+        by_key = _typical(examples, train_labels, np.array([code[name] for name in names]))
+        said = dict(zip(code, by_key, strict=True))
+        asked = keys_of(examples.splits["test"])
+        (found[rule],) = test.scores(np.array([[said.get(name, *overall) for name in asked]]))
+    return found
 
 
 def _typical(examples: Examples, labels: Array, group: Array) -> Array:
@@ -125,17 +173,6 @@ def _typical(examples: Examples, labels: Array, group: Array) -> Array:
     else:
         typical = np.bincount(group, labels) / size
     return typical
-
-
-def references(examples: Examples, test: Scorer) -> dict[str, Scores]:
-    """Scores of the rule that a task gives as its upper reference, if any."""
-    if not examples.task.reference:
-        return {}
-    said = examples.predictions([e.reference for e in examples.splits["test"].examples])
-    scores = test.scores(said[None])[0]
-    if not examples.classes and np.isnan(said).any():
-        scores = dict.fromkeys(scores)  # ranking would treat missing values as numbers
-    return {examples.task.reference: scores}
 
 
 def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:

@@ -14,12 +14,32 @@ from probes.records.values import Estimate, Interval
 from probes.statistics.formatting import shown
 from probes.statistics.metrics import is_percent, lower_is_better
 from probes.statistics.partition import FEWEST
+from probes.statistics.significance import ALPHA, borderline
 
 
 def score_cell(score: float | None, interval: Interval, metric: str, **fields: Any) -> Cell:
     """A score with half its interval; `fields` are those of `Cell`."""
     half = "" if interval is None else shown((interval[1] - interval[0]) / 2, metric)
     return Cell(shown(score, metric), half, **fields)
+
+
+def layer_marks(p: float | None, *, best: bool, floored: bool = False) -> dict[str, bool]:
+    """The marks of a layer's score, as fields of `Cell`.
+
+    Args:
+        p: of the test behind the confidence set of layers; None where nothing was tested.
+        best: whether the layer is the best on dev.
+        floored: whether the score is not above its floor; it is not marked as the best then.
+    """
+    best &= not floored
+    may_be_best = p is not None and p >= ALPHA
+    return {
+        "best": best,
+        "tied": may_be_best and not best,
+        "beaten": best and p is not None and not may_be_best,
+        "floored": floored,
+        "borderline": p is not None and bool(borderline(p)),
+    }
 
 
 def group_cell(result: Result, layer: LayerScores, group: str) -> Cell:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,69 +13,12 @@ from probes.measurements.scores import SUMS, gold_of, read_predictions
 from probes.measurements.training_variance import training_spread
 from probes.records.files import Arrays, has_arrays, read_arrays
 from probes.records.result import Result
-from probes.statistics.bootstrap import cluster_sums, replicates_and_influences, resample
+from probes.statistics.bootstrap import cluster_sums
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import Metric, metrics
 from probes.statistics.partition import FEWEST
-from probes.statistics.significance import Errors, Pair, max_t
+from probes.statistics.replicates import Replicates
 from probes.statistics.sums import sparse
-from probes.statistics.training_noise import training_noise
-
-
-class Replicates(NamedTuple):
-    """The first fits' headline test scores in every resample of the test split.
-
-    Attributes:
-        scores: NaN where undefined. Shape (layers,).
-        values: over test documents or sentences alone. Shape (layers, resamples).
-        influence: see `probes.statistics.bootstrap.influence`. Shape (layers, clusters).
-        noise: what other trainings would add; None without training variance, and then there are
-            no tests. Shape (layers, resamples).
-        training: variance of each score over trainings; 0 without training variance.
-            Shape (layers,).
-    """
-
-    scores: Floats
-    values: Floats
-    influence: Floats
-    noise: Floats | None
-    training: Floats
-
-    def row(self, place: int) -> Replicates:
-        """Those of one layer."""
-        at = slice(place, place + 1)
-        noise = None if self.noise is None else self.noise[at]
-        return Replicates(
-            self.scores[at], self.values[at], self.influence[at], noise, self.training[at]
-        )
-
-    def combined(self, weights: Floats) -> Replicates:
-        """Linear combinations of the scores. (n, layers) to rows of n."""
-        noise = None if self.noise is None else weights @ self.noise
-        return Replicates(
-            weights @ self.scores,
-            weights @ self.values,
-            weights @ self.influence,
-            noise,
-            weights**2 @ self.training,
-        )
-
-    @property
-    def resampled(self) -> Floats:
-        """The replicates with what other trainings would change, if that is known."""
-        return self.values if self.noise is None else self.values + self.noise
-
-
-def p_values_of(cells: Sequence[Replicates], pairs: Sequence[Pair]) -> list[float]:
-    """P-values of differences between the rows of these, all of one test split; see `max_t`."""
-    changes = np.concatenate([x.influence for x in cells])
-    trained = np.concatenate([x.training for x in cells])
-    errors = Errors(changes, trained, resample(changes.shape[1]).astype(np.float64))
-    scores = np.concatenate([x.scores for x in cells])
-    found: list[float] = max_t(
-        scores, np.concatenate([x.resampled for x in cells]), pairs, errors
-    ).tolist()
-    return found
 
 
 def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates | None:
@@ -171,19 +113,9 @@ def replicates_of(
         raise unlike(path) from error
     if not is_recorded:
         raise unlike(path)
-    draws = resample(sums.shape[1])
-    values, influences = replicates_and_influences(metric, [sparse(x) for x in sums], draws)
     spread = training_spread(result)
-    noise = None
-    if spread is not None:
-        noise = training_noise(key, layers, spread.sd, spread.df, len(draws))
-    return Replicates(
-        recorded,
-        values,
-        influences,
-        noise,
-        np.full(len(sums), spread.sd**2 if spread else 0.0),
-    )
+    of_training = (spread.sd, spread.df) if spread else ()
+    return Replicates(recorded, metric, [sparse(x) for x in sums], layers, key, *of_training)
 
 
 def unlike(path: Path) -> UserError:

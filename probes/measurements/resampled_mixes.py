@@ -8,12 +8,13 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.measurements.localisation import Localisation, mixes_of
-from probes.measurements.resampled import Replicates, replicates_of, sums_of
+from probes.measurements.resampled import replicates_of, sums_of
 from probes.measurements.scores import SUMS, gold_of, read_predictions
 from probes.records.files import has_arrays, read_arrays
 from probes.records.keys import record_name
 from probes.records.result import Result
 from probes.statistics.metrics import metrics
+from probes.statistics.replicates import Replicates
 
 
 def resampled_mixes(result: Result, path: Path) -> Replicates | None:

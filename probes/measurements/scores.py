@@ -34,7 +34,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
     """
 
     name = SCORES
-    version = 2
+    version = 3
     summary = "scores of probes at every layer, with intervals and baselines"
     payload: ClassVar[type[ProbeScores]] = ProbeScores
 
@@ -67,7 +67,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
             group_metric=test.group_metric,
             layers=tuple(_layers(context, fits)),
             baselines=baselines(examples, examples.targets("train"), test),
-            references=references(examples, test),
+            references=references(examples, examples.targets("train"), test),
         )
         gold_type, predicted_type = _stored_types(context)
         arrays = {

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from probes.common.arrays import Floats
 from probes.measurements.cells import rows_by_layer
 from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
 from probes.records.base import Frozen
@@ -27,17 +26,15 @@ from probes.records.record import Extent, Record
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import task_head
-from probes.statistics.bootstrap import Draws, cluster_sums, draws_of, replicates_and_influences
+from probes.statistics.bootstrap import cluster_sums, draws_of
 from probes.statistics.formatting import shown_sd
-from probes.statistics.metrics import Metric, metrics
+from probes.statistics.metrics import metrics
 from probes.statistics.partition import Cluster
-from probes.statistics.significance import Errors, all_pairs, max_t, p_best
-from probes.statistics.training_noise import training_noise
+from probes.statistics.replicates import Replicates, p_values_of
+from probes.statistics.significance import all_pairs, p_best
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from probes.measurements.probe_context import ProbeContext
 
 
@@ -91,7 +88,7 @@ class TrainingVariance(ProbeMeasurement[Variances]):
     """
 
     name = "training_variance"
-    version = 2
+    version = 3
     summary = "variance of scores over seeds and training samples; tests between layers"
     payload: ClassVar[type[Variances]] = Variances
 
@@ -232,36 +229,16 @@ def _tested(context: ProbeContext, spread: Spread | None) -> dict[int, float | N
     """The test behind the confidence set of layers, by layer; see `Variances.p_best`."""
     result, gold = context.result, context.scorers["test"].gold
     layers = [layer.layer for layer in result.layers]
-    draws = draws_of(gold)
-    if draws is None or spread is None:
+    if spread is None or draws_of(gold) is None:
         return dict.fromkeys(layers)
     metric, predicted = metrics.get(context.task.metric), context.predicted(layers)
     sums = [cluster_sums(metric.parts(gold, row), gold) for row in predicted]
     scores = np.array([result.headline[layer] for layer in layers], dtype=np.float64)
-    return p_best_of(metric, sums, scores, result.key, layers, spread, draws)
+    return p_best_of(Replicates(scores, metric, sums, layers, result.key, spread.sd, spread.df))
 
 
-def p_best_of(
-    metric: Metric,
-    sums: Sequence[csr_array],
-    scores: Floats,
-    name: str,
-    layers: Sequence[int],
-    spread: Spread,
-    draws: Draws,
-) -> dict[int, float | None]:
-    """By layer, what `probes.statistics.significance.p_best` says; None where it is undefined.
-
-    Args:
-        sums: what clusters contribute to the scores, by layer. Each (clusters, k).
-        scores: shape (layers,).
-        name: by which the noise of training is drawn.
-        spread: of scores over trainings, which the tests carry.
-    """
-    values, influences = replicates_and_influences(metric, sums, draws)
-    values += training_noise(name, layers, spread.sd, spread.df, len(draws))
-    trained = np.full(len(layers), spread.sd**2)
-    errors = Errors(influences, trained, draws.astype(np.float64))
-    pairs = all_pairs(len(layers))
-    p_values = p_best(scores, pairs, max_t(scores, values, pairs, errors)).tolist()
-    return {layer: None if np.isnan(p) else p for layer, p in zip(layers, p_values, strict=True)}
+def p_best_of(found: Replicates) -> dict[int, float | None]:
+    """By layer, what `probes.statistics.significance.p_best` says; None where it is undefined."""
+    pairs = all_pairs(len(found.layers))
+    tests = p_best(found.scores, pairs, np.array(p_values_of([found], pairs))).tolist()
+    return {layer: None if np.isnan(p) else p for layer, p in zip(found.layers, tests, strict=True)}

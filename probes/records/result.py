@@ -73,6 +73,30 @@ class Result(Record[ProbeScores]):
         return None if self.score(best, "dev") is None else best.layer
 
     @property
+    def floor(self) -> tuple[str, float] | None:
+        """The highest score that needs no trained layer, and the name of what has it.
+
+        Of the baselines, random twins among them if they were added (`with_baselines`), and layer
+        0; of equal ones the first. None if none of them is defined.
+        """
+        metric = self.task.metric
+        scores = {name: given.get(metric) for name, given in self.baselines.items()}
+        scores["layer 0"] = self.headline.get(0)
+        known = [(name, score) for name, score in scores.items() if score is not None]
+        return max(known, key=lambda x: x[1], default=None)
+
+    def is_floored(self, layer: LayerScores) -> bool:
+        """Whether a layer's score is not above the floor.
+
+        Of a score with a 95 % interval the lower end is compared; the floor is taken as it is.
+        """
+        score, floor = self.score(layer), self.floor
+        if score is None or floor is None:
+            return False
+        low, _ = layer.intervals.get(self.task.metric) or (score, score)
+        return low <= floor[1]
+
+    @property
     def has_all_layers(self) -> bool:
         """Whether every layer of the model was probed."""
         return len(self.layers) == self.model.n_layers + 1

@@ -8,6 +8,15 @@ from dataclasses import dataclass, replace
 NOTHING = "–"
 """The text of a cell that has no value."""
 
+MARKS = {
+    "best": ("★", "best layer on dev"),
+    "tied": ("☆", "may be the best too (.05)"),
+    "beaten": ("†", "another is separated above it"),
+    "floored": ("▽", "not above the floor"),
+    "borderline": ("≈", "borderline: p is within three Monte Carlo errors of .05"),
+}
+"""By field of `Cell`, the sign and what it says of a layer's score."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -20,6 +29,8 @@ class Cell:
         best: whether it belongs to the best layer or model.
         tied: whether it does not, but may be the best on test.
         beaten: whether it belongs to the best layer on dev, and another is separated above it.
+        floored: whether its score is not above the floor.
+        borderline: whether other resamples may have changed these marks.
         place: its place on the colour scale, from 0 to 1; None for no colour.
         verdict: whether the text is the verdict on a claim.
     """
@@ -31,8 +42,15 @@ class Cell:
     best: bool = False
     tied: bool = False
     beaten: bool = False
+    floored: bool = False
+    borderline: bool = False
     place: float | None = None
     verdict: bool = False
+
+    @property
+    def marks(self) -> str:
+        """Its marks, as signs; see `MARKS`."""
+        return "".join(sign for name, (sign, _) in MARKS.items() if getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -87,6 +105,25 @@ class Table:
     def texts(self) -> list[tuple[str, ...]]:
         """The texts of the cells by row, with half intervals: ``94.7 ± 0.4``."""
         return [tuple(map(cell_text, row.cells)) for row in self.rows]
+
+    @property
+    def filled(self) -> Table:
+        """The table without columns of nothing but dashes, which a note then names."""
+        empty = [
+            {row.cells[i].text for row in self.rows} - {""} == {NOTHING}
+            and not any(row.cells[i].note for row in self.rows)
+            for i in range(len(self.heads))
+        ]
+        if not any(empty) or all(empty[self.left :]):
+            return self
+        kept = [i for i, is_empty in enumerate(empty) if not is_empty]
+        names = (head.replace("\n", ", ") for i, head in enumerate(self.heads) if empty[i])
+        return replace(
+            self.with_columns(kept),
+            left=sum(i < self.left for i in kept),
+            repeated=sum(i < self.repeated for i in kept),
+            notes=(*self.notes, f"Left out, without any value: {'; '.join(names)}."),
+        )
 
     def with_columns(self, columns: Iterable[int]) -> Table:
         """The same table with some of its columns."""

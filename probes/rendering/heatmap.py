@@ -36,7 +36,7 @@ def draw_heat_map(path: Path, results: Sequence[Result]) -> None:
     first = results[0]
     figure.suptitle(
         f"{model_title(first)} on {first.corpus.name}{limit_mark(first)}: test scores by layer "
-        "(framed: best on dev)",
+        "(framed: best on dev; ▽ not above the floor)",
         fontsize=12,
         parse_math=False,
     )
@@ -74,7 +74,7 @@ def panel(
             colour = "black" if places[y][x] > 0.6 else "white"
             weight = "bold" if cell.best else "normal"
             font = {"color": colour, "weight": weight, "size": size}
-            axes.text(x, y, cell.text, ha="center", va="center", **font)
+            axes.text(x, y, cell.text + "▽" * cell.floored, ha="center", va="center", **font)
             if cell.best:
                 axes.add_patch(_frame(x, y, size / 5))
     names = [

@@ -22,6 +22,7 @@ _SIGNS = {
 
 def latex(table: Table) -> str:
     """A floating table with its title and notes as the caption."""
+    table = table.filled
     columns = "l" * table.left + "r" * (len(table.heads) - table.left)
     body = [" & ".join(map(_cell, row.cells)) + r" \\" for row in table.rows]
     return "\n".join(

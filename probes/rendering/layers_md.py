@@ -28,9 +28,13 @@ def layers_md(results: Sequence[Result]) -> str:
     title = escaped(f"# {model_title(first)} on {corpus_title(first)}")
     lines = [title + " (causal)" * first.model.causal, ""]
     for family, chosen in families.items():
-        lines += [f"## {family} probe, test", "", *markdown_lines(score_table(chosen)), ""]
+        whole = score_table(chosen)
+        table = whole.filled
+        lines += [f"## {family} probe, test", "", *markdown_lines(table), ""]
+        lines += [f"{note}\n" for note in table.notes[len(whole.notes) :]]
     lines += [
-        "Bold: the best layer on dev. " + _separation(results) + f" {interval_note(results)} Layer "
+        "Bold: the best layer on dev, if it is above the floor. ▽: not above the floor, which the "
+        "95 % interval reaches. " + _separation(results) + f" {interval_note(results)} Layer "
         "0 is the embedding output. What can be decoded from a layer need not be used by the "
         "model.",
         "",
@@ -58,7 +62,7 @@ def _separation(results: Sequence[Result]) -> str:
         "Starred, if not bold: layers that may be the best too, since no other layer is separated "
         "above them (paired bootstrap with the variance of training, max-T over all pairs of "
         "layers, .05), which does not mean that they are equal. †: another layer is separated "
-        "above it on test."
+        "above it on test. ≈: borderline, p being within three Monte Carlo errors of .05."
     )
 
 

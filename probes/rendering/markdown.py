@@ -10,6 +10,7 @@ from probes.records.table import Cell, Table
 
 def markdown(table: Table, level: int = 3) -> str:
     """A table with its title as a heading of this level, and its notes."""
+    table = table.filled
     lines = [f"{'#' * level} {escaped(table.title)}", "", *markdown_lines(table), ""]
     return "\n".join(lines + [f"{escaped(note)}\n" for note in table.notes])
 
@@ -41,5 +42,5 @@ def _cell(cell: Cell) -> str:
     text = escaped(cell.text)
     if cell.best or cell.verdict:
         text = f"**{text}**"
-    text += "*" * cell.tied + "†" * cell.beaten + f" ± {cell.half}" * bool(cell.half)
+    text += cell.marks.replace("★", "").replace("☆", "*") + f" ± {cell.half}" * bool(cell.half)
     return text + f" · {escaped(cell.note)}" * bool(cell.note)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from probes.records.table import Cell, Table
+from probes.records.table import MARKS, Cell, Table
 from probes.rendering.palette import shade
 
 VERDICT_STYLES = {
@@ -29,7 +29,7 @@ _NOTE = 8
 
 def print_table(table: Table, console: Console) -> None:
     """Print a table; one that may be split is printed in as many parts as it takes."""
-    for part in _parts(table, console.width):
+    for part in _parts(table.filled, console.width):
         console.print(_rich(part, console.width))
 
 
@@ -95,10 +95,8 @@ def _legend(table: Table) -> list[str]:
     cells = [cell for row in table.rows for cell in row.cells]
     if all(cell.place is None for cell in cells):
         return []
-    parts = ["★ best layer on dev"]
-    parts += ["☆ may be the best too (.05)"] * any(cell.tied for cell in cells)
-    parts += ["† another is separated above it"] * any(cell.beaten for cell in cells)
-    return [" · ".join(parts)]
+    used = {"★", *(sign for cell in cells for sign in cell.marks)}  # A table without it says so.
+    return [" · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)]
 
 
 def _texts(table: Table, column: int) -> list[Text]:
@@ -110,7 +108,7 @@ def _text(cell: Cell, *, compact: bool) -> Text:
     text = cell.text
     if cell.half:
         text += f"±{cell.half.removeprefix('0')}" if compact else f" ± {cell.half}"
-    text += "★" * cell.best + "☆" * cell.tied + "†" * cell.beaten
+    text += cell.marks
     style = VERDICT_STYLES.get(cell.text, "") if cell.verdict else "bold" * cell.best
     if cell.place is not None:
         # The darkest shades cannot be read on a dark ground.

@@ -11,7 +11,7 @@ differences are paired.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 RESAMPLES = 2000
+"""In a block; intervals are of the first."""
+
+MOST = 20
+"""Blocks that a test may take."""
 
 LEVEL = 0.95
 
@@ -56,6 +60,20 @@ def resample(n_clusters: int, n: int = RESAMPLES, seed: int = _SEED) -> Draws:
     return draws
 
 
+def blocks(n_clusters: int) -> Iterator[Draws]:
+    """Resamples for tests, block by block: first those that `resample` gives, at most `MOST`."""
+    yield resample(n_clusters)
+    for seed in range(_SEED + 1, _SEED + MOST):
+        # Six times as fast as `multinomial`; the first block is as it has always been.
+        rng, draws = np.random.default_rng(seed), np.empty((RESAMPLES, n_clusters), np.float32)
+        for first in range(0, RESAMPLES, _ROWS):
+            rows = draws[first : first + _ROWS]
+            drawn = rng.integers(n_clusters, size=rows.shape)
+            drawn += n_clusters * np.arange(len(rows))[:, None]
+            rows[:] = np.bincount(drawn.ravel(), minlength=rows.size).reshape(rows.shape)
+        yield draws
+
+
 def draws_of(gold: Gold) -> Draws | None:
     """The resamples of a split; None if its examples lie in too few clusters."""
     if len(np.unique(gold.clusters)) < FEWEST:
@@ -70,21 +88,6 @@ def replicates(metric: Metric, gold: Gold, predicted: Predictions, draws: Draws)
     """
     rows = (cluster_sums(metric.parts(gold, row), gold) for row in predicted)
     return np.stack([metric.value(resampled_sums(row, draws)) for row in rows])
-
-
-def replicates_and_influences(
-    metric: Metric, sums: Sequence[csr_array], draws: Draws
-) -> tuple[Floats, Floats]:
-    """What tests of a metric need to know of each of several cells.
-
-    Args:
-        sums: of every cell; see `cluster_sums`.
-
-    Returns:
-        the metric in each resample, (cells, resamples), and its `influence`, (cells, clusters).
-    """
-    values = [metric.value(resampled_sums(each, draws)) for each in sums]
-    return np.stack(values), np.stack([influence(metric, each) for each in sums])
 
 
 def cluster_sums(parts: csr_array, gold: Gold) -> csr_array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from probes.statistics.metrics import is_percent
+from probes.statistics.significance import borderline
 
 
 def shown(value: float | None, metric: str) -> str:
@@ -25,5 +26,6 @@ def shown_sd(value: float, metric: str) -> str:
 
 
 def shown_p(p: float) -> str:
-    """A p-value as tables print it."""
-    return "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
+    """A p-value as tables print it, which say so if other resamples may lead to another side."""
+    text = "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
+    return f"{text} (borderline)" if borderline(p) else text

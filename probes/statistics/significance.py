@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from probes.common.arrays import Floats, Ints
+from probes.statistics.bootstrap import MOST, RESAMPLES
 
 ALPHA = 0.05
 """Level of all tests."""
 
 _AT_ONCE = 128
 """Differences whose resamples are in memory at once."""
+
+_CLEAR = 3
+"""Monte Carlo errors that a p-value must be from `ALPHA` for no more resamples to be drawn."""
 
 Pair = tuple[int, int]
 """Two cells, by their places."""
@@ -77,8 +83,17 @@ def all_pairs(n_cells: int) -> list[Pair]:
     return list(combinations(range(n_cells), 2))
 
 
+def borderline(p: Floats | Sequence[float] | float, n: int = MOST * RESAMPLES) -> Any:
+    """Whether p-values from n resamples lie within three Monte Carlo errors of `ALPHA`.
+
+    Other resamples may then have led to the other side. By default n is the most that `max_t`
+    draws, which it does where fewer leave this open.
+    """
+    return np.abs(np.asarray(p) - ALPHA) <= _CLEAR * math.sqrt(ALPHA * (1 - ALPHA) / n)
+
+
 def max_t(
-    scores: Floats, replicates: Floats, pairs: Sequence[Pair], errors: Errors | None = None
+    scores: Floats, blocks: Iterable[tuple[Floats, Errors | None]], pairs: Sequence[Pair]
 ) -> Floats:
     """Two-sided p-values of differences, corrected for testing all of them.
 
@@ -89,42 +104,59 @@ def max_t(
     correction knows how differences depend on each other, and however many there are, a clear one
     can be told.
 
+    The first block of resamples is enough where no p is `borderline`. Else one block after the
+    other is added, as long as there are more and one still is.
+
     Args:
         scores: of every cell. Shape (cells,).
-        replicates: of every cell in each resample; undefined ones are NaN, and count as resamples
-            in which the differences of their own cell are exceeded. Shape (cells, n).
+        blocks: by and by, replicates of every cell in some resamples, and their errors. Undefined
+            replicates are NaN, and count as resamples in which the differences of their own cell
+            are exceeded. Shape (cells, n). Errors give each resample its own standard error (the
+            studentised bootstrap), without which tests of few or unequal clusters reject too often;
+            if None, s and s* are the standard deviation of d* in the first block.
         pairs: the cells whose differences are tested.
-        errors: gives each resample its own standard error (the studentised bootstrap), without
-            which tests of few or unequal clusters reject too often; by default s and s* are the
-            standard deviation of d*.
 
     Returns:
         a p-value for each pair; NaN where a score or all replicates are undefined. Shape (pairs,).
     """
-    given = errors or _Deviations(replicates)
-    found, sizes = np.full((2, len(pairs)), np.nan)
+    found, exceeded, n = np.full(len(pairs), np.nan), np.zeros(len(pairs), dtype=np.int64), 0
     one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    for block in _blocks(np.arange(len(pairs))):
+    for replicates, errors in blocks:
+        if not n:
+            whole = _Deviations(replicates)
+            sizes = _sizes(scores, replicates, errors or whole, one, other)
+            (tested,) = np.nonzero(~np.isnan(sizes))
+            order = tested[np.argsort(sizes[tested], kind="stable")]
+        greatest = np.zeros((1, replicates.shape[1]))
+        for block in _blocks(order):
+            first, second = one[block], other[block]
+            difference = (scores[first] - scores[second])[:, None]
+            moved = np.abs(replicates[first] - replicates[second] - difference)
+            reached = _ratio(moved, (errors or whole).of_resamples(first, second))
+            # The greatest of each difference and all before it, in this block and the ones before.
+            reached = np.fmax.accumulate(np.concatenate([greatest, reached]))[1:]
+            greatest = reached[-1:]
+            exceeded[block] += ((reached >= sizes[block][:, None]) | np.isnan(moved)).sum(1)
+        n += replicates.shape[1]
+        p = (exceeded[order] + 1) / (n + 1)
+        # A difference is no more certain than any that is greater.
+        found[order] = np.maximum.accumulate(p[::-1])[::-1]
+        if not borderline(found[order], n).any():
+            break
+    return found
+
+
+def _sizes(
+    scores: Floats, replicates: Floats, errors: Errors | _Deviations, one: Ints, other: Ints
+) -> Floats:
+    """Differences in standard errors; NaN where a score or all replicates are undefined."""
+    found = np.full(len(one), np.nan)
+    for block in _blocks(np.arange(len(one))):
         first, second = one[block], other[block]
         distance = np.abs(scores[first] - scores[second])
         undefined = np.isnan(replicates[first] - replicates[second]).all(1) | np.isnan(distance)
-        error = given.of_sample(first, second)
-        sizes[block] = np.where(undefined, np.nan, _ratio(distance, error))
-    (tested,) = np.nonzero(~np.isnan(sizes))
-    order = tested[np.argsort(sizes[tested], kind="stable")]
-    greatest = np.zeros((1, replicates.shape[1]))
-    for block in _blocks(order):
-        first, second = one[block], other[block]
-        difference = (scores[first] - scores[second])[:, None]
-        moved = np.abs(replicates[first] - replicates[second] - difference)
-        reached = _ratio(moved, given.of_resamples(first, second))
-        # The greatest of each difference and all before it, in this block and the ones before.
-        reached = np.fmax.accumulate(np.concatenate([greatest, reached]))[1:]
-        greatest = reached[-1:]
-        exceeded = (reached >= sizes[block][:, None]) | np.isnan(moved)
-        found[block] = (exceeded.sum(1) + 1) / (exceeded.shape[1] + 1)
-    # A difference is no more certain than any that is greater.
-    found[order] = np.maximum.accumulate(found[order][::-1])[::-1]
+        size = _ratio(distance, errors.of_sample(first, second))
+        found[block] = np.where(undefined, np.nan, size)
     return found
 
 

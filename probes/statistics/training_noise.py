@@ -10,7 +10,9 @@ import numpy as np
 from probes.common.arrays import Floats
 
 
-def training_noise(name: str, layers: Sequence[int], sd: float, df: int, n: int) -> Floats:
+def training_noise(
+    name: str, layers: Sequence[int], sd: float, df: int, n: int, block: int = 0
+) -> Floats:
     """Draws of what further trainings would add to the scores of one result's probes.
 
     Resampling a test split takes the probes as they are. To the replicates of each layer is added
@@ -25,10 +27,12 @@ def training_noise(name: str, layers: Sequence[int], sd: float, df: int, n: int)
         layers: of the rows.
         df: degrees of freedom of `sd`.
         n: number of resamples.
+        block: of resamples; each has draws of its own.
 
     Returns:
         shape (layers, n).
     """
+    name += f" {block}" if block else ""
     widths = sd * np.sqrt(df / _generator(name).chisquare(df, n))
     return np.stack([widths * _generator(name, x).standard_normal(n) for x in layers])
 

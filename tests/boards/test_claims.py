@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from replicates_by_hand import of_means
 from results_by_hand import evidence_record, make_result, with_layers
+from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
 from probes.boards.claims.bands import around_layer_4, higher, late_middle, lower, middle
@@ -15,8 +16,10 @@ from probes.boards.claims.layer_claims import LAYER_CLAIMS
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_scores import MissingError, ModelScores, within
 from probes.measurements.localisation import Mixes, MixResult
-from probes.measurements.resampled import Replicates
 from probes.records.values import Estimate
+from probes.statistics.bootstrap import resample
+from probes.statistics.metrics import metrics
+from probes.statistics.replicates import Replicates
 
 METHOD = Path(__file__).parents[2] / "docs" / "method.md"
 BY_NAME = {claim.name: claim for claim in CLAIMS}
@@ -389,8 +392,9 @@ def test_layers_whose_mean_rank_may_be_the_best(layers, expected):
     assert {x["layer"] for x in found.numbers[1:] if x["p_best"] >= 0.05} == set(layers)
 
 
-def test_the_p_value_of_two_mean_ranks_by_definition():
+def test_the_p_value_of_two_mean_ranks_by_definition(monkeypatch):
     """The difference of two layers that alone change places is tested by itself."""
+    monkeypatch.setattr("probes.boards.claims.layers.blocks", lambda n: [resample(n)])
     results = three(leading(3, 5))
     found = model_scores(*results, noise=0.001)
     ranks = [rankdata(-found.tested(r.task.name).resampled, axis=0)[[3, 5]] for r in results]
@@ -407,17 +411,27 @@ TRUTHS = [(0,) * 7, (-6, -3, 0, 0, -3, -3, -6), (0, 0, -5, 0, -5, -5, -5)]
 """Scores in standard errors, of which the highest are in the middle and outside."""
 
 
+class Normal(Replicates):
+    """Scores with normal errors, in resamples as in the sample."""
+
+    def __init__(self, scores, rng):
+        nothing = [csr_array(np.zeros((100, 2)))]
+        super().__init__(scores, metrics.get("accuracy"), nothing, range(7), "")
+        object.__setattr__(self, "rng", rng)
+
+    def within(self, block, draws):
+        return self.scores[:, None] + self.rng.standard_normal((7, 500))
+
+
 def share_of_sides_taken(truth, n_sets):
     """How often five tasks decide, with errors of its own in each layer."""
     rng, decided = np.random.default_rng(0), 0
-    nothing = np.zeros((7, 1)), None, np.zeros(7)
     for _ in range(n_sets):
         results, values = {}, {}
         for task in "abcde":
             scores = np.array(truth) + rng.standard_normal(7)
             results[task] = made(task, scores)
-            resampled = scores[:, None] + rng.standard_normal((7, 500))
-            values[task] = Replicates(scores, resampled, *nothing)
+            values[task] = Normal(scores, rng)
         model = ModelScores(results, values.get, lambda task: None)
         decided += BY_NAME["middle-transfers-best"].on(model).verdict != "undecided"
     return decided / n_sets

@@ -9,17 +9,11 @@ from scipy.stats import norm
 from probes.boards.comparison import compare, comparison_tables
 from probes.boards.paired import LayerScore
 from probes.common.errors import UserError
-from probes.measurements.resampled import Replicates
 from probes.records.probe_spec import PROBES
-from probes.statistics.bootstrap import (
-    RESAMPLES,
-    cluster_sums,
-    draws_of,
-    influence,
-    replicates,
-)
+from probes.statistics.bootstrap import cluster_sums, draws_of
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
+from probes.statistics.replicates import Replicates
 
 SD = 0.02
 """Of the noise that training adds."""
@@ -52,18 +46,14 @@ def scored(given, n_wrong, n=400, trained=True):
         trained: whether there is training variance.
     """
     gold = Gold(np.zeros(n, dtype=np.int16), np.arange(n), ("a", "b"), np.zeros(n, dtype=bool), ())
-    draws = draws_of(gold)
-    if draws is None:
+    if draws_of(gold) is None:
         return LayerScore(given, given.best_layer)
-    predicted = (np.arange(n) < n_wrong).astype(np.int16)[None]
+    predicted = (np.arange(n) < n_wrong).astype(np.int16)
     metric = metrics.get("accuracy")
-    values = replicates(metric, gold, predicted, draws)
-    change = influence(metric, cluster_sums(metric.parts(gold, predicted[0]), gold))[None]
-    rng = np.random.default_rng(list(given.model.name.encode()))
-    noise = SD * rng.standard_normal((1, RESAMPLES)) if trained else None
+    sums = [cluster_sums(metric.parts(gold, predicted), gold)]
     scores = np.array([given.score(given.best_layer)])
-    training = np.full(1, SD**2 if trained else 0)
-    known = Replicates(scores, values, change, noise, training)
+    of_training = (SD, 10**6) if trained else ()
+    known = Replicates(scores, metric, sums, [0], given.model.name, *of_training)
     return LayerScore(given, given.best_layer, known)
 
 

@@ -4,9 +4,9 @@ import pytest
 from results_by_hand import make_result
 
 from probes.boards.groups import group
-from probes.boards.layer_tables import floor, score_table, with_twins
+from probes.boards.layer_tables import score_table, with_twins
 from probes.rendering.layers_md import layers_md
-from probes.rendering.page.tables import heat_map
+from probes.rendering.page.tables import best_layers, heat_map, leaderboard
 
 
 def scored(layer_0, type_majority, *, majority=0.2, twin=None, **more):
@@ -42,7 +42,106 @@ def scored(layer_0, type_majority, *, majority=0.2, twin=None, **more):
     ],
 )
 def test_the_floor_is_the_highest_and_says_of_what(given, expected):
-    assert floor(given) == expected
+    assert given.floor == expected
+
+
+def with_intervals(result, half):
+    """The result with intervals of this half width around the scores of each layer."""
+    metric = result.task.metric
+    layers = tuple(
+        layer.model_copy(
+            update={
+                "intervals": {
+                    metric: (result.score(layer) - half, result.score(layer) + half)
+                    if result.score(layer) is not None
+                    else None
+                }
+            }
+        )
+        for layer in result.layers
+    )
+    payload = result.payload.model_copy(update={"layers": layers})
+    return result.model_copy(update={"payload": payload})
+
+
+def agreement(**more):
+    """As on `sample`: the subject's form predicts the verb better than any layer does."""
+    return make_result(
+        "agreement",
+        (0.534, 0.624, 0.702, 0.691, 0.725, 0.731, 0.672),
+        [0.01, 0.051, 0.5, 0.5, 0.5, 1, 0.5],
+        metric="balanced_accuracy",
+        baselines={"majority": {"balanced_accuracy": 0.5}},
+        references={
+            "subject's Number": {"balanced_accuracy": 0.994},
+            "type majority": {"balanced_accuracy": 0.765},
+        },
+        **more,
+    )
+
+
+def test_an_oracle_is_no_floor():
+    result = agreement()
+    assert result.floor == ("layer 0", 0.534)
+    table = score_table([result])
+    assert cells(table) == [("53.4", "layer 0")]
+    assert ["type majority", "76.5"] in [[cell.text for cell in row.cells] for row in table.rows]
+    twin = make_result("agreement", (0.572, 0.5), metric="balanced_accuracy", random_seed=0)
+    (result,) = with_twins([result], [twin])
+    assert result.floor == ("random twin", 0.572)
+
+
+def marks(result):
+    rows = score_table([result]).rows
+    return {row.cells[0].text: row.cells[1].marks for row in rows if row.cells[0].text.isdigit()}
+
+
+def test_a_score_that_is_not_above_its_floor_is_marked_and_not_the_best():
+    # Without intervals by its value; layer 0 has the floor.
+    assert marks(agreement()) == {
+        "0": "▽", "1": "☆≈", "2": "☆", "3": "☆", "4": "☆", "5": "★", "6": "☆"
+    }  # fmt: skip
+    # With intervals by its lower end: 62.4 − 9.2 < 53.4 < 62.4 − 8.8, 67.2 − 9.2.
+    assert marks(with_intervals(agreement(), 0.088))["1"] == "☆≈"
+    found = with_intervals(agreement(), 0.092)
+    assert (marks(found)["1"], marks(found)["5"], marks(found)["6"]) == ("☆▽≈", "★", "☆")
+    # Not even the best on dev.
+    found = with_intervals(agreement(), 0.2)
+    assert set(marks(found).values()) == {"▽", "☆▽", "☆▽≈"}
+    assert marks(found)["5"] == "☆▽"
+    assert found.best_number == 5
+    text = layers_md([found])
+    assert "| 5 | 73.1*▽ ± 20.0 |" in text
+    assert "**" not in text.split("##")[1]
+    assert "▽: not above the floor" in text
+    (shown,), _ = group({"path": found})
+    assert not any(cell.best for row in heat_map(shown, "m").rows for cell in row.cells)
+
+
+def test_what_equals_its_floor_is_not_above_it_and_nothing_is_below_no_floor():
+    assert marks(make_result(scores=(None, 0.1), p_best=False)) == {"0": "", "1": "▽"}
+    without = {"majority": {"accuracy": None}, "type majority": {"accuracy": None}}
+    assert marks(make_result(scores=(None, 0.1), p_best=False, baselines=without))["1"] == "★"
+    # Another layer is separated above the best on dev, which is no star.
+    assert marks(make_result(scores=(0.3, 0.1), p_best=[0.01, 1])) == {"0": "▽", "1": "☆▽"}
+
+
+def test_the_page_marks_what_is_not_above_the_twin(tmp_path):
+    model = make_result(scores=(0.3, 0.4), model="m")
+    twin = make_result(scores=(0.2, 0.6), model="random:m", random_seed=0)
+    both = {
+        tmp_path / str(i): x.model_copy(
+            update={"model": x.model.model_copy(update={"digest": str(i)})}
+        )
+        for i, x in enumerate((model, twin))
+    }
+    (shown,), _ = group(both)
+    rows = {row.cells[0].text: row.cells[1].marks for row in heat_map(shown, "m").rows}
+    assert rows == {"0": "▽", "1": "☆▽", "floor": ""}
+    assert {row.model: row.cells[1].note for row in leaderboard(shown).rows}["m"] == (
+        "layer 1 of 1, not above the floor"
+    )
+    assert best_layers(shown.units[0]) == {"m": None, "random:m": 1}
 
 
 def cells(table):

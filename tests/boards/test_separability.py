@@ -43,10 +43,10 @@ def marks(result):
 
 
 def test_the_layer_that_is_best_on_dev_may_be_beaten_on_test():
-    result = make_result(scores=(0.7, 0.3, 0.69), p_best=[0.02, 0.001, 1.0])
-    assert result.best_number == 0
-    assert confidence_set(result) == {2}
-    assert marks(result) == {0: "best beaten", 1: "", 2: "tied"}
+    result = make_result(scores=(0.7, 0.3, 0.69), p_best=[0.02, 0.001, 1.0], layers=(1, 2, 3))
+    assert result.best_number == 1
+    assert confidence_set(result) == {3}
+    assert marks(result) == {1: "best beaten", 2: "", 3: "tied"}
 
 
 def test_layers_keep_their_numbers():

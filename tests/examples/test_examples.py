@@ -77,7 +77,7 @@ def test_a_perfect_reference_of_numbers_scores_1():
         return [Example(label, (0, 1), reference=label) for label in (0.1, 2, -1e6, 1e18)]
 
     found = of_split(rule, "regression", "spearman", ("corpus_spearman", "mae"), "the truth")
-    scores = references(found, Scorer(found, "test"))
+    scores = references(found, found.targets("train"), Scorer(found, "test"))
     expected = {"spearman": 1, "corpus_spearman": 1, "mae": 0}
     assert scores == {"the truth": pytest.approx(expected)}
 
@@ -88,7 +88,7 @@ def test_a_reference_that_lacks_a_number_has_no_score(lacks):
         return [Example(i + 0.5, (0, 1), reference=i + 0.5 if i >= lacks else "") for i in range(6)]
 
     found = of_split(rule, "regression", "spearman", ("corpus_spearman", "mae"), "a rule")
-    said = references(found, Scorer(found, "test"))["a rule"]
+    said = references(found, found.targets("train"), Scorer(found, "test"))["a rule"]
     right = {"spearman": 1, "corpus_spearman": 1, "mae": 0}
     assert said == (dict.fromkeys(right) if lacks else pytest.approx(right))
 

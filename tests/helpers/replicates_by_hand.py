@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from probes.measurements.resampled import Replicates
-from probes.statistics.bootstrap import RESAMPLES, resample
+from probes.statistics.metrics import metrics
+from probes.statistics.replicates import Replicates
 
 
 def of_means(scores, error, training=0.0, *, seed=0, n_clusters=100):
@@ -20,10 +21,8 @@ def of_means(scores, error, training=0.0, *, seed=0, n_clusters=100):
     parts = rng.standard_normal((len(scores), n_clusters))
     parts -= parts.mean(1, keepdims=True)
     parts *= error * np.sqrt(n_clusters) / parts.std(1, ddof=1, keepdims=True)
+    ones = np.ones(n_clusters)
+    sums = [csr_array(np.stack([each, ones], axis=1)) for each in parts + scores[:, None]]
     return Replicates(
-        scores,
-        scores[:, None] + parts @ resample(n_clusters).T / n_clusters,
-        parts / n_clusters,
-        training * rng.standard_normal((len(scores), RESAMPLES)),
-        np.full(len(scores), training**2),
+        scores, metrics.get("accuracy"), sums, range(len(scores)), str(seed), training, 10**6
     )

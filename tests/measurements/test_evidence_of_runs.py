@@ -90,7 +90,7 @@ def test_p_values_follow_from_predictions_and_spreads(found, unit):
     noise = training_noise(result.key, range(3), both.sd, both.df, RESAMPLES)
     assert (found.noise == noise).all()
     pairs = all_pairs(3)
-    p_values = max_t(found.scores, found.values + noise, pairs)
+    p_values = max_t(found.scores, [(found.values + noise, None)], pairs)
     expected = p_best(found.scores, pairs, p_values)
     assert variances.p_best == {k: pytest.approx(p) for k, p in enumerate(expected)}
 

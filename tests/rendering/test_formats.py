@@ -76,3 +76,38 @@ def test_columns_are_chosen_by_number():
     chosen = TABLE.with_columns([1])
     assert chosen.heads == ("pos\naccuracy, silver",)
     assert chosen.texts == [("90.0 ± 0.5",), ("95.0 ± 0.5",), ("–",)]
+
+
+DASHES = Table(
+    "t",
+    ("model", "flags", "layer", "score", "p", "control\ntask"),
+    (
+        Row.of("a", "–", "1", "90.0", "", "–"),
+        Row.of("b", "–", "–", "91.0", "–", "–"),
+    ),
+    left=2,
+    repeated=3,
+)
+
+
+def test_columns_of_nothing_but_dashes_are_left_out_and_named():
+    filled = DASHES.filled
+    assert filled.heads == ("model", "layer", "score")
+    assert (filled.left, filled.repeated) == (1, 2)
+    assert filled.texts == [("a", "1", "90.0"), ("b", "–", "91.0")]
+    assert filled.notes == ("Left out, without any value: flags; p; control, task.",)
+    for text in (printed(DASHES), markdown(DASHES), latex(DASHES)):
+        assert "Left out, without any value: flags; p; control, task." in " ".join(text.split())
+        assert text.count("flags") == 1
+        assert "91.0" in text
+    assert TABLE.filled is TABLE
+
+
+def test_a_column_stays_if_a_cell_says_why_or_if_no_other_has_values():
+    noted = Table("t", ("m", "x", "y"), (Row.of("a", Cell("–", note="no result"), "1"),))
+    assert noted.filled is noted
+    alone = Table("t", ("layer", "pos"), (Row.of("0", "–"), Row.of("1", "–")))
+    assert alone.filled is alone
+    empty = Table("t", ("model", "flags", "n"), (Row.of("a", "", "1"),))
+    assert empty.filled is empty
+    assert Table("t", ("a", "b"), ()).filled.heads == ("a", "b")

@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.stats import binom, norm, sem, ttest_rel
 
+from probes.statistics import significance
 from probes.statistics.bootstrap import RESAMPLES, influence, resample, resampled_sums
 from probes.statistics.metrics import metrics
 from probes.statistics.significance import (
@@ -12,10 +13,14 @@ from probes.statistics.significance import (
     Errors,
     all_pairs,
     holm,
-    max_t,
     p_best,
     rank_ranges,
 )
+
+
+def max_t(scores, replicates, pairs, errors=None):
+    """P-values from one block of resamples."""
+    return significance.max_t(scores, [(replicates, errors)], pairs)
 
 
 def by_definition(scores, replicates, pairs, errors=None):

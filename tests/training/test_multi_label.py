@@ -236,7 +236,8 @@ def test_a_reference_may_be_a_set():
 
     task = Task("t", 1, (), "word", "multi-label", "micro_f1", (), rule, "", "always ARG0")
     found = of_hand(task=task)
-    assert references(found, Scorer(found, "test")) == {"always ARG0": {"micro_f1": 4 / 7}}
+    given = references(found, found.targets("train"), Scorer(found, "test"))
+    assert given == {"always ARG0": {"micro_f1": 4 / 7}}
 
 
 def test_control_labels_are_sets_of_train_one_for_each_type():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from probes.boards.claims.outcome import (
     split_by,
 )
 from probes.boards.transferability import layer_ranks
-from probes.measurements.resampled import p_values_of
-from probes.statistics.bootstrap import bounds, interval
+from probes.common.arrays import Floats
+from probes.statistics.bootstrap import Draws, blocks, bounds, interval
+from probes.statistics.replicates import p_values_of
 from probes.statistics.significance import ALPHA, all_pairs, max_t, p_best
 
 FEWEST_TASKS = 3
@@ -167,9 +169,17 @@ def middle_transfers(model: ModelScores) -> Outcome:
     """
     values, left_out = model.of_all(model.tested, FEWEST_TASKS)
     ranks = layer_ranks(np.array([each.scores for each in values.values()])).mean(0)
-    resampled = np.mean([layer_ranks(each.resampled.T) for each in values.values()], axis=0).T
-    pairs = all_pairs(len(ranks))
-    p_values = p_best(-ranks, pairs, max_t(-ranks, -resampled, pairs))
+    n_clusters, pairs = next(iter(values.values())).n_clusters, all_pairs(len(ranks))
+
+    def mean_ranks(block: int, draws: Draws) -> Floats:
+        every = [layer_ranks(each.within(block, draws).T) for each in values.values()]
+        found: Floats = np.mean(every, axis=0).T
+        return found
+
+    drawn = (mean_ranks(block, draws) for block, draws in enumerate(blocks(n_clusters)))
+    first = next(drawn)
+    tests = max_t(-ranks, ((-each, None) for each in chain([first], drawn)), pairs)
+    p_values = p_best(-ranks, pairs, tests)
     inside = within(model.result(next(iter(values))), middle)
     best = {layer for layer, p in enumerate(p_values) if p >= ALPHA}
     why = (
@@ -179,7 +189,7 @@ def middle_transfers(model: ModelScores) -> Outcome:
     numbers = [
         {"layer": layer, "mean_rank": float(rank), "interval": bound, "p_best": float(p)}
         for layer, (rank, bound, p) in enumerate(
-            zip(ranks, interval(resampled).round(2).tolist(), p_values, strict=True)
+            zip(ranks, interval(first).round(2).tolist(), p_values, strict=True)
         )
     ]
     in_band, outside = split_by(dict(enumerate(p_values.tolist())), inside)

@@ -7,9 +7,9 @@ from probes.boards.claims.layers import FEWEST_TASKS
 from probes.boards.claims.model_scores import ModelScores, within
 from probes.boards.claims.outcome import MissingError, Outcome, all_of, any_of, decided, p_above
 from probes.measurements.expected_layer import gain_deviation
-from probes.measurements.resampled import p_values_of
 from probes.records.values import Interval
 from probes.statistics.bootstrap import bounds, interval
+from probes.statistics.replicates import p_values_of
 from probes.statistics.significance import ALPHA
 
 PIPELINE = ("pos", "deprel", "srl")

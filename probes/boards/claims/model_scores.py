@@ -11,10 +11,10 @@ from probes.boards.claims.outcome import MissingError
 from probes.boards.separability import confidence_set
 from probes.measurements.localisation import Mixes, mixes_of, no_localisation
 from probes.measurements.measurement import Number, get_measurement
-from probes.measurements.resampled import Replicates
 from probes.records.record import AnyRecord
 from probes.records.result import Result
 from probes.statistics.partition import FEWEST
+from probes.statistics.replicates import Replicates
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from probes.statistics.significance import ALPHA, holm
+from probes.statistics.significance import ALPHA, borderline, holm
 
 Verdict = Literal[
     "supported", "not specific to training", "contradicted", "undecided", "not tested"
@@ -85,6 +85,8 @@ def corrected(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
         if before.verdict != "undecided" and p >= ALPHA:
             why = f"{before.why}; p = {before.p:.2g}, of {len(tested)} claims {p:.2g}"
             found[name] = before._replace(verdict="undecided", why=why)
+        if borderline(p):
+            found[name] = found[name]._replace(why=f"{found[name].why}; p is borderline")
     return found
 
 

@@ -162,8 +162,9 @@ def _facts_of(report: TaskReport) -> Iterator[tuple[str, str]]:
     yield "reads", ", ".join(sorted(report.read)) or "only the words"
     yield "time", f"{1e6 * report.seconds:.0f} µs per sentence"
     yield "applied twice", "gives the same examples"
-    for name, scores in report.baselines.items():
-        parts = (
-            f"{metric} {shown(scores[metric], metric)}" for metric in (task.metric, *task.also)
-        )
-        yield f"baseline: {name}", ", ".join(parts)
+    for kind, found in (("baseline", report.baselines), ("reference", report.references)):
+        for name, scores in found.items():
+            parts = (
+                f"{metric} {shown(scores[metric], metric)}" for metric in (task.metric, *task.also)
+            )
+            yield f"{kind}: {name}", ", ".join(parts)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import bounds, interval, resample, summed
+from probes.statistics.bootstrap import blocks, bounds, interval, resample, summed
 from probes.statistics.partition import FEWEST, Partition
 from probes.statistics.significance import Errors, max_t
 from probes.statistics.sums import ratio, sparse
@@ -107,17 +107,21 @@ def p_values(
     found: list[float | None] = [None] * len(pairs)
     if not tested:
         return found
-    draws = resample(partition.n).astype(np.float64)
     scores = np.array([cell.scores[0] for cell in cells])
-    replicates = np.stack([ratio(draws @ sums[:, 0], draws @ counts) for sums, counts in each])
     influence = np.stack(
         [
             (sums[:, 0] - score * counts) / counts.sum()
             for score, (sums, counts) in zip(scores, each, strict=True)
         ]
     )
-    errors = Errors(influence, np.zeros(len(cells)), draws)
+    drawn = (
+        (
+            np.stack([ratio(draws @ sums[:, 0], draws @ counts) for sums, counts in each]),
+            Errors(influence, np.zeros(len(cells)), draws),
+        )
+        for draws in (block.astype(np.float64) for block in blocks(partition.n))
+    )
     places = [(2 * place, 2 * place + 1) for place in tested]
-    for place, p in zip(tested, max_t(scores, replicates, places, errors), strict=True):
+    for place, p in zip(tested, max_t(scores, drawn, places), strict=True):
         found[place] = None if np.isnan(p) else float(p)
     return found

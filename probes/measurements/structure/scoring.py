@@ -21,6 +21,7 @@ from probes.statistics.bootstrap import bounds, interval, resample, resampled_su
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST, Partition
 from probes.statistics.rank_correlation import parts_by_length
+from probes.statistics.replicates import Replicates
 from probes.statistics.sums import ratio, sparse
 
 if TYPE_CHECKING:
@@ -134,11 +135,11 @@ class Sample:
         """
         if self.n_used < FEWEST or spread is None or len(layers) < 2:
             return dict.fromkeys(layers)
-        draws = resample(self.n_clusters)
         like, parts = metrics.get(LIKE[metric]), list(self.parts(found, metric))
         sums = [self.sums(each) for each in parts]
         scores = np.array([float(like.value(each.sum(0))) for each in parts])
-        return p_best_of(like, sums, scores, f"{name} {metric}", layers, spread, draws)
+        named = f"{name} {metric}"
+        return p_best_of(Replicates(scores, like, sums, layers, named, spread.sd, spread.df))
 
 
 def shares(found: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from probes.common.wording import counted
-from probes.measurements.cells import score_cell
+from probes.measurements.cells import layer_marks, score_cell
 from probes.measurements.structure.payload import BINS, LIKE, METRICS, Findings
 from probes.measurements.structure.trees import DRAWS
 from probes.records.record import Record
-from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.table import MARKS, NOTHING, Cell, Row, Table
 from probes.records.titles import TREES
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown_sd
 from probes.statistics.partition import FEWEST
 from probes.statistics.rank_correlation import NSPR_LENGTHS
-from probes.statistics.significance import ALPHA
+from probes.statistics.significance import borderline
 
 
 def tables(record: Record[Findings]) -> list[Table]:
@@ -66,15 +66,12 @@ def _scores(title: str, found: Findings) -> Table:
 
 def _marked(found: Findings, layer: int, metric: str, estimate: Estimate) -> Cell:
     best = found.best[metric] == layer and estimate.value is not None
-    p = found.p_best[metric].get(layer)
     return score_cell(
         estimate.value,
         estimate.interval,
         LIKE[metric],
         value=estimate.value,
-        best=best,
-        tied=not best and layer in found.may_be_best(metric),
-        beaten=best and p is not None and p < ALPHA,
+        **layer_marks(found.p_best[metric].get(layer), best=best),
     )
 
 
@@ -96,6 +93,9 @@ def _notes(found: Findings) -> Iterator[str]:
             f"variance of training, too (standard deviation: {spreads}), and intervals of control "
             f"trees and selectivity of that of draws{_over_draws(found)}."
         )
+    tests = [p for each in found.p_best.values() for p in each.values() if p is not None]
+    if borderline(tests).any():
+        yield f"{' '.join(MARKS['borderline'])}."
     yield (
         "UUAS: gold edges between words that are not punctuation, found by a spanning tree. DSpr, "
         "NSpr: rank correlation of distances and of depths, in sentences of "

@@ -20,7 +20,7 @@ def draw(path: Path, group: Group, width: float) -> None:
         for axes, model in zip(panels, models, strict=False):
             units = [unit for unit in group.units if model in unit.results]
             among = [list(unit.results.values()) for unit in units]
-            image = panel(axes, [unit.results[model] for unit in units], 6.2, among)
+            image = panel(axes, [unit.beside_twins(model) for unit in units], 6.2, among)
             axes.set_title(model)
             axes.set_ylabel("layer")
         for axes in panels[len(models) :]:

@@ -8,8 +8,7 @@ from itertools import product
 from types import MappingProxyType
 
 from probes.boards.groups import Group, Unit
-from probes.boards.layer_tables import floor_row, layer_rows, with_twins
-from probes.extraction.model_names import is_twin_name
+from probes.boards.layer_tables import floor_row, layer_rows
 from probes.measurements.cells import (
     estimate_text,
     group_cell,
@@ -19,7 +18,6 @@ from probes.measurements.cells import (
 from probes.measurements.localisation import mixes_of, no_localisation
 from probes.records.charts import Grid
 from probes.records.curves import Curves, Point
-from probes.records.result import Result
 from probes.records.scatter import Scatter
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.rendering.page.charts import digits_of
@@ -31,18 +29,22 @@ NO_RESULT = Cell(NOTHING, note="no result")
 def leaderboard(group: Group) -> Table:
     """Each model's best layer by task."""
     rows = [
-        Row.of(model, *(_best(unit.results.get(model)) for unit in group.units), model=model)
+        Row.of(
+            model,
+            *(_best(unit, model) if model in unit.results else NO_RESULT for unit in group.units),
+            model=model,
+        )
         for model in group.models
     ]
     return Table(group.title, ("model", *(unit.title for unit in group.units)), tuple(rows))
 
 
-def _best(result: Result | None) -> Cell:
-    if result is None:
-        return NO_RESULT
+def _best(unit: Unit, model: str) -> Cell:
+    result = unit.beside_twins(model)
     best, metric = result.best_layer, result.task.metric
     layer = f"layer {best.layer} of {result.model.n_layers}"
     marks = ["no best layer" if result.best_number is None else layer]
+    marks += ["not above the floor"] * result.is_floored(best)
     value, interval = result.score(best), best.intervals.get(metric)
     return score_cell(value, interval, metric, note=", ".join(marks), value=value)
 
@@ -51,16 +53,9 @@ def heat_map(group: Group, model: str) -> Table:
     """Test scores, a row per layer and a column per task; and the floor."""
     units = [unit for unit in group.units if model in unit.results]
     among = [list(unit.results.values()) for unit in units]
-    rows = layer_rows([unit.results[model] for unit in units], among)
-    floors = floor_row([_beside_twins(unit, model) for unit in units])
-    return Table(model, ("layer", *(unit.title for unit in units)), (*rows, floors))
-
-
-def _beside_twins(unit: Unit, model: str) -> Result:
-    """A model's result, with the scores of its random twins among the baselines."""
-    twins = [other for label, other in unit.results.items() if is_twin_name(label, model)]
-    (result,) = with_twins([unit.results[model]], twins)
-    return result
+    results = [unit.beside_twins(model) for unit in units]
+    rows = [*layer_rows(results, among), floor_row(results)]
+    return Table(model, ("layer", *(unit.title for unit in units)), tuple(rows))
 
 
 def numbers(curves: Curves, best: Mapping[str, int | None] = MappingProxyType({})) -> Table:
@@ -87,8 +82,12 @@ def numbers(curves: Curves, best: Mapping[str, int | None] = MappingProxyType({}
 
 
 def best_layers(unit: Unit) -> dict[str, int | None]:
-    """The best layer of each model on dev."""
-    return {model: result.best_number for model, result in unit.results.items()}
+    """The best layer of each model on dev, None if its score is not above the floor."""
+    beside = {model: unit.beside_twins(model) for model in unit.results}
+    return {
+        model: None if result.is_floored(result.best_layer) else result.best_number
+        for model, result in beside.items()
+    }
 
 
 def _number(point: Point, curves: Curves) -> Cell:

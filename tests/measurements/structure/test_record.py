@@ -160,7 +160,7 @@ def test_best_layers_and_tests_between_layers(run, metric):
     values = np.stack(values) + training_noise(name, LAYERS, spread.sd, spread.df, 2000)
     errors = Errors(np.stack(influences), np.full(3, spread.sd**2), draws(n))
     pairs = all_pairs(3)
-    expected = p_best(np.array(scores), pairs, max_t(np.array(scores), values, pairs, errors))
+    expected = p_best(np.array(scores), pairs, max_t(np.array(scores), [(values, errors)], pairs))
     assert list(payload.p_best[metric].values()) == pytest.approx(expected, abs=2e-3)
     assert max(expected) == 1
 

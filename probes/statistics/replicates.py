@@ -1,0 +1,123 @@
+"""Scores in bootstrap resamples of a test split, and tests of the differences between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probes.common.arrays import Floats
+from probes.statistics.bootstrap import Draws, blocks, influence, resample, resampled_sums
+from probes.statistics.metrics import Metric
+from probes.statistics.significance import Errors, Pair, max_t
+from probes.statistics.training_noise import training_noise
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Scores of several layers by one metric, and in any resample of their test split.
+
+    Attributes:
+        scores: NaN where undefined. Shape (layers,).
+        sums: what clusters contribute to each; see `probes.statistics.bootstrap.cluster_sums`.
+        layers: their numbers.
+        name: by which the noise of training is drawn.
+        sd: standard deviation of scores over trainings; None if that is not known, and then there
+            are no tests.
+        df: degrees of freedom of `sd`.
+        weights: of linear combinations of the layers, which the scores then are. Shape (n, layers).
+    """
+
+    scores: Floats
+    metric: Metric
+    sums: Sequence[csr_array]
+    layers: Sequence[int]
+    name: str
+    sd: float | None = None
+    df: int = 0
+    weights: Floats | None = None
+
+    def row(self, place: int) -> Replicates:
+        """Those of one layer."""
+        at = slice(place, place + 1)
+        return replace(
+            self, scores=self.scores[at], sums=self.sums[at], layers=list(self.layers)[at]
+        )
+
+    def combined(self, weights: Floats) -> Replicates:
+        """Linear combinations of the scores. (n, layers) to rows of n."""
+        return replace(self, scores=weights @ self.scores, weights=weights)
+
+    @property
+    def n_clusters(self) -> int:
+        """Of the whole split."""
+        found: int = self.sums[0].shape[0]
+        return found
+
+    @cached_property
+    def values(self) -> Floats:
+        """In the first block of resamples, over the test split alone. Shape (layers, n)."""
+        return self._values(resample(self.n_clusters))
+
+    @cached_property
+    def noise(self) -> Floats | None:
+        """What other trainings would add there, if that is known. Shape (layers, n)."""
+        return self._noise(self.values.shape[1], 0)
+
+    @property
+    def resampled(self) -> Floats:
+        """In the first block, with the noise of training if it is known. Shape (layers, n)."""
+        return self.values if self.noise is None else self.values + self.noise
+
+    def within(self, block: int, draws: Draws) -> Floats:
+        """The same in any block. Shape (layers, n)."""
+        if not block:
+            return self.resampled
+        values, noise = self._values(draws), self._noise(len(draws), block)
+        return values if noise is None else values + noise
+
+    @cached_property
+    def influence(self) -> Floats:
+        """See `probes.statistics.bootstrap.influence`. Shape (layers, clusters)."""
+        return self._weighted([influence(self.metric, each) for each in self.sums])
+
+    @property
+    def training(self) -> Floats:
+        """Variance of each score over trainings; 0 if it is not known. Shape (layers,)."""
+        each = np.full(len(self.sums), (self.sd or 0.0) ** 2)
+        return each if self.weights is None else self.weights**2 @ each
+
+    def _values(self, draws: Draws) -> Floats:
+        return self._weighted(
+            [self.metric.value(resampled_sums(each, draws)) for each in self.sums]
+        )
+
+    def _noise(self, n: int, block: int) -> Floats | None:
+        if self.sd is None:
+            return None
+        return self._weighted(training_noise(self.name, self.layers, self.sd, self.df, n, block))
+
+    def _weighted(self, rows: Sequence[Floats] | Floats) -> Floats:
+        each = np.asarray(rows)
+        return each if self.weights is None else self.weights @ each
+
+
+def p_values_of(cells: Sequence[Replicates], pairs: Sequence[Pair]) -> list[float]:
+    """P-values of differences between the rows of these, all of one test split; see `max_t`."""
+    changes = np.concatenate([x.influence for x in cells])
+    trained = np.concatenate([x.training for x in cells])
+    drawn = (
+        (
+            np.concatenate([x.within(block, draws) for x in cells]),
+            Errors(changes, trained, draws.astype(np.float64)),
+        )
+        for block, draws in enumerate(blocks(cells[0].n_clusters))
+    )
+    found: list[float] = max_t(np.concatenate([x.scores for x in cells]), drawn, pairs).tolist()
+    return found

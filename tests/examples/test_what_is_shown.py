@@ -1,0 +1,146 @@
+"""Baselines and references: a rule that knows more than a probe is shown is no baseline."""
+
+import pytest
+
+from probes.data.find import find_corpus
+from probes.data.sentence import Corpus, Frame, Sentence
+from probes.examples.control_task import control_labels, has_types
+from probes.examples.examples import collect_examples
+from probes.examples.scoring import Scorer, baselines, references
+from probes.tasks.builtin import tasks
+from probes.tasks.task import Example, Task
+
+SHOWN = {
+    **dict.fromkeys(
+        [
+            "chunk-labelling",
+            "chunking",
+            "depth",
+            "deprel",
+            "distance",
+            "length",
+            "main-verb",
+            "pos",
+            "position",
+            "subject-noun",
+            "tree-depth",
+        ],
+        True,
+    ),
+    # The form of the subject, of which the probe sees nothing; and the frame's lemma.
+    **dict.fromkeys(["agreement", "roles", "srl"], False),
+}
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return find_corpus("sample", limit=60).load()
+
+
+def test_every_task_is_looked_at():
+    assert SHOWN.keys() == {name for name in tasks if tasks.origin(name) is None}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("hiding", ["masked", "cut"])
+def test_types_that_a_probe_is_shown(sample, name, hiding):
+    found = collect_examples(tasks.get(name), sample, hiding)
+    assert found.types_shown == SHOWN[name]
+    given = found, found.targets("train"), Scorer(found, "test")
+    instead = set() if name == "agreement" else {"word majority"}
+    assert baselines(*given).keys() - {"majority"} == (
+        {"type majority"} if SHOWN[name] else instead
+    )
+    assert ("type majority" in references(*given)) != SHOWN[name]
+
+
+def subject_and_verb(subject, number, verb):
+    return Sentence(
+        f"{subject} {verb}", "en", (subject, verb), upos=("NOUN", "VERB"), heads=(1, -1),
+        deprels=("nsubj", "root"),
+        feats=({"Number": number},
+               {"Number": number, "VerbForm": "Fin", "Tense": "Pres"}),
+    )  # fmt: skip
+
+
+def test_the_form_of_the_subject_is_a_reference_of_agreement():
+    dogs, cats = ("dogs", "Plur", "bark"), ("cats", "Plur", "meow")
+    dog, fox = ("dog", "Sing", "barks"), ("fox", "Sing", "barks")
+    train = [dogs, dogs, dog, fox]
+    test = [dogs, dog, cats]
+    splits = {"train": train, "dev": [dog], "test": test}
+    corpus = Corpus(
+        "c", "1", "", {k: tuple(subject_and_verb(*x) for x in v) for k, v in splits.items()}
+    )
+    found = collect_examples(tasks.get("agreement"), corpus, "masked")
+    given = found, found.targets("train"), Scorer(found, "test")
+    # Of equally frequent labels the first, Plur: two of three right, none of the singular.
+    assert baselines(*given) == {
+        "majority": {"balanced_accuracy": 0.5, "accuracy": pytest.approx(2 / 3)}
+    }
+    # dogs: Plur; dog: Sing; cats is unknown, and Plur as the majority is.
+    assert references(*given)["type majority"] == {"balanced_accuracy": 1, "accuracy": 1}
+    assert references(*given)["subject's Number"] == {"balanced_accuracy": 1, "accuracy": 1}
+
+
+def test_words_stand_in_for_a_lemma_by_hand():
+    def saw(text, roleset, label):
+        words = tuple(text.split())
+        frame = Frame(roleset, (1, 2), ((label, (2, len(words))), ("V", (1, 2))))
+        return Sentence(text, "en", words, frames=(frame,))
+
+    # By lemma and first word of the argument, "see the" and "saw the" differ; the words do not.
+    train = [
+        saw("I saw the dog", "see.01", "ARG1"),
+        saw("I saw the tree", "see.01", "ARG1"),
+        saw("I saw the log", "saw.01", "ARG2"),
+        saw("I see a log", "see.01", "ARG2"),
+        saw("I see a dog", "see.01", "ARG2"),
+    ]
+    test = [saw("We saw the board", "saw.01", "ARG2"), saw("We saw the sea", "see.01", "ARG1")]
+    corpus = Corpus("c", "1", "", {"train": tuple(train), "dev": tuple(train), "test": tuple(test)})
+    found = collect_examples(tasks.get("srl"), corpus, "masked")
+    given = found, found.targets("train"), Scorer(found, "test")
+    assert {name: x["accuracy"] for name, x in baselines(*given).items()} == {
+        "majority": 0.5,  # ARG2
+        "word majority": 0.5,  # ARG1, since two of three "saw the" are
+    }
+    assert references(*given)["type majority"]["accuracy"] == 1
+
+
+def examples_of(rule):
+    splits = {s: (Sentence(s, "en", ("The", "old", "man")),) for s in ("train", "dev", "test")}
+    shape = "span pair" if rule[0].span2 else "span"
+    task = Task("t", 1, (), shape, "classification", "accuracy", (), lambda s: rule, "")
+    return collect_examples(task, Corpus("c", "1", "MIT", splits), "masked")
+
+
+@pytest.mark.parametrize(
+    ("example", "shown"),
+    [
+        ({"type": "the"}, True),  # in any case
+        ({"type": "man"}, False),  # another word's
+        ({"type": "man", "span2": (2, 3)}, True),
+        ({"type": "The old", "span": (0, 2)}, True),
+        ({"type": "old The", "span": (0, 2)}, True),
+        ({"type": "DET"}, False),
+        ({"type": ""}, True),
+        ({"type": "The", "hide": 0}, False),
+        # The encoder reads other words than the sentence's.
+        ({"type": "The", "words": ("x", "y", "z")}, False),
+        ({"type": "X", "words": ("x", "y", "z")}, True),
+    ],
+)
+def test_what_a_type_is_made_of(example, shown):
+    more = {"span": (0, 1)} | example
+    rule = [Example(label, **more) for label in "xy"]
+    assert examples_of(rule).types_shown == shown
+
+
+def test_control_labels_of_agreement_still_hang_on_the_form_of_the_subject(sample):
+    found = collect_examples(tasks.get("agreement"), sample, "masked")
+    assert has_types(found)
+    labels = control_labels(found, "train", [0, 1])
+    types = [example.type for example in found.splits["train"].examples]
+    for row in labels:
+        assert len({(name, label) for name, label in zip(types, row, strict=True)}) == len({*types})
