@@ -48,10 +48,13 @@ class Defined:
         if module == "importlib._bootstrap":  # which is running a module of the suite
             return None
         file = frame.f_globals.get("__file__")
-        return cls(module, Path(file) if file else None, entry, on_removal)
+        return cls(module, Path(file).resolve() if file else None, entry, on_removal)
 
     def __str__(self) -> str:
-        return str(self.file or "this session")
+        if self.file is None:
+            return "this session"
+        here = Path.cwd()
+        return str(self.file.relative_to(here) if self.file.is_relative_to(here) else self.file)
 
     def origin(self, what: str) -> Origin:
         """Its origin, the same throughout a run.
@@ -70,7 +73,6 @@ class Defined:
                     f"{what} of {self} depends on {error}, whose changes would go unnoticed; move "
                     "it to a file of its own, and give that as include=."
                 ) from error
-            roots = (self.file.resolve(),) if self.file else ()
+            roots = (self.file,) if self.file else ()
             self._made = _run, Origin(str(self), roots, sha256)
         return self._made[1]
-

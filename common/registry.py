@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from probes.common.defined import Defined
 from probes.common.errors import UserError
 from probes.common.origin import Origin, current
+from probes.common.terminal import progress
 
 T = TypeVar("T")
 
@@ -60,9 +61,11 @@ class Registry(Generic[T]):
                 first = self._origins.get(name) or before or "the suite"
                 second = loading.origin if loading else defined or "the suite"
                 raise UserError(
-                    f"The {self.noun} {name!r} is defined twice, in {first} and in {second}; rename "
-                    "one."
+                    f"The {self.noun} {name!r} is defined twice, in {first} and in {second}; "
+                    "rename one."
                 )
+            if before.file:  # in a script, unlike a notebook, it may be a mistake
+                progress.say(f"the {self.noun} {name!r} of {before} is defined again and replaced")
             before.on_removal()
         self._entries[name] = entry
         if loading:
@@ -103,6 +106,10 @@ class Registry(Generic[T]):
         if defined := self._defined.get(name):
             return defined.origin(f"The {self.noun} {name!r}")
         return self._origins.get(name)
+
+    def is_defined_here(self, name: str) -> bool:
+        """Whether `name` was registered by a script, a notebook or a module imported there."""
+        return name in self._defined
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

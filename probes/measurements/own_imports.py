@@ -42,7 +42,7 @@ def own_imports(file: Path, content: bytes) -> dict[str, Path]:
 
 
 def _imported(content: bytes, package: str) -> Iterator[str]:
-    """Names of modules that code imports, packages before what is in them, some of them no modules."""
+    """What code may import: packages before what is in them; some names are no modules."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):
