@@ -69,5 +69,5 @@ def _find(name: str, folder: str) -> ModuleSpec | None:
     spec = None
     for qualified in accumulate(name.split("."), "{}.{}".format):
         spec = PathFinder.find_spec(qualified, places) if places else None
-        places = spec and spec.submodule_search_locations
+        places = spec.submodule_search_locations if spec else None
     return spec
