@@ -20,8 +20,10 @@ class Origin:
 
     Attributes:
         name: how messages refer to it: the file as the user gave it, or the module.
-        roots: absolute path of the file, or of the folders of the package.
-        sha256: digest of the file, or of all Python files of the package.
+        roots: absolute paths of the file and of the user's modules that it imports, or of the
+            folders of the package.
+        sha256: digest of these files; of all Python files of the package; or, of what a script or
+            a notebook defines, of what it does (see `probes.common.by_value`).
         distribution: name and version of the installed package; empty for a file.
     """
 
@@ -90,7 +92,8 @@ def failing_line(error: BaseException, origin: Origin) -> str:
     if not found:
         return ""
     file, line = found[-1]
-    return f"{file if origin.distribution else origin.name}, line {line}"
+    known = not origin.distribution and Path(file).resolve() == origin.roots[0]
+    return f"{origin.name if known else file}, line {line}"
 
 
 def _is_of(file: str, origin: Origin) -> bool:

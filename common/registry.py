@@ -6,8 +6,10 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
+from probes.common.defined import Defined
 from probes.common.errors import UserError
 from probes.common.origin import Origin, current
+from probes.common.terminal import progress
 
 T = TypeVar("T")
 
@@ -37,6 +39,7 @@ class Registry(Generic[T]):
         self.noun = noun
         self._entries: dict[str, T] = {}
         self._origins: dict[str, Origin] = {}
+        self._defined: dict[str, Defined] = {}
 
     def add(self, name: str, entry: T, on_removal: Callable[[], object] = lambda: None) -> None:
         """Register `entry`.
@@ -44,23 +47,32 @@ class Registry(Generic[T]):
         Args:
             on_removal: called when the plug-in that the entry belongs to is unregistered.
 
+        A module that defines a name again, as a notebook does, replaces its entry.
+
         Raises:
             UserError: the name is taken, or is not printable.
         """
         if not name.isprintable():
             raise UserError(f"{self.noun} {name!r}: unprintable characters in the name; rename it.")
-        loading = current()
+        loading, defined = current(), Defined.here(entry, on_removal)
         if name in self._entries:
-            first = self._origins.get(name, "the suite")
-            second = loading.origin if loading else "the suite"
-            raise UserError(
-                f"The {self.noun} {name!r} is defined twice, in {first} and in {second}; rename "
-                "one."
-            )
+            before = self._defined.get(name)
+            if loading or not before or not defined or before.module != defined.module:
+                first = self._origins.get(name) or before or "the suite"
+                second = loading.origin if loading else defined or "the suite"
+                raise UserError(
+                    f"The {self.noun} {name!r} is defined twice, in {first} and in {second}; "
+                    "rename one."
+                )
+            if before.file:  # in a script, unlike a notebook, it may be a mistake
+                progress.say(f"the {self.noun} {name!r} of {before} is defined again and replaced")
+            before.on_removal()
         self._entries[name] = entry
         if loading:
             self._origins[name] = loading.origin
             loading.entries.append((self.noun, name, lambda: self._remove(name, on_removal)))
+        elif defined:
+            self._defined[name] = defined
 
     def _remove(self, name: str, on_removal: Callable[[], object]) -> None:
         del self._entries[name], self._origins[name]
@@ -86,8 +98,18 @@ class Registry(Generic[T]):
         return self._entries[name]
 
     def origin(self, name: str) -> Origin | None:
-        """The plug-in that registered `name`; None for the suite's entries and unknown names."""
+        """The plug-in that registered `name`; None for the suite's entries and unknown names.
+
+        Raises:
+            UserError: it is defined in a script or notebook, and depends on what has no digest.
+        """
+        if defined := self._defined.get(name):
+            return defined.origin(f"The {self.noun} {name!r}")
         return self._origins.get(name)
+
+    def is_defined_here(self, name: str) -> bool:
+        """Whether `name` was registered by a script, a notebook or a module imported there."""
+        return name in self._defined
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

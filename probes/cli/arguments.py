@@ -32,7 +32,12 @@ class Parser(argparse.ArgumentParser):
             rest = message.removeprefix(prefix)
             flag = (rest.split() or [rest])[0]
             known = [o for action in self._actions for o in action.option_strings]
-            message = f"unknown argument {flag!r}. {did_you_mean(flag, known)}"
+            hint = did_you_mean(flag, known)
+            if flag[:1] != "-" and "--model" in known:
+                hint = "Values of one flag are separated by commas."
+                if "--model" not in self._given:
+                    hint = f"Did you mean --model {flag}?"
+            message = f"unknown argument {flag!r}. {hint}"
         raise UserError(_plain(message))
 
     def parse_known_args(  # type: ignore[override]
@@ -40,6 +45,7 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse, taking what follows a flag and begins like a negative number as its value."""
         joined: list[str] = []
+        self._given = [argument.partition("=")[0] for argument in args]
         for argument in args:
             if re.match(r"-\d", argument) and re.match("--[^=]+$", (joined or [""])[-1]):
                 joined[-1] += f"={argument}"
@@ -166,6 +172,27 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="RESULTS",
         help="folders, such as results/*/ewt",
+    )
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add how files of one's own become a corpus."""
+    add = parser.add_argument
+    add(
+        "--annotate",
+        metavar="PIPELINE",
+        default=parser.argument_default or "",
+        help="spaCy pipeline that annotates raw text (silver)",
+    )
+    add(
+        "--split-by",
+        choices=("document", "sentence"),
+        help="cut missing splits from those that exist",
+    )
+    add(
+        "--drop-overlap",
+        action="store_true",
+        help="drop training sentences that occur in dev or test",
     )
 
 

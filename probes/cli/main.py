@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from probes import __version__
-from probes.cli.arguments import Parser, add_include, exit_status
+from probes.cli.arguments import Parser, add_include, add_reading, exit_status
 from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
@@ -69,17 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
         ".parquet, .txt); or a dataset on the hub (default: sample)",
     )
     add("--task-from", metavar="COLUMN,…", help="label columns of your own data")
-    add("--annotate", metavar="PIPELINE", help="spaCy pipeline that annotates raw text (silver)")
-    add(
-        "--split-by",
-        choices=("document", "sentence"),
-        help="cut missing splits from those that exist",
-    )
-    add(
-        "--drop-overlap",
-        action="store_true",
-        help="drop training sentences that occur in dev or test",
-    )
+    add_reading(parser)
     add_include(parser)
     add(
         "--tasks",

@@ -9,7 +9,9 @@ from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, LazyModel
 from probes.engines.model_run import ModelRun
 from probes.engines.omissions import Omissions
+from probes.engines.plan import layers_of
 from probes.engines.task_choice import choose_tasks, require_measurable, require_pairs
+from probes.extraction.stored_layers import stored_layers
 
 
 def model_runs(
@@ -19,8 +21,11 @@ def model_runs(
 
     Raises:
         UserError: the corpus, or a single model, does not serve a task or measurement that is
-            asked for.
+            asked for; or a model does not have a layer.
     """
+    for model in models:
+        if (n_layers := stored_layers(model.source.folder)) is not None:
+            layers_of(config, n_layers, model.source.name)
     require_pairs(config, len(models))
     corpus, omissions = LazyCorpus(source), Omissions()
     probing = "probes" in config.measurements

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from probes.common.errors import UserError
 from probes.common.origin import described, failing_line
 from probes.common.registry import Registry
+from probes.data.registered import corpora
 from probes.measurements.measurement import measurements
 from probes.records.header import PlugIn
 from probes.records.record import AnyRecord
@@ -17,13 +18,13 @@ from probes.training.families import families
 
 REGISTRIES: dict[str, Registry[object]] = {
     registry.noun: registry  # type: ignore[misc]
-    for registry in (tasks, metrics, families, measurements)
+    for registry in (tasks, metrics, families, measurements, corpora)
 }
 
 
 def plug_ins_of(task: Task, family: str) -> tuple[PlugIn, ...]:
     """The plug-ins among a task, its metrics and a probe family."""
-    return _plug_ins(_parts(task, family))
+    return _plug_ins(parts_of(task, family))
 
 
 def measurement_plug_in(name: str) -> tuple[PlugIn, ...]:
@@ -57,7 +58,7 @@ def plugin_failure(error: Exception, measurement: str, task: Task | None, family
     """
     if isinstance(error, UserError):
         return ""
-    parts = [("measurement", measurement), *(_parts(task, family) if task else ())]
+    parts = [("measurement", measurement), *(parts_of(task, family) if task else ())]
     plug_ins = [
         (kind, name, origin)
         for kind, name in parts
@@ -75,7 +76,8 @@ def plugin_failure(error: Exception, measurement: str, task: Task | None, family
     return ""
 
 
-def _parts(task: Task, family: str) -> Iterator[tuple[str, str]]:
+def parts_of(task: Task, family: str) -> Iterator[tuple[str, str]]:
+    """Kinds and names of a task, its metrics and a probe family."""
     yield "task", task.name
     for name in (task.metric, *task.also):
         yield "metric", name

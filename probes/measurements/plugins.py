@@ -11,7 +11,8 @@ import importlib
 import linecache
 import re
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
@@ -21,10 +22,13 @@ from traceback import walk_tb
 from types import CodeType
 
 import probes.tasks.builtin
+from probes.common.defined import begin_run
 from probes.common.errors import UserError
+from probes.common.files import sha256
 from probes.common.moved import moved
 from probes.common.origin import Loading, Origin, described, failing_line, loading
 from probes.common.terminal import progress
+from probes.measurements.own_imports import own_imports
 
 GROUPS = (
     "probes.tasks",
@@ -43,6 +47,12 @@ broken: dict[str, str] = {}
 _loaded: dict[Path | str, Loading] = {}
 """By file, or by module of an installed package."""
 
+_helpers: dict[Path, str] = {}
+"""By file of a module that plug-ins import, its digest when it was imported."""
+
+_STARTED = time.time()
+"""What has changed since may be another text than the module that is in use."""
+
 
 def discover(include: Iterable[str | Path] = ()) -> None:
     """Load the files in tasks/ and the installed packages, once; then the files of `include`.
@@ -52,6 +62,7 @@ def discover(include: Iterable[str | Path] = ()) -> None:
     Raises:
         UserError: a file of `include` cannot be loaded, or registers nothing.
     """
+    begin_run()
     for path in sorted(TASKS.glob("[!_]*.py")):
         if f"probes.tasks.{path.stem}" not in sys.modules:
             with _tolerating(path.stem):
@@ -106,11 +117,13 @@ def _load(path: Path, shown: str, name: str) -> Loading:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"{shown}: cannot be read ({error.strerror or error}).") from error
-    origin = Origin(shown, (path,), hashlib.sha256(content).hexdigest())
+    helpers = own_imports(path, content)
+    origin = Origin(shown, (path, *helpers.values()), _sha256(content, helpers))
     if before := _loaded.get(path):
         if before.origin.sha256 == origin.sha256:
             return before
         before.unregister()
+    _forget_changed(shown, helpers)
     with _blamed(origin), loading(origin) as found:
         loader = _Hashed(name, str(path), content)
         spec = spec_from_loader(name, loader)
@@ -129,6 +142,39 @@ def _load(path: Path, shown: str, name: str) -> Loading:
             sys.path.remove(str(path.parent))
     _loaded[path] = found
     return found
+
+
+def _sha256(content: bytes, helpers: Mapping[str, Path]) -> str:
+    """The digest of a file; of the user's own modules that it imports, too, if there are any."""
+    digest = hashlib.sha256(content)
+    if helpers:
+        digest = hashlib.sha256(digest.digest())
+        for name, path in sorted(helpers.items()):
+            digest.update(f"{name} {sha256(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def _forget_changed(shown: str, helpers: Mapping[str, Path]) -> None:
+    """See to it that what a file imports is what has been hashed.
+
+    Raises:
+        UserError: another module of such a name is imported already.
+    """
+    changed = False
+    for name, path in helpers.items():
+        digest, loaded = sha256(path), sys.modules.get(name)
+        if loaded is not None:
+            file = Path(loaded.__file__ or "").resolve()
+            if file != path:
+                raise UserError(
+                    f"{shown}: imports {name}, but another module of this name is in use, {file}; "
+                    f"rename {path}."
+                )
+            known = path.stat().st_mtime < _STARTED
+            changed |= _helpers.get(path, digest if known else "") != digest
+        _helpers[path] = digest
+    for name in helpers if changed else ():
+        sys.modules.pop(name, None)
 
 
 class _Hashed(SourceFileLoader):

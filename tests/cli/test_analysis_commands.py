@@ -1,6 +1,7 @@
 """What is read back from a run's results: resampled predictions, claims, breakdowns."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -219,7 +220,7 @@ def test_breakdowns_are_shown(folder, by, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["claims", "/nowhere"], "/nowhere: there is no such folder."),
+        (["claims", "/nowhere"], "/nowhere: there is no such folder; name a folder of results."),
         (["show", "/nowhere.json"], "/nowhere.json: there is no such file or folder."),
         (["show", "nowhere/M/ewt"], "nowhere/M/ewt: there is no such file or folder."),
         (["import", "/nosuch.zip"], "/nosuch.zip: there is no such file."),
@@ -228,7 +229,14 @@ def test_breakdowns_are_shown(folder, by, capsys, monkeypatch):
         (["cache", "--older-than", "3"], "error: --older-than needs --prune; add"),
         (["cache", "--older-than", "x"], "error: --older-than x: not a number."),
         (["report", ".", "-o", ""], "error: --output '': not a path; name a file or folder"),
-        (["claims", ".", "--probe", "mpl"], ".: no results of mpl probes; run them first."),
+        (
+            ["claims", "docs"],
+            "docs: no results; probe a model first: python run_probes.py --model M.",
+        ),
+        (
+            ["report", "docs", "tests"],
+            "2 folders: say where the page goes, such as -o report.html.",
+        ),
     ],
 )
 def test_bad_input_is_one_line(arguments, message, capsys):
@@ -240,3 +248,37 @@ def test_a_folder_without_results_is_an_error(folder, tmp_path, capsys):
     assert main(["claims", str(folder), "--probe", "mlp"]) == 2
     assert "no results of mlp probes" in capsys.readouterr().err
     assert main(["show", str(tmp_path)]) == 2
+
+
+def test_several_folders_are_read_together(folder, shared, tmp_path, capsys):
+    one, other = tmp_path / "one", tmp_path / "other"
+    for path in find_records(folder):
+        task = path.name.partition("-")[0]
+        for part in (path, path.with_suffix(".npz")):
+            if part.exists():
+                place = (one if task == "pos" else other) / part.relative_to(folder)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(part.read_bytes())
+
+    def printed(*arguments):
+        assert main(list(arguments)) == 0
+        return capsys.readouterr().out
+
+    both = str(one), str(other)
+    assert len(find_records(one)) < len(find_records(folder))
+
+    def verdicts(*folders):
+        (report,) = json.loads(printed("claims", *folders, "--format", "json"))
+        return {claim["name"]: claim["verdict"] for claim in report["claims"]}
+
+    assert verdicts(*both) == verdicts(str(folder)) != verdicts(str(one))
+    tables = printed("show", *both, "--by", "selectivity")
+    whole = printed("show", str(folder), "--by", "selectivity")
+    numbers = re.compile(r"[\d.]+±[\d.]+")
+    assert len(numbers.findall(whole)) >= len(TASKS)
+    assert sorted(numbers.findall(tables)) == sorted(numbers.findall(whole))
+    page = tmp_path / "page.html"
+    assert printed("report", *both, "-o", str(page)).strip() == str(page)
+    text = page.read_text("utf-8")
+    assert "one · other" in text
+    assert all(f'"{task}"' in text for task in TASKS)

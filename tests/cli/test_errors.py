@@ -24,6 +24,8 @@ RUN = [
     ("--model m --evidence standard,full", "--evidence standard,full: give standard or full, not both."),
     ("--model m --evidence ,", "--evidence ,: names nothing; give names separated by commas, such as a,b."),
     ("--model m --seeds 1001", "--seeds 1001: give a number of at most 1000."),
+    ("all-MiniLM-L6-v2", "unknown argument 'all-MiniLM-L6-v2'. Did you mean --model all-MiniLM-L6-v2?"),
+    ("--model m --tasks pos depth", "unknown argument 'depth'. Values of one flag are separated by commas."),
     ("--model m --layer 1", "unknown argument '--layer'. Did you mean '--layers'?"),
     ("--model m --layers al", "--layers al: give all, every:N, or numbers such as 0,3,6; layers count from 0, the embedding output."),
     ("--model m --layers every:0", "--layers every:0: give all, every:N, or numbers such as 0,3,6; layers count from 0, the embedding output."),

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from probes.cli.arguments import add_places
+from probes.cli.arguments import add_places, add_reading
 from probes.cli.check_task import TaskReport, check_task, number_range
 from probes.common.errors import UserError, printable
 from probes.common.registry import did_you_mean
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("task", nargs="+", help="a Python file with tasks, or the name of a task")
     add("--corpus", nargs="+", default=["sample"], metavar="C", help="default: sample")
+    add_reading(parser)
     add("--limit", type=int, metavar="N", help="keep the first N sentences of each split")
     add_places(parser)
 
@@ -51,8 +52,9 @@ def run(options: argparse.Namespace) -> int:
     if not chosen:
         return 0
     require_known(options.corpus, ())
-    places = {"data_dir": options.data_dir, "cache_dir": options.cache_dir}
-    corpus = LazyCorpus(find_corpus(*options.corpus, limit=options.limit, **places))
+    how = ("annotate", "split_by", "drop_overlap", "limit", "data_dir", "cache_dir")
+    asked = {name: getattr(options, name) for name in how}
+    corpus = LazyCorpus(find_corpus(*options.corpus, **asked))
     sound = True
     for task in chosen:
         if lacking := task.missing(corpus.layers):

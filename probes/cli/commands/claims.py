@@ -10,41 +10,38 @@ from probes.boards.claims.claim import CAVEAT
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.report import Report, claims_table, make_reports
 from probes.boards.corpus_groups import of_corpora
-from probes.cli.arguments import place
+from probes.cli.arguments import add_folders
+from probes.cli.load_results import load_records
 from probes.common.errors import UserError
 from probes.common.terminal import output_console
 from probes.measurements.results import joined
 from probes.records.files import or_published
-from probes.records.unique import unique_records
 from probes.rendering.markdown import markdown
 from probes.rendering.terminal import print_table
 
-SUMMARY = "Test claims of the literature about layers and heads on the results in a folder."
+SUMMARY = "Test claims of the literature about layers and heads on results."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
+    add_folders(parser)
     add = parser.add_argument
-    add("folder", type=place, help="a folder of results, or of one model or corpus in it")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
     add("--format", choices=("table", "md", "json"), default="table", help="default: table")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the verdicts for every model and corpus below the folder.
+    """Print the verdicts for every model and corpus below the folders.
 
     Raises:
         UserError: there are no results of this probe family.
     """
-    if not options.folder.is_dir():
-        raise UserError(f"{options.folder}: there is no such folder.")
-    records = unique_records(options.folder)
+    records = load_records(options.folders)
     reports = make_reports(joined(records), options.probe, of_corpora(records))
     if not reports:
-        there = or_published(options.folder)
-        raise UserError(
-            f"{options.folder}: no results of {options.probe} probes; run them first{there}."
-        )
+        where = ", ".join(map(str, options.folders))
+        there = or_published(*options.folders)
+        raise UserError(f"{where}: no results of {options.probe} probes; run them first{there}.")
     if options.format == "json":
         print(
             json.dumps([_record(r, options.probe) for r in reports], indent=1, ensure_ascii=False)

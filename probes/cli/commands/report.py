@@ -1,46 +1,52 @@
-"""`python -m probes report`: one HTML page of a folder of results."""
+"""`python -m probes report`: one HTML page of results."""
 
 from __future__ import annotations
 
 import argparse
 
 from probes.boards.corpus_groups import of_corpora
-from probes.cli.arguments import place
+from probes.cli.arguments import add_folders, place
 from probes.cli.load_results import load_records, no_results
+from probes.common.errors import UserError
 from probes.common.files import require_parent
 from probes.measurements.results import joined
 
-SUMMARY = "Write one self-contained HTML page of all results in a folder."
+SUMMARY = "Write one self-contained HTML page of all results in folders."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    add = parser.add_argument
-    add(
-        "folder",
+    add_folders(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
         type=place,
-        metavar="RESULTS",
-        help="a folder of results, or of one model or corpus in it",
+        metavar="FILE",
+        help="default: RESULTS/report.html; to be given with several folders",
     )
-    add("-o", "--output", type=place, metavar="FILE", help="default: RESULTS/report.html")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the page and print its path.
 
     Raises:
-        UserError: there is no such folder, it has no results, or the page's folder does not exist.
+        UserError: there is no such folder, there are no results, or it is not known where the page
+            is to be written.
     """
-    path = options.output or options.folder / "report.html"
+    folders = options.folders
     if options.output:
-        require_parent(path)
-    records = load_records([options.folder])
+        require_parent(options.output)
+    elif len(folders) > 1:
+        raise UserError(f"{len(folders)} folders: say where the page goes, such as -o report.html.")
+    path = options.output or folders[0] / "report.html"
+    records = load_records(folders)
     found, others = joined(records), of_corpora(records)
     if not found and not others:
-        raise no_results([options.folder])
+        raise no_results(folders)
     # Templates and the plotting library are imported once there is something to draw.
     from probes.rendering.page.page import write_page
 
-    write_page(found, path, options.folder.resolve().name, others)
+    title = " · ".join(dict.fromkeys(folder.resolve().name for folder in folders))
+    write_page(found, path, title, others)
     print(path)
     return 0

@@ -29,7 +29,13 @@ SUMMARY = "Show breakdowns of scores, and the evidence behind them, by layer."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("path", type=place, help="a result (.json), or a folder of results")
+    add(
+        "paths",
+        nargs="+",
+        type=place,
+        metavar="RESULTS",
+        help="results (.json), or folders of them",
+    )
     add(
         "--by",
         metavar="WHAT",
@@ -43,16 +49,18 @@ def run(options: argparse.Namespace) -> int:
     """Print the tables.
 
     Raises:
-        UserError: the path does not exist, or there are no results.
+        UserError: a path does not exist, or there are no results.
     """
-    path = options.path
     if options.by not in (known := ("group", "label", *(x.name for x in probe_measurements()))):
         raise UserError(
             f"--by {options.by}: nothing of that name. {did_you_mean(options.by, known)}"
         )
-    if not path.exists():
-        raise UserError(f"{path}: there is no such file or folder.")
-    found = load_results([path]) if path.is_dir() else {path: read_result(path)}
+    for path in options.paths:
+        if not path.exists():
+            raise UserError(f"{path}: there is no such file or folder.")
+    folders = [path for path in options.paths if path.is_dir()]
+    found = load_results(folders) if folders else {}
+    found |= {path: read_result(path) for path in options.paths if path not in folders}
     console = output_console()
     results = list(found.values())
     if options.by in ("group", "label"):

@@ -167,3 +167,16 @@ def test_a_name_that_cannot_be_used_is_refused(name, tmp_path, capsys):
     assert main(["new-task", name, "--folder", str(tmp_path)]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_missing_splits_are_cut_as_in_a_run(tmp_path, capsys):
+    text = (ROOT / "data" / "sample" / "train.conllu").read_text("utf-8")
+    (tmp_path / "all-train.conllu").write_text(text)
+    asked = ["check", "pos", "--corpus", str(tmp_path)]
+    assert main(asked) == 2
+    assert "--split-by" in capsys.readouterr().err
+    assert main([*asked, "--split-by", "sentence"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.split("\n")]
+    start = next(n for n, line in enumerate(lines) if line[:2] == ["split", "sentences"])
+    counts = {split: n for split, n, *_ in lines[start + 1 : start + 4]}
+    assert counts == {"train": "1,600", "dev": "200", "test": "200"}
