@@ -44,8 +44,10 @@ class Replicates:
     weights: Floats | None = None
 
     def row(self, place: int) -> Replicates:
-        """Those of one layer."""
+        """Those of one layer, or of one combination."""
         at = slice(place, place + 1)
+        if self.weights is not None:
+            return replace(self, scores=self.scores[at], weights=self.weights[at])
         return replace(
             self, scores=self.scores[at], sums=self.sums[at], layers=list(self.layers)[at]
         )
