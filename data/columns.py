@@ -48,7 +48,7 @@ class Rows:
     place: str
     splits: Sequence[str]
     values: Mapping[str, Sequence[Any]]
-    documents: Sequence[str]
+    documents: list[str]
     lines: Sequence[int]
     space_separated: bool
 
@@ -219,6 +219,8 @@ def read_rows(
     parts: dict[str, list[Sentence]] = defaultdict(list)
     notes: Counter[str] = Counter()
     for part in rows:
+        if any(part.documents):
+            notes["rows that name no document"] += part.documents.count("")
         for row, split in enumerate(part.splits):
             tokens = part.tokens(row)
             if not tokens:

@@ -360,6 +360,7 @@ def test_rows_whose_document_is_null_are_of_no_document(tmp_path, none):
     corpus = find_corpus(path, task_from=("ner_tags",)).load()
     assert [len(corpus.splits[s]) for s in ("train", "dev", "test")] == [19, 3, 3]
     assert {s.document for s in corpus} == {"d0", "d1", "d2", "d3", ""}
+    assert corpus.notes["rows that name no document"] == 17
     with pytest.raises(UserError, match="17 of 25 sentences name no document; use --split-by sen"):
         find_corpus(path, task_from=("ner_tags",), split_by="document").load()
 
