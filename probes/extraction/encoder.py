@@ -26,9 +26,9 @@ from probes.extraction.inspection import (
     declared_causal,
     digest_of_loaded,
     first_use,
-    has_token_types,
     place,
     runs_remote_code,
+    takes_token_types,
     usable_window,
 )
 from probes.extraction.lm_head import has_lm_head, head_applied_at
@@ -85,7 +85,8 @@ class Encoder:
         self.remote_code = runs_remote_code(model, tokenizer)
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
-        self._typed = self.words.typed and has_token_types(self.model)
+        types = self.words.types
+        self._types = types if takes_token_types(self.model, types.highest) else None
         rows = self.model.get_input_embeddings().weight.shape[0]
         if self.words.highest_id >= rows:
             raise UserError(
@@ -169,7 +170,6 @@ class Encoder:
         return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
     def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
-        # One segment has no token types: every model that has them takes 0 as the default.
         with torch.inference_mode():
             return self.model(
                 **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
@@ -258,7 +258,7 @@ class Encoder:
             n_prefix=len(words.prefix),
             n_suffix=len(words.suffix),
             n_middle=len(words.between or ()),
-            typed=self._typed,
+            types=self._types,
         )
 
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
