@@ -86,6 +86,25 @@ def base_model(model: Any) -> Any:
     return model.get_encoder() if two_texts else model
 
 
+def input_embeddings(model: Any, name: str) -> Any:
+    """The module with a vector for each token.
+
+    Raises:
+        UserError: there is none, since the model reads images, sound or characters.
+    """
+    try:
+        found = model.get_input_embeddings()
+    except (NotImplementedError, AttributeError):
+        found = None
+    reads = getattr(model, "main_input_name", "input_ids")
+    if reads != "input_ids" or getattr(getattr(found, "weight", None), "ndim", None) != 2:
+        raise UserError(
+            f"--model {name}: {type(model).__name__} has no table of input embeddings, a vector "
+            "for each subword; only models that read text as subwords are supported."
+        )
+    return found
+
+
 def runs_remote_code(model: Any, tokenizer: Any) -> bool:
     """Whether a class of either comes from the model's folder and not from transformers.
 

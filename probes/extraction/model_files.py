@@ -22,7 +22,8 @@ _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 _WEIGHTS = (_WHOLE, "model-*-of-*.safetensors", _INDEX)
 
-_OTHER_FORMATS = ("*.gguf", "*.h5", "*.msgpack", "*.onnx", "*.ckpt*", "*.pt", "*.pth")
+_PICKLED = "pytorch_model*.bin"
+_UNREAD = (_PICKLED, "*.gguf", "*.h5", "*.msgpack", "*.onnx", "*.ckpt*", "*.pt", "*.pth")
 
 _ADAPTER = "adapter_config.json"
 
@@ -80,6 +81,7 @@ class ModelSource:
         files: the files that the digest covers.
         stamps: their names, sizes and modification times, taken before the digest.
         hub_id: its id on the hub, without a revision; empty for other models.
+        weightless: whether it has no weights, though it is no random twin: it can be planned.
     """
 
     name: str
@@ -91,6 +93,7 @@ class ModelSource:
     files: tuple[Path, ...] = ()
     stamps: tuple[tuple[str, int, int], ...] = ()
     hub_id: str = ""
+    weightless: bool = False
 
     def require_unchanged(self) -> None:
         """Check that the files have not changed since the digest was computed.
@@ -120,7 +123,9 @@ class ModelSource:
         return bool(self.hub_id) and self.hub_id == other.hub_id
 
 
-def find_model(name: str, *, revision: str | None = None, offline: bool = False) -> ModelSource:
+def find_model(
+    name: str, *, revision: str | None = None, offline: bool = False, planned: bool = False
+) -> ModelSource:
     """Find the files of the model called `name`, downloading them from the hub if necessary.
 
     Args:
@@ -130,6 +135,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
             revision but configuration and tokenizer.
         revision: branch, tag or commit on the hub, if the name has none.
         offline: search only the local hub cache.
+        planned: do without weights that are not there.
 
     Raises:
         UserError: it cannot be found, its weights are not safetensors, or two revisions are given.
@@ -163,19 +169,20 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
             kind="model",
             revision=own or revision,
             offline=offline,
-            patterns=(*_SETTINGS, _ADAPTER, *(() if random else _WEIGHTS)),
+            patterns=(*_SETTINGS, _ADAPTER, *(() if random or planned else _WEIGHTS)),
             remedy=_meant(hub_id) + _WAYS_OUT,
         )
         plain, revision = hub_id if random else plain, None
     if revision is not None:
         raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
     _require_whole_model(name, folder)
-    files = _files(folder, () if random else weight_files(name, folder))
+    weightless = random or (planned and not _in_formats(folder, "*.safetensors*", *_UNREAD))
+    files = _files(folder, () if weightless else weight_files(name, folder))
     stamps = _stamps(files)
     checksums = {path.name: sha256(path) for path in files}
-    if plain in PACKAGED and not (local or random):
+    if plain in PACKAGED and not (local or weightless):
         _require_registered(plain, folder, checksums)
-    digest = _digest(checksums, seed, _read_json(folder / "config.json").get("model_type"))
+    digest = _digest(checksums, seed, read_json(folder / "config.json").get("model_type"))
     label = ("" if seed is None else random_prefix(seed)) + plain
     return ModelSource(
         name=label,
@@ -187,6 +194,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         files=files,
         stamps=stamps,
         hub_id=hub_id,
+        weightless=weightless and not random,
     )
 
 
@@ -231,7 +239,7 @@ def _require_whole_model(name: str, folder: Path) -> None:
         UserError: it is an adapter, or lacks either of them; says where they may be.
     """
     if (folder / _ADAPTER).is_file():
-        about = _read_json(folder / _ADAPTER)
+        about = read_json(folder / _ADAPTER)
         base = about.get("base_model_name_or_path") or about.get("model_name")
         raise UserError(
             f"--model {name}: {folder} holds an adapter{f' of {base}' if base else ''}, which is "
@@ -282,8 +290,8 @@ def _installed(distribution: str) -> bool:
         return False
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; empty if it cannot be read, of which transformers says what is wrong."""
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file; empty if there is none: transformers will say what is wrong with it."""
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -297,7 +305,7 @@ def weight_files(name: str, folder: Path) -> tuple[str, ...]:
     Raises:
         UserError: there are none, or one of them is not a safetensors file in this folder.
     """
-    own = _read_json(folder / "config.json").get("transformers_weights")
+    own = read_json(folder / "config.json").get("transformers_weights")
     if own not in (None, _WHOLE):
         raise UserError(
             f"--model {name}: config.json names {own!r} as its weights; rename them to {_WHOLE}."
@@ -327,18 +335,22 @@ def weight_files(name: str, folder: Path) -> tuple[str, ...]:
 
 def _lacking(file: str, name: str, folder: Path) -> UserError:
     """The error about a folder without a file, by what it holds instead."""
-    if any(folder.glob("pytorch_model*.bin")):
+    if _in_formats(folder, _PICKLED):
         return UserError(
             f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
             "not loaded; convert them to safetensors with save_pretrained()."
         )
-    others = sorted(path.name for pattern in _OTHER_FORMATS for path in folder.glob(pattern))
-    if others:
+    if others := _in_formats(folder, *_UNREAD):
         return UserError(
             f"--model {name}: {folder} holds weights in another format only ({others[0]}); convert "
             f"them to {_WHOLE} with transformers, or take the model as it was published."
         )
     return UserError(f"--model {name}: {folder} holds no {file}. {_WAYS_OUT}")
+
+
+def _in_formats(folder: Path, *patterns: str) -> list[str]:
+    """The names of a folder's files that match a pattern."""
+    return sorted(path.name for pattern in patterns for path in folder.glob(pattern))
 
 
 def _files(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:
