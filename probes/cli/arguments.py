@@ -106,6 +106,13 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
             print(f"error: {error}; free some space.", file=sys.stderr)
             discard_output()
             return 2
+        if isinstance(error, ImportError) and not (error.name or "").startswith("probes"):
+            print(
+                f"error: an installed package cannot be used ({' '.join(str(error).split())}); "
+                "install versions that fit together: pip install --upgrade probing-suite",
+                file=sys.stderr,
+            )
+            return 2
         if not {"-v", "--verbose"} & set(arguments):
             what = " ".join(f"{type(error).__name__}: {error}".split())
             print(f"defect: {what} (-v shows where; please report it)", file=sys.stderr)

@@ -44,6 +44,8 @@ def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> flo
         rows = [*plan.encodings(), *(row for name in names for row in plan.units(name))]
         total += plan.seconds
         present = f"{counted(plan.present, 'record exists', 'records exist')} already"
+        if run.model.source.weightless:
+            present = "its weights are not here, so that records are not looked for"
         if not rows:
             progress.say(f"{run.model.source.name}: nothing remains to be computed; {present}")
             run.model.release()

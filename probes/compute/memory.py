@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import torch
 
@@ -32,13 +32,67 @@ def free_memory() -> int:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY:
         sizes += [limit - used for used in _kilobytes("/proc/self/status", "VmSize")]
-    group = Path("/sys/fs/cgroup")
+    return max(0, min([*sizes, *free_in_groups()]))
+
+
+_LIMITS = {
+    "cgroup2": (("memory.max", "memory.high"), "memory.current", "inactive_file"),
+    "cgroup": (("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"),
+}
+"""By file system: the files of a group that limit memory, the one that counts it, and the line of
+`memory.stat` that counts the cached files in it, which are dropped when memory is needed."""
+
+
+def free_in_groups(root: Path = Path("/")) -> list[int]:
+    """Bytes left by each limit on this process's control group and on the groups around it.
+
+    Version 1 and 2, which a host may have side by side. A container sees its own group, or one
+    around it, as the top of what is mounted.
+
+    Args:
+        root: where `/proc` and `/sys` are.
+    """
     try:
-        allowed = int((group / "memory.max").read_text())
-        sizes.append(allowed - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):
-        pass  # no control group, or one without a limit ("max")
-    return max(0, min(sizes))
+        groups = (root / "proc/self/cgroup").read_text().splitlines()
+        mounts = (root / "proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return []
+    # "4:memory:/a/b" in version 1, "0::/a/b" in version 2.
+    paths = {names: path for _, names, path in (line.split(":", 2) for line in groups)}
+    own = {
+        "cgroup2": paths.get(""),
+        "cgroup": next(
+            (path for names, path in paths.items() if "memory" in names.split(",")), None
+        ),
+    }
+    found: list[int] = []
+    for mount in mounts:
+        before, _, after = mount.partition(" - ")
+        top, point = before.split()[3:5]
+        kind, _, options = after.split()[:3]
+        path = own.get(kind)
+        if path is None or (kind == "cgroup" and "memory" not in options.split(",")):
+            continue
+        inner = PurePosixPath(path)
+        below = inner.relative_to(top) if inner.is_relative_to(top) else PurePosixPath()
+        for group in (below, *below.parents):
+            found += _left(root / point.lstrip("/") / group, *_LIMITS[kind])
+    return found
+
+
+def _left(group: Path, limits: Sequence[str], usage: str, droppable: str) -> list[int]:
+    """Bytes left by each limit on one group; empty for a group without any."""
+
+    def numbers(name: str) -> list[list[str]]:
+        try:
+            return [line.split() for line in (group / name).read_text().splitlines()]
+        except OSError:
+            return []
+
+    allowed = [int(n) for name in limits for (n,) in numbers(name) if n != "max"]
+    used = sum(int(n) for (n,) in numbers(usage))
+    used -= sum(int(n) for name, n in numbers("memory.stat") if name == droppable)
+    return [limit - used for limit in allowed]
 
 
 def _kilobytes(path: str, name: str) -> list[int]:

@@ -35,7 +35,7 @@ MANY_UNKNOWN = 0.05
 def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> None:
     """Describe a model that has been loaded."""
     info = encoder.info
-    if encoder.remote_code:
+    if "remote code" in encoder.notes:
         progress.warn(
             f"--model {info.name} runs code from its own folder; its results record this",
             "remote code",

@@ -79,8 +79,15 @@ class LazyModel:
 
     def _load(self, *, lm_head: bool) -> Encoder:
         from probes.compute.memory import explain_out_of_memory
-        from probes.extraction.loading import load_encoder
+        from probes.extraction.loading import load_encoder, plan_encoder
 
+        if self.config.dry_run:
+            return plan_encoder(
+                self.source,
+                device=self.config.device,
+                dtype=self.dtype,
+                trust_remote_code=self.config.trust_remote_code,
+            )
         clock = time.perf_counter()
         remedy = "use --dtype bfloat16, another --device, a smaller model, or free some memory."
         with explain_out_of_memory(f"loading {self.source.name}", remedy):
@@ -171,7 +178,9 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
         if not RANDOM_NAME.fullmatch(name)
     ]
     for name in dict.fromkeys((*names, *twins)):
-        source = find_model(name, revision=config.revision, offline=config.offline)
+        source = find_model(
+            name, revision=config.revision, offline=config.offline, planned=config.dry_run
+        )
         model = LazyModel(source, config, is_twin=name not in names, given=name)
         other = found.setdefault(source.name, model).source
         if other.digest != source.digest and not other.shares_hub_id(source):

@@ -93,9 +93,9 @@ class Prepared:
         return self.run.model.encoder.device
 
     @cached_property
-    def runs_own_code(self) -> bool:
-        """Whether it runs code from its folder."""
-        return self.run.model.encoder.remote_code
+    def notes(self) -> dict[str, str]:
+        """What its records say of it beside its description."""
+        return self.run.model.encoder.notes
 
     @cached_property
     def hidden_view(self) -> ViewName:
@@ -104,7 +104,7 @@ class Prepared:
 
     def release(self) -> None:
         """Free the memory of the model, and of features; what was collected and encoded stays."""
-        _ = self.info, self.device, self.runs_own_code, self.hidden_view
+        _ = self.info, self.device, self.notes, self.hidden_view
         self.forget_features()
         self.run.model.release()
 

@@ -62,7 +62,7 @@ def record_of(
         seconds=seconds,
         provenance={
             **provenance(run.command or "python", prepared.device),
-            **({"remote code": "ran"} if prepared.runs_own_code else {}),
+            **prepared.notes,
         },
         arrays=tuple(sorted(found.arrays)),
         payload=found.payload,

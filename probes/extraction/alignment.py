@@ -54,6 +54,42 @@ class Pieces:
         return len(self.ids) + len(self.between)
 
 
+@dataclass(frozen=True, slots=True)
+class TokenTypes:
+    """Token types as a tokenizer gives them.
+
+    Attributes:
+        one: those of the special tokens before a text, of the text, and of those after it.
+        two: those before two segments, of the first, between them, of the second, and after it.
+    """
+
+    one: tuple[list[int], int, list[int]] = ([], 0, [])
+    two: tuple[list[int], int, list[int], int, list[int]] = ([], 0, [], 0, [])
+
+    @property
+    def highest(self) -> int:
+        """The largest of them."""
+        (before, text, after), (start, first, between, second, end) = self.one, self.two
+        return max([*before, text, *after, *start, first, *between, second, *end])
+
+    def of(self, length: int, second: int) -> Ints:
+        """Those of a window, special tokens included. Shape (length,).
+
+        Args:
+            second: where the first piece of a second segment is; 0 if there is none.
+        """
+        before, text, after = self.one
+        types = np.full(length, text, dtype=np.int64)
+        if second:
+            before, text, between, other, after = self.two
+            types[:] = text
+            types[second - len(between) : second] = between
+            types[second:] = other
+        types[: len(before)] = before
+        types[length - len(after) :] = after
+        return types
+
+
 class WordTokenizer:
     """A fast tokenizer for texts that are already split into words.
 
@@ -66,7 +102,7 @@ class WordTokenizer:
         prefix, suffix: ids of the special tokens around a text.
         between: ids of the special tokens between two segments; None if the tokenizer puts others
             around two segments than around one.
-        typed: whether tokens of the second segment, and what follows, have token type 1.
+        types: token types of texts and of pairs.
         mask_id: id of the mask token; None if there is none.
         highest_id: the largest id that a text can yield, special tokens included.
 
@@ -86,7 +122,7 @@ class WordTokenizer:
         self.mask_id: int | None = tokenizer.mask_token_id
         self._space = self._word_prefix()
         self.prefix, self.suffix = self._special_tokens(tokenizer.backend_tokenizer.post_processor)
-        self.between, self.typed = self._two_segments(tokenizer.backend_tokenizer.post_processor)
+        self.between, self.types = self._two_segments(tokenizer.backend_tokenizer.post_processor)
         around = (*self.prefix, *(self.between or ()), *self.suffix)
         named = (self._unk_id, self.mask_id, *around)
         self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
@@ -215,18 +251,23 @@ class WordTokenizer:
             "supported."
         )
 
-    def _two_segments(self, post_processor: Any) -> tuple[list[int] | None, bool]:
-        """See `between` and `typed`."""
+    def _two_segments(self, post_processor: Any) -> tuple[list[int] | None, TokenTypes]:
+        """See `between` and `types`."""
         if post_processor is None:
-            return [], False
+            return [], TokenTypes()
         one, other = (self._backend.encode(text, add_special_tokens=False) for text in ("the", "a"))
-        both = post_processor.process(one, other)
-        first, end = len(self.prefix) + len(one.ids), len(both.ids) - len(self.suffix)
-        second = end - len(other.ids)
-        between = both.ids[first:second]
+        alone, both = post_processor.process(one), post_processor.process(one, other)
+        start, end = len(self.prefix), len(self.prefix) + len(one.ids)
+        types = alone.type_ids
+        single = (types[:start], types[start], types[end:])
+        last = len(both.ids) - len(self.suffix)
+        second = last - len(other.ids)
+        between = both.ids[end:second]
         if both.ids != [*self.prefix, *one.ids, *between, *other.ids, *self.suffix]:
-            return None, False
-        return between, both.type_ids[second:end] == [1] * len(other.ids)
+            return None, TokenTypes(single)
+        types = both.type_ids
+        pair = (types[:start], types[start], types[end:second], types[second], types[last:])
+        return between, TokenTypes(single, pair)
 
 
 def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:

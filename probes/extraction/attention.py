@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 import torch
 
-from probes.common.errors import UserError
+from probes.common.errors import UserError, out_of_memory
 from probes.extraction.collectors import Collector
-from probes.extraction.inspection import quiet_transformers
+from probes.extraction.inspection import TRANSFORMERS_ERRORS, quiet_transformers
 
 Way = Literal["in the model", "returned by the model"]
 """Where maps are read."""
@@ -57,23 +57,30 @@ def way_to_read(model: Any, forward: Callable[[], torch.Tensor], n_blocks: int) 
         UserError: in no way, since there is no map for each block whose rows sum to 1, or attention
             is computed with something that is not known here.
     """
-    with _implementation(model, "eager"):  # in few bits, other kernels differ by their rounding
-        own = forward()
-    tolerance = max(1e-2, 8 * torch.finfo(own.dtype).eps)
-    own = own.float()
-    ways = ("in the model", "returned by the model")
-    for way in ways:
+    for way in ("in the model", "returned by the model"):
         sums: list[torch.Tensor] = []
 
         def take(block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
             sums.append(maps.sum(-1))  # noqa: B023
 
-        with maps_taken(model, way, take):  # type: ignore[arg-type]
-            found = forward().float()
-        same = (found - own).norm() <= tolerance * own.norm()
+        try:
+            with _implementation(model, "eager"):  # in few bits, other kernels round differently
+                own = forward()
+            with maps_taken(model, way, take):
+                found = forward()
+        except (UserError, *TRANSFORMERS_ERRORS) as error:
+            if out_of_memory(error):
+                raise
+            continue
+        tolerance = max(1e-2, 8 * torch.finfo(own.dtype).eps)
+        same = (found.float() - own.float()).norm() <= tolerance * own.float().norm()
         if same and len(sums) == n_blocks and all(((x - 1).abs() < 1e-2).all() for x in sums):
-            return way  # type: ignore[return-value]
-    raise UserError(
+            return way
+    raise _not_observed(model)
+
+
+def _not_observed(model: Any) -> UserError:
+    return UserError(
         f"{type(model).__name__} computes attention in its own way, which cannot be observed; this "
         "architecture is not supported for measurements of attention."
     )
@@ -81,9 +88,19 @@ def way_to_read(model: Any, forward: Callable[[], torch.Tensor], n_blocks: int) 
 
 @contextmanager
 def maps_taken(model: Any, way: Way, take: Take) -> Iterator[None]:
-    """Hand the maps of every forward pass of `model` to `take`."""
+    """Hand the maps of every forward pass of `model` to `take`.
+
+    Raises:
+        UserError: in the block, if a map has not a row and a column for each token.
+    """
+
+    def take_square(block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        if maps.shape[2:] != visible.shape[1:]:
+            raise _not_observed(model)
+        take(block, maps, visible)
+
     reading = _within if way == "in the model" else _returned
-    with reading(model, take):
+    with reading(model, take_square):
         yield
 
 

@@ -26,9 +26,10 @@ from probes.extraction.inspection import (
     declared_causal,
     digest_of_loaded,
     first_use,
-    has_token_types,
+    input_embeddings,
     place,
     runs_remote_code,
+    takes_token_types,
     usable_window,
 )
 from probes.extraction.lm_head import has_lm_head, head_applied_at
@@ -53,13 +54,15 @@ class Encoder:
         device: where it runs; "auto" takes CUDA or MPS if there is one. A model that is
             spread over several devices already is not moved.
         random_seed: the seed of its initialisation, if its weights are random.
+        unused: names of weights of its files that it does not use.
 
     Attributes:
         device: the device of its inputs.
         capacity: subwords that fit into its window with the special tokens.
         specials: number of special tokens around each window.
         pad_id: the token that fills windows up.
-        remote_code: whether code from the model's own folder runs in it.
+        notes: what its records say of it beside its description: that code from its own folder
+            ran in it, that weights were not used.
 
     Raises:
         UserError: the tokenizer does not fit the model, or the model does not give one
@@ -76,17 +79,24 @@ class Encoder:
         digest: str = "",
         device: str = "auto",
         random_seed: int | None = None,
+        unused: Sequence[str] = (),
     ) -> None:
         self.model = base_model(model).eval()
         self._language_model = model.eval() if has_lm_head(model, self.model) else None
-        self.device = place(model, self._language_model or self.model, device)
+        embeddings = input_embeddings(self.model, name)
+        self.device = self._place(model, device)
         self._pass_tokens: int | None = None
         self._way_to_read_attention: Way | None = None
-        self.remote_code = runs_remote_code(model, tokenizer)
+        self.notes: dict[str, str] = {}
+        if runs_remote_code(model, tokenizer):
+            self.notes["remote code"] = "ran"
+        if unused:
+            self.notes["weights not used"] = f"{len(unused)} (first: {unused[0]})"
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
-        self._typed = self.words.typed and has_token_types(self.model)
-        rows = self.model.get_input_embeddings().weight.shape[0]
+        types = self.words.types
+        self._types = types if takes_token_types(self.model, types.highest) else None
+        rows = embeddings.weight.shape[0]
         if self.words.highest_id >= rows:
             raise UserError(
                 f"--model {name}: its tokenizer yields ids up to {self.words.highest_id}, but it "
@@ -124,6 +134,9 @@ class Encoder:
             causal=causal,
             random_seed=random_seed,
         )
+
+    def _place(self, model: Any, device: str) -> torch.device:
+        return place(model, self._language_model or self.model, device)
 
     def _try_out(self, name: str, n_embeddings: int) -> tuple[int, int, bool]:
         """Find the number of layers, the hidden size, and whether the model is causal.
@@ -169,7 +182,6 @@ class Encoder:
         return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
     def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
-        # One segment has no token types: every model that has them takes 0 as the default.
         with torch.inference_mode():
             return self.model(
                 **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
@@ -258,7 +270,7 @@ class Encoder:
             n_prefix=len(words.prefix),
             n_suffix=len(words.suffix),
             n_middle=len(words.between or ()),
-            typed=self._typed,
+            types=self._types,
         )
 
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:

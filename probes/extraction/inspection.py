@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 
 from probes.common.errors import UserError, out_of_memory
 from probes.compute.devices import MAP, pick_device
+from probes.extraction.model_files import READ_ANEW
 
 DEFAULT_WINDOW = 512
 """Tokens, where neither the model nor its tokenizer sets a bound."""
@@ -85,6 +86,25 @@ def base_model(model: Any) -> Any:
     return model.get_encoder() if two_texts else model
 
 
+def input_embeddings(model: Any, name: str) -> Any:
+    """The module with a vector for each token.
+
+    Raises:
+        UserError: there is none, since the model reads images, sound or characters.
+    """
+    try:
+        found = model.get_input_embeddings()
+    except (NotImplementedError, AttributeError):
+        found = None
+    reads = getattr(model, "main_input_name", "input_ids")
+    if reads != "input_ids" or getattr(getattr(found, "weight", None), "ndim", None) != 2:
+        raise UserError(
+            f"--model {name}: {type(model).__name__} has no table of input embeddings, a vector "
+            "for each subword; only models that read text as subwords are supported."
+        )
+    return found
+
+
 def runs_remote_code(model: Any, tokenizer: Any) -> bool:
     """Whether a class of either comes from the model's folder and not from transformers.
 
@@ -147,13 +167,16 @@ def accepted_arguments(model: Any) -> dict[str, bool]:
     )
 
 
-def has_token_types(model: Any) -> bool:
-    """Whether `model` tells tokens of a second segment from those of a first.
+def takes_token_types(model: Any, highest: int) -> bool:
+    """Whether `model` tells tokens of types up to `highest` from each other.
 
     RoBERTa takes token types and has only one; GPT-2 takes them and adds the vector of that word.
+    XLNet compares the types of two tokens, and has no table of them.
     """
-    n_types = getattr(model.config.get_text_config(), "type_vocab_size", None) or 0
-    return n_types > 1 and "token_type_ids" in inspect.signature(model.forward).parameters
+    config = model.config.get_text_config()
+    n_types = getattr(config, "type_vocab_size", None) or 0
+    known = n_types > highest or config.model_type == "xlnet"
+    return known and "token_type_ids" in inspect.signature(model.forward).parameters
 
 
 def digest_of_loaded(model: Any, tokenizer: Any) -> str:
@@ -164,6 +187,7 @@ def digest_of_loaded(model: Any, tokenizer: Any) -> str:
     """
     digest = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode())
     digest.update(model.config.to_json_string().encode())
+    digest.update(READ_ANEW.get(model.config.model_type, "").encode())
     # What the tokenizer object adds to its backend: special tokens, limit.
     special = (tokenizer.special_tokens_map, tokenizer.model_max_length)
     digest.update(repr(special).encode())

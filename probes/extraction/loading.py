@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 
 from probes.common.errors import UserError
 from probes.common.terminal import progress
+from probes.common.wording import counted
 from probes.compute.devices import MAP, DType
 from probes.extraction.encoder import Encoder
 from probes.extraction.inspection import (
@@ -22,6 +22,10 @@ from probes.extraction.inspection import (
 from probes.extraction.lm_head import class_with_head, with_base
 from probes.extraction.model_files import ModelSource
 from probes.extraction.model_names import RANDOM
+from probes.extraction.planned import PlannedEncoder
+from probes.extraction.unfit import require_implemented, sized, unused_weights
+
+E = TypeVar("E", bound=Encoder)
 
 
 def load_encoder(
@@ -45,9 +49,26 @@ def load_encoder(
             a model whose word vectors can be taken (see `Encoder`), or its files changed since
             they were digested.
     """
-    model, tokenizer = load_model(source, device, dtype, trust_remote_code, lm_head)
+    loaded = load_model(source, device, dtype, trust_remote_code, lm_head)
     source.require_unchanged()
-    return Encoder(
+    return _encoder(Encoder, source, device, *loaded)
+
+
+def plan_encoder(
+    source: ModelSource, *, device: str = "auto", dtype: DType = "float32", trust_remote_code: bool
+) -> PlannedEncoder:
+    """The model that `source` points at, without its weights; see `load_encoder`.
+
+    Raises:
+        UserError: transformers cannot build it.
+    """
+    loaded = load_model(source, device, dtype, trust_remote_code, planned=True)
+    return _encoder(PlannedEncoder, source, device, *loaded)
+
+
+def _encoder(kind: type[E], source: ModelSource, device: str, *loaded: Any) -> E:
+    model, tokenizer, unused = loaded
+    return kind(
         model,
         tokenizer,
         name=source.name,
@@ -55,6 +76,7 @@ def load_encoder(
         digest=source.digest,
         device=device,
         random_seed=source.seed,
+        unused=unused,
     )
 
 
@@ -65,15 +87,19 @@ def load_model(
     dtype: DType,
     trust_remote_code: bool,
     lm_head: bool = False,
-) -> tuple[Any, Any]:
-    """The transformers model and tokenizer that `source` points at.
+    *,
+    planned: bool = False,
+) -> tuple[Any, Any, list[str]]:
+    """The transformers model and tokenizer that `source` points at, and weights it does not use.
 
     Args:
         lm_head: whether to load the language-model head too.
+        planned: whether to build it on torch's device "meta", which holds no numbers.
 
     Raises:
-        UserError: transformers cannot load it, its files lack weights that it needs, or its
-            layers are to be spread over devices and accelerate is missing.
+        UserError: transformers cannot load it or does not implement what config.json asks for, its
+            files lack weights that it needs, or its layers are to be spread over devices and
+            accelerate is missing.
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
@@ -86,30 +112,32 @@ def load_model(
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         config = AutoConfig.from_pretrained(folder, **options)
         kind = class_with_head(config) if lm_head else AutoModel
-        if source.seed is not None:
-            given = {"dtype": precision, "trust_remote_code": trust_remote_code}
-            with torch.random.fork_rng(devices=[]):
-                torch.default_generator.manual_seed(source.seed)
-                model = AutoModel.from_config(config, **given)
-                if lm_head:
-                    model = with_base(kind.from_config(config, **given), model)
-            if device == MAP:
-                model = _spread(model)
-            missing, unexpected, mismatched = [], [], []
-        else:
-            model, loading = kind.from_pretrained(
-                folder,
-                dtype=precision,
-                use_safetensors=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,
-                device_map="auto" if device == MAP else None,
-                **options,
-            )
-            missing, unexpected = loading["missing_keys"], loading["unexpected_keys"]
-            mismatched = sorted(loading["mismatched_keys"])
-            # A model that returns tuples would not name the states of its layers.
-            model.config.return_dict = True
+        given = {"dtype": precision, "trust_remote_code": trust_remote_code}
+        loading: Mapping[str, Any] = {}
+        with sized(source):
+            if planned:
+                with torch.device("meta"):
+                    model = AutoModel.from_config(config, **given)
+            elif source.seed is not None:
+                with torch.random.fork_rng(devices=[]):
+                    torch.default_generator.manual_seed(source.seed)
+                    model = AutoModel.from_config(config, **given)
+                    if lm_head:
+                        model = with_base(kind.from_config(config, **given), model)
+                if device == MAP:
+                    model = _spread(model)
+            else:
+                model, loading = kind.from_pretrained(
+                    folder,
+                    dtype=precision,
+                    use_safetensors=True,
+                    output_loading_info=True,
+                    ignore_mismatched_sizes=True,
+                    device_map="auto" if device == MAP else None,
+                    **options,
+                )
+                # A model that returns tuples would not name the states of its layers.
+                model.config.return_dict = True
     except Exception as error:
         # `tokenizers` raises a plain Exception for a file that it cannot read.
         if type(error) is not Exception and not isinstance(error, TRANSFORMERS_ERRORS):
@@ -122,14 +150,23 @@ def load_model(
         raise UserError(
             f"--model {source.name}: transformers cannot load it: {one_line(error)}"
         ) from error
+    part = base_model(model)
+    require_implemented(source, part)
     weights = {key: id(w) for key, w in model.named_parameters(remove_duplicate=False)}
     if getattr(model, "pooler", None) is not None:
         # BigBird's is a plain Linear, whose output goes on through an activation.
         model.pooler = None if isinstance(model.pooler, torch.nn.Linear) else _NoPooler()
-    _require_shapes(source.name, mismatched)
-    _require_weights(source.name, missing, weights, model if lm_head else base_model(model))
-    _warn_of_unused(source.name, unexpected, weights)
-    return model, tokenizer
+    _require_shapes(source.name, sorted(loading.get("mismatched_keys", ())))
+    missing = loading.get("missing_keys", ())
+    _require_weights(source.name, missing, weights, model if lm_head else part)
+    unused = unused_weights(model, part, loading.get("unexpected_keys", ()))
+    if unused:
+        progress.warn(
+            f"--model {source.name}: its files hold {counted(len(unused), 'weight')} of the "
+            f"encoder for which {type(part).__name__} has no place as config.json describes it "
+            f"(first: {unused[0]}); not used"
+        )
+    return model, tokenizer, unused
 
 
 def _require_shapes(name: str, mismatched: Sequence[tuple[str, Any, Any]]) -> None:
@@ -142,7 +179,7 @@ def _require_shapes(name: str, mismatched: Sequence[tuple[str, Any, Any]]) -> No
         )
 
 
-def _require_weights(name: str, missing: list[str], weights: dict[str, int], part: Any) -> None:
+def _require_weights(name: str, missing: Iterable[str], weights: dict[str, int], part: Any) -> None:
     """Refuse a model of which `part` needs weights that its files lack.
 
     Args:
@@ -154,21 +191,6 @@ def _require_weights(name: str, missing: list[str], weights: dict[str, int], par
         raise UserError(
             f"--model {name}: {len(needed)} weights are not in its files and would be random "
             f"(first: {needed[0]}); use complete weights, or {RANDOM}{name} for a random twin."
-        )
-
-
-def _warn_of_unused(name: str, unexpected: Iterable[str], weights: Iterable[str]) -> None:
-    """Warn if the files hold weights of layers that config.json does not count."""
-
-    def pattern(key: str) -> str:
-        return re.sub(r"\.\d+\.", ".#.", key)
-
-    built = tuple({pattern(key) for key in weights if ".#." in pattern(key)})
-    unused = sorted(key for key in unexpected if pattern(key).endswith(built))
-    if unused:
-        progress.warn(
-            f"--model {name}: {len(unused)} weights in its files belong to layers that config.json "
-            f"does not count (first: {unused[0]}); they are not used."
         )
 
 

@@ -7,18 +7,25 @@ import importlib.util
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from probes.common.errors import UserError, printable
 from probes.common.files import folder_name, sha256
 from probes.common.hub import cached, snapshot
 from probes.common.registry import nearest
+from probes.common.wording import listed
 from probes.extraction.model_names import RANDOM_NAME, id_and_revision, random_prefix
 
 _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 _WEIGHTS = (_WHOLE, "model-*-of-*.safetensors", _INDEX)
+
+_PICKLED = "pytorch_model*.bin"
+_UNREAD = (_PICKLED, "*.gguf", "*.h5", "*.msgpack", "*.onnx", "*.ckpt*", "*.pt", "*.pth")
+
+_ADAPTER = "adapter_config.json"
 
 _SETTINGS = (
     "config.json",
@@ -74,6 +81,7 @@ class ModelSource:
         files: the files that the digest covers.
         stamps: their names, sizes and modification times, taken before the digest.
         hub_id: its id on the hub, without a revision; empty for other models.
+        weightless: whether it has no weights, though it is no random twin: it can be planned.
     """
 
     name: str
@@ -85,6 +93,7 @@ class ModelSource:
     files: tuple[Path, ...] = ()
     stamps: tuple[tuple[str, int, int], ...] = ()
     hub_id: str = ""
+    weightless: bool = False
 
     def require_unchanged(self) -> None:
         """Check that the files have not changed since the digest was computed.
@@ -114,7 +123,9 @@ class ModelSource:
         return bool(self.hub_id) and self.hub_id == other.hub_id
 
 
-def find_model(name: str, *, revision: str | None = None, offline: bool = False) -> ModelSource:
+def find_model(
+    name: str, *, revision: str | None = None, offline: bool = False, planned: bool = False
+) -> ModelSource:
     """Find the files of the model called `name`, downloading them from the hub if necessary.
 
     Args:
@@ -124,6 +135,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
             revision but configuration and tokenizer.
         revision: branch, tag or commit on the hub, if the name has none.
         offline: search only the local hub cache.
+        planned: do without weights that are not there.
 
     Raises:
         UserError: it cannot be found, its weights are not safetensors, or two revisions are given.
@@ -157,25 +169,20 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
             kind="model",
             revision=own or revision,
             offline=offline,
-            patterns=_SETTINGS if random else (*_SETTINGS, *_WEIGHTS),
+            patterns=(*_SETTINGS, _ADAPTER, *(() if random or planned else _WEIGHTS)),
             remedy=_meant(hub_id) + _WAYS_OUT,
         )
         plain, revision = hub_id if random else plain, None
     if revision is not None:
         raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
-    if not (folder / "config.json").is_file():
-        raise UserError(f"--model {name}: {folder} holds no config.json. {_WAYS_OUT}")
-    if not any(path for pattern in _VOCABULARIES for path in folder.glob(pattern)):
-        raise UserError(
-            f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary); "
-            "save the model's tokenizer there."
-        )
-    files = _files(folder, () if random else weight_files(name, folder))
+    _require_whole_model(name, folder)
+    weightless = random or (planned and not _in_formats(folder, "*.safetensors*", *_UNREAD))
+    files = _files(folder, () if weightless else weight_files(name, folder))
     stamps = _stamps(files)
     checksums = {path.name: sha256(path) for path in files}
-    if plain in PACKAGED and not (local or random):
+    if plain in PACKAGED and not (local or weightless):
         _require_registered(plain, folder, checksums)
-    digest = _digest(checksums, seed)
+    digest = _digest(checksums, seed, read_json(folder / "config.json").get("model_type"))
     label = ("" if seed is None else random_prefix(seed)) + plain
     return ModelSource(
         name=label,
@@ -187,6 +194,7 @@ def find_model(name: str, *, revision: str | None = None, offline: bool = False)
         files=files,
         stamps=stamps,
         hub_id=hub_id,
+        weightless=weightless and not random,
     )
 
 
@@ -224,21 +232,80 @@ def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -
         )
 
 
+def _require_whole_model(name: str, folder: Path) -> None:
+    """Check that a folder has a configuration and a tokenizer, and is not part of a model.
+
+    Raises:
+        UserError: it is an adapter, or lacks either of them; says where they may be.
+    """
+    if (folder / _ADAPTER).is_file():
+        about = read_json(folder / _ADAPTER)
+        base = about.get("base_model_name_or_path") or about.get("model_name")
+        raise UserError(
+            f"--model {name}: {folder} holds an adapter{f' of {base}' if base else ''}, which is "
+            "only part of a model; load that model with its adapter, merge them (with peft: "
+            "merge_and_unload), save the whole model with its tokenizer, and give its folder."
+        )
+    if not (folder / "config.json").is_file():
+        inner = [path for path in sorted(folder.glob("*/config.json")) if _vocabulary(path.parent)]
+        if inner:
+            raise UserError(
+                f"--model {name}: {folder} holds no config.json, but a folder with a model; "
+                f"give --model {inner[0].parent}"
+            )
+        raise _lacking("config.json", name, folder)
+    if not _vocabulary(folder):
+        raise UserError(
+            f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary); "
+            "save the model's tokenizer there. Models of bytes or characters (ByT5, CANINE) have "
+            "no subwords and are not supported."
+        )
+    if not (folder / "tokenizer.json").is_file():
+        missing = [each for each in _libraries(folder) if not _installed(each)]
+        if missing:
+            raise UserError(
+                f"--model {name}: {folder} holds no tokenizer.json, and its vocabulary cannot be "
+                f"read without {listed(missing)}; pip install {' '.join(missing)}"
+            )
+
+
+def _vocabulary(folder: Path) -> list[Path]:
+    return [path for pattern in _VOCABULARIES for path in folder.glob(pattern)]
+
+
+def _libraries(folder: Path) -> tuple[str, ...]:
+    """Packages that transformers needs to make a fast tokenizer of a vocabulary."""
+    for path in folder.glob("*.model"):
+        with path.open("rb") as file:
+            # A SentencePiece model begins with a field of its protocol buffer, a table of tiktoken
+            # with a token in base 64.
+            return ("sentencepiece", "protobuf") if file.read(1) == b"\n" else ("tiktoken",)
+    return ()
+
+
+def _installed(distribution: str) -> bool:
+    try:
+        return bool(version(distribution))
+    except PackageNotFoundError:
+        return False
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file; empty if there is none: transformers will say what is wrong with it."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def weight_files(name: str, folder: Path) -> tuple[str, ...]:
     """The files that transformers reads weights from, with the index that lists them.
 
     Raises:
         UserError: there are none, or one of them is not a safetensors file in this folder.
     """
-    if (folder / "adapter_config.json").is_file():
-        raise UserError(
-            f"--model {name}: {folder} holds an adapter, which is only part of a model; merge it "
-            "(merge_and_unload) and save the whole model."
-        )
-    try:
-        own = json.loads((folder / "config.json").read_bytes()).get("transformers_weights")
-    except (OSError, ValueError, AttributeError, RecursionError):
-        own = None  # transformers will say what is wrong with it
+    own = read_json(folder / "config.json").get("transformers_weights")
     if own not in (None, _WHOLE):
         raise UserError(
             f"--model {name}: config.json names {own!r} as its weights; rename them to {_WHOLE}."
@@ -246,7 +313,7 @@ def weight_files(name: str, folder: Path) -> tuple[str, ...]:
     if (folder / _WHOLE).is_file():
         return (_WHOLE,)
     if not (folder / _INDEX).is_file():
-        raise _no_safetensors(name, folder)
+        raise _lacking(_WHOLE, name, folder)
     try:
         named = set(json.loads((folder / _INDEX).read_bytes())["weight_map"].values())
         parts = sorted(map(str, named))
@@ -266,13 +333,24 @@ def weight_files(name: str, folder: Path) -> tuple[str, ...]:
     return (_INDEX, *parts)
 
 
-def _no_safetensors(name: str, folder: Path) -> UserError:
-    if any(folder.glob("pytorch_model*.bin")):
+def _lacking(file: str, name: str, folder: Path) -> UserError:
+    """The error about a folder without a file, by what it holds instead."""
+    if _in_formats(folder, _PICKLED):
         return UserError(
             f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
             "not loaded; convert them to safetensors with save_pretrained()."
         )
-    return UserError(f"--model {name}: {folder} holds no model.safetensors. {_WAYS_OUT}")
+    if others := _in_formats(folder, *_UNREAD):
+        return UserError(
+            f"--model {name}: {folder} holds weights in another format only ({others[0]}); convert "
+            f"them to {_WHOLE} with transformers, or take the model as it was published."
+        )
+    return UserError(f"--model {name}: {folder} holds no {file}. {_WAYS_OUT}")
+
+
+def _in_formats(folder: Path, *patterns: str) -> list[str]:
+    """The names of a folder's files that match a pattern."""
+    return sorted(path.name for pattern in patterns for path in folder.glob(pattern))
 
 
 def _files(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:
@@ -287,8 +365,14 @@ def _stamps(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
     return tuple((p.name, s.st_size, s.st_mtime_ns) if s else (p.name, -1, -1) for p, s in found)
 
 
-def _digest(checksums: Mapping[str, str], seed: int | None) -> str:
+READ_ANEW = {"xlnet": "with the token types of its tokenizer"}
+"""Families that have been read otherwise: part of the digest of their models."""
+
+
+def _digest(checksums: Mapping[str, str], seed: int | None, family: object) -> str:
     content = dict(checksums)
+    if isinstance(family, str) and family in READ_ANEW:
+        content["read"] = READ_ANEW[family]
     if seed is not None:
         content["random weights, seed"] = str(seed)
         # Weights are drawn on the CPU: builds of one version for other devices draw the same.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from probes.extraction.alignment import TokenTypes
 from probes.extraction.windows import Window
 
 
@@ -17,7 +18,7 @@ class PaddedWindows:
 
     Attributes:
         inputs: ``input_ids`` and ``attention_mask``, each of shape (windows, length), and
-            ``token_type_ids`` where a window has two segments and the model tells them apart.
+            ``token_type_ids`` where the model takes them and one is not 0.
         position: index of each piece that is used into the flattened (windows × length) positions,
             grouped by word. Shape (pieces,).
         offset: where each word's pieces start in `position`. Shape (words,).
@@ -53,14 +54,14 @@ def pad_windows(
     n_prefix: int = 0,
     n_suffix: int = 0,
     n_middle: int = 0,
-    typed: bool = False,
+    types: TokenTypes | None = None,
 ) -> PaddedWindows:
     """Pad `windows` on the right with `pad_id` to the length of the longest.
 
     Args:
         n_prefix, n_suffix: special tokens before and after the pieces of each window.
         n_middle: special tokens between two segments.
-        typed: whether the model takes token types: 1 from the second segment on, else 0.
+        types: those of the tokenizer, if the model takes token types; those of padding are 0.
     """
     length = max(len(window.ids) for window in windows)
     ids = np.full((len(windows), length), pad_id, dtype=np.int64)
@@ -74,9 +75,13 @@ def pad_windows(
     first_pieces = np.flatnonzero(np.diff(owner, prepend=-1))
     inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
     second = np.array([window.second for window in windows], dtype=np.int64)
-    if typed and second.any():
-        after = (second > 0)[:, None] & (np.arange(length) >= second[:, None])
-        inputs["token_type_ids"] = torch.from_numpy(after * mask)
+    if types is not None:
+        given = np.zeros_like(ids)
+        for row, window in enumerate(windows):
+            given[row, : len(window.ids)] = types.of(len(window.ids), window.second)
+        # Where they are missing, every model that takes them reads 0, or tells none apart.
+        if given.any():
+            inputs["token_type_ids"] = torch.from_numpy(given)
     return PaddedWindows(
         inputs=inputs,
         position=torch.from_numpy(np.concatenate(position)),

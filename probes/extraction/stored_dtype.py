@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
 from probes.common.errors import UserError
 from probes.compute.devices import DType
-from probes.extraction.model_files import ModelSource, weight_files
+from probes.extraction.model_files import ModelSource, read_json, weight_files
 
 _NARROW: dict[str, DType] = {"BF16": "bfloat16", "F16": "float16"}
 """Types as the safetensors format calls them."""
@@ -22,32 +22,34 @@ def stored_dtype(source: ModelSource) -> DType:
 
     A random twin has the type of its original; where there are no weights, config.json names it.
     """
+    numbers: Counter[str] = Counter()
     try:
-        numbers = _numbers(source)
+        for dtype, shape in stored_tensors(source):
+            numbers[dtype] += math.prod(shape)
     except (UserError, OSError, SafetensorError):
         # A random twin needs no weights; of any other model, loading says what is wrong.
         return _configured(source.folder)
-    most = (dtype for code, dtype in _NARROW.items() if 2 * numbers[code] > numbers.total())
+    most = (name for code, name in _NARROW.items() if 2 * numbers[code] > numbers.total())
     return next(most, "float32")
 
 
-def _numbers(source: ModelSource) -> Counter[str]:
-    """How many numbers the headers of the weights count, by type."""
-    numbers: Counter[str] = Counter()
+def stored_tensors(source: ModelSource) -> Iterator[tuple[str, list[int]]]:
+    """Type and shape of each tensor, from the headers of the weights.
+
+    Raises:
+        UserError: there are none, or no safetensors.
+        OSError, SafetensorError: a file cannot be read.
+    """
     for name in weight_files(source.name, source.folder):
         if not name.endswith(".safetensors"):
             continue  # the index
         with safe_open(source.folder / name, framework="numpy") as file:
             for tensor in map(file.get_slice, file.keys()):
-                numbers[tensor.get_dtype()] += math.prod(tensor.get_shape())
-    return numbers
+                yield tensor.get_dtype(), tensor.get_shape()
 
 
 def _configured(folder: Path) -> DType:
     """The type that config.json names."""
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-        named = config.get("dtype", config.get("torch_dtype"))
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return "float32"  # transformers will say what is wrong with it
+    config = read_json(folder / "config.json")
+    named = config.get("dtype", config.get("torch_dtype"))
     return next((dtype for dtype in _NARROW.values() if dtype == named), "float32")

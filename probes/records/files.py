@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile
 
@@ -29,9 +30,10 @@ PUBLISHED = "published"
 
 _UNREADABLE = (
     MemoryError, OSError, ValueError, BadZipFile, EOFError, KeyError, RuntimeError, struct.error,
-    zlib.error,
+    zlib.error, TypeError, OverflowError, SyntaxError, TokenError,
 )  # fmt: skip
-"""What reading a damaged archive may raise; for an encrypted or unknown kind it is RuntimeError."""
+"""What reading a damaged archive may raise: RuntimeError if its kind is unknown or encrypted,
+TypeError if it is a single array, and the last three for the text before an array."""
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -132,6 +134,8 @@ def read_arrays(path: Path, names: Iterable[str] = ()) -> Arrays:
         # A damaged table of contents may name fewer than there are.
         if missing := set(names) - arrays.keys():
             raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+        if odd := [name for name, found in arrays.items() if not isinstance(found, np.ndarray)]:
+            raise ValueError(f"{odd[0]} is no array")
         return arrays
     except _UNREADABLE as error:
         raise unreadable_arrays(path, error) from error

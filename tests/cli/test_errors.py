@@ -5,6 +5,7 @@ import json
 import pytest
 
 from probes.__main__ import main as python_m_probes
+from probes.cli.arguments import exit_status
 from probes.cli.main import main as run_probes
 
 RUN = [
@@ -110,3 +111,29 @@ def test_run_probes_answers(line, message, places, capsys, tally):
 def test_python_m_probes_answers(line, message, places, capsys, tally):
     answer(python_m_probes, line, message, places, capsys)
     tally["command lines refused in one line"] += 1
+
+
+@pytest.mark.parametrize(
+    ("module", "status", "said"),
+    [
+        (
+            None,
+            2,
+            "error: an installed package cannot be used (safetensors>=0.8.0 is required); install ",
+        ),
+        (
+            "pandas",
+            2,
+            "error: an installed package cannot be used (safetensors>=0.8.0 is required); install ",
+        ),
+        ("probes.gone", 1, "defect: ImportError: safetensors>=0.8.0 is required"),
+    ],
+)
+def test_packages_that_do_not_fit_together_are_no_defect(module, status, said, capsys):
+    """As transformers says when it is imported with an old safetensors."""
+
+    def run(arguments):
+        raise ImportError("safetensors>=0.8.0 is\nrequired", name=module)
+
+    assert exit_status(run, []) == status
+    assert capsys.readouterr().err.startswith(said)

@@ -170,6 +170,52 @@ def test_remote_code_runs_only_if_asked_and_the_result_says_so(
     assert "remote code" not in plain.provenance
 
 
+def test_weights_that_are_not_used_stand_in_the_record(tiny_bert, tmp_path):
+    import shutil
+
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    folder = shutil.copytree(tiny_bert, tmp_path / "extra")
+    weights = load_file(folder / "model.safetensors")
+    name = "encoder.layer.0.attention.self.distance_embedding.weight"
+    save_file(
+        {**weights, name: torch.ones(3, 4), "classifier.weight": torch.ones(2, 2)},
+        folder / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    settings = {"tasks": ("pos",), "limit": 20}
+    (result,) = run(folder, tmp_path, **settings)
+    assert result.provenance["weights not used"] == f"1 (first: {name})"
+    (plain,) = run(tiny_bert, tmp_path, **settings)
+    assert "weights not used" not in plain.provenance
+
+
+def test_a_dry_run_reads_no_weights(tiny_bert, tmp_path, capsys, monkeypatch):
+    import shutil
+
+    from transformers import AutoModel
+
+    def load(*_, **__):
+        raise AssertionError("weights were loaded")
+
+    bare = shutil.copytree(tiny_bert, tmp_path / "bare")
+    (bare / "model.safetensors").unlink()
+    settings = {"tasks": ("pos",), "limit": 20, "dry_run": True}
+    monkeypatch.setattr(AutoModel, "from_pretrained", load)
+    tables = []
+    for folder in (tiny_bert, bare):
+        assert not list(run(folder, tmp_path, **settings))
+        said = capsys.readouterr()
+        weightless = "its weights are not here" in " ".join(said.out.split())
+        assert weightless == (folder == bare)
+        rows = [line.split("│") for line in said.out.splitlines() if line.count("│") > 3]
+        tables.append([[cell.strip() for cell in row[1:4]] for row in rows])
+    assert tables[0] == tables[1]
+    assert ["encode", "plain view", "60 texts"] in tables[0]
+    assert not (tmp_path / "results").exists()
+
+
 def test_model_files_that_change_between_digest_and_loading_are_refused(tiny_bert, tmp_path):
     import shutil
 

@@ -256,19 +256,6 @@ def test_a_model_that_gives_tuples_gives_the_same_vectors(tmp_path: Path) -> Non
     assert_same(vectors(load(tmp_path)), expected)
 
 
-def test_a_warning_names_layers_that_are_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    save("bert", tmp_path)
-    load(tmp_path)
-    assert capsys.readouterr().err.count("not used") == 0
-    change(tmp_path, num_hidden_layers=1)
-    load(tmp_path)
-    assert "16 weights in its files belong to layers that config.json does not count (first: " in (
-        capsys.readouterr().err
-    )
-
-
 def test_loading_leaves_the_logging_of_transformers_as_it_was(tiny_bert: Path) -> None:
     logging = transformers.utils.logging
     before = logging.get_verbosity(), logging.is_progress_bar_enabled()

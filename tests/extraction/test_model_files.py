@@ -66,6 +66,20 @@ def test_the_digest_of_pretrained_weights_is_that_of_their_files(tiny_bert):
     assert find_model(str(tiny_bert)).digest == hashlib.sha256(content).hexdigest()
 
 
+def test_a_family_that_is_read_otherwise_now_has_other_digests(tiny_bert, tmp_path):
+    """Vectors that were stored of an XLNet without its token types are not used again."""
+    digests = {}
+    for family in ("xlnet", "xlmnet"):
+        folder = shutil.copytree(tiny_bert, tmp_path / family)
+        config = json.loads((folder / "config.json").read_text()) | {"model_type": family}
+        (folder / "config.json").write_text(json.dumps(config))
+        source = find_model(str(folder))
+        checksums = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in source.files}
+        of_files = hashlib.sha256(json.dumps(checksums, sort_keys=True).encode()).hexdigest()
+        digests[family] = source.digest == of_files
+    assert digests == {"xlnet": False, "xlmnet": True}
+
+
 def test_pickled_weights_are_refused(tiny_bert, tmp_path):
     folder = tmp_path / "pickled"
     shutil.copytree(tiny_bert, folder)
@@ -270,11 +284,67 @@ def test_weights_under_another_name_are_refused(tiny_bert, tmp_path):
         find_model(str(folder))
 
 
-def test_an_adapter_is_no_model(tiny_bert, tmp_path):
-    folder = tmp_path / "m"
-    shutil.copytree(tiny_bert, folder)
-    (folder / "adapter_config.json").write_text("{}")
-    with pytest.raises(UserError, match="holds an adapter"):
+@pytest.mark.parametrize(
+    ("content", "of"),
+    [
+        ('{"base_model_name_or_path": "bert-base-uncased"}', " of bert-base-uncased"),
+        ('{"model_name": "roberta-base"}', " of roberta-base"),
+        ("{}", ""),
+        ("[", ""),
+    ],
+)
+@pytest.mark.parametrize("alone", [False, True])
+def test_an_adapter_is_named_with_its_base_model(tiny_bert, tmp_path, content, of, alone):
+    folder = tmp_path / "adapter"
+    if alone:
+        folder.mkdir()
+    else:
+        shutil.copytree(tiny_bert, folder)
+    (folder / "adapter_config.json").write_text(content)
+    with pytest.raises(UserError, match=f"holds an adapter{of}, which is only part"):
+        find_model(str(folder))
+
+
+@pytest.mark.parametrize("inner", ["0_Transformer", "checkpoint-500"])
+def test_a_model_in_a_folder_within_is_named(tiny_bert, tmp_path, inner):
+    """sentence-transformers 1 put the model there, beside a pooling layer; so do checkpoints."""
+    shutil.copytree(tiny_bert, tmp_path / inner)
+    (tmp_path / "0_Pooling").mkdir()
+    (tmp_path / "0_Pooling" / "config.json").write_text("{}")
+    with pytest.raises(UserError, match=rf"holds no config\.json, .* give --model .*/{inner}$"):
+        find_model(str(tmp_path))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("file", ["model-Q4.gguf", "tf_model.h5", "model.onnx"])
+def test_weights_in_another_format_are_named(tiny_bert, tmp_path, file, whole):
+    folder = shutil.copytree(tiny_bert, tmp_path / "other")
+    (folder / "model.safetensors").unlink()
+    (folder / file).write_bytes(b"")
+    if not whole:
+        (folder / "config.json").unlink()
+    with pytest.raises(UserError, match=rf"in another format only \({file}\)"):
+        find_model(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("first", "installed", "said"),
+    [
+        (b"\n\x0e", ("protobuf",), "pip install sentencepiece$"),
+        (b"\n\x0e", (), "without sentencepiece or protobuf; pip install sentencepiece protobuf$"),
+        (b"\n\x0e", ("sentencepiece",), "pip install protobuf$"),
+        (b"IQ== 0\n", ("sentencepiece", "protobuf"), "pip install tiktoken$"),
+    ],
+)
+def test_a_vocabulary_that_cannot_be_read_names_what_to_install(
+    tiny_bert, tmp_path, monkeypatch, first, installed, said
+):
+    folder = shutil.copytree(tiny_bert, tmp_path / "vocabulary")
+    (folder / "spm.model").write_bytes(first)
+    assert find_model(str(folder))  # there is a tokenizer.json
+    (folder / "tokenizer.json").unlink()
+    monkeypatch.setattr("probes.extraction.model_files._installed", installed.__contains__)
+    with pytest.raises(UserError, match=said):
         find_model(str(folder))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 
 from probes.common.arrays import Ints
+from probes.extraction.alignment import TokenTypes
 from probes.extraction.padding import pad_windows
 from probes.extraction.windows import Window
 
@@ -54,7 +55,8 @@ def test_token_types_tell_second_segments() -> None:
         window((1, 13, 2), (1,), (3,)),
         replace(window((1, 14, 2, 2, 15, 2), (1, 4), (4, 5)), second=4),
     ]
-    found = pad_windows(windows, 9, n_prefix=1, n_suffix=1, n_middle=2, typed=True)
+    types = TokenTypes(([0], 0, [0]), ([0], 0, [0, 0], 1, [1]))
+    found = pad_windows(windows, 9, n_prefix=1, n_suffix=1, n_middle=2, types=types)
     assert found.inputs["token_type_ids"].tolist() == [
         [0, 0, 0, 0, 0, 1, 1],
         [0, 0, 0, 0, 0, 0, 0],
@@ -63,4 +65,15 @@ def test_token_types_tell_second_segments() -> None:
     assert (found.n_middle, found.second.tolist()) == (2, [5, 0, 4])
     assert found.n_pieces.tolist() == [3, 1, 2]
     assert "token_type_ids" not in pad_windows(windows, 9).inputs
-    assert "token_type_ids" not in pad_windows(windows[1:2], 9, typed=True).inputs
+    assert "token_type_ids" not in pad_windows(windows[1:2], 9, types=types).inputs
+
+
+def test_special_tokens_may_have_types_of_their_own() -> None:
+    """As XLNet's have: 2 for the last, here in a text with one piece more than the other."""
+    windows = [window((10, 11, 1, 2), (0, 1), (0, 0)), window((12, 1, 2), (0,), (1,))]
+    types = TokenTypes(([], 0, [0, 2]), ([], 0, [0], 1, [1, 2]))
+    found = pad_windows(windows, 9, n_suffix=2, types=types)
+    assert found.inputs["token_type_ids"].tolist() == [[0, 0, 0, 2], [0, 0, 2, 0]]
+    pair = replace(window((10, 1, 11, 12, 1, 2), (0, 2, 3), (0, 1, 2)), second=2)
+    found = pad_windows([pair], 9, n_suffix=2, n_middle=1, types=types)
+    assert found.inputs["token_type_ids"].tolist() == [[0, 0, 1, 1, 1, 2]]

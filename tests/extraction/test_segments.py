@@ -12,8 +12,14 @@ import tiny_models
 import torch
 from tiny_models import FAMILIES
 from tiny_readings import collected, reading_of, vectors_by_layer
-from tokenizers import processors
-from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
+from tokenizers import Tokenizer, processors
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    PreTrainedTokenizerFast,
+    XLNetConfig,
+    XLNetModel,
+)
 
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
@@ -120,6 +126,39 @@ def test_vectors_are_those_of_a_plain_pass(case: Any) -> None:
     for layer, found in enumerate(ours):
         wanted = torch.cat([each[layer] for each in expected])
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_xlnet_reads_the_token_types_of_its_tokenizer(paired: bool) -> None:
+    """Type 2 for the last token of single texts too; without types it has no segment encoding."""
+    backend = FAMILIES["xlm-roberta"].tokenizer().backend
+    sep, cls = ((token, backend.token_to_id(token)) for token in ("</s>", "<s>"))
+    backend = Tokenizer.from_str(backend.to_str())
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"$A:0 {sep[0]}:0 {cls[0]}:2",
+        pair=f"$A:0 {sep[0]}:0 $B:1 {sep[0]}:1 {cls[0]}:2",
+        special_tokens=[sep, cls],
+    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
+    rows = backend.get_vocab_size()
+    torch.manual_seed(7)
+    settings = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32, "initializer_range": 0.5}
+    model = XLNetModel(XLNetConfig(vocab_size=rows, **settings)).eval()
+    texts = TEXTS if paired else [Text(text.words, text.keep) for text in TEXTS]
+    pairs = [pair if paired else (" ".join(pair),) for pair in PAIRS]
+    given = [
+        tokenizer(*(x.split() for x in pair), is_split_into_words=True, return_token_type_ids=True)
+        for pair in pairs
+    ]
+    kinds = ("input_ids", "attention_mask", "token_type_ids")
+    expected = [by_hand(model, each, kinds) for each in given]
+    without = [by_hand(model, each, kinds[:2]) for each in given]
+    ours = vectors_by_layer(Encoder(model, tokenizer, name="xlnet", device="cpu"), texts)
+    for layer, found in enumerate(ours):
+        wanted = torch.cat([each[layer] for each in expected])
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+    wrong = torch.cat([each[-1] for each in without])
+    assert (wrong - ours[-1]).norm() > 0.05 * ours[-1].norm()
 
 
 def test_a_text_with_segments_is_read_as_alone_beside_texts_without(encoder: Encoder) -> None:

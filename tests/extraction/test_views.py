@@ -31,7 +31,9 @@ def collect(rule, *sentences, shape="word", hiding="masked"):
 def read(tiny_bert, tmp_path_factory):
     """The rows of each split's examples at every layer, encoded by the tiny model."""
     (model,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
-    encoder = Encoder(*load_model(model.source, "cpu", "float32", False), name="tiny", device="cpu")
+    encoder = Encoder(
+        *load_model(model.source, "cpu", "float32", False)[:2], name="tiny", device="cpu"
+    )
     cache = tmp_path_factory.mktemp("cache")
 
     def read(examples, *sentences):

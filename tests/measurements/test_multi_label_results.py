@@ -34,7 +34,7 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
     examples = collect_examples(tasks.get("roles"), corpus, "masked")
     view = examples.view_of(corpus)
     (found,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
-    model, tokenizer = load_model(found.source, "cpu", "float32", False)
+    model, tokenizer, _ = load_model(found.source, "cpu", "float32", False)
     encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
     reading = word_vectors(tmp_path, encoder.info, "float32", view, range(3))
     vectors = vectors_of(reading, encoder, 512)

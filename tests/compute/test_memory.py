@@ -1,0 +1,121 @@
+"""Free memory within control groups, on made-up trees of the files of Linux."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from probes.compute import memory
+from probes.compute.memory import free_in_groups, free_memory
+
+GB = 1 << 30
+UNLIMITED = 9223372036854771712
+V1 = "35 31 0:32 {top} {point} rw,relatime - cgroup cgroup rw,memory"
+V1_OTHER = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct"
+V2 = "41 31 0:38 {top} {point} rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate"
+V1_POINT, V2_POINT = "/sys/fs/cgroup/memory", "/sys/fs/cgroup"
+
+
+def tree(
+    root: Path, own: list[str], mounts: list[str], groups: dict[str, dict[str, object]]
+) -> Path:
+    proc = root / "proc/self"
+    proc.mkdir(parents=True)
+    (proc / "cgroup").write_text("\n".join(own) + "\n")
+    (proc / "mountinfo").write_text(
+        "22 1 8:1 / / rw - ext4 /dev/sda rw\n" + "\n".join(mounts) + "\n"
+    )
+    for group, files in groups.items():
+        folder = root / group.lstrip("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_text(f"{content}\n")
+    return root
+
+
+def v2(limit: object, used: int, **more: object) -> dict[str, object]:
+    return {"memory.max": limit, "memory.current": used, **more}
+
+
+def v1(limit: int, used: int) -> dict[str, object]:
+    return {"memory.limit_in_bytes": limit, "memory.usage_in_bytes": used}
+
+
+def test_a_container_of_version_2_sees_its_own_group_at_the_top(tmp_path: Path) -> None:
+    mounts = [V2.format(top="/", point=V2_POINT)]
+    root = tree(tmp_path, ["0::/"], mounts, {V2_POINT: v2(8 * GB, 3 * GB)})
+    assert free_in_groups(root) == [5 * GB]
+
+
+def test_every_group_on_the_way_up_counts(tmp_path: Path) -> None:
+    """SLURM: no limit on the task, 16 GB on the step, 12 GB of which 9 are used on the job."""
+    job = f"{V2_POINT}/system.slice/slurmstepd.scope/job_7"
+    groups = {
+        job: v2(12 * GB, 9 * GB),
+        f"{job}/step_0": v2(16 * GB, 2 * GB),
+        f"{job}/step_0/user/task_0": v2("max", GB),
+        f"{V2_POINT}/system.slice/other": v2(1, 1),
+    }
+    own = ["0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0"]
+    root = tree(tmp_path, own, [V2.format(top="/", point=V2_POINT)], groups)
+    assert free_in_groups(root) == [14 * GB, 3 * GB]
+
+
+def test_a_group_of_version_1(tmp_path: Path) -> None:
+    """8 GB on the job; the root's limit is the greatest number there is."""
+    groups = {
+        V1_POINT: v1(UNLIMITED, 20 * GB),
+        f"{V1_POINT}/slurm/job_7": v1(8 * GB, 2 * GB),
+        f"{V1_POINT}/slurm": v1(UNLIMITED, 6 * GB),
+    }
+    own = ["9:name=systemd:/", "4:memory:/slurm/job_7", "1:cpu,cpuacct:/other", "0::/"]
+    mounts = [
+        V1_OTHER,
+        V1.format(top="/", point=V1_POINT),
+        V2.format(top="/", point="/sys/fs/cgroup/unified"),
+    ]
+    root = tree(tmp_path, own, mounts, groups)
+    assert min(free_in_groups(root)) == 6 * GB
+
+
+@pytest.mark.parametrize("top", ["/docker/abc", "/"])
+def test_a_container_that_is_told_the_host_s_path(top: str, tmp_path: Path) -> None:
+    """Docker with version 1: the path is the host's, what is mounted begins at the container."""
+    mounts = [V1.format(top=top, point=V1_POINT)]
+    root = tree(tmp_path, ["4:memory:/docker/abc"], mounts, {V1_POINT: v1(8 * GB, GB)})
+    assert free_in_groups(root) == [7 * GB]
+
+
+def test_a_group_within_the_container(tmp_path: Path) -> None:
+    mounts = [V1.format(top="/docker/abc", point=V1_POINT)]
+    groups = {V1_POINT: v1(8 * GB, GB), f"{V1_POINT}/inner": v1(2 * GB, GB)}
+    root = tree(tmp_path, ["4:memory:/docker/abc/inner"], mounts, groups)
+    assert free_in_groups(root) == [GB, 7 * GB]
+
+
+def test_files_in_the_cache_are_free(tmp_path: Path) -> None:
+    """Of 7 GB in use, 4 are cached files that the kernel drops when memory is needed."""
+    stat = f"anon {3 * GB}\ninactive_file {4 * GB}\nactive_file 0"
+    groups = {V2_POINT: v2(8 * GB, 7 * GB, **{"memory.stat": stat})}
+    root = tree(tmp_path, ["0::/"], [V2.format(top="/", point=V2_POINT)], groups)
+    assert free_in_groups(root) == [5 * GB]
+
+
+def test_a_group_that_is_slowed_down_beyond_a_limit(tmp_path: Path) -> None:
+    groups = {V2_POINT: v2("max", GB, **{"memory.high": 4 * GB})}
+    root = tree(tmp_path, ["0::/"], [V2.format(top="/", point=V2_POINT)], groups)
+    assert free_in_groups(root) == [3 * GB]
+
+
+def test_a_system_without_control_groups(tmp_path: Path) -> None:
+    assert free_in_groups(tmp_path) == []
+
+
+def test_the_least_of_all_bounds_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_in_groups", lambda: [12345, 10**18])
+    assert free_memory() == 12345
+    monkeypatch.setattr(memory, "free_in_groups", lambda: [-5])
+    assert free_memory() == 0
+    monkeypatch.setattr(memory, "free_in_groups", lambda: [10**18])
+    assert 12345 < free_memory() < 10**18

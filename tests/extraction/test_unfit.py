@@ -1,0 +1,316 @@
+"""Configurations and weights that do not fit the installed class, or each other."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from tiny_models import FAMILIES, save, save_tokenizer
+
+from probes.common.errors import UserError
+from probes.compute.devices import pick_device
+from probes.extraction.encoder import Encoder
+from probes.extraction.loading import load_encoder, plan_encoder
+from probes.extraction.model_files import find_model
+
+PER_LAYER = 16
+"""Weights of a layer of BERT."""
+
+
+def load(folder: Path, **options: Any) -> Encoder:
+    return load_encoder(find_model(str(folder)), device="cpu", **options)
+
+
+def change(folder: Path, **settings: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **settings}))
+
+
+def add(folder: Path, *names: str) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights |= {name: torch.randn(3, 4) for name in names}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+# -- fields that the class does not implement ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "field", "value"),
+    [
+        ("bert", "position_embedding_type", "relative_key"),
+        ("bert", "position_embedding_type", "relative_key_query"),
+        ("bert", "position_embedding_type", "rotary"),
+        ("bert", "position_embedding_type", "nope"),
+        ("roberta", "position_embedding_type", "relative_key"),
+        ("bert", "alibi_starting_size", 512),
+        ("bert", "rope_theta", 10000.0),
+        ("bert", "rope_scaling", {"rope_type": "linear", "factor": 2.0}),
+        ("electra", "relative_attention", True),
+        ("llama-3", "alibi", True),
+        ("t5", "rope_theta", 10000.0),
+    ],
+)
+@pytest.mark.parametrize("random", [False, True])
+def test_positions_that_the_class_does_not_implement_are_refused(
+    family: str, field: str, value: object, random: bool, tmp_path: Path
+) -> None:
+    save(family, tmp_path)
+    change(tmp_path, **{field: value})
+    with pytest.raises(UserError, match=f"config.json sets {field} to .*does not implement"):
+        load_encoder(find_model(("random:" if random else "") + str(tmp_path)), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("family", "field", "value"),
+    [
+        ("bert", "position_embedding_type", "absolute"),
+        ("bert", "position_embedding_type", None),
+        ("bert", "rope_theta", None),
+        ("bert", "alibi", False),
+        ("llama-3", "rope_theta", 10000.0),
+        ("deberta-v2", "relative_attention", True),
+    ],
+)
+def test_positions_that_it_implements_are_not(
+    family: str, field: str, value: object, tmp_path: Path
+) -> None:
+    save(family, tmp_path)
+    change(tmp_path, **{field: value})
+    load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [("Esm", "rotary", "relative_key"), ("GraniteMoeHybrid", "nope", "alibi")],
+)
+def test_values_of_a_field_that_a_class_knows(
+    kind: str, good: str, bad: str, tmp_path: Path
+) -> None:
+    """ESM compares with "rotary" and "absolute"; Granite's "nope" is whatever is not "rope"."""
+    from probes.extraction.unfit import require_implemented
+
+    save("bert", tmp_path)
+    source = find_model(str(tmp_path))
+    config = getattr(transformers, f"{kind}Config")(vocab_size=32, pad_token_id=1)
+    with torch.device("meta"):
+        model = transformers.AutoModel.from_config(config)
+    for value in (good, bad):
+        change(tmp_path, position_embedding_type=value)
+        if value == good:
+            require_implemented(source, model)
+        else:
+            with pytest.raises(UserError, match=repr(bad)):
+                require_implemented(source, model)
+
+
+# -- weights that are not used ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prefix", ["", "bert."])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "encoder.layer.0.attention.self.distance_embedding.weight",
+        "encoder.layer.1.attention.pre_norm.weight",
+        "encoder.layer.0.attention.self.query.lora_A.default.weight",
+        "encoder.layer.2.output.dense.weight",
+        "encoder.rel_embeddings.weight",
+        "embeddings.extra_projection.weight",
+    ],
+)
+def test_weights_of_the_encoder_that_are_not_used_are_counted(
+    prefix: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save("bert", tmp_path)
+    add(tmp_path, prefix + name, "classifier.weight")
+    encoder = load(tmp_path)
+    said = capsys.readouterr().err
+    assert "its files hold 1 weight of the encoder for which BertModel has no place" in said
+    assert f"(first: {prefix + name}); not used" in said
+    assert encoder.notes == {"weights not used": f"1 (first: {prefix + name})"}
+
+
+def test_layers_that_the_configuration_does_not_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save("bert", tmp_path)
+    change(tmp_path, num_hidden_layers=1)
+    first = "encoder.layer.1.attention.output.LayerNorm.bias"
+    assert load(tmp_path).notes == {"weights not used": f"{PER_LAYER} (first: {first})"}
+    assert f"its files hold {PER_LAYER} weights of the encoder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("lm_head", [False, True])
+def test_heads_and_what_is_no_weight_are_not_meant(
+    lm_head: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    family = FAMILIES["bert"]
+    save("bert", tmp_path)
+    config = transformers.AutoConfig.from_pretrained(tmp_path)
+    transformers.BertForPreTraining(config).save_pretrained(tmp_path)
+    save_tokenizer("bert", tmp_path)
+    assert family.config == "BertConfig"
+    add(
+        tmp_path,
+        "classifier.layers.0.weight",
+        "lm_head.weight",
+        "qa_outputs.weight",
+        "bert.embeddings.position_ids",
+        "bert.encoder.layer.0.attention.self.rotary_emb.inv_freq",
+        "bert.encoder.layer.0.attention.masked_bias",
+    )
+    assert load(tmp_path, lm_head=lm_head).notes == {}
+    assert "not used" not in capsys.readouterr().err
+
+
+def test_weights_of_a_decoder_are_not_meant(tmp_path: Path) -> None:
+    save("t5", tmp_path)
+    add(tmp_path, "decoder.block.0.layer.0.extra.weight")
+    assert load(tmp_path).notes == {}
+    add(tmp_path, "encoder.block.0.layer.0.extra.weight")
+    assert load(tmp_path).notes == {
+        "weights not used": "1 (first: encoder.block.0.layer.0.extra.weight)"
+    }
+
+
+# -- sizes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("bert", {"num_hidden_layers": 10_000_000}),
+        ("bert", {"hidden_size": 200_000}),
+        ("bert", {"vocab_size": 10**9}),
+        ("bert", {"max_position_embeddings": 10**9}),
+        ("t5", {"num_decoder_layers": 10_000_000}),
+    ],
+)
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_configuration_that_asks_for_far_more_than_the_files_hold(
+    family: str, settings: dict[str, int], planned: bool, tmp_path: Path
+) -> None:
+    save(family, tmp_path)
+    stored = load_file(tmp_path / "model.safetensors").values()
+    n, numbers = len(stored), sum(weight.numel() for weight in stored)
+    change(tmp_path, **settings)
+    source, clock = find_model(str(tmp_path)), time.monotonic()
+    build = plan_encoder if planned else load_encoder
+    with pytest.raises(UserError, match=f"where its files hold {n:,} with {numbers:,}; correct"):
+        build(source, device="cpu", trust_remote_code=False)
+    assert time.monotonic() - clock < 20
+
+
+def test_a_number_of_layers_that_is_wrong_by_little_names_the_weights(tmp_path: Path) -> None:
+    save("bert", tmp_path)
+    change(tmp_path, num_hidden_layers=3)
+    with pytest.raises(UserError, match="16 weights are not in its files"):
+        load(tmp_path)
+
+
+def test_a_random_twin_of_too_many_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("probes.extraction.unfit._MOST_TENSORS", 1000)
+    save("bert", tmp_path)
+    change(tmp_path, num_hidden_layers=10_000_000)
+    with pytest.raises(UserError, match=r"at least 1,001 tensors with .*; correct its numbers of"):
+        load_encoder(find_model(f"random:{tmp_path}"), device="cpu")
+
+
+# -- models that do not read subwords -----------------------------------------------------
+
+_TINY = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+}
+_CODER = {"attention_heads": 2, "ffn_dim": 64, "layers": 1}
+OTHERS: dict[str, dict[str, Any]] = {
+    "Canine": {**_TINY, "num_hash_buckets": 64},
+    "ViT": {**_TINY, "image_size": 16, "patch_size": 8},
+    "Wav2Vec2": {
+        **_TINY,
+        "conv_dim": [16] * 7,
+        "num_conv_pos_embeddings": 16,
+        "num_conv_pos_embedding_groups": 2,
+    },
+    "Whisper": {
+        "d_model": 32,
+        "num_mel_bins": 8,
+        **{f"{part}_{name}": n for part in ("encoder", "decoder") for name, n in _CODER.items()},
+    },
+    "Perceiver": {
+        "num_latents": 8,
+        "d_latents": 32,
+        "d_model": 32,
+        "num_self_attends_per_block": 1,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_model_without_a_table_of_input_embeddings_is_refused(kind: str, tmp_path: Path) -> None:
+    config = getattr(transformers, f"{kind}Config")(**OTHERS[kind])
+    transformers.AutoModel.from_config(config).save_pretrained(tmp_path)
+    save_tokenizer("bert", tmp_path)
+    with pytest.raises(UserError, match=rf"{kind}\w* has no table of input embeddings"):
+        load(tmp_path)
+
+
+# -- plans --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("weights", [False, True])
+def test_a_plan_describes_the_model_that_is_loaded(
+    name: str, weights: bool, tmp_path: Path
+) -> None:
+    save(name, tmp_path)
+    loaded = load(tmp_path)
+    if not weights:
+        (tmp_path / "model.safetensors").unlink()
+    source = find_model(str(tmp_path), planned=True)
+    planned = plan_encoder(source, device="cpu", trust_remote_code=False)
+    assert source.weightless != weights
+    same = {"digest": source.digest, "revision": source.revision}
+    assert planned.info == loaded.info.model_copy(update={} if weights else same)
+    assert planned.device == loaded.device == torch.device(pick_device("cpu"))
+    assert planned.words.mask_id == loaded.words.mask_id
+    assert planned.model.dtype == loaded.model.dtype
+    assert all(weight.is_meta for weight in planned.model.parameters())
+
+
+def test_a_plan_needs_no_memory_for_weights(tmp_path: Path) -> None:
+    """A model of 6.7 billion parameters (27 GB): its configuration and tokenizer alone."""
+    sizes = {
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 32,
+        "head_dim": 128,
+        "intermediate_size": 11008,
+        "vocab_size": 32000,
+    }
+    save("llama-3", tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    change(tmp_path, **sizes)
+    info = plan_encoder(
+        find_model(str(tmp_path), planned=True), device="cpu", trust_remote_code=False
+    ).info
+    each = 4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096
+    assert info.parameters == 32000 * 4096 + 32 * each + 4096
+    assert (info.n_layers, info.hidden_size, info.causal) == (32, 4096, True)
+
+
+def test_weights_in_another_format_are_no_lack_of_weights(tmp_path: Path) -> None:
+    save("bert", tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    with pytest.raises(UserError, match="only pickled weights"):
+        find_model(str(tmp_path), planned=True)
