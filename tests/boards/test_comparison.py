@@ -24,7 +24,7 @@ def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e", dty
     layer = SimpleNamespace(layer=2)
     return SimpleNamespace(
         model=SimpleNamespace(name=name),
-        corpus=SimpleNamespace(fingerprint=fingerprint, limited=False),
+        corpus=SimpleNamespace(fingerprint=fingerprint, limited=False, other_trees=False),
         task=SimpleNamespace(name=task, version=1, metric="accuracy"),
         probe=PROBES["linear"],
         plug_ins=(),
