@@ -10,7 +10,16 @@ from importlib.util import resolve_name
 from itertools import accumulate
 from pathlib import Path
 
+import probes
+import probes.common
+import probes.data
+import probes.tasks
 from probes.common.by_value import is_installed
+
+_SUITE = [
+    Path(package.__file__ or "").resolve().parent
+    for package in (probes, probes.common, probes.data, probes.tasks)
+]
 
 
 def own_imports(file: Path, content: bytes) -> dict[str, Path]:
@@ -32,9 +41,10 @@ def own_imports(file: Path, content: bytes) -> dict[str, Path]:
         for name in _imported(*todo.pop()):
             if name in found or not (spec := _find(name, str(file.parent))) or not spec.origin:
                 continue
-            path = Path(spec.origin)
-            if path.is_file() and not is_installed(path):
-                found[name] = path.resolve()
+            path = Path(spec.origin).resolve()
+            known = is_installed(path) or any(map(path.is_relative_to, _SUITE))
+            if path.is_file() and not known:
+                found[name] = path
                 if path.suffix == ".py":
                     inside = spec.submodule_search_locations is not None
                     todo.append((path.read_bytes(), name if inside else name.rpartition(".")[0]))
