@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from probes.extraction.model_names import is_twin_name
 from probes.measurements.attention.gold import FEWEST_TESTED
 from probes.measurements.attention.payload import Choice, Findings
 from probes.measurements.attention.scoring import Contributions, difference, p_values
-from probes.records.files import Arrays, read_arrays, read_records
+from probes.records.files import Arrays, if_readable, read_arrays, read_records
 from probes.records.record import AnyRecord
 from probes.records.values import Estimate
 from probes.statistics.partition import Partition
@@ -109,14 +110,15 @@ def chosen_heads(path: Path, records: Mapping[Path, AnyRecord]) -> ChosenHeads:
     The twin is among these records, or in the folder beside that of the model.
 
     Raises:
-        UserError: the arrays beside a record cannot be read.
+        UserError: the arrays beside this record cannot be read.
     """
     record, others = records[path], records
     twin = twin_of(record, others)
     if twin is None:
         others = of_corpora(read_records(_twins_beside(path)))
         twin = twin_of(record, others)
-    of_twin = None if twin is None else ChosenHeads(others[twin], read_arrays(twin, _ARRAYS))
+    arrays = None if twin is None else if_readable(partial(read_arrays, twin, _ARRAYS))
+    of_twin = None if twin is None or arrays is None else ChosenHeads(others[twin], arrays)
     return ChosenHeads(record, read_arrays(path, _ARRAYS), of_twin)
 
 

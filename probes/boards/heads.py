@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from probes.boards.chosen_heads import BeyondTwin, ChosenHeads, chosen_heads, twin_of
@@ -20,6 +21,7 @@ from probes.measurements.attention.tables import (
     is_better,
     percent_cell,
 )
+from probes.records.files import if_readable
 from probes.records.record import AnyRecord
 from probes.records.table import NOTHING, Cell, Row, Table
 from probes.records.titles import corpus_title, model_title
@@ -46,14 +48,11 @@ def head_tables(
     """The tables of every record of attention, twins after their models.
 
     By relation, a twin that stands beside its model has no table of its own, and records without
-    relations, roles and trees are named in messages.
+    relations, roles and trees, or whose arrays cannot be read, are named in messages.
 
     Args:
         by: "entropy", "pattern" or "relation".
         all_choices: whether rare relations and roles are listed too.
-
-    Raises:
-        UserError: the arrays beside a record cannot be read.
     """
     ordered = sorted(records, key=lambda path: model_order(model_title(records[path])))
     if by == "entropy":
@@ -65,8 +64,8 @@ def head_tables(
     for path in ordered:
         if not records[path].payload.choices:
             progress.say(f"left out {path}: it has no relations, roles or trees")
-        elif path not in twins:
-            tables += choice_tables(chosen_heads(path, records), all_choices)
+        elif path not in twins and (heads := if_readable(partial(chosen_heads, path, records))):
+            tables += choice_tables(heads, all_choices)
     return tables
 
 

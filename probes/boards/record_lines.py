@@ -127,8 +127,8 @@ def _of_result(result: Result) -> Line:
         "metric": task.metric,
         "resampled": result.examples.resampled,
         "control_metric": control_metric(task.kind, task.metric) if result.examples.typed else None,
-        "majority": result.baselines["majority"][task.metric],
-        "type_majority": result.baselines["type majority"][task.metric],
+        "majority": _baseline(result, "majority"),
+        "type_majority": _baseline(result, "type majority"),
         "n_train": result.examples.n["train"],
         "n_dev": result.examples.n["dev"],
         "n_test": result.examples.n["test"],
@@ -139,6 +139,10 @@ def _of_result(result: Result) -> Line:
         "key": _short(result.key, 8),
         "suite_version": result.suite_version,
     }
+
+
+def _baseline(result: Result, name: str) -> float | None:
+    return result.baselines.get(name, {}).get(result.task.metric)
 
 
 def _evidence_columns(record: AnyRecord) -> list[tuple[int | None, Line]]:

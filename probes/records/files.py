@@ -7,9 +7,9 @@ import json
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -32,6 +32,8 @@ _UNREADABLE = (
     zlib.error,
 )  # fmt: skip
 """What reading a damaged archive may raise; for an encrypted or unknown kind it is RuntimeError."""
+
+T = TypeVar("T")
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -144,6 +146,15 @@ def has_arrays(path: Path, names: Iterable[str]) -> bool:
             return set(names) <= set(stored.files)
     except _UNREADABLE:
         return False
+
+
+def if_readable(read: Callable[[], T]) -> T | None:
+    """What `read` returns; None, with a message, where it finds arrays that cannot be read."""
+    try:
+        return read()
+    except UserError as error:
+        progress.say(f"not tested: {error}")
+        return None
 
 
 def unreadable_arrays(path: Path, error: Exception) -> UserError:

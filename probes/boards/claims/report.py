@@ -16,13 +16,13 @@ from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.outcome import Outcome
 from probes.boards.comparable import SAME_CLAIM, values
-from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.extraction.model_names import RANDOM
 from probes.measurements.current import is_current
 from probes.measurements.measurement import get_measurement
-from probes.measurements.resampled import resampled
+from probes.measurements.resampled import Replicates, resampled
 from probes.measurements.resampled_mixes import resampled_mixes
+from probes.records.files import if_readable
 from probes.records.record import AnyRecord
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
@@ -129,8 +129,8 @@ def _report(
     ]
     scores = ModelScores(
         results,
-        cache(lambda task: resampled(results[task], paths[task], list(results[task].headline))),
-        cache(lambda task: resampled_mixes(results[task], paths[task])),
+        cache(lambda task: if_readable(lambda: _resampled(results[task], paths[task]))),
+        cache(lambda task: if_readable(lambda: resampled_mixes(results[task], paths[task]))),
         records,
         cache(lambda: _chosen_heads(records, others)),
     )
@@ -143,6 +143,10 @@ def _report(
     )
 
 
+def _resampled(result: Result, path: Path) -> Replicates | None:
+    return resampled(result, path, list(result.headline))
+
+
 def _chosen_heads(
     records: Mapping[str, AnyRecord], others: Mapping[Path, AnyRecord]
 ) -> ChosenHeads | None:
@@ -151,11 +155,7 @@ def _chosen_heads(
         path: x for path, x in others.items() if x.measurement == ATTENTION and x.payload.choices
     }
     path = next((path for path, x in of_heads.items() if x is records.get(ATTENTION)), None)
-    try:
-        return None if path is None else chosen_heads(path, of_heads)
-    except UserError as error:
-        progress.say(f"not tested: {error}")
-        return None
+    return None if path is None else if_readable(lambda: chosen_heads(path, of_heads))
 
 
 def _partly_silver(record: AnyRecord) -> bool:

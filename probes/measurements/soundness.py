@@ -1,0 +1,47 @@
+"""Whether a record that comes from elsewhere, or goes there, can be used, with its arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
+from probes.measurements.results import as_result, typed
+from probes.measurements.scores import SUMS, read_predictions
+from probes.records.curves import Curves
+from probes.records.files import has_arrays, read_arrays, unreadable
+from probes.records.record import AnyRecord
+from probes.records.result import SCORES
+
+
+def require_sound(record: AnyRecord, path: Path) -> None:
+    """Check what a record and the arrays beside it hold. Nothing is known of unloaded plug-ins.
+
+    Raises:
+        UserError: the payload does not fit the measurement, a number is impossible, or the arrays
+            cannot be read.
+    """
+    record = typed(record, path)
+    if record.measurement == SCORES:
+        as_result(record, path)
+    elif record.measurement in measurements and not measurements.origin(record.measurement):
+        _require_shown(record, path)
+    if path.with_suffix(".npz").exists():
+        if record.measurement == SCORES and not has_arrays(path, SUMS):
+            read_predictions(path)
+        else:
+            read_arrays(path, record.arrays)
+
+
+def _require_shown(record: AnyRecord, path: Path) -> None:
+    """Raise UserError if tables and charts of a measurement of the suite cannot be made."""
+    its = get_measurement(record.measurement)
+    if not isinstance(its, CorpusMeasurement):
+        return
+    try:
+        for table in its.tables(record):
+            _ = table.texts
+        for chart in its.charts({record.model.name: record}):
+            if not isinstance(chart, Curves) and chart.fault:
+                raise ValueError(f"the chart {chart.name!r} has {chart.fault}")
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        raise unreadable(path, error) from error
