@@ -16,6 +16,7 @@ from probes.measurements.current import is_current
 from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words
 from probes.measurements.results import typed
+from probes.measurements.soundness import require_shown
 from probes.records.charts import Chart
 from probes.records.curves import Curves
 from probes.records.record import AnyRecord
@@ -80,9 +81,12 @@ def of_corpora(records: Mapping[Path, AnyRecord]) -> dict[Path, AnyRecord]:
             unknown[record.measurement] += 1
             continue
         try:
-            found[path] = typed(record, path)
+            its = typed(record, path)
+            require_shown(its, path)
         except UserError as error:
             progress.say(f"left out {error}")
+        else:
+            found[path] = its
     for name, n in unknown.items():
         progress.say(
             f"left out {counted(n, 'record')} of {name}: --include the file that it comes from"

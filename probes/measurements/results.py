@@ -17,6 +17,9 @@ from probes.records.result import SCORES, Result
 from probes.records.unique import unique_records
 from probes.statistics.metrics import in_bounds
 
+MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
+"""What describing a payload may raise whose parts have the right types and do not fit together."""
+
 
 def as_result(record: AnyRecord, path: Path) -> Result:
     """A record of scores as a result, without evidence.
@@ -116,11 +119,10 @@ def typed(record: AnyRecord, path: Path) -> AnyRecord:
         # A plug-in that has changed since may not understand what it wrote then; that is its fault.
         if measurements.origin(name) is None:
             for number in get_measurement(name).numbers(record):
-                _require_possible(
-                    number.metric, number.layer, number.value, number.low, number.high
-                )
+                ends = number.low, number.high
+                _require_possible(number.metric, number.layer, number.value, *ends)
         return record
-    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+    except MISFITS as error:
         raise unreadable(path, error) from error
 
 

@@ -1,11 +1,11 @@
-"""Whether a record that comes from elsewhere, or goes there, can be used, with its arrays."""
+"""Whether a stored record can be used: what it says, and the arrays beside it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
-from probes.measurements.results import as_result, typed
+from probes.measurements.results import MISFITS, as_result, typed
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.curves import Curves
 from probes.records.files import has_arrays, read_arrays, unreadable
@@ -23,8 +23,7 @@ def require_sound(record: AnyRecord, path: Path) -> None:
     record = typed(record, path)
     if record.measurement == SCORES:
         as_result(record, path)
-    elif record.measurement in measurements and not measurements.origin(record.measurement):
-        _require_shown(record, path)
+    require_shown(record, path)
     if path.with_suffix(".npz").exists():
         if record.measurement == SCORES and not has_arrays(path, SUMS):
             read_predictions(path)
@@ -32,8 +31,14 @@ def require_sound(record: AnyRecord, path: Path) -> None:
             read_arrays(path, record.arrays)
 
 
-def _require_shown(record: AnyRecord, path: Path) -> None:
-    """Raise UserError if tables and charts of a measurement of the suite cannot be made."""
+def require_shown(record: AnyRecord, path: Path) -> None:
+    """Check that tables and charts of a typed record can be made; what a plug-in makes is its own.
+
+    Raises:
+        UserError: the parts of the payload do not fit together.
+    """
+    if record.measurement not in measurements or measurements.origin(record.measurement):
+        return
     its = get_measurement(record.measurement)
     if not isinstance(its, CorpusMeasurement):
         return
@@ -43,5 +48,5 @@ def _require_shown(record: AnyRecord, path: Path) -> None:
         for chart in its.charts({record.model.name: record}):
             if not isinstance(chart, Curves) and chart.fault:
                 raise ValueError(f"the chart {chart.name!r} has {chart.fault}")
-    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+    except MISFITS as error:
         raise unreadable(path, error) from error

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
+from probes.common.origin import described
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.records.record import SCHEMA_VERSION, AnyRecord, Record
@@ -109,7 +110,9 @@ def read_record(path: Path) -> AnyRecord:
 
 def unreadable(path: Path, error: Exception) -> UserError:
     """The error for a record that cannot be read."""
-    why = str(error).split("\n")[0]
+    why = (str(error) if isinstance(error, ValueError | OSError) else described(error)).split("\n")[
+        0
+    ]
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         why = ": ".join((".".join(map(str, first["loc"])), first["msg"])).lstrip(": ")
