@@ -81,12 +81,9 @@ def of_corpora(records: Mapping[Path, AnyRecord]) -> dict[Path, AnyRecord]:
             unknown[record.measurement] += 1
             continue
         try:
-            its = typed(record, path)
-            require_shown(its, path)
+            found[path] = typed(record, path)
         except UserError as error:
             progress.say(f"left out {error}")
-        else:
-            found[path] = its
     for name, n in unknown.items():
         progress.say(
             f"left out {counted(n, 'record')} of {name}: --include the file that it comes from"
@@ -108,10 +105,15 @@ def corpus_groups(
         reason.
     """
     alike: dict[str, dict[tuple[str, ...], dict[Path, AnyRecord]]] = {x: {} for x in measurements}
+    groups, left_out = [], []
     for path, record in found.items():
+        try:
+            require_shown(record, path)
+        except UserError as error:
+            left_out.append(str(error))
+            continue
         settings = tuple(_settings(record).values())
         alike[record.measurement].setdefault(settings, {})[path] = record
-    groups, left_out = [], []
     for name, by_settings in alike.items():
         titles = _titles([next(iter(records.values())) for records in by_settings.values()])
         for title, records in sorted(zip(titles, by_settings.values(), strict=True), key=_title_of):
