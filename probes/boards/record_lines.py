@@ -15,6 +15,7 @@ from probes.measurements.results import as_result, subject, typed
 from probes.records.base import Frozen
 from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
+from probes.records.titles import limit_of
 from probes.records.unique import identity
 
 BOUNDED = ("selectivity", "added_bits", "added_points", "compression", "expected_layer")
@@ -167,6 +168,7 @@ def _long_lines(record: AnyRecord) -> list[Line]:
             "model": record.model.name,
             "revision": record.model.revision,
             "corpus": record.corpus.name,
+            "limit": limit_of(record),
             "task": record.task and record.task.name,
             "probe": record.probe and record.probe.family,
             "measurement": name,

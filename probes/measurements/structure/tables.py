@@ -9,6 +9,7 @@ from probes.measurements.cells import score_cell
 from probes.measurements.structure.payload import BINS, LIKE, METRICS, Findings
 from probes.records.record import Record
 from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.titles import subject_title
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown_sd
 from probes.statistics.partition import FEWEST
@@ -18,7 +19,7 @@ from probes.statistics.significance import ALPHA
 
 def tables(record: Record[Findings]) -> list[Table]:
     """Scores by layer, UUAS by rank, recall by the distance of words."""
-    found, title = record.payload, f"{record.model.name} · {record.corpus.name} · structure"
+    found, title = record.payload, f"{subject_title(record)} · structure"
     return [_scores(title, found), _by_rank(title, found), _by_distance(title, found)]
 
 
