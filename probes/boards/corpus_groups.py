@@ -16,7 +16,6 @@ from probes.measurements.current import is_current
 from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words
 from probes.measurements.results import typed
-from probes.measurements.soundness import require_shown
 from probes.records.charts import Chart
 from probes.records.curves import Curves
 from probes.records.record import AnyRecord
@@ -105,15 +104,10 @@ def corpus_groups(
         reason.
     """
     alike: dict[str, dict[tuple[str, ...], dict[Path, AnyRecord]]] = {x: {} for x in measurements}
-    groups, left_out = [], []
     for path, record in found.items():
-        try:
-            require_shown(record, path)
-        except UserError as error:
-            left_out.append(str(error))
-            continue
         settings = tuple(_settings(record).values())
         alike[record.measurement].setdefault(settings, {})[path] = record
+    groups, left_out = [], []
     for name, by_settings in alike.items():
         titles = _titles([next(iter(records.values())) for records in by_settings.values()])
         for title, records in sorted(zip(titles, by_settings.values(), strict=True), key=_title_of):

@@ -26,7 +26,7 @@ def end_agents_with_driver() -> subprocess.Popen[bytes] | None:
     """
     if sys.platform != "linux":
         return None
-    import psutil  # Ray brings it along
+    import psutil  # type: ignore[import-untyped]  # Ray brings it along
 
     handles: list[int] = []
     try:

@@ -23,7 +23,7 @@ def require_sound(record: AnyRecord, path: Path) -> None:
     record = typed(record, path)
     if record.measurement == SCORES:
         as_result(record, path)
-    require_shown(record, path)
+    _require_shown(record, path)
     if path.with_suffix(".npz").exists():
         if record.measurement == SCORES and not has_arrays(path, SUMS):
             read_predictions(path)
@@ -31,12 +31,8 @@ def require_sound(record: AnyRecord, path: Path) -> None:
             read_arrays(path, record.arrays)
 
 
-def require_shown(record: AnyRecord, path: Path) -> None:
-    """Check that tables and charts of a typed record can be made; what a plug-in makes is its own.
-
-    Raises:
-        UserError: the parts of the payload do not fit together.
-    """
+def _require_shown(record: AnyRecord, path: Path) -> None:
+    """Raise UserError unless tables and charts of a typed record of the suite's can be made."""
     if record.measurement not in measurements or measurements.origin(record.measurement):
         return
     its = get_measurement(record.measurement)
