@@ -18,7 +18,7 @@ from probes.measurements.results import find_results
 from probes.records.probe_scores import best_of
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Row, Table
-from probes.records.titles import limit_mark, metric_name, model_title
+from probes.records.titles import metric_name, subject_title
 from probes.statistics.formatting import shown
 from probes.tasks.builtin import tasks
 
@@ -119,8 +119,7 @@ def score_table(results: Sequence[Result]) -> Table:
     layers = layer_rows(results)
     layers[-1] = replace(layers[-1], ends_section=True)
     return Table(
-        f"{model_title(first)} · {first.corpus.name}{limit_mark(first)} · {first.probe.family} "
-        "probe · test",
+        f"{subject_title(first)} · {first.probe.family} probe · test",
         ("layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)),
         (*layers, *_other_rows(results)),
         notes=(interval_note(results),),

@@ -101,6 +101,7 @@ LONG_COLUMNS = (
     "model",
     "revision",
     "corpus",
+    "limit",
     "task",
     "probe",
     "measurement",

@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.common.errors import UserError
-from probes.common.terminal import progress
 from probes.measurements.resampled import resampled
+from probes.records.files import if_readable
 from probes.records.probe_scores import LayerScores
 from probes.records.result import Result
 from probes.records.table import NOTHING
@@ -119,11 +118,8 @@ def readable_layer_scores(
     result: Result, path: Path, layers: Sequence[LayerScores]
 ) -> list[LayerScore]:
     """`layer_scores`, with a message and without replicates if they cannot be read."""
-    try:
-        return layer_scores(result, path, layers)
-    except UserError as error:
-        progress.say(f"not tested: {error}")
-        return [LayerScore(result, layer) for layer in layers]
+    found = if_readable(lambda: layer_scores(result, path, layers))
+    return found or [LayerScore(result, layer) for layer in layers]
 
 
 def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> list[Difference]:

@@ -26,7 +26,7 @@ from probes.records.record import SCHEMA_VERSION
 INDEX = ".leaderboard-index.json"
 """Its name, in the folder of results."""
 
-_VERSION = f"{__version__} schema {SCHEMA_VERSION} index 1"
+_VERSION = f"{__version__} schema {SCHEMA_VERSION} index 2"
 """An index of another version is not used; to be raised when the same record gives other lines."""
 
 
@@ -49,12 +49,12 @@ def indexed(output: Path) -> dict[Path, RecordLines]:
     entries: dict[str, _Entry] = {}
     new: dict[Path, tuple[int, int]] = {}
     for path in record_paths(output):
-        name, stat = str(path.relative_to(output)), path.stat()
+        name, state = str(path.relative_to(output)), _state(path)
         entry = known.get(name)
-        if entry and (entry.changed, entry.size) == (stat.st_mtime_ns, stat.st_size):
+        if entry and (entry.changed, entry.size) == state:
             entries[name] = entry
         else:
-            new[path] = stat.st_mtime_ns, stat.st_size
+            new[path] = state
     with infrequent_garbage_collection():
         for path, record in read_records(new).items():
             try:
@@ -83,6 +83,15 @@ def indexed(output: Path) -> dict[Path, RecordLines]:
         with published(output / INDEX) as temporary:
             temporary.write_text(json.dumps(content), encoding="utf-8")
     return {output / name: entries[name].lines for name in sorted(entries)}
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """Time of a file's last change in nanoseconds, and its size."""
+    try:
+        stat = path.stat()
+    except OSError:  # a link to nowhere: who reads it says so
+        return 0, 0
+    return stat.st_mtime_ns, stat.st_size
 
 
 def _read(path: Path) -> dict[str, _Entry]:

@@ -15,6 +15,7 @@ from probes.measurements.results import as_result, subject, typed
 from probes.records.base import Frozen
 from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
+from probes.records.titles import limit_of
 from probes.records.unique import identity
 
 BOUNDED = ("selectivity", "added_bits", "added_points", "compression", "expected_layer")
@@ -127,8 +128,8 @@ def _of_result(result: Result) -> Line:
         "metric": task.metric,
         "resampled": result.examples.resampled,
         "control_metric": control_metric(task.kind, task.metric) if result.examples.typed else None,
-        "majority": result.baselines["majority"][task.metric],
-        "type_majority": {**result.references, **result.baselines}["type majority"][task.metric],
+        "majority": _baseline(result, "majority"),
+        "type_majority": _baseline(result, "type majority"),
         "n_train": result.examples.n["train"],
         "n_dev": result.examples.n["dev"],
         "n_test": result.examples.n["test"],
@@ -139,6 +140,12 @@ def _of_result(result: Result) -> Line:
         "key": _short(result.key, 8),
         "suite_version": result.suite_version,
     }
+
+
+def _baseline(result: Result, name: str) -> float | None:
+    """The score of a rule without vectors, whether it is a baseline of this task or a reference."""
+    given = {**result.references, **result.baselines}
+    return given.get(name, {}).get(result.task.metric)
 
 
 def _evidence_columns(record: AnyRecord) -> list[tuple[int | None, Line]]:
@@ -163,6 +170,7 @@ def _long_lines(record: AnyRecord) -> list[Line]:
             "model": record.model.name,
             "revision": record.model.revision,
             "corpus": record.corpus.name,
+            "limit": limit_of(record),
             "task": record.task and record.task.name,
             "probe": record.probe and record.probe.family,
             "measurement": name,

@@ -9,6 +9,7 @@ from pathlib import Path
 from probes.measurements.resampled import resampled
 from probes.measurements.training_variance import TrainingVariance, Variances
 from probes.records.charts import Grid, Panel
+from probes.records.files import if_readable
 from probes.records.result import Result
 from probes.statistics.replicates import p_values_of
 from probes.statistics.significance import ALPHA, all_pairs
@@ -40,13 +41,11 @@ def told_apart(result: Result, path: Path) -> set[tuple[int, int]] | None:
     """The pairs of layers whose test scores differ, at .05 over all pairs of layers.
 
     The test is that behind `confidence_set`. None where nothing could be tested: without training
-    variance, without predictions beside the result, or with too few test documents or sentences.
-
-    Raises:
-        UserError: the predictions cannot be read.
+    variance, without predictions beside the result that can be read, or with too few test documents
+    or sentences.
     """
     layers = sorted(result.extent)
-    found = resampled(result, path, layers)
+    found = if_readable(lambda: resampled(result, path, layers))
     if found is None or found.noise is None:
         return None
     pairs = all_pairs(len(layers))
@@ -59,9 +58,6 @@ def separability(models: Mapping[str, Mapping[Path, Result]]) -> Grid:
 
     Args:
         models: the results of each model, all of one corpus and probe family, by path.
-
-    Raises:
-        UserError: predictions cannot be read.
     """
     panels, missing, tasks = {}, {}, {}
     for model, results in models.items():
@@ -72,7 +68,7 @@ def separability(models: Mapping[str, Mapping[Path, Result]]) -> Grid:
         }
         tested = {task: pairs for task, pairs in every.items() if pairs is not None}
         if not tested:
-            missing[model] = "no task has training variance and predictions at all layers"
+            missing[model] = "no task has training variance and readable predictions at all layers"
             continue
         tasks[model] = ", ".join(tested)
         counts = Counter(pair for pairs in tested.values() for pair in pairs)

@@ -14,6 +14,7 @@ from typing import NoReturn
 from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.errors import UserError, out_of_memory
 from probes.common.registry import did_you_mean
+from probes.common.stopping import Sigterm, stopping_at_sigterm
 from probes.common.terminal import discard_output
 from probes.common.wording import listed, names_in, quoted
 from probes.engines.config import NO_NAMES, NO_PATH
@@ -75,8 +76,15 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
 
     Returns:
         the exit status: what `run` returns; 1 for a defect of the suite, 2 for what the user can
-        correct, 130 if stopped.
+        correct, 130 if stopped by Ctrl-C, 143 if by SIGTERM.
     """
+    with stopping_at_sigterm() as sigterm:
+        return _exit_status(run, arguments, sigterm)
+
+
+def _exit_status(
+    run: Callable[[list[str]], int], arguments: Sequence[str] | None, sigterm: Sigterm
+) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -95,6 +103,8 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
         discard_output()
         return 0
     except Exception as error:
+        if sigterm.came:  # as when it interrupts the import of a module, which then fails
+            return _stopped(143)
         if out_of_memory(error):
             print(
                 f"error: out of memory ({' '.join(str(error).split())[:200]}); free some, or use "
@@ -119,11 +129,16 @@ def exit_status(run: Callable[[list[str]], int], arguments: Sequence[str] | None
             return 1
         raise
     except KeyboardInterrupt:
-        print(
-            "stopped; finished results are kept, and the same command continues from them",
-            file=sys.stderr,
-        )
-        return 130
+        return _stopped(143 if sigterm.came else 130)
+
+
+def _stopped(status: int) -> int:
+    """Say that the command was stopped; returns the status."""
+    print(
+        "stopped; finished results are kept, and the same command continues from them",
+        file=sys.stderr,
+    )
+    return status
 
 
 def names(text: str) -> tuple[str, ...]:

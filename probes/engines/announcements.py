@@ -135,7 +135,7 @@ def announce_vectors(view: View, vectors: Vectors, n_layers: int, seconds: float
 def announce_record(record: AnyRecord, title: str, path: Path) -> None:
     """One line for a unit that is done: the best layer of scores, and the time taken."""
     parts = [f"done    {title}"]
-    fields: dict[str, object] = {"measurement": record.measurement}
+    fields: dict[str, object] = {"model": record.model.name, "measurement": record.measurement}
     if record.measurement == SCORES:
         result = as_result(record, path)
         best = result.best_number

@@ -13,6 +13,7 @@ from typing import Any
 
 from probes.common.default_folders import default_cache
 from probes.common.errors import UserError
+from probes.common.stopping import sigterm_kept
 from probes.compute.devices import available_cores
 from probes.engines.config import RunConfig
 
@@ -70,12 +71,14 @@ def connect(address: str | None) -> tuple[Any, bool]:
     if ray.is_initialized():
         return ray, False
     if address is None:
-        # Without "local", Ray would join another cluster of this machine.
-        ray.init("local", num_cpus=available_cores(), _node_ip_address="127.0.0.1", **OPTIONS)
+        with sigterm_kept():
+            # Without "local", Ray would join another cluster of this machine.
+            ray.init("local", num_cpus=available_cores(), _node_ip_address="127.0.0.1", **OPTIONS)
         return ray, True
     try:
         _require_listener(address)
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        with sigterm_kept():
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(
             f"--address {address}: no cluster answers there ({str(error).splitlines()[0]}); start "

@@ -118,7 +118,7 @@ def _compute_once(prepared: Prepared, unit: Unit, wait: bool) -> Ending:
         BusyError: another run is computing it, and `wait` is false.
     """
     run, lock = prepared.run, unit.path.with_suffix(SUFFIX)
-    with locked(lock, waiting=f"for another run to measure {unit.title}", wait=wait):
+    with locked(lock, waiting=f"for another run to measure {run.title(unit)}", wait=wait):
         run.read_scores_behind(unit)
         _ = prepared.info  # what is asked for depends on the model's layers
         request = run.request(unit, None)
@@ -130,7 +130,7 @@ def _compute_once(prepared: Prepared, unit: Unit, wait: bool) -> Ending:
             prepared.need({*state.missing, *(request.scored.layers if request.scored else ())})
             record = _measure(prepared, unit, state.missing)
         elif record is not None:
-            progress.say(f"read    {unit.title} · another run has computed it", "read")
+            progress.say(f"read    {run.title(unit)} · another run has computed it", "read")
         if record is None:
             return "left out"
         run.keep(unit, record)
@@ -164,7 +164,7 @@ def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> AnyRecord | None
     if found.parameters:
         _keep_parameters(prepared, unit, record, found, classes)
     write_record(unit.path, record, found.arrays)
-    announce_record(record, unit.title, unit.path)
+    announce_record(record, prepared.run.title(unit), unit.path)
     return record
 
 

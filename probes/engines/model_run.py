@@ -49,6 +49,7 @@ class ModelRun:
         tasks: what probes predict; none if no probes are asked for.
         omissions: what turns out not to be served, or fails, is added here.
         command: the command line, for the records' provenance; empty for a run from Python.
+        several: whether it is one of several models.
         base: the run of the first model, with which this one is compared; None for itself.
         results: scores with their evidence, by task and probe family.
         others: records of measurements of the corpus as a whole, by measurement.
@@ -60,6 +61,7 @@ class ModelRun:
     tasks: Sequence[Task]
     omissions: Omissions
     command: str
+    several: bool = False
     base: ModelRun | None = None
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
     others: dict[str, AnyRecord] = field(default_factory=dict)
@@ -68,6 +70,10 @@ class ModelRun:
     def name(self) -> str:
         """The model's name."""
         return self.model.source.name
+
+    def title(self, unit: Unit) -> str:
+        """What messages call a unit, with the model if there are several."""
+        return f"{self.name} · {unit.title}" if self.several else unit.title
 
     @property
     def folder(self) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import connection, resource_tracker
@@ -15,8 +16,9 @@ from probes.engines.rebuilt import RunRequest
 from probes.engines.units import Asked, Outcome
 from probes.engines.worker import work
 
-_GRACE = 10.0
-"""Seconds that a process has to put its files in order before it is killed."""
+_GRACE = 5.0
+"""Seconds in which processes put their files in order before they are killed; for a whole container
+Docker has ten."""
 
 
 class Process(Worker):
@@ -30,6 +32,7 @@ class Process(Worker):
         super().__init__(number)
         context = multiprocessing.get_context("spawn")
         self.started = False
+        self._until = 0.0
         self.pipe: connection.Connection
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=work, args=(theirs, request), daemon=True)
@@ -51,10 +54,11 @@ class Process(Worker):
     def stop(self) -> None:
         """See `Worker`."""
         self.process.terminate()
+        self._until = time.monotonic() + _GRACE
 
     def end(self) -> int:
         """See `Worker`."""
-        self.process.join(_GRACE)
+        self.process.join(max(0.0, self._until - time.monotonic()))
         self.process.kill()
         self.process.join()
         self.pipe.close()
@@ -107,6 +111,7 @@ class ProcessEngine(Dispatcher[Process]):
             UserError: it has not even started.
         """
         self.workers.remove(worker)
+        worker.process.join(_GRACE)
         code = worker.end()
         if code > 0 and not worker.started:
             raise UserError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from probes.engines.cluster import Node, connect, nodes_of
 from probes.engines.dispatcher import Dispatcher, Worker
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Unit
+from probes.engines.ray_agents import end_agents_with_driver
 from probes.engines.ray_worker import RayWorker, Reply, files_of, write_files
 from probes.engines.units import Asked, Measure, Outcome
 from probes.records.result import SCORES
@@ -61,6 +63,7 @@ class RayEngine(Dispatcher[Actor]):
         self._config = runs[0].config
         self.ray: Any = None
         self._started_here = False
+        self._ends_agents: subprocess.Popen[bytes] | None = None
         self._nodes: dict[str, Node] = {}
         self._given_up: set[str] = set()
 
@@ -73,6 +76,8 @@ class RayEngine(Dispatcher[Actor]):
         if self.ray is not None:
             return
         self.ray, self._started_here = connect(self._config.address)
+        if self._started_here:
+            self._ends_agents = end_agents_with_driver()
         nodes = self.nodes
         if not any(map(self._room, nodes)):
             raise UserError(
@@ -211,3 +216,5 @@ class RayEngine(Dispatcher[Actor]):
         super().close()
         if self._started_here:
             self.ray.shutdown()
+        if self._ends_agents:
+            self._ends_agents.communicate()

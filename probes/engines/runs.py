@@ -31,7 +31,8 @@ def model_runs(
     probing = "probes" in config.measurements
     tasks = choose_tasks(config, corpus, omissions) if probing else []
     require_measurable(config, corpus)
-    runs = [ModelRun(config, model, corpus, tasks, omissions, command) for model in models]
+    several = len(models) > 1
+    runs = [ModelRun(config, model, corpus, tasks, omissions, command, several) for model in models]
     for run in runs[1:]:
         run.base = runs[0]
     return runs

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
-import sys
 import traceback
 from contextlib import suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
-from threading import Lock, RLock, Thread, Timer
+from threading import Lock, RLock, Thread
 
 from tqdm import tqdm
 
 from probes.common.errors import UserError
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
+from probes.common.stopping import Sigterm
 from probes.common.terminal import progress
 from probes.engines.dispatcher import Said, Started
 from probes.engines.rebuilt import RebuiltRun, RunRequest
@@ -40,8 +39,7 @@ def work(pipe: Connection, request: RunRequest) -> None:
 
     with suppress(KeyboardInterrupt):
         # A worker that is stopped ends as a run does at Ctrl-C, with locks and files in order.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        sys.unraisablehook = _stop_again
+        Sigterm().stops()
         send(Started())
         try:
             # The process that has started this one has said the same.
@@ -54,8 +52,10 @@ def work(pipe: Connection, request: RunRequest) -> None:
                     send(run.compute(unit, wait=waiting))
         except Exception as error:  # noqa: BLE001 - raised where the run is
             send(portable(error))
-    # Nothing is left to be stopped but the interpreter's own clearing up.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Files and locks are in order. The interpreter takes seconds to clear up torch.
+    with suppress(OSError):
+        print(end="", flush=True)  # what a plug-in has printed
+    os._exit(0)
 
 
 def _next(pipe: Connection) -> tuple[Asked, bool] | None:
@@ -65,16 +65,6 @@ def _next(pipe: Connection) -> tuple[Asked, bool] | None:
         return asked
     except EOFError:
         return None
-
-
-def _stop_again(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send SIGTERM once more if it came while an object was deleted, where Python ignores it."""
-    if issubclass(unraisable.exc_type, KeyboardInterrupt):
-        timer = Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
-        timer.daemon = True
-        timer.start()
-    else:
-        sys.__unraisablehook__(unraisable)
 
 
 def _end_with_parent() -> None:

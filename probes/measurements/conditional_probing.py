@@ -31,7 +31,7 @@ from probes.statistics.gold import Gold
 from probes.statistics.metrics import Metric, mean_value, metrics
 from probes.statistics.sums import sparse
 from probes.tasks.task import Task
-from probes.training.families import is_convex
+from probes.training.families import is_convex, may_be_convex
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
@@ -227,7 +227,7 @@ def best_gain(result: Result) -> LayerGain | None:
 
 def no_conditional_probing(result: Result) -> str:
     """Why it was not measured what layers add to layer 0."""
-    if not is_convex(result.probe):
+    if not may_be_convex(result.probe):
         return "only convex probes are fitted on concatenated layers"
     if 0 not in result.extent:
         return "layer 0 was not probed"

@@ -40,7 +40,7 @@ from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.tasks.task import Task
-from probes.training.families import is_convex
+from probes.training.families import is_convex, may_be_convex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -187,7 +187,7 @@ def no_localisation(result: Result) -> str:
     """Why a result has no mixes and expected layer."""
     if not result.has_all_layers:
         return "not all layers were probed"
-    if not is_convex(result.probe):
+    if not may_be_convex(result.probe):
         return "only convex probes are fitted on mixes"
     return "there is no record of it"
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from probes.common.errors import UserError
 from probes.common.terminal import progress
@@ -16,19 +15,46 @@ from probes.records.files import find_records, read_record, unreadable
 from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
 from probes.records.unique import unique_records
+from probes.statistics.metrics import in_bounds
+
+MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
+"""What describing a payload may raise whose parts have the right types and do not fit together."""
 
 
 def as_result(record: AnyRecord, path: Path) -> Result:
     """A record of scores as a result, without evidence.
 
     Raises:
-        UserError: it is not one.
+        UserError: it is not one, or has a score that its metric cannot have.
     """
     try:
         fields = {name: getattr(record, name) for name in type(record).model_fields}
-        return Result.model_validate(fields)
-    except ValidationError as error:
+        result = Result.model_validate(fields)
+        for layer in result.layers:
+            for fit in layer.fits:
+                scored = (*fit.dev.items(), *fit.test.items())
+                of_groups = ((result.payload.group_metric, x) for x in fit.groups.values())
+                for metric, value in (*scored, *of_groups):
+                    _require_possible(metric, layer.layer, value)
+            for metric, interval in layer.intervals.items():
+                _require_possible(metric, layer.layer, None, *(interval or ()))
+        return result
+    except ValueError as error:
         raise unreadable(path, error) from error
+
+
+def _require_possible(
+    metric: str, layer: int | None, value: float | None, *bounds: float | None
+) -> None:
+    """Raise ValueError if a metric cannot have this value, or a bound of its interval is infinite.
+
+    Intervals of some kinds exceed what the metric itself can reach.
+    """
+    of_layer = "" if layer is None else f" of layer {layer}"
+    if value is not None and not in_bounds(metric, value):
+        raise ValueError(f"{metric}{of_layer} is {value:.6g}")
+    if not all(bound is None or math.isfinite(bound) for bound in bounds):
+        raise ValueError(f"{metric}{of_layer} has no finite interval")
 
 
 def joined(records: Mapping[Path, AnyRecord]) -> dict[Path, Result]:
@@ -82,11 +108,21 @@ def typed(record: AnyRecord, path: Path) -> AnyRecord:
     """A record with its payload in the measurement's own type, if that is known.
 
     Raises:
-        UserError: the payload is not one of this measurement.
+        UserError: the payload is not one of this measurement, its parts do not fit together, or one
+            of its numbers is impossible.
     """
+    name = record.measurement
+    if name not in measurements:
+        return record
     try:
-        return as_payload(record)
-    except ValidationError as error:
+        record = as_payload(record)
+        # A plug-in that has changed since may not understand what it wrote then; that is its fault.
+        if measurements.origin(name) is None:
+            for number in get_measurement(name).numbers(record):
+                ends = number.low, number.high
+                _require_possible(number.metric, number.layer, number.value, *ends)
+        return record
+    except MISFITS as error:
         raise unreadable(path, error) from error
 
 

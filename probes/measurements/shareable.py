@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from probes.common.errors import UserError
+from probes.common.terminal import progress
 from probes.measurements.localisation import Localisation
 from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
 from probes.measurements.resampled import as_sums
@@ -20,10 +22,8 @@ def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, 
     """The records with what each document, or sentence, contributes to the metric as their arrays.
 
     Every score, interval and p-value of the headline metric can be computed from these. Arrays of
-    other measurements, which may hold anything, are left out unless they say that theirs do not.
-
-    Raises:
-        UserError: predictions cannot be read, or are not those of the recorded scores.
+    other measurements, which may hold anything, are left out unless they say that theirs do not. A
+    record whose sums cannot be computed is left out and named.
     """
     results = joined(records)
     scores = {
@@ -32,16 +32,23 @@ def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, 
         for record in result.evidence.values()
         if record.measurement == Localisation.name
     }
+
+    def sums_of(record: AnyRecord, path: Path) -> Arrays:
+        if record.arrays and (_shares_arrays(record) or has_arrays(path, SUMS)):
+            return read_arrays(path)
+        if record.arrays and record.measurement == SCORES:
+            return as_sums(results[path], path)
+        if record.arrays and (its := scores.get(record.key)):
+            return {"sums": mix_sums(results[its], its, path)}
+        return {}
+
     found = {}
     for path, record in records.items():
-        arrays: Arrays = {}
-        if record.arrays and (_shares_arrays(record) or has_arrays(path, SUMS)):
-            arrays = read_arrays(path)
-        elif record.arrays and record.measurement == SCORES:
-            arrays = as_sums(results[path], path)
-        elif record.arrays and record.key in scores:
-            its = scores[record.key]
-            arrays = {"sums": mix_sums(results[its], its, path)}
+        try:
+            arrays = sums_of(record, path)
+        except UserError as error:
+            progress.say(f"left out {path.name}: {error}")
+            continue
         found[path] = record.model_copy(update={"arrays": tuple(arrays)}), arrays
     return found
 

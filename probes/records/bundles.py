@@ -24,6 +24,10 @@ MANIFEST = "manifest.json"
 MAX_FILE, MAX_TOTAL, MAX_FILES = 2**30, 2**34, 100_000
 """Limits on the bytes of a file, the bytes of an unpacked bundle, and the number of its files."""
 
+MAX_TEXT = 30 * 10**6
+"""Limit on the bytes of the manifest, and of a record's JSON: parsed, it takes many times as much
+memory."""
+
 MAX_RATIO = 300
 """Limit on the compression ratio: text is compressed 50-fold at most, a zip bomb 1,000-fold."""
 
@@ -157,7 +161,8 @@ def _require_safe(path: Path, infos: list[zipfile.ZipInfo]) -> None:
         if name.lower() in seen:
             raise UserError(f"{path}: it contains {name} twice.")
         seen.add(name.lower())
-        if info.file_size > MAX_FILE or info.file_size > MAX_RATIO * max(info.compress_size, 64):
+        most = MAX_FILE if name.endswith(".npz") else MAX_TEXT
+        if info.file_size > min(most, MAX_RATIO * max(info.compress_size, 64)):
             raise UserError(f"{path}: {name} would unpack to {info.file_size:,} bytes.")
     if len(infos) > MAX_FILES or sum(info.file_size for info in infos) > MAX_TOTAL:
         raise UserError(f"{path}: too many or too large files.")
@@ -195,5 +200,6 @@ def _extract(
     if target.suffix == ".npz":
         # The archive of predictions is a zip of its own, which comparing models opens.
         with zipfile.ZipFile(target) as arrays:
-            if sum(info.file_size for info in arrays.infolist()) > MAX_FILE:
-                raise UserError(f"{path}: {name} would unpack to more than {MAX_FILE:,} bytes.")
+            most = min(MAX_FILE, max(MAX_TEXT, MAX_RATIO * size))
+            if sum(info.file_size for info in arrays.infolist()) > most:
+                raise UserError(f"{path}: {name} would unpack to more than {most:,} bytes.")

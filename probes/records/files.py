@@ -7,10 +7,10 @@ import json
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
+from probes.common.origin import described
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.records.record import SCHEMA_VERSION, AnyRecord, Record
@@ -34,6 +35,8 @@ _UNREADABLE = (
 )  # fmt: skip
 """What reading a damaged archive may raise: RuntimeError if its kind is unknown or encrypted,
 TypeError if it is a single array, and the last three for the text before an array."""
+
+T = TypeVar("T")
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -109,7 +112,9 @@ def read_record(path: Path) -> AnyRecord:
 
 def unreadable(path: Path, error: Exception) -> UserError:
     """The error for a record that cannot be read."""
-    why = str(error).split("\n")[0]
+    why = (str(error) if isinstance(error, ValueError | OSError) else described(error)).split("\n")[
+        0
+    ]
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         why = ": ".join((".".join(map(str, first["loc"])), first["msg"])).lstrip(": ")
@@ -148,6 +153,15 @@ def has_arrays(path: Path, names: Iterable[str]) -> bool:
             return set(names) <= set(stored.files)
     except _UNREADABLE:
         return False
+
+
+def if_readable(read: Callable[[], T]) -> T | None:
+    """What `read` returns; None, with a message, where it finds arrays that cannot be read."""
+    try:
+        return read()
+    except UserError as error:
+        progress.say(f"not tested: {error}")
+        return None
 
 
 def unreadable_arrays(path: Path, error: Exception) -> UserError:

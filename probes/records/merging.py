@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,14 +29,22 @@ class Merge:
     conflicts: dict[str, str] = field(default_factory=dict)
 
 
-def merge(staged: Path, names: list[str], output: Path) -> Merge:
+def merge(
+    staged: Path,
+    names: list[str],
+    output: Path,
+    require_sound: Callable[[AnyRecord, Path], None],
+) -> Merge:
     """Move records from `staged` below `output`, on the same file system.
 
+    Args:
+        require_sound: raises UserError if what a record and its arrays hold cannot be used.
+
     Raises:
-        UserError: one cannot be read, has a newer schema, or does not match its name. Nothing is
-            moved then.
+        UserError: one cannot be read or used, has a newer schema, or does not match its name.
+            Nothing is moved then.
     """
-    arriving = {name: _read(staged / name, name) for name in names}
+    arriving = {name: _read(staged / name, name, require_sound) for name in names}
     places: dict[Identity, Path] = {}
     for path, record in find_records(output).items():
         if staged not in path.parents:
@@ -56,11 +65,14 @@ def merge(staged: Path, names: list[str], output: Path) -> Merge:
     return found
 
 
-def _read(path: Path, name: str) -> AnyRecord:
+def _read(path: Path, name: str, require_sound: Callable[[AnyRecord, Path], None]) -> AnyRecord:
     try:
         record = read_record(path)
+        require_sound(record, path)
     except UserError as error:
-        raise UserError(f"{error}".replace(str(path), name)) from error
+        # What is wrong, without what would help if it had been found in a folder of results.
+        fault = str(error).replace(str(path.parent), str(Path(name).parent)).rpartition("; ")[0]
+        raise UserError(f"{fault}; nothing is imported. Export the others without it.") from error
     task, family = record.task, record.probe
     expected = record_name(
         task.name if task else "", family.family if family else "", record.measurement, record.key

@@ -43,9 +43,20 @@ def _marks(result: Result) -> list[str]:
     return [mark for mark, holds in (marks | {TREES: other_trees}).items() if holds]
 
 
+def limit_of(record: AnyRecord) -> int | None:
+    """How many sentences of each split were used; None for all."""
+    return record.corpus.limit if record.corpus.limited else None
+
+
 def limit_mark(record: AnyRecord) -> str:
     """The suffix of a corpus's name if only a part of it was used."""
-    return f", limit {record.corpus.limit}" if record.corpus.limited else ""
+    limit = limit_of(record)
+    return "" if limit is None else f", limit {limit}"
+
+
+def subject_title(record: AnyRecord) -> str:
+    """What a table of one model and corpus is about: ``gpt2 (bfloat16) · ewt, limit 400``."""
+    return f"{model_title(record)} · {record.corpus.name}{limit_mark(record)}"
 
 
 def corpus_title(record: AnyRecord) -> str:

@@ -14,6 +14,7 @@ from probes.measurements.measurement import CorpusMeasurement, get_measurement
 from probes.records.csv_text import csv_line
 from probes.records.record import AnyRecord
 from probes.records.result import Result
+from probes.records.titles import limit_of
 from probes.rendering.layers_md import layers_md
 
 
@@ -57,11 +58,15 @@ def write_numbers(folder: Path, record: AnyRecord) -> Path:
     numbers = list(get_measurement(record.measurement).numbers(record))
     axes = tuple(dict.fromkeys(axis for number in numbers for axis in number.axes))
     beside = tuple(dict.fromkeys(name for number in numbers for name in number.beside))
-    before, values = ("model", "corpus", "layer"), ("metric", "split", "value", "low", "high")
+    before, values = (
+        ("model", "corpus", "limit", "layer"),
+        ("metric", "split", "value", "low", "high"),
+    )
+    about = record.model.name, record.corpus.name, limit_of(record)
     key = f"sha256:{record.key[:8]}"
     lines = [csv_line((*before, *axes, *values, *beside, "key"))]
     for n in numbers:
-        of = [record.model.name, record.corpus.name, n.layer, *(n.axes.get(axis) for axis in axes)]
+        of = [*about, n.layer, *(n.axes.get(axis) for axis in axes)]
         found = [n.metric, n.split, n.value, n.low, n.high, *(n.beside.get(x) for x in beside)]
         lines.append(csv_line([*of, *found, key]))
     path = numbers_path(folder, record.measurement)

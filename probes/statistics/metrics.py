@@ -9,6 +9,7 @@ gold label of -1 was not in train, and no prediction equals it. Multi-label gold
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -47,6 +48,7 @@ class Metric:
         kinds: the kinds of tasks that it scores.
         percent: whether tables show it times 100.
         lower_is_better: whether it is an error. Such a metric cannot choose the best layer.
+        bounds: the least and the greatest value that it can have.
     """
 
     parts: Callable[[Gold, Predictions], csr_array]
@@ -54,6 +56,7 @@ class Metric:
     kinds: tuple[Kind, ...] = ("classification",)
     percent: bool = False
     lower_is_better: bool = False
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
         """The score of each row of `predicted` (cells, n). Shape (cells,)."""
@@ -68,10 +71,20 @@ def is_percent(name: str) -> bool:
     return name in metrics and metrics.get(name).percent
 
 
+def in_bounds(name: str, value: float) -> bool:
+    """Whether the metric can have this value, beyond rounding; finite if it is not registered."""
+    low, high = metrics.get(name).bounds if name in metrics else (-math.inf, math.inf)
+    return math.isfinite(value) and low - 1e-6 <= value <= high + 1e-6
+
+
 def lower_is_better(name: str) -> bool:
     """Whether the metric is an error; False if it is not registered."""
     return name in metrics and metrics.get(name).lower_is_better
 
+
+SHARE = 0.0, 1.0
+
+CORRELATION = -1.0, 1.0
 
 CLASSES: tuple[Kind, ...] = ("classification", "multi-label")
 
@@ -96,13 +109,14 @@ metrics.add(
         lambda gold, given: mean_parts(gold, gold.right(given).astype(float)),
         mean_value,
         percent=True,
+        bounds=SHARE,
     ),
 )
 
 metrics.add(
     "exact_match",
     # Share of examples with every label predicted right and no other: subset accuracy.
-    Metric(metrics.get("accuracy").parts, mean_value, ("multi-label",), percent=True),
+    Metric(metrics.get("accuracy").parts, mean_value, ("multi-label",), percent=True, bounds=SHARE),
 )
 
 metrics.add(
@@ -113,6 +127,7 @@ metrics.add(
         mean_value,
         NUMBERS,
         lower_is_better=True,
+        bounds=(0.0, math.inf),
     ),
 )
 
@@ -174,16 +189,17 @@ def _micro_f1(sums: Floats) -> Floats:
 
 
 metrics.add(
-    "balanced_accuracy", Metric(partial(_class_parts_of, _known), _balanced_accuracy, percent=True)
+    "balanced_accuracy",
+    Metric(partial(_class_parts_of, _known), _balanced_accuracy, percent=True, bounds=SHARE),
 )
 
-metrics.add("macro_f1", Metric(class_parts, _macro_f1, CLASSES, percent=True))
+metrics.add("macro_f1", Metric(class_parts, _macro_f1, CLASSES, percent=True, bounds=SHARE))
 
 _PARTS_20 = partial(_class_parts_of, partial(_frequent, 20))
 
-metrics.add("macro_f1_20", Metric(_PARTS_20, _macro_f1, CLASSES, percent=True))
+metrics.add("macro_f1_20", Metric(_PARTS_20, _macro_f1, CLASSES, percent=True, bounds=SHARE))
 
-metrics.add("micro_f1", Metric(class_parts, _micro_f1, CLASSES, percent=True))
+metrics.add("micro_f1", Metric(class_parts, _micro_f1, CLASSES, percent=True, bounds=SHARE))
 
 
 def _chunk_parts(gold: Gold, given: Predictions) -> csr_array:
@@ -200,14 +216,14 @@ def _span_f1(sums: Floats) -> Floats:
     return chunk_f1(sums[..., 0], sums[..., 1], sums[..., 2])
 
 
-metrics.add("span_f1", Metric(_chunk_parts, _span_f1, percent=True))
+metrics.add("span_f1", Metric(_chunk_parts, _span_f1, percent=True, bounds=SHARE))
 
-metrics.add("nspr", Metric(nspr_parts, nspr, NUMBERS))
+metrics.add("nspr", Metric(nspr_parts, nspr, NUMBERS, bounds=CORRELATION))
 
 # Spearman within sentences, averaged over sentences. NaN if none has two gold values.
-metrics.add("spearman", Metric(spearman_parts, mean_value, NUMBERS))
+metrics.add("spearman", Metric(spearman_parts, mean_value, NUMBERS, bounds=CORRELATION))
 
-metrics.add("corpus_spearman", Metric(moment_parts, correlation, NUMBERS))
+metrics.add("corpus_spearman", Metric(moment_parts, correlation, NUMBERS, bounds=CORRELATION))
 
 
 def _root_parts(gold: Gold, given: Predictions) -> csr_array:
@@ -223,6 +239,6 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
 
 # Share of sentences whose least deep word, punctuation ignored, is the root (Hewitt & Manning
 # 2019). In a sentence of nothing but punctuation, every word counts.
-metrics.add("root_accuracy", Metric(_root_parts, mean_value, NUMBERS, percent=True))
+metrics.add("root_accuracy", Metric(_root_parts, mean_value, NUMBERS, percent=True, bounds=SHARE))
 
 metrics.mark_as_shipped()

@@ -71,6 +71,11 @@ def is_convex(spec: ProbeSpec) -> bool:
     return family_of(spec).convex
 
 
+def may_be_convex(spec: ProbeSpec) -> bool:
+    """Whether the family of a stored result `is_convex`, or is not loaded, so that nobody knows."""
+    return spec.family not in families or is_convex(spec)
+
+
 @probe_family(PROBES["linear"])
 def linear(spec: ProbeSpec) -> ProbeFamily:
     """Multinomial logistic regression, or linear regression."""

@@ -248,7 +248,7 @@ def test_numbers_of_plug_ins_are_rows_of_their_own_file(folder, wug):
     header, first, second = (folder / "measurements.csv").read_text().splitlines(keepends=True)
     key = f"sha256:{beside.stem[-8:]}"
     assert header == csv_line(LONG_COLUMNS)
-    shared = ["x", None, "c", "pos", "linear", "wug"]
+    shared = ["x", None, "c", None, "pos", "linear", "wug"]
     wugs = [*shared, 1, "head=3 kind=a", "wugs", "dev", 0.5, 0.25, 0.75, key]
     assert first == csv_line(wugs)
     assert second == csv_line([*shared, None, "", "all", "test", None, None, None, key])

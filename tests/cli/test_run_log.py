@@ -98,6 +98,17 @@ def test_no_bars_where_there_is_no_terminal(tiny_bert, tmp_path):
     assert b"\x1b" not in done.stderr + done.stdout
 
 
+def test_lines_of_what_is_done_name_the_model_if_there_are_several(tiny_bert, tmp_path, capsys):
+    assert main(flags(tiny_bert, tmp_path / "one")) == 0
+    assert "\ndone    pos · linear · best layer " in capsys.readouterr().err
+    line = flags(tiny_bert, tmp_path / "two")
+    place = line.index(str(tiny_bert))
+    assert main([*line[: place + 1], f"random:{tiny_bert}", *line[place + 1 :]]) == 0
+    said = capsys.readouterr().err
+    for name in ("tiny-bert", "random:tiny-bert"):
+        assert f"\ndone    {name} · pos · linear · best layer " in said
+
+
 def test_a_log_that_cannot_be_written_does_not_stop_a_run(tmp_path, capsys):
     with progress.recorded(tmp_path):
         progress._log.close()

@@ -61,12 +61,12 @@ def test_every_command_runs_and_prints_what_the_guide_shows(folder, tiny_bert, c
     assert ",".join(rows[0]) == (folder / "columns.txt").read_text().strip()
     # Two norms and that of roots of two models, the agreement of two families, and flips of one;
     # twins have no evidence. Two models of two blocks with two heads.
-    flips = [row for row in rows if row[5] == "flips"]
-    assert {"0", "2"} <= {row[6] for row in flips}
-    heads = [row for row in rows if row[5] == "head_entropy"]
+    flips = [row for row in rows if row[6] == "flips"]
+    assert {"0", "2"} <= {row[7] for row in flips}
+    heads = [row for row in rows if row[6] == "head_entropy"]
     assert len(heads) == 2 * 2 * 2
-    ratios = [row for row in rows if row[5] == "norm_ratio"]
-    assert [(row[0], row[7]) for row in ratios] == [("random:tiny-bert", "base=tiny-bert")] * 3
+    ratios = [row for row in rows if row[6] == "norm_ratio"]
+    assert [(row[0], row[8]) for row in ratios] == [("random:tiny-bert", "base=tiny-bert")] * 3
     assert len(rows) - 1 == (2 + 1) * 2 * 3 + 2 * 3 + len(flips) + len(heads) + 3
     (text,) = (p.read_text() for p in (folder / "results").glob("tiny-bert-*/sample/layers.md"))
     assert "## linear probe, agreement of two seeds, %" in text

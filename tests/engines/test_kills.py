@@ -127,12 +127,13 @@ def test_killed_again_and_again(drivers, tiny_bert, corpus, undisturbed, tmp_pat
     tally["kills survived, one run again and again"] += killed
 
 
-def test_stopped_by_ctrl_c(drivers, tiny_bert, corpus, undisturbed, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped(number, drivers, tiny_bert, corpus, undisturbed, tmp_path):
     reference, events, _, _ = undisturbed
     log = tmp_path.parent / f"{tmp_path.name}.log"
     line = command(tiny_bert, corpus, tmp_path)
-    stop = {"kill_at": len(events) // 3, "signal": signal.SIGINT, "log": str(log)}
-    assert drivers[0].ask(line, **stop)["status"] == 130
+    stop = {"kill_at": len(events) // 3, "signal": number, "log": str(log)}
+    assert drivers[0].ask(line, **stop)["status"] == 128 + number
     assert (
         "stopped; finished results are kept, and the same command continues from them"
         in log.read_text()
@@ -143,7 +144,7 @@ def test_stopped_by_ctrl_c(drivers, tiny_bert, corpus, undisturbed, tmp_path):
     assert written(tmp_path) == reference
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_stopped_between_two_pieces_of_evidence(
     number, drivers, tiny_bert, corpus, undisturbed, tmp_path
 ):
@@ -162,8 +163,8 @@ def test_stopped_between_two_pieces_of_evidence(
     assert [name for name in found if name.endswith("scores")] == scores
     said = log.read_text()
     assert said.count("★ best layer on dev") >= 1
-    if number == signal.SIGINT:
-        assert answer["status"] == 130
+    if number != signal.SIGKILL:
+        assert answer["status"] == 128 + number
         assert "stopped; finished results are kept" in said
         assert (tmp_path / "results" / "leaderboard.csv").is_file()
         # Before the evidence, and at the end.

@@ -76,7 +76,7 @@ def test_on_this_machine_files_are_shared_and_nothing_is_left_running(tiny_bert,
     with started(line, tmp_path) as run:
         _, err = run.communicate(timeout=60)
         assert run.returncode == 0, err
-        require_nothing_left(tmp_path)
+        require_nothing_left(tmp_path, run)
     assert list((tmp_path / "cache" / "vectors").glob("*/manifest.json"))
     assert len(scores(tmp_path)) > 0
 

@@ -7,7 +7,7 @@ import time
 import pandas as pd
 import psutil
 import pytest
-from killing import ROOT, small_corpus, written
+from killing import ROOT, logged, small_corpus, written
 from on_ray import flags, marked, require_nothing_left, running_cluster, scores, started
 from plugged_in import measurement_file
 
@@ -51,7 +51,7 @@ def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
     # The address of another cluster is not for a run that starts its own.
     with started(line, tmp_path, RAY_ADDRESS="127.0.0.1:1") as run:
         _, said = run.communicate(timeout=100)
-        require_nothing_left(tmp_path)
+        require_nothing_left(tmp_path, run)
     assert run.returncode == 1, said
     lost = "a worker was lost (127.0.0.1)"
     assert said.count(f"{lost}; another one computes its unit again") == 2 + 1
@@ -90,10 +90,9 @@ def test_a_node_that_cannot_be_written_to_is_given_up(
     assert written(tmp_path / "two" / "results") == written(tmp_path / "one" / "results")
 
 
-def test_ctrl_c_ends_all_that_was_started_which_listens_on_loopback_alone(
-    tiny_bert, corpus, tmp_path, write
-):
-    place = tmp_path / "asleep"
+def asleep_on_ray(model, corpus, folder, write):
+    """A run that makes scores and then sleeps, and the file that is there while it does."""
+    place = folder / "asleep"
     text = measurement_file("norms", "corpus").replace(
         "        means = {}",
         f"        import pathlib, time; pathlib.Path({str(place)!r}).touch(); time.sleep(600)",
@@ -101,28 +100,64 @@ def test_ctrl_c_ends_all_that_was_started_which_listens_on_loopback_alone(
     path = write(text, "norms.py")
     asked = ["--include", str(path), "--measurements", "probes,norms", "--tasks", "pos"]
     asked += ["--evidence", "none", "--twins", "0", "--engine", "ray"]
-    with started(flags([tiny_bert], corpus, tmp_path, *asked), tmp_path) as run:
+    return started(flags([model], corpus, folder, *asked), folder), place
+
+
+# The terminal sends signals to all processes, and so does `timeout`; Docker and `kill` to one.
+@pytest.mark.parametrize(
+    ("number", "send"),
+    [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill), (signal.SIGTERM, os.killpg)],
+)
+def test_a_stop_ends_all_that_was_started_which_listens_on_loopback_alone(
+    number, send, tiny_bert, corpus, tmp_path, write
+):
+    begun, place = asleep_on_ray(tiny_bert, corpus, tmp_path, write)
+    with begun as run:
         wait_for(place.exists)  # which is after the scores
         listening = {
             each.laddr.ip.removeprefix("::ffff:")  # of IPv4 addresses within IPv6
-            for process in marked(tmp_path)
+            for process in marked(tmp_path, run.pid)
             for each in process.net_connections("inet")
             if each.status == psutil.CONN_LISTEN
         }
         assert listening == {"127.0.0.1"}
-        os.killpg(run.pid, signal.SIGINT)  # as the terminal does
-        out, err = run.communicate(timeout=60)
-        require_nothing_left(tmp_path)
-    assert run.returncode == 130
+        send(run.pid, number)
+        out, err = run.communicate(timeout=120)
+        require_nothing_left(tmp_path, run)
+    assert run.returncode == 128 + number
     assert "Traceback" not in err
     assert err.endswith(
         "stopped; finished results are kept, and the same command continues from them\n"
     )
     assert "★" in out
     assert set(scores(tmp_path).task) == {"pos"}
+    assert [event["status"] for event in logged(tmp_path, "end")] == ["stopped"]
 
 
-def wait_for(condition, seconds=60):
+def test_sigterm_while_ray_starts_is_a_stop(tiny_bert, corpus, tmp_path, write):
+    """Ray has a handler of its own by then, which would exit."""
+    begun, _ = asleep_on_ray(tiny_bert, corpus, tmp_path, write)
+    with begun as run:
+        wait_for(lambda: any(x.name() == "gcs_server" for x in marked(tmp_path, run.pid)))
+        run.send_signal(signal.SIGTERM)
+        _, err = run.communicate(timeout=120)
+        require_nothing_left(tmp_path, run)
+    assert run.returncode == 143
+    assert err.splitlines()[-1].startswith("stopped; ")
+
+
+def test_no_agent_outlives_a_driver_that_is_killed(tiny_bert, corpus, tmp_path, write):
+    begun, place = asleep_on_ray(tiny_bert, corpus, tmp_path, write)
+    with begun as run:
+        wait_for(place.exists)
+        of_session = (x.cmdline() for x in marked(tmp_path, run.pid))
+        agents = {name for line in of_session for name in line if name.endswith("Agent")}
+        assert agents == {"ray::DashboardAgent", "ray::RuntimeEnvAgent"}
+        run.kill()
+        require_nothing_left(tmp_path, run)
+
+
+def wait_for(condition, seconds=180):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -143,7 +143,7 @@ SLEEPING = TASK.replace(
 )
 
 
-@pytest.mark.parametrize("how", ["Ctrl-C", "SIGINT", "SIGKILL"])
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGINT", "SIGTERM", "timeout", "SIGKILL"])
 def test_no_worker_outlives_the_run(how, tiny_bert, corpus, tmp_path, write):
     path = write(SLEEPING)
     asked = ["--include", str(path), "--tasks", "pos,mine", "--quick", "--workers", "2"]
@@ -156,16 +156,20 @@ def test_no_worker_outlives_the_run(how, tiny_bert, corpus, tmp_path, write):
     wait_for(lambda: list((tmp_path / "results").rglob("pos-linear-scores-*.json")))
     if how == "Ctrl-C":  # which the terminal sends to all processes
         os.killpg(run.pid, signal.SIGINT)
+    elif how == "timeout":  # which sends it to the command, and then to its group
+        run.send_signal(signal.SIGTERM)
+        os.killpg(run.pid, signal.SIGTERM)
     else:
         run.send_signal(getattr(signal, how))
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=120)
     wait_for(lambda: not alive(run.pid))
     assert "Traceback" not in err
     assert len(list((tmp_path / "results").rglob("pos-linear-scores-*.json"))) == 1
     if how == "SIGKILL":
         assert run.returncode == -signal.SIGKILL
         return
-    assert run.returncode == 130
+    assert run.returncode == (143 if how in ("SIGTERM", "timeout") else 130)
+    assert [event["status"] for event in logged(tmp_path, "end")] == ["stopped"]
     assert err.endswith(
         "stopped; finished results are kept, and the same command continues from them\n"
     )
@@ -173,7 +177,7 @@ def test_no_worker_outlives_the_run(how, tiny_bert, corpus, tmp_path, write):
     assert not list(tmp_path.rglob("*.lock"))
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=180):
     clock = time.monotonic()
     while not condition():
         assert time.monotonic() - clock < seconds

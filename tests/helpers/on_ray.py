@@ -68,25 +68,29 @@ def started(line: Sequence[str], mark: Path, **environment: str) -> Iterator[sub
     try:
         yield run
     finally:
-        for process in marked(mark):
+        for process in marked(mark, run.pid):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         run.wait()
 
 
-def marked(mark: Path) -> list[psutil.Process]:
-    """Processes that descend from a marked one."""
+def marked(mark: Path, session: int | None = None) -> list[psutil.Process]:
+    """Processes that descend from a marked one, or are in a session.
+
+    Agents of Ray write their titles over their environment, and are known by the session alone.
+    """
     found = []
     for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.environ().get(MARK) == str(mark) and process.status() != "zombie":
+        with suppress(psutil.Error, ProcessLookupError):
+            ours = process.environ().get(MARK) == str(mark) or os.getsid(process.pid) == session
+            if ours and process.status() != "zombie":
                 found.append(process)
     return found
 
 
-def require_nothing_left(mark: Path) -> None:
-    """Wait until no marked process runs."""
+def require_nothing_left(mark: Path, run: subprocess.Popen[str]) -> None:
+    """Wait until neither a marked process nor another one of a run's session runs."""
     deadline = time.monotonic() + 20
-    while left := marked(mark):
+    while left := marked(mark, run.pid):
         assert time.monotonic() < deadline, left
         time.sleep(0.2)

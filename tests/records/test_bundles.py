@@ -1,5 +1,7 @@
 """Bundles: packed, verified and merged without overwriting anything."""
 
+import hashlib
+import io
 import json
 import shutil
 import stat
@@ -13,7 +15,6 @@ from results_by_hand import with_layers
 from probes.__main__ import main
 from probes.boards.record_index import INDEX
 from probes.measurements.results import find_results, read_result
-from probes.records import bundles
 from probes.records.files import find_records, write_record
 
 
@@ -50,9 +51,10 @@ def rewritten(bundle, change):
     with zipfile.ZipFile(bundle) as old:
         content = {name: old.read(name) for name in old.namelist()}
     change(content)
-    with zipfile.ZipFile(bundle, "w", zipfile.ZIP_DEFLATED) as new:
+    with zipfile.ZipFile(bundle, "w") as new:
         for name, data in content.items():
-            new.writestr(name, data)
+            packed = zipfile.ZIP_STORED if name.endswith(".npz") else zipfile.ZIP_DEFLATED
+            new.writestr(name, data, compress_type=packed)
     return bundle
 
 
@@ -194,14 +196,6 @@ def test_bombs_are_refused(bundle, tmp_path, capsys):
     refused(bundle, tmp_path, capsys, "would unpack to 30,000,000 bytes")
 
 
-def test_a_bomb_within_predictions_is_refused(results, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(bundles, "MAX_FILE", 100_000)
-    path = next(iter(find_results(results))).with_suffix(".npz")
-    np.savez_compressed(path, gold=np.zeros(100_000))
-    assert main(["export", str(results), str(tmp_path / "b.zip")]) == 0
-    refused(tmp_path / "b.zip", tmp_path, capsys, "would unpack to more than 100,000 bytes")
-
-
 def test_damage_is_noticed(bundle, tmp_path, capsys):
     def damage(content):
         name = next(n for n in content if n.endswith(".npz"))
@@ -288,3 +282,121 @@ def test_evidence_can_be_shared_without_its_scores_and_joins_them(results, tmp_p
     assert read_result(moved / scores.name).evidence == {}
     assert imported(tmp_path / "e.zip", tmp_path / "scores") == 0
     assert read_result(moved / scores.name).found("training_variance").both.df == 4
+
+
+def edited(results, change, *, which="pos"):
+    """A bundle of results of which one was changed, beside which export would not have left it."""
+    path = next(path for path, r in find_results(results).items() if r.task.name == which)
+    content = json.loads(path.read_text())
+    bundle = results.parent / "odd.zip"
+    assert main(["export", str(results), str(bundle)]) == 0
+    name = "/".join(path.parts[-3:])
+    arrays = change(content, path.with_suffix(".npz").read_bytes())
+    rewritten(bundle, lambda files: put_files(files, name, content, arrays))
+    return bundle, name
+
+
+def put_files(files, name, content, arrays):
+    """Change a record and its arrays in a bundle, and the manifest accordingly."""
+    files[name] = content if isinstance(content, bytes) else json.dumps(content).encode()
+    if arrays is not None:
+        files[name.replace(".json", ".npz")] = arrays
+    manifest = json.loads(files.pop("manifest.json"))
+    manifest["files"] = {
+        x: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+        for x, data in files.items()
+    }
+    files["manifest.json"] = json.dumps(manifest).encode()
+
+
+def archive(**arrays):
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    return content.getvalue()
+
+
+def lying_archive(name, shape):
+    """An array whose header names another shape than there are numbers."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as opened, opened.open(f"{name}.npy", "w") as file:
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<f8", "fortran_order": False, "shape": shape}
+        )
+        file.write(bytes(80))
+    return content.getvalue()
+
+
+def first(content):
+    return content["payload"]["layers"][0]["fits"][0]
+
+
+UNUSABLE = {
+    "no payload": (lambda c, a: c.update(payload={}), "(examples: Field required)"),
+    "impossible": (lambda c, a: first(c)["test"].update(accuracy=1e308), "accuracy of layer 0 is"),
+    "negative": (lambda c, a: first(c)["dev"].update(accuracy=-0.1), "accuracy of layer 0 is -0.1"),
+    "of a group": (lambda c, a: first(c)["groups"].update(x=2.0), "accuracy of layer 0 is 2"),
+    "no zip": (lambda c, a: b"nothing", "not readable"),
+    "half": (lambda c, a: a[: len(a) // 2], "not readable"),
+    "fewer": (lambda c, a: archive(gold=np.zeros(3)), "not readable (it lacks clusters"),
+    "lying": (lambda c, a: lying_archive("gold", (10**13,)), "not readable"),
+    "objects": (lambda c, a: archive(gold=np.array([{}], dtype=object)), "not readable"),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSABLE)
+def test_a_record_that_cannot_be_used_is_refused_by_name(kind, results, tmp_path, capsys):
+    """It would block its place: the good bundle would look like a conflict."""
+    change, said = UNUSABLE[kind]
+    good = tmp_path / "good.zip"
+    assert main(["export", str(results), str(good)]) == 0
+    bundle, name = edited(results, change)
+    capsys.readouterr()
+    assert imported(bundle, tmp_path / "there") == 2
+    error = capsys.readouterr().err
+    assert f"error: {name.removesuffix('.json')}" in error or f"{bundle}: " in error
+    assert said in error or "is not a zip file" in error
+    assert "delete it" not in error
+    assert not any((tmp_path / "there").iterdir())
+    assert imported(good, tmp_path / "there") == 0
+    assert "added   6 results" in capsys.readouterr().err
+
+
+def test_export_leaves_out_and_names_what_import_would_refuse(results, tmp_path, capsys):
+    path = next(path for path, r in find_results(results).items() if r.task.name == "srl")
+    path.with_suffix(".npz").write_bytes(b"nothing")
+    capsys.readouterr()
+    assert main(["export", str(results), str(tmp_path / "b.zip")]) == 0
+    error = capsys.readouterr().err
+    assert f"left out {path.with_suffix('.npz')}: not readable" in error
+    assert "5 records" in error
+    assert imported(tmp_path / "b.zip", tmp_path / "there") == 0
+
+
+def numbered(n):
+    """So many bytes of text, which packs about tenfold."""
+    return b",".join(b"%d" % i for i in range(n // 7))[:n]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "m/c/pos-linear-scores-0000000a.json"])
+def test_text_is_measured_before_it_is_unpacked(name, bundle, tmp_path, capsys, monkeypatch):
+    """30 MB of JSON take a gigabyte, once it is parsed."""
+
+    def never(*_, **__):
+        raise AssertionError("it was unpacked")
+
+    rewritten(bundle, lambda content: content.update({name: numbered(30_000_001)}))
+    monkeypatch.setattr(zipfile.ZipFile, "read", never)
+    monkeypatch.setattr(zipfile.ZipFile, "open", never)
+    refused(bundle, tmp_path, capsys, f"b.zip: {name} would unpack to 30,000,001 bytes")
+
+
+def test_arrays_unpack_to_no_more_than_arrays_do(results, tmp_path, capsys):
+    """A thousandfold: 400 MB of nothing in an archive of 400 kB."""
+    nothing = io.BytesIO()
+    with zipfile.ZipFile(nothing, "w", zipfile.ZIP_DEFLATED) as opened:
+        opened.writestr("gold.npy", bytes(400_000_000))
+    assert len(nothing.getvalue()) < 400_000
+    bundle, name = edited(results, lambda *_: nothing.getvalue())
+    most = 300 * len(nothing.getvalue())
+    said = f"{name.replace('json', 'npz')} would unpack to more than {most:,} bytes"
+    refused(bundle, tmp_path, capsys, said)

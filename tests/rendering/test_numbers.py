@@ -2,8 +2,10 @@
 
 import pandas as pd
 import pytest
-from corpus_records import corpus_record
+from corpus_records import corpus_record, geometry
 
+from probes.boards.record_lines import lines_of
+from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
 from probes.rendering.folder import write_numbers
 
@@ -40,12 +42,12 @@ def test_what_stands_beside_a_number_has_columns_after_its_interval(write, tmp_p
     table = pd.read_csv(path).astype(object)
     rows = [[None if pd.isna(x) else x for x in row] for row in table.values.tolist()]
     assert list(table) == [
-        *("model", "corpus", "layer", "head", "metric", "split", "value", "low", "high"),
+        *("model", "corpus", "limit", "layer", "head", "metric", "split", "value", "low", "high"),
         *("n", "baseline", "kind", "key"),
     ]
     assert rows == [
-        ["m", "c", 1, 2, "uas", "test", 0.5, 0.4, 0.6, 7, 0.3, None, "sha256:33333333"],
-        ["m", "c", 2, 1, "uas", "test", *[None] * 3, 9, None, "offset +1", "sha256:33333333"],
+        ["m", "c", None, 1, 2, "uas", "test", 0.5, 0.4, 0.6, 7, 0.3, None, "sha256:33333333"],
+        ["m", "c", None, 2, 1, "uas", "test", *[None] * 3, 9, None, "offset +1", "sha256:33333333"],
     ]
 
 
@@ -54,3 +56,28 @@ def test_the_file_has_the_measurements_own_name_unless_it_says_otherwise(write, 
     load_file(write(PLUG_IN.replace('csv_name = "heads"', "")))
     record = corpus_record("my_own", {"value": 1.0}, 2)
     assert write_numbers(tmp_path, record) == tmp_path / "my_own.csv"
+
+
+@pytest.mark.usefixtures("plug_ins")
+@pytest.mark.parametrize(("limited", "limit"), [(True, "7"), (False, "")])
+def test_the_limit_is_said_where_it_has_left_sentences_out(limited, limit, write, tmp_path):
+    load_file(write(PLUG_IN))
+    record = corpus_record("my_own", {"value": 1.0}, 2)
+    corpus = record.corpus.model_copy(update={"limit": 7, "limited": limited})
+    write_numbers(tmp_path, record.model_copy(update={"corpus": corpus}))
+    assert (tmp_path / "heads.csv").read_text().splitlines()[1].startswith(f'"m","c",{limit},1,2,')
+    assert [
+        line["limit"] for line in lines_of(record.model_copy(update={"corpus": corpus})).long
+    ] == [7 if limited else None] * 2
+
+
+def test_titles_of_measurements_say_the_limit_and_the_type():
+    found = geometry([0.1, 0.2])
+    assert found.measurement == "geometry"
+    corpus = found.corpus.model_copy(update={"limit": 7, "limited": True})
+    limited = found.model_copy(update={"corpus": corpus, "dtype": "bfloat16"})
+    its = get_measurement("geometry")
+    assert {table.title.split(" · geometry")[0] for table in its.tables(found)} == {"m · c"}
+    assert {table.title.split(" · geometry")[0] for table in its.tables(limited)} == {
+        "m (bfloat16) · c, limit 7"
+    }

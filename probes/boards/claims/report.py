@@ -24,11 +24,12 @@ from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import resampled
 from probes.measurements.resampled_mixes import resampled_mixes
 from probes.measurements.results import joined
-from probes.records.files import read_records
+from probes.records.files import if_readable, read_records
 from probes.records.record import AnyRecord
 from probes.records.result import Result
 from probes.records.table import Cell, Row, Table
 from probes.records.titles import model_title
+from probes.statistics.replicates import Replicates
 
 
 @dataclass(frozen=True)
@@ -189,8 +190,8 @@ def _report(
     ]
     scores = ModelScores(
         results,
-        cache(lambda task: resampled(results[task], paths[task], list(results[task].headline))),
-        cache(lambda task: resampled_mixes(results[task], paths[task])),
+        cache(lambda task: if_readable(lambda: _resampled(results[task], paths[task]))),
+        cache(lambda task: if_readable(lambda: resampled_mixes(results[task], paths[task]))),
         records,
     )
     return Report(
@@ -200,6 +201,10 @@ def _report(
         corrected({claim.name: claim.on(scores) for claim in CLAIMS}),
         bool(results),
     )
+
+
+def _resampled(result: Result, path: Path) -> Replicates | None:
+    return resampled(result, path, list(result.headline))
 
 
 def _partly_silver(record: AnyRecord) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from probes.cli.arguments import place
-from probes.cli.load_results import load_records
+from probes.cli.load_results import load_records, no_results
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.measurements.shareable import with_sums
+from probes.measurements.soundness import require_sound
 from probes.records.bundles import write_bundle
+from probes.records.record import AnyRecord
 
 SUMMARY = "Pack results into one file to share."
 
@@ -40,9 +43,28 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"{options.file}: the name must end in .zip.")
     if options.file.exists():
         raise UserError(f"{options.file} exists already; name another file.")
-    records = load_records([options.results])
-    files = write_bundle(options.file, records, with_sums(records) if options.sums else None)
+    records = {
+        path: record
+        for path, record in load_records([options.results]).items()
+        if _is_sound(record, path)
+    }
+    changed = with_sums(records) if options.sums else None
+    if changed is not None:
+        records = {path: records[path] for path in changed}
+    if not records:
+        raise no_results([options.results])
+    files = write_bundle(options.file, records, changed)
     size = options.file.stat().st_size / 1e6
     contents = f"{counted(len(records), 'record')}, {counted(files, 'file')}"
     progress.say(f"wrote   {options.file}: {contents}, {size:.1f} MB")
     return 0
+
+
+def _is_sound(record: AnyRecord, path: Path) -> bool:
+    """Whether import would take the record; if not, it is named."""
+    try:
+        require_sound(record, path)
+    except UserError as error:
+        progress.say(f"left out {error}")
+        return False
+    return True

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if not tables:
         raise UserError(
             f"{where}: no heads were chosen by {options.by}; that takes a corpus with heads or "
-            "frames, read one sentence at a time."
+            "frames, read one sentence at a time, and the arrays beside the record."
         )
     print_tables(tables, options.format)
     return 0

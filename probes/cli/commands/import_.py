@@ -14,6 +14,7 @@ from probes.common.files import writing
 from probes.common.locks import SUFFIX, locked
 from probes.common.terminal import progress
 from probes.common.wording import counted
+from probes.measurements.soundness import require_sound
 from probes.records.bundles import unpack
 from probes.records.merging import merge
 
@@ -33,8 +34,8 @@ def run(options: argparse.Namespace) -> int:
     """Merge the bundle; the status is 2 if results conflict with existing ones.
 
     Raises:
-        UserError: the bundle does not exist, is damaged, unsafe or of another schema; then nothing
-            is written.
+        UserError: the bundle does not exist, is damaged, unsafe or of another schema, or has a
+            record that cannot be used; then nothing is written.
     """
     output: Path = options.output
     if not options.file.exists():
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
             staging = tempfile.TemporaryDirectory(dir=output, prefix=_STAGING)
         with staging as name:
             staged = Path(name)
-            found = merge(staged, unpack(options.file, staged), output)
+            found = merge(staged, unpack(options.file, staged), output, require_sound)
     added = counted(len(found.added), "result")
     progress.say(f"added   {added}; {len(found.present)} existed already")
     for name, why in found.conflicts.items():

@@ -13,6 +13,7 @@ from probes.records.base import Frozen
 from probes.records.charts import Chart, Grid, Panel
 from probes.records.record import Extent, Record
 from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.titles import subject_title
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown
 from probes.statistics.partition import Cluster
@@ -108,7 +109,7 @@ class AttentionChange(PairMeasurement[Changes]):
 
     def tables(self, record: Record[Changes]) -> Sequence[Table]:
         """Change by layer, and the divergence of every head."""
-        found, title = record.payload, f"{record.model.name} · {record.corpus.name} · attention"
+        found, title = record.payload, f"{subject_title(record)} · attention"
         title = f"{title} changed from {_base(record)}"
         means = [
             Row.of(str(x.layer), _cell(x.mean.divergence), _cell(x.mean.cosine))

@@ -20,6 +20,7 @@ from probes.measurements.attention.payload import Choice, Clusters, Findings, He
 from probes.measurements.cells import score_cell
 from probes.records.record import Record
 from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.titles import subject_title
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown, shown_p
 from probes.statistics.partition import FEWEST
@@ -39,7 +40,7 @@ ATTENDS = {
 
 def tables(record: Record[Findings]) -> list[Table]:
     """Statistics and patterns by layer, then the chosen heads."""
-    found, title = record.payload, f"{record.model.name} · {record.corpus.name} · attention"
+    found, title = record.payload, f"{subject_title(record)} · attention"
     made = [_statistics(title, found), _patterns(title, found)]
     if any(x.measure == "feature" for x in found.numbers):
         made.append(_features(title, found))

@@ -12,6 +12,7 @@ from probes.records.base import Frozen
 from probes.records.charts import Chart, Grid, Panel
 from probes.records.record import Record
 from probes.records.table import NOTHING, Row, Table
+from probes.records.titles import subject_title
 
 if TYPE_CHECKING:
     from probes.measurements.corpus_context import CorpusContext
@@ -88,7 +89,7 @@ class ModelSimilarity(PairMeasurement[Similarities]):
         ]
         note = f"Rows: layers of {record.model.name}; columns: layers of {_base(record)}."
         few = "There are few words for vectors of this size, which makes all layers look similar."
-        title = f"{record.model.name} · {record.corpus.name} · linear CKA with {_base(record)}"
+        title = f"{subject_title(record)} · linear CKA with {_base(record)}"
         heads = ("layer", *map(str, found.base_layers))
         return [Table(title, heads, tuple(rows), notes=(note, *[few] * found.biased), repeated=1)]
 

@@ -10,6 +10,7 @@ from probes.measurements.geometry.payload import SIMILARITIES, Findings, LayerGe
 from probes.measurements.geometry.position import PLACES
 from probes.records.record import Record
 from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.titles import subject_title
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown
 
@@ -19,7 +20,7 @@ KINDS = {"upos": "part of speech", "chunks": "chunk type", "senses": "sense"}
 
 def tables(record: Record[Findings]) -> list[Table]:
     """Space, context, clusters where there are any, and similarity of layers."""
-    found, title = record.payload, f"{record.model.name} · {record.corpus.name} · geometry"
+    found, title = record.payload, f"{subject_title(record)} · geometry"
     made = [_space(title, found), _context(title, found)]
     if found.labels.keys() - found.missing.keys():
         made.append(_clusters(title, found))

@@ -10,7 +10,7 @@ from probes.measurements.structure.payload import BINS, LIKE, METRICS, Findings
 from probes.measurements.structure.trees import DRAWS
 from probes.records.record import Record
 from probes.records.table import MARKS, NOTHING, Cell, Row, Table
-from probes.records.titles import TREES
+from probes.records.titles import TREES, subject_title
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown_sd
 from probes.statistics.partition import FEWEST
@@ -20,7 +20,7 @@ from probes.statistics.significance import borderline
 
 def tables(record: Record[Findings]) -> list[Table]:
     """Scores by layer, UUAS by rank, recall by the distance of words."""
-    found, title = record.payload, f"{record.model.name} · {record.corpus.name} · structure"
+    found, title = record.payload, f"{subject_title(record)} · structure"
     title += f" · {TREES}" * record.corpus.other_trees
     return [_scores(title, found), _by_rank(title, found), _by_distance(title, found)]
 

@@ -19,7 +19,6 @@ from probes.boards.claims.report import Report, claim_subject, is_twin, make_rep
 from probes.boards.corpus_groups import corpus_groups
 from probes.boards.groups import Group, Unit, group, model_labels
 from probes.boards.separability import separability
-from probes.common.errors import UserError
 from probes.common.files import published
 from probes.measurements.localisation import mixes_of
 from probes.measurements.measurement import (
@@ -60,7 +59,7 @@ class GroupView:
     """Results that may share charts, as the templates read them.
 
     Attributes:
-        separability: of layers, or why nothing is known of it.
+        separability: of layers.
         claims: outcomes by model, or why there are none.
     """
 
@@ -68,7 +67,7 @@ class GroupView:
     group: Group
     leaderboard: Table
     heat_maps: dict[str, Table]
-    separability: Grid | str
+    separability: Grid
     units: list[UnitView]
     located: bool
     claims: dict[str, Report | str]
@@ -151,7 +150,7 @@ def _group_view(name: str, given: Group, others: Mapping[Path, AnyRecord]) -> Gr
         id=name,
         group=given,
         leaderboard=tables.leaderboard(given),
-        separability=_separability(given),
+        separability=separability(given.paths),
         heat_maps={model: tables.heat_map(given, model) for model in given.models},
         units=[_unit_view(unit) for unit in given.units],
         located=any(mixes_of(r) for unit in given.units for r in unit.results.values()),
@@ -183,27 +182,16 @@ def _best(curves: Curves, unit: Unit) -> dict[str, int | None]:
     return tables.best_layers(unit) if curves.name == "score" else {}
 
 
-def _separability(given: Group) -> Grid | str:
-    """Which layers probes tell apart; unreadable predictions are a message in its place."""
-    try:
-        return separability(given.paths)
-    except UserError as error:
-        return str(error)
-
-
 def _claims(
     paths: Mapping[Path, Result], given: Group, others: Mapping[Path, AnyRecord]
 ) -> Report | str:
-    """The outcomes on one model; unreadable predictions are a message in their place."""
+    """The outcomes on one model, or why there are none."""
     first = next(iter(paths.values()))
     every = {path: result for found in given.paths.values() for path, result in found.items()}
     twins = {path: result for path, result in every.items() if is_twin(result, first)}
     subjects = {claim_subject(result) for result in (*paths.values(), *twins.values())}
     beside = {path: each for path, each in others.items() if claim_subject(each) in subjects}
-    try:
-        reports = make_reports({**paths, **twins}, given.probe, beside)
-    except UserError as error:
-        return str(error)
+    reports = make_reports({**paths, **twins}, given.probe, beside)
     own = [report for report in reports if report.model == model_title(first)]
     return own[0] if own else "made by another version of its tasks or probe"
 

@@ -80,7 +80,16 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
         path = put(tmp_path, model, "pos", 0, wrongs=wrongs)
         none = Estimate(value=None, interval=None, missing="no gain")
         found = Mixes(
-            mixes=(MixResult(k=0, weights=(1.0,), l2=0.1, dev={}, test={}, intervals={}),),
+            mixes=(
+                MixResult(
+                    k=0,
+                    weights=(1.0,),
+                    l2=0.1,
+                    dev={"accuracy": 0.5},
+                    test={"accuracy": 0.5},
+                    intervals={"accuracy": None},
+                ),
+            ),
             total_gain=none,
             expected_layer=Estimate(value=value, interval=(value - 0.25, value + 0.25)),
             centre_of_gravity=none,

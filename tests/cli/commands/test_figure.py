@@ -90,7 +90,7 @@ def test_layers_that_probes_tell_apart(tmp_path, draws):
     put(tmp_path / "b", "m", "pos", 0, wrongs=(200, 100), predictions=False)
     status, _, said = draws("separability", tmp_path / "b")
     assert status == 2
-    assert "m: no task has training variance and predictions at all layers" in said
+    assert "m: no task has training variance and readable predictions at all layers" in said
 
 
 PLUG_IN = """

@@ -57,7 +57,7 @@ def test_heads_csv_has_every_number(bert):
     with bert.path.with_name("heads.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
-        "model", "corpus", "layer", "head", "feature", "direction", "metric", "split", "value",
+        "model", "corpus", "limit", "layer", "head", "feature", "direction", "metric", "split", "value",
         "low", "high", "baseline", "baseline_kind", "chance", "p", "chosen", "n", "key",
     ]  # fmt: skip
     axes = "metric", "feature", "direction", "split", "layer", "head"

@@ -1,0 +1,48 @@
+"""Whether a stored record can be used: what it says, and the arrays beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
+from probes.measurements.results import MISFITS, as_result, typed
+from probes.measurements.scores import SUMS, read_predictions
+from probes.records.curves import Curves
+from probes.records.files import has_arrays, read_arrays, unreadable
+from probes.records.record import AnyRecord
+from probes.records.result import SCORES
+
+
+def require_sound(record: AnyRecord, path: Path) -> None:
+    """Check what a record and the arrays beside it hold. Nothing is known of unloaded plug-ins.
+
+    Raises:
+        UserError: the payload does not fit the measurement, a number is impossible, or the arrays
+            cannot be read.
+    """
+    record = typed(record, path)
+    if record.measurement == SCORES:
+        as_result(record, path)
+    _require_shown(record, path)
+    if path.with_suffix(".npz").exists():
+        if record.measurement == SCORES and not has_arrays(path, SUMS):
+            read_predictions(path)
+        else:
+            read_arrays(path, record.arrays)
+
+
+def _require_shown(record: AnyRecord, path: Path) -> None:
+    """Raise UserError unless tables and charts of a typed record of the suite's can be made."""
+    if record.measurement not in measurements or measurements.origin(record.measurement):
+        return
+    its = get_measurement(record.measurement)
+    if not isinstance(its, CorpusMeasurement):
+        return
+    try:
+        for table in its.tables(record):
+            _ = table.texts
+        for chart in its.charts({record.model.name: record}):
+            if not isinstance(chart, Curves) and chart.fault:
+                raise ValueError(f"the chart {chart.name!r} has {chart.fault}")
+    except MISFITS as error:
+        raise unreadable(path, error) from error

@@ -1,0 +1,241 @@
+"""One record that cannot be used never stops a folder: it is named, and the others are used."""
+
+import json
+
+import numpy as np
+import pytest
+from board_by_hand import put
+from corpus_records import geometry, store_record
+from heads_by_hand import arrays, attention, choice, drawn, numbers
+from tiny_runs import run
+
+from probes.__main__ import main
+from probes.records.files import read_record, write_record
+
+
+def changed(path, change):
+    """Change the content of a record; return its path."""
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def renamed(path, before, after):
+    for file in (path, path.with_suffix(".npz")):
+        if file.exists():
+            file.rename(file.with_name(file.name.replace(before, after)))
+    return path.with_name(path.name.replace(before, after))
+
+
+def scores(folder):
+    return put(folder, "odd", "pos", 20)
+
+
+def evidence(folder):
+    (path,) = scores(folder).parent.glob("*-training_variance-*")
+    return path
+
+
+def of_corpus(folder):
+    return store_record(folder, geometry([0.1, 0.3], model="odd", digest="odd None"))
+
+
+def heads(folder, model):
+    """A record of attention with its arrays."""
+    of_all = numbers("entropy", [[0.5, 0.5]] * 2, (0.9, 0.9))
+    record = attention(
+        [choice("ARG1", measure="role")], [of_all], model=model, digest=f"{model} None"
+    )
+    path = store_record(folder, record.model_copy(update={"arrays": ("test_sums",)}))
+    write_record(path, read_record(path), arrays(drawn(0.5)))
+    return path
+
+
+def truncated(path):
+    path.write_text(path.read_text()[:300])
+    return path
+
+
+def damaged(path):
+    """Half of the arrays."""
+    beside = path.with_suffix(".npz")
+    beside.write_bytes(beside.read_bytes()[: beside.stat().st_size // 2])
+    return path
+
+
+def lost(path):
+    path.with_suffix(".npz").unlink()
+    return path
+
+
+def cut(path):
+    found = dict(np.load(path.with_suffix(".npz")))
+    found["gold"] = found["gold"][:9]
+    np.savez(path.with_suffix(".npz"), **found)
+    return path
+
+
+def unreadable(path):
+    """As a file without permission, which the user of the tests may have after all."""
+    path.unlink()
+    path.mkdir()
+    return path
+
+
+def to_nowhere(path):
+    path.unlink()
+    path.symlink_to("nowhere")
+    return path
+
+
+def first(content):
+    return content["payload"]["layers"][0]
+
+
+LEFT_OUT = {
+    "truncated": lambda f: truncated(scores(f)),
+    "truncated evidence": lambda f: truncated(evidence(f)),
+    "not an object": lambda f: changed(scores(f), lambda c: c.clear()),
+    "unreadable": lambda f: unreadable(scores(f)),
+    "to nowhere": lambda f: to_nowhere(scores(f)),
+    "no payload": lambda f: changed(scores(f), lambda c: c.update(payload={})),
+    "another payload": lambda f: changed(
+        of_corpus(f), lambda c: c.update(payload=json.loads(scores(f).read_text())["payload"])
+    ),
+    "payload of two layers for one": lambda f: changed(
+        of_corpus(f), lambda c: c["payload"]["layers"].pop()
+    ),
+    "of a corpus, as scores": lambda f: changed(
+        of_corpus(f), lambda c: c.update(measurement="scores")
+    ),
+    "impossible accuracy": lambda f: changed(
+        scores(f), lambda c: first(c)["fits"][0]["test"].update(accuracy=1e308)
+    ),
+    "impossible accuracy of a group": lambda f: changed(
+        scores(f), lambda c: first(c)["fits"][0]["groups"].update(x=-0.1)
+    ),
+    "infinite interval": lambda f: changed(
+        scores(f), lambda c: first(c)["intervals"].update(accuracy=[float("-inf"), float("inf")])
+    ),
+    "infinite number": lambda f: changed(
+        of_corpus(f), lambda c: first(c).update(norm_mean=float("inf"))
+    ),
+}
+"""Records that cannot be read, which every command names that reads records of their kind."""
+
+USED_AS_FAR_AS_KNOWN = {
+    "unknown family": lambda f: renamed(
+        changed(scores(f), lambda c: c["probe"].update(family="unheard")), "linear", "unheard"
+    ),
+    "unknown measurement": lambda f: renamed(
+        changed(of_corpus(f), lambda c: c.update(measurement="unheard")), "geometry", "unheard"
+    ),
+    "unknown evidence": lambda f: renamed(
+        changed(evidence(f), lambda c: c.update(measurement="unheard")),
+        "training_variance",
+        "unheard",
+    ),
+    "no baselines": lambda f: changed(scores(f), lambda c: c["payload"].update(baselines={})),
+    "lost arrays": lambda f: lost(scores(f)),
+    "damaged arrays": lambda f: damaged(scores(f)),
+    "arrays that do not fit": lambda f: cut(scores(f)),
+    "damaged arrays of heads": lambda f: damaged(heads(f, "odd")),
+    "another schema": lambda f: changed(scores(f), lambda c: c.update(schema_version=99)),
+}
+
+
+def commands(folder, other):
+    """Every command that reads folders of results."""
+    results, to = str(folder), other / "out"
+    to.mkdir()
+    yield ["leaderboard", results, "--format", "csv"]
+    yield ["report", results, "-o", str(to / "report.html")]
+    yield ["claims", results]
+    for by in ("group", "label", "training_variance"):
+        yield ["show", results, "--by", by]
+    yield ["heads", results]
+    yield ["compare", "m1", "m2", "--results", results]
+    for name in ("heatmap", "separability", "isotropy"):
+        yield ["figure", name, results, "-o", str(to / "figure.svg")]
+    yield ["export", results, str(to / "all.zip")]
+    yield ["export", results, str(to / "sums.zip"), "--sums"]
+    yield ["import", str(other / "sound.zip"), "--output", results]
+    # What export has written, import takes.
+    yield ["import", str(to / "all.zip"), "--output", str(to / "there")]
+    yield ["import", str(to / "sums.zip"), "--output", str(to / "sums")]
+
+
+@pytest.fixture
+def folder(tmp_path, capsys):
+    """Sound results of two models."""
+    results = tmp_path / "results"
+    for model, wrong in (("m1", 9), ("m2", 60)):
+        put(results, model, "pos", wrong)
+        store_record(results, geometry([0.1, 0.2], model=model, digest=f"{model} None"))
+        heads(results, model)
+    assert main(["export", str(results), str(tmp_path / "sound.zip")]) == 0
+    assert "left out" not in capsys.readouterr().err
+    return results
+
+
+@pytest.fixture
+def ranked(folder, capsys):
+    """The leaderboard of the sound results."""
+    capsys.readouterr()
+    assert main(["leaderboard", str(folder), "--format", "csv"]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", LEFT_OUT)
+def test_what_cannot_be_read_is_named_and_stops_nothing(kind, folder, ranked, tmp_path, capsys):
+    path = LEFT_OUT[kind](folder)
+    silent = set()
+    for line in commands(folder, tmp_path):
+        capsys.readouterr()
+        assert main(line) == 0, (line, capsys.readouterr().err)
+        found = capsys.readouterr()
+        if f"left out {path}: not a readable result (" not in found.err and (
+            f"left out {path}: there is no such file" not in found.err
+        ):
+            silent.add(line[0])
+        if line[0] == "leaderboard" and '"odd"' not in found.out:
+            assert found.out == ranked
+    # A record that is JSON is left out where it is used: not every command uses every kind.
+    assert "export" not in silent
+    assert "report" not in silent
+
+
+@pytest.mark.parametrize("kind", USED_AS_FAR_AS_KNOWN)
+def test_what_is_unknown_or_lacks_arrays_stops_nothing(kind, folder, ranked, tmp_path, capsys):
+    path = USED_AS_FAR_AS_KNOWN[kind](folder)
+    said = []
+    for line in commands(folder, tmp_path):
+        capsys.readouterr()
+        assert main(line) == 0, (line, capsys.readouterr().err)
+        found = capsys.readouterr()
+        said.append(found.err)
+        if line[0] == "leaderboard":
+            rows = [row for row in found.out.splitlines() if "odd" not in row]
+            assert len(rows) == len(ranked.splitlines())
+    if "arrays" in kind:
+        where = path.with_suffix(".npz")
+        assert any(str(where) in each for each in said), said
+    if kind == "another schema":
+        assert any("left out 1 result of schema 99 in" in each for each in said)
+
+
+@pytest.mark.parametrize("kind", [*LEFT_OUT, *USED_AS_FAR_AS_KNOWN])
+def test_a_run_writes_its_tables_beside_it(kind, folder, tmp_path, tiny_bert, capsys):
+    """It lies among the records of the model and corpus that are measured."""
+    settings = {"tasks": ("depth",), "probes": ("linear",), "twins": 0, "corpus": "sample"}
+    (found,) = run(tiny_bert, tmp_path, **settings)
+    path = {**LEFT_OUT, **USED_AS_FAR_AS_KNOWN}[kind](folder)
+    (its,) = folder.glob("tiny-bert*/sample*")
+    for file in (path, path.with_suffix(".npz")):
+        if file.exists() or file.is_symlink():
+            file.rename(its / file.name)
+    (again,) = run(tiny_bert, tmp_path, **settings)
+    assert again.payload == found.payload
+    rows = (folder / "leaderboard.csv").read_text().splitlines()
+    assert sum('"tiny-bert"' in row for row in rows) == 3
