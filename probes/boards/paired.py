@@ -31,6 +31,11 @@ TESTED = (
     "training; without training variance (--evidence standard) of both there is no p."
 )
 
+NOT_TESTED = (
+    "Differences are not tested: that takes training variance (--evidence standard) of both "
+    "models, and 20 test documents or sentences. Their intervals are over test text alone."
+)
+
 
 @dataclass(frozen=True)
 class LayerScore:
