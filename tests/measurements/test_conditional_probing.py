@@ -119,9 +119,7 @@ def test_bits_are_those_of_the_optimum_where_probes_of_scores_end_above_it(monke
     for split, n in {"train": 3000, "dev": 300, "test": 1500}.items():
         types = rng.choice(200, n, p=shares / shares.sum())
         known = np.where(rng.random(n) < 0.1, rng.integers(0, 6, n), label_of[types])
-        vectors[split] = np.stack(
-            [vectors_of[types], basis[known] + 2 * rng.normal(size=(n, 32))]
-        )
+        vectors[split] = np.stack([vectors_of[types], basis[known] + 2 * rng.normal(size=(n, 32))])
         labels[split] = ["abcdef"[k] for k in known]
     planted = Planted(vectors, labels, words=5)
     alone, _ = coded(*fitted(planted, [0]), labels["test"])

@@ -197,7 +197,10 @@ def test_every_draw_counts_and_intervals_know_of_others(n):
     alike = collect_examples(tasks.get("pos"), made, "masked")
     place = np.arange(400) % 10
     found, _ = measured(
-        alike, dict.fromkeys(range(3), 0), dict.fromkeys(range(3), n), lambda _, k: place < ERRORS[k]
+        alike,
+        dict.fromkeys(range(3), 0),
+        dict.fromkeys(range(3), n),
+        lambda _, k: place < ERRORS[k],
     )
     sd = np.std(ERRORS[:n], ddof=1) / 10
     # The same draws at three layers tell no more than at one.
