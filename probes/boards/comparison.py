@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from probes.boards.comparable import SAME_PAIR, differences
-from probes.boards.paired import TESTED, Difference, LayerScore, paired_differences
+from probes.boards.paired import NOT_TESTED, TESTED, Difference, LayerScore, paired_differences
 from probes.common.errors import UserError
 from probes.records.result import Result
 from probes.records.table import Row, Table
@@ -124,6 +124,8 @@ def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
     for comparison in comparisons:
         by_family.setdefault(comparison.probe, []).append(comparison)
     for family, own in by_family.items():
+        differences_ = [s.difference for each in own for s in each.standings if s.difference]
+        tested = any(difference.p is not None for difference in differences_)
         apart = (
             f"Not compared: {model} on {comparison.head} ({why})."
             for comparison in own
@@ -131,23 +133,23 @@ def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
         )
         yield Table(
             f"models at their best layers · {family} probe · test",
-            ("task", "model", "layer", "score", "less the first", "p"),
-            tuple(row for comparison in own for row in _rows(comparison)),
+            ("task", "model", "layer", "score", "less the first", *["p"] * tested),
+            tuple(row for comparison in own for row in _rows(comparison, tested)),
             left=2,
             notes=(
-                f"Layers and the first model are chosen on dev. {TESTED}",
+                f"Layers and the first model are chosen on dev. {TESTED if tested else NOT_TESTED}",
                 *apart,
             ),
         )
 
 
-def _rows(comparison: Comparison) -> Iterator[Row]:
+def _rows(comparison: Comparison, tested: bool) -> Iterator[Row]:
     for place, standing in enumerate(comparison.standings):
         yield Row.of(
             "" if place else comparison.head,
             standing.model,
             str(standing.layer),
             shown(standing.score, comparison.metric),
-            *(standing.difference.texts if standing.difference else ("", "")),
+            *(standing.difference.texts if standing.difference else ("", ""))[: 1 + tested],
             ends_section=standing is comparison.standings[-1],
         )

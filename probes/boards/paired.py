@@ -32,6 +32,11 @@ TESTED = (
     "within three Monte Carlo errors of .05."
 )
 
+NOT_TESTED = (
+    "Differences are not tested: that takes training variance (--evidence standard) of both "
+    "models, and 20 test documents or sentences. Their intervals are over test text alone."
+)
+
 
 @dataclass(frozen=True)
 class LayerScore:

@@ -82,10 +82,12 @@ class ModelRun:
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """Evidence to gather; of random twins only with full evidence."""
+        """Evidence to gather; of random twins what tests need, unless with full evidence."""
+        given = self.config.evidence_names
         if self.model.is_twin and self.config.level != "full":
-            return ()
-        return self.config.evidence_names
+            every = (get_measurement(name) for name in given)
+            return tuple(x.name for x in every if isinstance(x, ProbeMeasurement) and x.of_twins)
+        return given
 
     @property
     def families(self) -> tuple[str, ...]:

@@ -74,6 +74,7 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
     """
 
     name = "conditional_probing"
+    version = 2
     summary = "what a layer adds to layer 0 (Hewitt et al. 2021)"
     payload: ClassVar[type[ConditionalInformation]] = ConditionalInformation
     n_concatenated = 2
@@ -83,8 +84,8 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
         return "" if is_convex(probe) else "only convex probes are fitted on concatenated layers"
 
     def cost(self, probe: ProbeSpec) -> float:
-        """Twice as many features, in axes of their own, and the probe on layer 0."""
-        return 4.0
+        """Twice as many features, in axes of their own, the probe on layer 0, and more steps."""
+        return 12.0
 
     def extent(self, request: Request) -> Extent:
         """Layers above 0; none if layer 0 has no scores."""
@@ -101,7 +102,8 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
 
         data, gold = context.data, context.scorers["test"].gold
         groups = list(context.groups(context.layers, 1, self.n_concatenated))
-        steps = fit_steps(context.spec, data.sentences("train"), data.n_outputs, [Draw()])
+        shape = context.spec, data.sentences("train"), data.n_outputs
+        steps = fit_steps(*shape, [Draw()], converge=True)
         with context.bar((1 + len(groups)) * steps):
             alone = _tested(context, data.features((0,), groups[0][1]))
             both = [_tested(context, data.concatenated(0, *group)) for group in groups]
@@ -257,12 +259,12 @@ class _Tested(NamedTuple):
 
 
 def _tested(context: ProbeContext, features: Mapping[str, Features]) -> _Tested:
-    """Fit a probe at each layer of `features` as those of scores are fitted, and read test."""
+    """Fit a probe at each layer of `features`, until it converges, and read test."""
     from probes.training.fit import Draw, fit, log_probabilities, predict
 
     data, spec = context.data, context.spec
     train, dev, test = (data.batches(x, features[x]) for x in ("train", "dev", "test"))
-    fitted = fit(train, dev, data.n_outputs, spec, [Draw()])
+    fitted = fit(train, dev, data.n_outputs, spec, [Draw()], converge=True)
     outputs = predict(fitted, test.features, data.n_outputs, spec, data.sets)
     found = np.zeros(outputs.shape)
     if data.n_outputs:

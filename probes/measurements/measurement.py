@@ -175,10 +175,12 @@ class ProbeMeasurement(Measurement[P]):
     Attributes:
         reads_all_layers: whether all layers are in memory at once, instead of one after the other.
         n_concatenated: layers whose features one probe reads.
+        of_twins: whether it is made for random twins too; with full evidence everything is.
     """
 
     reads_all_layers: ClassVar[bool] = False
     n_concatenated: ClassVar[int] = 1
+    of_twins: ClassVar[bool] = False
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Why it is not made for this task and probe family; empty if it is."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from probes.examples.control_task import control_labels
@@ -45,10 +44,9 @@ class LayerSelectivity(Frozen):
     controls: tuple[float | None, ...]
     """Of a probe fitted to each draw of control labels."""
     value: float | None
-    """Task minus the mean control of the draws that every layer has; None if undefined."""
+    """Task minus the mean control of all draws; None if undefined."""
     interval: Interval
-    """95 % interval of `value`, over test documents or sentences and over draws; None if there is
-    but one draw, so that nothing is known of others."""
+    """95 % interval of `value`, over test documents or sentences and over draws."""
 
 
 class ControlScores(Frozen):
@@ -60,9 +58,10 @@ class ControlScores(Frozen):
     seen: float
     """Share of test examples with a type that is in train; only their labels can be memorised."""
     common: int
-    """Draws that every layer has."""
+    """Draws of each layer."""
     draws: Spread | None
-    """Standard deviation of control scores over draws, within layers that have several."""
+    """Standard deviation of control scores over draws, within layers; None if it is undefined. Its
+    degrees of freedom are those of one layer, since all have the same draws."""
     layers: tuple[LayerSelectivity, ...]
 
     def at(self, layer: int) -> LayerSelectivity | None:
@@ -73,30 +72,22 @@ class ControlScores(Frozen):
 class Selectivity(ProbeMeasurement[ControlScores]):
     """Probes fitted to control tasks, with the seed and the schedule of the task's own.
 
-    One draw of control labels for convex probes at every layer, and four more at three layers
-    (lowest, best on dev, highest); two draws for other probes at these. With full evidence ten, or
-    three, draws at every layer.
+    Three draws of control labels, which also tell how much draws differ: of convex probes at every
+    layer, of others at three (lowest, best on dev, highest). With full evidence every layer has
+    them, and convex probes have ten.
     """
 
     name = "selectivity"
-    version = 2
+    version = 3
     summary = "score less score on control tasks (Hewitt & Liang 2019)"
     payload: ClassVar[type[ControlScores]] = ControlScores
 
-    FEW_DRAWS = 5
-    """At three layers, of convex probes; one of them at every layer."""
-
-    FEWEST_DRAWS = 2
-    """At three layers, of other probes."""
-
-    DRAWS, DEAR_DRAWS = 10, 3
-    """At every layer, with full evidence: of convex probes, and of others."""
+    DRAWS, CONVEX_DRAWS = 3, 10
+    """At each layer; the latter with full evidence."""
 
     def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
-        """The first draw is fitted before the others."""
-        if not is_convex(probe):
-            return self.DEAR_DRAWS - 1
-        return (self.DRAWS if level == "full" else self.FEW_DRAWS) - 1
+        """All draws."""
+        return self.CONVEX_DRAWS if level == "full" and is_convex(probe) else self.DRAWS
 
     def cost(self, probe: ProbeSpec) -> float:
         """Convex probes are fitted to several draws together."""
@@ -104,50 +95,44 @@ class Selectivity(ProbeMeasurement[ControlScores]):
 
     def extent(self, request: Request) -> Extent:
         """The number of draws by layer."""
-        if not request.scores.typed:
+        scored = request.scores
+        if not scored.typed:
             return {}
-        convex = is_convex(request.scores.probe)
-        if request.level == "full":
-            return dict.fromkeys(request.layers, self.DRAWS if convex else self.DEAR_DRAWS)
-        n_draws = self.FEW_DRAWS if convex else self.FEWEST_DRAWS
-        few = dict.fromkeys(request.scores.three_layers, n_draws)
-        return {**dict.fromkeys(request.layers, 1), **few} if convex else few
+        every = request.level == "full" or is_convex(scored.probe)
+        layers = request.layers if every else scored.three_layers
+        return dict.fromkeys(layers, self.fits_at_once(scored.probe, request.level))
 
     def compute(self, context: ProbeContext) -> Found[ControlScores]:
-        """Fit and score; layers with several draws are fitted by themselves."""
-        examples = context.examples
-        n_draws = max(context.extent.values())
+        """Fit and score."""
+        examples, layers = context.examples, context.layers
+        (n_draws,) = set(context.extent.values())
         name = control_metric(context.task.kind, context.task.metric)
         metric = metrics.get(name)
         controls = _ControlTasks(context, n_draws)
-        by_layer = dict(
-            zip(context.layers, controls.predicted(context.layers, slice(0, 1)), strict=True)
-        )
-        several = tuple(x for x, n in context.extent.items() if n > 1)
-        if several:
-            further = controls.predicted(several, slice(1, n_draws))
-            for layer, predicted in zip(several, further, strict=True):
-                by_layer[layer] = np.concatenate([by_layer[layer], predicted])
-        scores = {
-            layer: tuple(
-                number(metric(controls.gold[draw], predicted[draw : draw + 1])[0])
-                for draw in range(len(predicted))
+        predicted = controls.predicted()
+        scores = [
+            tuple(
+                number(metric(gold, of_draw[None])[0])
+                for gold, of_draw in zip(controls.gold, of_layer, strict=True)
             )
-            for layer, predicted in by_layer.items()
-        }
-        draws, common = pooled(list(scores.values())), min(context.extent.values())
-        intervals = controls.intervals(metric, by_layer, common, draws)
-        of_task = metric(context.scorers["test"].gold, context.predicted(context.layers))
+            for of_layer in predicted
+        ]
+        draws = pooled(scores)
+        if draws is not None:
+            # Layers have the same draws, whose effects go together: they count once.
+            draws = Spread(sd=draws.sd, df=n_draws - 1)
+        intervals = controls.intervals(metric, predicted, draws)
+        of_task = metric(context.scorers["test"].gold, context.predicted(layers))
         found = [
             LayerSelectivity(
                 layer=layer,
                 task=number(task),
                 controls=of_layer,
-                value=_difference(number(task), of_layer[:common]),
+                value=_difference(number(task), of_layer),
                 interval=between,
             )
-            for (layer, of_layer), task, between in zip(
-                scores.items(), of_task, intervals, strict=True
+            for layer, of_layer, task, between in zip(
+                layers, scores, of_task, intervals, strict=True
             )
         ]
         train = {e.type for e in examples.splits["train"].examples}
@@ -157,7 +142,7 @@ class Selectivity(ProbeMeasurement[ControlScores]):
                 metric=name,
                 types=len(train),
                 seen=sum(x in train for x in test) / len(test),
-                common=common,
+                common=n_draws,
                 draws=draws,
                 layers=tuple(found),
             )
@@ -237,33 +222,32 @@ class _ControlTasks:
         ]
         self._labels = labels
 
-    def predicted(self, layers: Sequence[int], draws: slice) -> NDArray[Any]:
-        """Predictions on test of probes fitted to some draws. Shape (L, draws, n, …)."""
+    def predicted(self) -> NDArray[Any]:
+        """Predictions on test of the probe of each layer and draw. Shape (L, draws, n, …)."""
         from probes.training.fit import Draw
 
-        labels = {split: each[draws] for split, each in self._labels.items()}
-        fits = self._context.fits(layers, [Draw()] * len(labels["train"]), labels)
-        return fits.predicted["test"]
+        draws = [Draw()] * len(self.gold)
+        return self._context.fits(self._context.layers, draws, self._labels).predicted["test"]
 
     def intervals(
-        self, metric: Metric, by_layer: Mapping[int, NDArray[Any]], n: int, spread: Spread | None
+        self, metric: Metric, predicted: NDArray[Any], spread: Spread | None
     ) -> list[Interval]:
-        """Of each layer's selectivity for the first n draws.
+        """Of each layer's selectivity.
 
         Task and control task share their resamples, to which what other draws would have given is
         added.
 
         Args:
+            predicted: as of `predicted`.
             spread: of control scores over draws.
         """
-        gold = self._context.scorers["test"].gold
-        draws, layers = draws_of(gold), list(by_layer)
+        gold, layers, n = self._context.scorers["test"].gold, self._context.layers, len(self.gold)
+        draws = draws_of(gold)
         if draws is None or spread is None:
             return [None] * len(layers)
         difference = replicates(metric, gold, self._context.predicted(layers), draws)
-        for draw in range(n):
-            control = np.stack([predicted[draw] for predicted in by_layer.values()])
-            difference -= replicates(metric, self.gold[draw], control, draws) / n
+        for draw, control in enumerate(self.gold):
+            difference -= replicates(metric, control, predicted[:, draw], draws) / n
         name = f"{self._context.result.key} control labels"
         difference += training_noise(name, layers, spread.sd / n**0.5, spread.df, len(draws))
         return [bounds(pair) for pair in interval(difference)]

@@ -91,6 +91,7 @@ class TrainingVariance(ProbeMeasurement[Variances]):
     version = 3
     summary = "variance of scores over seeds and training samples; tests between layers"
     payload: ClassVar[type[Variances]] = Variances
+    of_twins = True
 
     CONVEX_SAMPLES = 5
     CONVEX_EPOCHS = 8

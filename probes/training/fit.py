@@ -45,6 +45,8 @@ def fit(
     spec: ProbeSpec,
     draws: Sequence[Draw],
     strengths: Tensor | None = None,
+    *,
+    converge: bool = False,
 ) -> FittedProbes:
     """Fit K cells at every layer.
 
@@ -57,6 +59,8 @@ def fit(
         n_outputs: number of classes; 0 for a regression.
         draws: of each cell.
         strengths: the L2 strength of each layer (L,), where it is not to be chosen again.
+        converge: whether convex fits go on beyond what scores need, until small differences of
+            losses can be trusted.
 
     Returns:
         the cells in the order given.
@@ -77,7 +81,8 @@ def fit(
     else:
         strength = strengths.float().to(train.features.device)[:, None]
     if family.convex:
-        return _fit_convex(trainer, n_outputs, strength.expand(-1, len(draws)).contiguous())
+        strength = strength.expand(-1, len(draws)).contiguous()
+        return _fit_convex(trainer, n_outputs, strength, converge=converge)
     groups = cells_by(draws)
 
     def fit_of(cells: list[int]) -> MinibatchFit:
@@ -122,16 +127,22 @@ def fits_full_batches(spec: ProbeSpec, n_examples: int, n_outputs: int) -> bool:
     return family_of(spec).convex and n_outputs > 0 and n_examples <= FEW
 
 
-def full_batch_steps(spec: ProbeSpec) -> int:
-    """Steps of such a fit, each a pass over the examples (a few more where steps are shortened)."""
-    return 2 * spec.epochs
+def full_batch_steps(spec: ProbeSpec, *, converge: bool = False) -> int:
+    """Steps of such a fit, each a pass over the examples (a few more where steps are shortened).
+
+    Args:
+        converge: see `fit`.
+    """
+    return (8 if converge else 2) * spec.epochs
 
 
-def _fit_convex(trainer: Trainer, n_outputs: int, strengths: Tensor) -> FittedProbes:
-    """Fit cells of a convex family. Strengths have the shape (L, K)."""
+def _fit_convex(
+    trainer: Trainer, n_outputs: int, strengths: Tensor, *, converge: bool = False
+) -> FittedProbes:
+    """Fit cells of a convex family; see `fit`. Strengths have the shape (L, K)."""
     train, family, loss, spec = trainer.train, trainer.family, trainer.loss, trainer.spec
     start = trainer.initial([0] * strengths.shape[1], n_outputs)
-    if not fits_full_batches(spec, len(train.sentences), n_outputs):
+    if not converge and not fits_full_batches(spec, len(train.sentences), n_outputs):
         return trainer.run(start, strengths)
     of_labels = log_loss(train.sets)
     labels = train.labels.expand(strengths.shape[1], -1)
@@ -146,7 +157,7 @@ def _fit_convex(trainer: Trainer, n_outputs: int, strengths: Tensor) -> FittedPr
         of_labels,
         [p.to(strengths.device) for p in start],
         strengths,
-        full_batch_steps(spec),
+        full_batch_steps(spec, converge=converge),
     )
     found = read.rotated_back(rotated)
     assert trainer.dev is not None

@@ -30,6 +30,8 @@ def fit_steps(
     n_outputs: int,
     draws: Sequence[Draw],
     kept: NDArray[np.bool_] | None = None,
+    *,
+    converge: bool = False,
 ) -> int:
     """Steps of `probes.training.fit.fit`.
 
@@ -37,17 +39,20 @@ def fit_steps(
         sentences: the sentence of each training example, equal ones adjacent. Shape (N,).
         n_outputs: number of classes; 0 for a regression.
         kept: which training examples the fit of each draw has (K, N); by default all.
+        converge: see `probes.training.fit.fit`.
     """
     family = family_of(spec)
     if family.closed_form and n_outputs == 0:
         rows = [b""] * len(draws) if kept is None else [row.tobytes() for row in kept]
         return len({(draw.sample, row) for draw, row in zip(draws, rows, strict=True)})
-    searches = len(spec.l2) > 1
     if fits_full_batches(spec, len(sentences), n_outputs):
-        return (1 + searches) * full_batch_steps(spec)
-    bounds = batch_bounds(sentences, spec.batch)
-    n_fits = (1 if family.convex else len(set(draws))) + searches
-    return n_fits * scheduled_steps(spec, len(bounds) - 1)
+        usual = full_batch_steps(spec)
+    else:
+        usual = scheduled_steps(spec, len(batch_bounds(sentences, spec.batch)) - 1)
+    searches = (len(spec.l2) > 1) * usual
+    if family.convex:
+        return searches + (full_batch_steps(spec, converge=True) if converge else usual)
+    return searches + len(set(draws)) * usual
 
 
 def mix_steps(sentences: Tensor) -> int:

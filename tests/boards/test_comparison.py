@@ -103,6 +103,24 @@ def test_without_the_training_variance_of_both_there_is_an_interval_and_no_p():
     assert middle.p == pytest.approx(1 / 2001)
 
 
+@pytest.mark.parametrize("trained", [True, False])
+def test_the_table_has_p_only_where_something_is_tested(trained):
+    wrong = {"high": 40, "low": 200}
+    found = compare(
+        [result("high", 0.9), result("low", 0.5)],
+        lambda r: scored(r, wrong[r.model.name], trained=trained),
+    )
+    (table,) = comparison_tables(found)
+    usual = ("task", "model", "layer", "score", "less the first")
+    assert table.heads == (*usual, *["p"] * trained)
+    first, second = table.texts
+    assert first == ("pos (accuracy)", "high", "2", "90.0", "", *[""] * trained)
+    assert second[:4] == ("", "low", "2", "50.0")
+    assert second[4].startswith("−40.0 [")
+    assert second[5:] == ("<.001",) * trained
+    assert ("not tested" in table.notes[0]) != trained
+
+
 def test_intervals_without_training_variance_are_those_over_sentences():
     wrong = {"high": 40, "low": 200}
     (found,) = compare(

@@ -24,29 +24,30 @@ def names(results):
     return [(r.model.random_seed, r.task.name, r.probe.family, *r.evidence) for r in results]
 
 
-def test_twins_have_scores_of_linear_probes_alone_unless_evidence_is_full(
+def test_twins_have_linear_probes_and_what_tests_need_unless_evidence_is_full(
     tiny_bert, tmp_path, monkeypatch
 ):
+    few = ("training_variance", "selectivity")
+    monkeypatch.setattr(RunConfig, "evidence_names", few)
     settings = {"tasks": ("pos",), "twins": 1}
-    found = run(tiny_bert, tmp_path, evidence="selectivity", **settings)
+    found = run(tiny_bert, tmp_path, evidence="standard", **settings)
     assert names(found) == [
-        (None, "pos", "linear", "selectivity"),
-        (None, "pos", "mlp", "selectivity"),
-        (0, "pos", "linear"),
+        (None, "pos", "linear", *few),
+        (None, "pos", "mlp", *few),
+        (0, "pos", "linear", "training_variance"),
     ]
     # A twin is probed as its model is if there are no linear probes.
-    found = run(tiny_bert, tmp_path, probes=("mlp",), evidence="selectivity", **settings)
-    assert names(found) == [(None, "pos", "mlp", "selectivity"), (0, "pos", "mlp")]
-    # A random model that is named is a model as others.
-    found = run(f"random:{tiny_bert}", tmp_path, evidence="selectivity", **settings)
+    found = run(tiny_bert, tmp_path, probes=("mlp",), evidence="standard", **settings)
     assert names(found) == [
-        (0, "pos", "linear", "selectivity"),
-        (0, "pos", "mlp", "selectivity"),
+        (None, "pos", "mlp", *few),
+        (0, "pos", "mlp", "training_variance"),
     ]
-    monkeypatch.setattr(RunConfig, "evidence_names", ("selectivity",))
+    # A random model that is named is a model as others.
+    found = run(f"random:{tiny_bert}", tmp_path, evidence="standard", **settings)
+    assert names(found) == [(0, "pos", "linear", *few), (0, "pos", "mlp", *few)]
     found = run(tiny_bert, tmp_path, evidence="full", **settings)
     assert names(found) == [
-        (seed, "pos", family, "selectivity") for seed in (None, 0) for family in ("linear", "mlp")
+        (seed, "pos", family, *few) for seed in (None, 0) for family in ("linear", "mlp")
     ]
 
 

@@ -143,14 +143,14 @@ def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path,
     settings = {"tasks": ("pos",), "probes": ("mlp",), "layers": (0, 1, 2)}
     (some,) = run(tiny_bert, tmp_path, evidence="selectivity", **settings)
     standard = some.evidence["selectivity"]
-    assert standard.extent == dict.fromkeys({0, some.best_layer.layer, 2}, 2)
+    assert standard.extent == dict.fromkeys({0, some.best_layer.layer, 2}, 3)
     monkeypatch.setattr(RunConfig, "evidence_names", ("selectivity",))
     (whole,) = run(tiny_bert, tmp_path, evidence="full", **settings)
     full = whole.evidence["selectivity"]
     assert full.extent == {0: 3, 1: 3, 2: 3}
     assert full.key == standard.key
     for measured in standard.payload.layers:
-        assert full.payload.at(measured.layer).controls[:2] == pytest.approx(
+        assert full.payload.at(measured.layer).controls == pytest.approx(
             measured.controls, abs=0.021
         )
 

@@ -103,6 +103,31 @@ def test_bits_and_points_are_those_of_scikit_learn():
     assert found.left_out == 0
 
 
+@pytest.mark.parametrize("few", [1000, 1 << 14])
+def test_bits_are_those_of_the_optimum_where_probes_of_scores_end_above_it(monkeypatch, few):
+    """Layer 0 knows 200 types, in directions of very different variance; layer 1 the label.
+
+    Args:
+        few: examples up to which scores are of fits by L-BFGS, with more by Adam.
+    """
+    monkeypatch.setattr("probes.training.fit.FEW", few)
+    rng = np.random.default_rng(11)
+    axes = np.linalg.qr(rng.normal(size=(32, 32)))[0] / np.arange(1, 33)[:, None]
+    vectors_of, label_of = rng.normal(size=(200, 32)) @ axes, rng.integers(0, 6, 200)
+    shares, basis = 1 / np.arange(1, 201), rng.normal(size=(6, 32))
+    vectors, labels = {}, {}
+    for split, n in {"train": 3000, "dev": 300, "test": 1500}.items():
+        types = rng.choice(200, n, p=shares / shares.sum())
+        known = np.where(rng.random(n) < 0.1, rng.integers(0, 6, n), label_of[types])
+        vectors[split] = np.stack([vectors_of[types], basis[known] + 2 * rng.normal(size=(n, 32))])
+        labels[split] = ["abcdef"[k] for k in known]
+    planted = Planted(vectors, labels, words=5)
+    alone, _ = coded(*fitted(planted, [0]), labels["test"])
+    both, _ = coded(*fitted(planted, [0, 1]), labels["test"])
+    (gain,) = planted.found().layers
+    assert gain.bits == pytest.approx((alone - both).mean(), abs=2e-4)
+
+
 def test_labels_that_train_lacks_are_left_out_of_bits_and_wrong_in_points():
     vectors = noise(1)
     labels = classes(vectors)

@@ -41,6 +41,16 @@ def test_of_fits(taken, family, n, l2, at_once, monkeypatch):
         assert taken() == 2 * 2 * len(l2)  # the search, and the fits at what it found
 
 
+@pytest.mark.parametrize("l2", [(30.0,), (1.0, 30.0)])
+@pytest.mark.parametrize("n", [1000, 3000])
+def test_of_fits_that_converge(taken, n, l2, monkeypatch):
+    monkeypatch.setattr("probes.training.fit.FEW", 1000)
+    spec = PROBES["linear"].model_copy(update={"l2": l2, "epochs": 2})
+    train, dev = planted(n, 1), planted(100, 2)
+    fit(train, dev, N_CLASSES, spec, DRAWS, converge=True)
+    assert fit_steps(spec, train.sentences, N_CLASSES, DRAWS, converge=True) == taken() >= 16
+
+
 def test_of_label_sets(taken):
     train, dev = (
         replace(planted(n, n), sets=torch.eye(N_CLASSES)[:, :3].contiguous()) for n in (300, 100)
