@@ -182,7 +182,7 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
                 notes=(
                     "Of the training labels, given the layer's vectors (Voita & Titov 2020). ± "
                     "half a 95 % interval, of one order of the training sentences; others change "
-                    "codelengths by 1 to 2 % (docs/method.md). 'Labels alone' is the same code "
+                    "codelengths by 1 to 3 % (docs/method.md). 'Labels alone' is the same code "
                     "without vectors.",
                 ),
             ),
