@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from board_by_hand import put
 from corpus_records import geometry, store_record
-from heads_by_hand import arrays, attention, choice, drawn, numbers
+from heads_by_hand import attention, choice, numbers
 from tiny_runs import run
 
 from probes.__main__ import main
@@ -44,11 +44,15 @@ def of_corpus(folder):
 def heads(folder, model):
     """A record of attention with its arrays."""
     of_all = numbers("entropy", [[0.5, 0.5]] * 2, (0.9, 0.9))
+    masses = [
+        numbers("pattern", [[0.5, 0.5]] * 2, (0.2, 0.2), feature=feature)
+        for feature in ("vertical", "diagonal")
+    ]
     record = attention(
-        [choice("ARG1", measure="role")], [of_all], model=model, digest=f"{model} None"
+        [choice("ARG1", measure="role")], [of_all, *masses], model=model, digest=f"{model} None"
     )
     path = store_record(folder, record.model_copy(update={"arrays": ("test_sums",)}))
-    write_record(path, read_record(path), arrays(drawn(0.5)))
+    write_record(path, read_record(path), {"test_sums": np.full((1, 40), 0.5)})
     return path
 
 

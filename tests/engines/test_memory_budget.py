@@ -122,7 +122,6 @@ def test_features_of_one_group_are_freed_before_the_next_are_read(run, monkeypat
         monkeypatch.setattr(ProbingData, name, watched(getattr(ProbingData, name)))
     monkeypatch.setattr(ProbingData, "group_layers", lambda *budget: (1, True))
     run(seeds=1, quick=False, twins=0)
-    # Scores, samples, control tasks and codes of three layers, further control tasks of the lowest
-    # (the best) and the highest, layer 0 and this with the highest, and all layers to mix; of each
-    # three splits.
-    assert len(made) == 3 * (4 * 3 + 2 + 2 + 1)
+    # Scores, samples, control tasks and codes of three layers, layer 0 and this with the highest,
+    # and all layers to mix; of each three splits.
+    assert len(made) == 3 * (4 * 3 + 2 + 1)

@@ -121,7 +121,10 @@ def test_genres_that_cannot_be_held_out_are_named_and_few_sentences_have_no_inte
     assert (b.held_out.drop, b.held_out.interval, b.random.interval) == (1, None, None)
     assert (c.genre, c.train, c.test, c.held_out, c.random) == ("c", 120, 0, None, None)
     task = SimpleNamespace(name="toy", metric="accuracy")
-    scored = SimpleNamespace(task=task, view="plain", silver=False, found=lambda name: result)
+    corpus = SimpleNamespace(other_trees=False)
+    scored = SimpleNamespace(
+        task=task, view="plain", silver=False, corpus=corpus, found=lambda name: result
+    )
     tables = HeldOutGenres().tables([scored])
     assert [table.texts for table in tables] == [
         [("a", "100.0"), ("b", "0.0"), ("c", "–")],

@@ -211,8 +211,9 @@ SIMILAR = ("self_similarity", "intra_sentence_similarity", "maximum_explainable_
 
 
 def record(payload):
-    names = {"model": SimpleNamespace(name="m"), "corpus": SimpleNamespace(name="toy")}
-    return SimpleNamespace(payload=payload, **names)
+    corpus = SimpleNamespace(name="toy", limited=False)
+    model = SimpleNamespace(name="m")
+    return SimpleNamespace(payload=payload, model=model, corpus=corpus, dtype="float32")
 
 
 def test_numbers_are_those_of_the_payload_each_once(found):
