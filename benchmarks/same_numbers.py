@@ -125,7 +125,9 @@ def differences(before: Path, after: Path) -> Iterator[str]:
     for path in sorted(before.rglob("*-*.json")):
         same = path.name.rsplit("-", 1)[0]
         places = list((after / path.relative_to(before).parent).glob(f"{same}-????????.json"))
-        yield from of_records(path, places[0] if len(places) == 1 else after / path.name)
+        yield from of_records(
+            path, places[0] if len(places) == 1 else after / path.relative_to(before)
+        )
 
 
 def of_tables(path: Path, other: Path) -> Iterator[str]:

@@ -14,6 +14,9 @@ from probes.records.record import AnyRecord
 from probes.records.table import NOTHING, Row, Table
 from probes.records.titles import corpus_title, model_title
 
+ATTENTION = "attention"
+"""Name of the measurement."""
+
 
 def head_tables(
     by: str, records: Mapping[Path, AnyRecord], all_choices: bool = False

@@ -11,7 +11,7 @@ from probes.engines.model_run import ModelRun
 from probes.engines.omissions import Omissions
 from probes.engines.plan import layers_of
 from probes.engines.task_choice import choose_tasks, require_measurable, require_pairs
-from probes.extraction.stored_layers import stored_layers
+from probes.extraction.model_files import stored_layers
 
 
 def model_runs(

@@ -299,6 +299,17 @@ def read_json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+
+
+def stored_layers(folder: Path) -> int | None:
+    """The number of blocks of a model in a folder; None if its configuration names it otherwise."""
+    config = read_json(folder / "config.json")
+    parts = (part for part in (config, config.get("text_config")) if isinstance(part, dict))
+    found = [part[name] for part in parts for name in _LAYERS if name in part]
+    return found[0] if found and type(found[0]) is int and found[0] > 0 else None
+
+
 def weight_files(name: str, folder: Path) -> tuple[str, ...]:
     """The files that transformers reads weights from, with the index that lists them.
 

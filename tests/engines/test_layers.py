@@ -11,8 +11,7 @@ from probes.common.errors import UserError
 from probes.engines.plan import layers_of
 from probes.engines.validation import validate
 from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.stored_layers import stored_layers
+from probes.extraction.model_files import find_model, stored_layers
 
 
 @pytest.mark.parametrize(

@@ -8,23 +8,24 @@ from typing import Any, Literal
 from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.outcome import (
-    Ends,
+    ZERO,
     MissingError,
     Outcome,
     all_of,
     any_of,
     decided,
+    listed,
     p_above,
+    p_if,
     verdict,
 )
+from probes.boards.heads import ATTENTION
 from probes.common.wording import counted
 from probes.measurements.attention.gold import EVERY, NOT_PUNCTUATION
 from probes.measurements.attention.patterns import BOUNDS, classes
 from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
 from probes.measurements.attention.tables import is_better
 from probes.records.values import Estimate
-
-ATTENTION = "attention"
 
 
 def mostly_patterns(model: ModelScores) -> Outcome:
@@ -186,7 +187,7 @@ def _of_difference(found: Estimate, why: str) -> Outcome:
     low, high = found.interval
     text = f"difference {found.value:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
     numbers: list[dict[str, Any]] = [{"difference": found.value, "interval": found.interval}]
-    p_for, p_against = p_above(_ZERO, found.interval), p_above(found.interval, _ZERO)
+    p_for, p_against = p_above(ZERO, found.interval), p_above(found.interval, ZERO)
     return decided(p_for, p_against, f"{why}; {text}", numbers)
 
 
@@ -203,15 +204,12 @@ def _is_tested(choice: Choice) -> bool:
 
 def _p_positive(found: Estimate, p: float | None) -> float:
     """The p-value of a difference being above 0, from its own."""
-    return 1.0 if found.value is None or found.value <= 0 or p is None else p
+    return 1.0 if found.value is None or p is None else p_if(found.value > 0, p)
 
 
 def _p_below(found: Estimate) -> float:
     """The p-value of a difference being below 0, from its interval."""
-    return 1.0 if found.interval is None else p_above(found.interval, _ZERO)
-
-
-_ZERO: Ends = (0.0, 0.0)
+    return 1.0 if found.interval is None else p_above(found.interval, ZERO)
 
 
 def _found(model: ModelScores) -> Findings:
@@ -223,7 +221,7 @@ def _found(model: ModelScores) -> Findings:
     record = model.record(ATTENTION)
     found: Findings = record.payload
     if absent := sorted(set(range(1, record.model.n_layers + 1)) - set(found.layers)):
-        raise MissingError(f"{ATTENTION} was not measured at layer {', '.join(map(str, absent))}")
+        raise MissingError(f"{ATTENTION} was not measured at layer {listed(absent)}")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from probes.boards.claims.bands import higher, lower
 from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores, within
-from probes.boards.claims.outcome import Ends, Outcome, all_of, any_of, decided, p_above
+from probes.boards.claims.outcome import ZERO, Ends, Outcome, all_of, any_of, decided, p_above
 from probes.measurements.measurement import Number
 
 GEOMETRY = "geometry"
@@ -93,10 +93,10 @@ def clusters_at_last_layer(model: ModelScores) -> Outcome:
     """
     found = model.numbers(GEOMETRY, "ami", labels="senses")
     last = max(found)
-    ends, zero = _ends(found[last], 1), (0.0, 0.0)
+    ends = _ends(found[last], 1)
     why = f"{_name('ami')} at {_span({last: found[last]})}"
     numbers = _listed({last: found[last]}, "ami")
-    return decided(p_above(zero, ends), p_above(ends, zero), why, numbers)
+    return decided(p_above(ZERO, ends), p_above(ends, ZERO), why, numbers)
 
 
 def _ends(number: Number, sign: int) -> Ends:

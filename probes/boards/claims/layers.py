@@ -19,6 +19,7 @@ from probes.boards.claims.outcome import (
     any_of,
     decided,
     listed,
+    p_if,
     split_by,
 )
 from probes.boards.transferability import layer_ranks
@@ -100,15 +101,15 @@ def falls_there(task: str) -> Predicate:
         changes = values.combined(np.stack([0 * around, around, around - before, after - around]))
         there, than_before, afterwards = p_values_of([changes], [(0, 1), (0, 2), (0, 3)])
         less = changes.scores < 0
-        elsewhere = (_if(not less[2], than_before), _if(less[3], afterwards))
-        against = min(_if(not less[1], there), *elsewhere)
+        elsewhere = (p_if(not less[2], than_before), p_if(less[3], afterwards))
+        against = min(p_if(not less[1], there), *elsewhere)
         found = values.combined(slopes)
         ends = [bounds(each) for each in interval(found.resampled)]
         spans = (f"0–{first}", f"{first}–{end}", f"{end}–{last}")
         named = dict(zip(spans, zip(found.scores.tolist(), ends, strict=True), strict=True))
         return decided(
             # It may fall there more than before, and afterwards still more.
-            1.0 if against < ALPHA else all_of((_if(less[1], there), _if(less[2], than_before))),
+            1.0 if against < ALPHA else all_of((p_if(less[1], there), p_if(less[2], than_before))),
             against,
             f"{task} per layer: "
             + "; ".join(f"{span} {_change(*each)}" for span, each in named.items())
@@ -121,11 +122,6 @@ def falls_there(task: str) -> Predicate:
         )
 
     return predicate
-
-
-def _if(condition: bool, p: float) -> float:
-    """The p-value of a difference in the direction that is asked for."""
-    return p if condition else 1.0
 
 
 def rises(*tasks: str) -> Predicate:
@@ -144,8 +140,8 @@ def rises(*tasks: str) -> Predicate:
         for task, each, p in zip(tasks, values, p_values, strict=True):
             change = float(each.scores[after] - each.scores[before])
             between = bounds(interval(each.resampled[after] - each.resampled[before]))
-            up.append(_if(change > 0, p))
-            down.append(_if(change < 0, p))
+            up.append(p_if(change > 0, p))
+            down.append(p_if(change < 0, p))
             parts.append(f"{task} {_change(change, between)} (p = {p:.2g})")
             numbers.append({"task": task, "change": change, "interval": between, "p": p})
         why = f"change from layer {before} to {after}: {', '.join(parts)}"

@@ -5,7 +5,15 @@ from __future__ import annotations
 from probes.boards.claims.bands import middle
 from probes.boards.claims.layers import FEWEST_TASKS
 from probes.boards.claims.model_scores import ModelScores, within
-from probes.boards.claims.outcome import MissingError, Outcome, all_of, any_of, decided, p_above
+from probes.boards.claims.outcome import (
+    MissingError,
+    Outcome,
+    all_of,
+    any_of,
+    decided,
+    p_above,
+    p_if,
+)
 from probes.measurements.expected_layer import gain_deviation
 from probes.records.values import Interval
 from probes.statistics.bootstrap import bounds, interval
@@ -85,8 +93,8 @@ def final_layers_lower(model: ModelScores) -> Outcome:
         mixed, resampled, down, up = each.scores, each.resampled, [], []
         for k in final:
             step, p = float(mixed[k] - mixed[k - 1]), next(p_values)
-            down.append(p if step < 0 else 1.0)
-            up.append(p if step > 0 else 1.0)
+            down.append(p_if(step < 0, p))
+            up.append(p_if(step > 0, p))
             between = bounds(interval(resampled[k] - resampled[k - 1]))
             numbers.append({"task": task, "layer": k, "gain": step, "interval": between, "p": p})
         lowers[task], raises[task] = min(down), max(up)

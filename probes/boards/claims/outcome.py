@@ -60,6 +60,15 @@ def p_above(low: Ends, high: Ends) -> float:
     return math.erfc(_Z * distance / width / math.sqrt(2)) if width > 0 else 0.0
 
 
+ZERO: Ends = (0.0, 0.0)
+"""No difference, as an interval."""
+
+
+def p_if(direction: bool, p: float) -> float:
+    """The p-value of a difference in a direction, from its two-sided one; 1 in the other."""
+    return p if direction else 1.0
+
+
 _Z = 1.959964
 """Standard errors in half a 95 % interval."""
 

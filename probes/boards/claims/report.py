@@ -127,19 +127,21 @@ def _tested(
             continue
         runs[values(result, SAME_CLAIM)].setdefault(result.task.name, path)
     beside = _by_subject(others)
+
+    def records_at(places: Mapping[str, Path]) -> dict[str, AnyRecord]:
+        return {name: others[path] for name, path in places.items()}
+
     made = []
     for run in runs.values():
         results = {task: found[path] for task, path in run.items()}
         first = next(iter(results.values()))
-        report = _report(results, run, beside.get(claim_subject(first), {}))
+        report = _report(results, run, records_at(beside.get(claim_subject(first), {})))
         made.append(_Tested(report, next(iter(run.values())), first))
     tested = {claim_subject(found[path]) for run in runs.values() for path in run.values()}
-    for subject, records in beside.items():
+    for subject, places in beside.items():
         if subject not in tested:
-            path, record = next(
-                (p, x) for p, x in others.items() if any(x is of for of in records.values())
-            )
-            made.append(_Tested(_report({}, {}, records), path, record))
+            path = next(iter(places.values()))
+            made.append(_Tested(_report({}, {}, records_at(places)), path, others[path]))
     return made
 
 
@@ -151,12 +153,12 @@ def claim_subject(record: AnyRecord) -> tuple[str, ...]:
 
 def _by_subject(
     others: Mapping[Path, AnyRecord],
-) -> dict[tuple[str, ...], dict[str, AnyRecord]]:
-    """Records of one model by measurement; of several, that with default options counts.
+) -> dict[tuple[str, ...], dict[str, Path]]:
+    """Paths of one model's records by measurement; of several, that with default options counts.
 
     A pair belongs to its other model; those with a random twin are of no claim.
     """
-    found: dict[tuple[str, ...], dict[str, AnyRecord]] = defaultdict(dict)
+    found: dict[tuple[str, ...], dict[str, Path]] = defaultdict(dict)
     for path, record in others.items():
         pair = (record.model, record.base) if record.base else ()
         if any(model.name.startswith(RANDOM) for model in pair):
@@ -165,13 +167,14 @@ def _by_subject(
             progress.say(f"left out {path}: made by another version of its measurement")
             continue
         of_subject = found[claim_subject(record)]
-        before = of_subject.get(record.measurement)
+        earlier = of_subject.get(record.measurement)
+        before = others[earlier] if earlier else None
         if before and before.base and record.base and before.base.digest != record.base.digest:
             progress.say(f"left out {path}: claims use the comparison with {before.base.name}")
             continue
         defaults = get_measurement(record.measurement).options().model_dump(mode="json")
         if before is None or record.settings == defaults:
-            of_subject[record.measurement] = record
+            of_subject[record.measurement] = path
     return found
 
 

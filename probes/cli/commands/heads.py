@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from probes.boards.claims.heads import ATTENTION
 from probes.boards.corpus_groups import of_corpora
-from probes.boards.heads import head_tables
+from probes.boards.heads import ATTENTION, head_tables
 from probes.cli.arguments import add_folders
 from probes.cli.load_results import load_records
 from probes.common.errors import UserError
@@ -57,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if not tables:
         raise UserError(
             f"{where}: no heads were chosen by {options.by}; that takes a corpus with heads or "
-            "frames, read one sentence at a time, and the arrays beside the record."
+            "frames, read one sentence at a time."
         )
     print_tables(tables, options.format)
     return 0
