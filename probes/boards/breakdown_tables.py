@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from probes.measurements.cells import group_cell, group_metric_title, interval_note, starred
+from probes.measurements.cells import (
+    group_cell,
+    group_metric_title,
+    interval_note,
+    starred,
+    task_head,
+)
 from probes.records.result import Result
-from probes.records.table import Row, Table
-from probes.records.titles import limit_mark, model_title, task_head
+from probes.records.table import Table, TableRow
+from probes.records.titles import limit_mark, model_title
 from probes.statistics.formatting import shown
 
 MOST_LABELS = 20
@@ -17,7 +23,7 @@ def group_table(result: Result) -> Table | None:
     if not groups:
         return None
     rows = (
-        Row.of(starred(result, layer), *(group_cell(result, layer, name) for name in groups))
+        TableRow.of(starred(result, layer), *(group_cell(result, layer, name) for name in groups))
         for layer in result.layers
     )
     return Table(
@@ -49,7 +55,7 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
         at_best = best.get(name)
         f1 = (layer.labels[name].f1 if name in layer.labels else None for layer in result.layers)
         rows.append(
-            Row.of(
+            TableRow.of(
                 name,
                 f"{counts[name]:,}",
                 _percent(at_best.precision if at_best else None),

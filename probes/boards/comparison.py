@@ -9,9 +9,10 @@ from itertools import groupby
 from probes.boards.comparable import SAME_PAIR, differences
 from probes.boards.paired import NOT_TESTED, TESTED, Difference, LayerScore, paired_differences
 from probes.common.errors import UserError
+from probes.measurements.cells import task_head
 from probes.records.result import Result
-from probes.records.table import Row, Table
-from probes.records.titles import limit_mark, model_title, task_head
+from probes.records.table import Table, TableRow
+from probes.records.titles import limit_mark, model_title
 from probes.statistics.formatting import shown
 from probes.statistics.significance import all_pairs
 
@@ -143,9 +144,9 @@ def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
         )
 
 
-def _rows(comparison: Comparison, tested: bool) -> Iterator[Row]:
+def _rows(comparison: Comparison, tested: bool) -> Iterator[TableRow]:
     for place, standing in enumerate(comparison.standings):
-        yield Row.of(
+        yield TableRow.of(
             "" if place else comparison.head,
             standing.model,
             str(standing.layer),

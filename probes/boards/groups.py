@@ -19,9 +19,10 @@ from probes.boards.comparable import (
 )
 from probes.boards.layer_tables import with_twins
 from probes.extraction.model_names import is_twin_name, pretrained_name
+from probes.measurements.cells import metric_name
 from probes.records.record import AnyRecord
 from probes.records.result import Result
-from probes.records.titles import corpus_title, metric_name, model_title
+from probes.records.titles import corpus_title, model_title
 from probes.tasks.builtin import tasks
 
 

@@ -11,7 +11,7 @@ from probes.measurements.attention.patterns import CLASSES
 from probes.measurements.attention.payload import Findings
 from probes.measurements.attention.tables import WHERE_BOUNDS, choice_tables, counted_classes
 from probes.records.record import AnyRecord
-from probes.records.table import NOTHING, Row, Table
+from probes.records.table import NOTHING, Table, TableRow
 from probes.records.titles import corpus_title, model_title
 
 ATTENTION = "attention"
@@ -50,7 +50,7 @@ def entropy_table(record: AnyRecord) -> Table:
     entropy = found.of("entropy")
     assert entropy is not None
     rows = tuple(
-        Row.of(str(layer), *map(_whole, values), _whole(_mean(values)))
+        TableRow.of(str(layer), *map(_whole, values), _whole(_mean(values)))
         for layer, values in zip(found.layers, entropy.values, strict=True)
     )
     note = (
@@ -68,13 +68,13 @@ def pattern_tables(record: AnyRecord) -> list[Table]:
     signs = ", ".join(f"{sign} {name}" for name, sign in CLASSES.items())
     note = f"By head: {signs}. By a rule on mean masses; these are in heads.csv."
     rows = tuple(
-        Row.of(str(layer), *(CLASSES[name] for name in names))
+        TableRow.of(str(layer), *(CLASSES[name] for name in names))
         for layer, names in zip(found.layers, found.patterns, strict=True)
     )
     heads = ("layer", *_numbers(found))
     last = len(found.layers) - 1
     counts = tuple(
-        Row.of(*cells, ends_section=place == last)
+        TableRow.of(*cells, ends_section=place == last)
         for place, cells in enumerate(counted_classes(found))
     )
     by_pattern = f"{_title(record)} · heads by pattern"

@@ -11,14 +11,14 @@ import pandas as pd
 
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
 from probes.boards.separability import p_best
-from probes.measurements.cells import interval_note, layer_marks, score_cell
+from probes.measurements.cells import interval_note, layer_marks, metric_name, score_cell
 from probes.measurements.conditional_probing import best_gain
 from probes.measurements.current import is_current
 from probes.measurements.results import find_results
 from probes.records.probe_scores import best_of
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Row, Table
-from probes.records.titles import metric_name, subject_title
+from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.records.titles import subject_title
 from probes.statistics.formatting import shown
 from probes.tasks.builtin import tasks
 
@@ -127,7 +127,7 @@ def score_table(results: Sequence[Result]) -> Table:
     )
 
 
-def layer_rows(results: Sequence[Result], among: Sequence[Sequence[Result]] = ()) -> list[Row]:
+def layer_rows(results: Sequence[Result], among: Sequence[Sequence[Result]] = ()) -> list[TableRow]:
     """Test scores: a row per layer with its number and a cell per result.
 
     Args:
@@ -137,7 +137,7 @@ def layer_rows(results: Sequence[Result], among: Sequence[Sequence[Result]] = ()
     layers = sorted({layer.layer for result in results for layer in result.layers})
     spans = [_span(others) for others in among or [[result] for result in results]]
     return [
-        Row.of(
+        TableRow.of(
             str(number),
             *(_score(result, number, span) for result, span in zip(results, spans, strict=True)),
         )
@@ -171,7 +171,7 @@ def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
     )
 
 
-def _other_rows(results: Sequence[Result]) -> Iterator[Row]:
+def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
     """What the best layer adds to layer 0, floor, baselines, references: a cell per result."""
     named = [{**result.baselines, **result.references} for result in results]
     gains = [best_gain(result) for result in results]
@@ -180,18 +180,18 @@ def _other_rows(results: Sequence[Result]) -> Iterator[Row]:
             score_cell(gain.points, gain.points_interval, result.task.metric) if gain else NOTHING
             for gain, result in zip(gains, results, strict=True)
         )
-        yield Row.of("best layer adds to layer 0", *cells, faint=True)
+        yield TableRow.of("best layer adds to layer 0", *cells, faint=True)
     yield floor_row(results)
     for name in dict.fromkeys(name for scores in named for name in scores):
         texts = (
             shown(scores.get(name, {}).get(result.task.metric), result.task.metric)
             for result, scores in zip(results, named, strict=True)
         )
-        yield Row.of(name, *texts, faint=True)
+        yield TableRow.of(name, *texts, faint=True)
 
 
-def floor_row(results: Sequence[Result]) -> Row:
+def floor_row(results: Sequence[Result]) -> TableRow:
     """The floor of each result: its score and its name."""
     found = ((result.floor, result.task.metric) for result in results)
     cells = (Cell(shown(x[1], metric), note=x[0]) if x else NOTHING for x, metric in found)
-    return Row.of("floor", *cells, faint=True)
+    return TableRow.of("floor", *cells, faint=True)

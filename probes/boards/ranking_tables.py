@@ -9,8 +9,8 @@ from typing import Any
 from probes.boards.board import Board, Candidate
 from probes.boards.ranking import Overall, Place, Ranking, interval_of
 from probes.measurements.cells import score_cell
-from probes.records.table import NOTHING, Cell, Row, Table
-from probes.records.titles import METRIC_NAMES
+from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.statistics.metrics import label_of
 
 CSV_HEADS = (
     "corpus",
@@ -59,7 +59,7 @@ def ranking_tables(board: Board, ranking: Ranking) -> Iterator[Table]:
         yield _of_all(board, ranking.overall(board))
     if board.apart:
         rows = [
-            Row.of(c.result.task.name, c.name, _layer(c), _score(c), ", ".join(c.flags), why)
+            TableRow.of(c.result.task.name, c.name, _layer(c), _score(c), ", ".join(c.flags), why)
             for c, why in sorted(
                 board.apart, key=lambda x: (x[0].result.task.name, x[0].name, _layer(x[0]), x[1])
             )
@@ -72,13 +72,13 @@ def _of_task(board: Board, task: str, candidates: tuple[Candidate, ...], ranking
     places = ranking.places(candidates)
     others = _unranked(candidates, places)
     first = candidates[0].result
-    metric = METRIC_NAMES.get(first.task.metric, first.task.metric)
+    metric = label_of(first.task.metric)
     rows = [(p.text, p.candidate) for p in places] + [(NOTHING, other) for other in others]
     return Table(
         f"{board.setting} · {task} v{first.task.version} · {metric}",
         ("rank", "model", "layer", "score", "size", "flags"),
         tuple(
-            Row.of(
+            TableRow.of(
                 rank,
                 c.name,
                 _layer(c),
@@ -102,7 +102,7 @@ def _unranked(candidates: tuple[Candidate, ...], places: list[Place]) -> list[Ca
 
 def _of_all(board: Board, overall: Overall) -> Table:
     rows = [
-        Row.of(f"{mean:.2f}", name, *(places[task].text for task in overall.tasks))
+        TableRow.of(f"{mean:.2f}", name, *(places[task].text for task in overall.tasks))
         for name, mean, places in overall.rows
     ]
     gaps = tuple(

@@ -16,11 +16,10 @@ from probes.boards.paired import (
     paired_differences,
     readable_layer_scores,
 )
-from probes.measurements.cells import estimate_text
+from probes.measurements.cells import estimate_text, task_head
 from probes.measurements.localisation import mixes_of
 from probes.records.probe_scores import LayerScores
-from probes.records.table import NOTHING, Row, Table
-from probes.records.titles import task_head
+from probes.records.table import NOTHING, Table, TableRow
 from probes.statistics.formatting import shown
 from probes.statistics.significance import all_pairs
 
@@ -62,7 +61,7 @@ def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
         yield Table(
             f"{board.setting} · listed apart",
             ("task", "model", "why it is not compared"),
-            tuple(Row.of(*texts) for texts in sorted(apart)),
+            tuple(TableRow.of(*texts) for texts in sorted(apart)),
             left=3,
         )
 
@@ -79,7 +78,7 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
         for candidate in candidates:
             result, first = candidate.result, candidate is candidates[0]
             rows.append(
-                Row.of(
+                TableRow.of(
                     task_head(result, result.task.metric) if first else "",
                     candidate.name,
                     _sparkline(candidate, candidates),
@@ -129,7 +128,7 @@ def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Sc
             row.append(_score_at(candidate, at[candidate.name].get(depth)))
             if candidate is not first:
                 row += texts.get((candidate.name, depth), ("", ""))
-        rows.append(Row.of(*row))
+        rows.append(TableRow.of(*row))
     heads = ["depth", first.name]
     for candidate in others:
         heads += [candidate.name, "less the first", "p"]
@@ -166,7 +165,7 @@ def _expected_layers(
                 estimate_text(x.expected_layer) if (x := measured.get(name)) else NOTHING
                 for name in models
             ]
-            rows.append(Row.of(task, *cells))
+            rows.append(TableRow.of(task, *cells))
     if rows:
         depths = {
             c.name: c.result.model.n_layers for found in by_task.values() for c in found.values()
@@ -189,7 +188,7 @@ def _changed_claims(board: Board, tasks: Collection[str], models: Sequence[str])
     if not models:
         return
     rows = tuple(
-        Row.of(claim.statement, *verdicts[claim.name])
+        TableRow.of(claim.statement, *verdicts[claim.name])
         for claim in CLAIMS
         if len(set(verdicts[claim.name])) > 1
     )

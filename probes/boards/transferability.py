@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from probes.common.arrays import Floats
-from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.table import NOTHING, Cell, Table, TableRow
 
 
 class Agreement(NamedTuple):
@@ -87,7 +87,7 @@ def mean_rank_table(scores: pd.DataFrame) -> Table:
         f"Mean rank of each layer by test score over {len(tasks)} tasks ({', '.join(tasks)}), 1 "
         "being best",
         ("layer", *map(str, mean.index)),
-        (Row.of("mean rank", *cells),) if tasks else (),
+        (TableRow.of("mean rank", *cells),) if tasks else (),
         notes=tuple(f"Left out: {task} ({why})." for task, why in left_out.items()),
     )
 
@@ -101,7 +101,7 @@ def correlation_table(scores: pd.DataFrame) -> Table:
     # The first task needs no row and the last one no column.
     for j, row in enumerate(names[1:], start=1):
         texts = [_rho(found[column, row], layers) for column in names[:j]]
-        rows.append(Row.of(row, *texts, *[""] * (len(names) - 1 - j)))
+        rows.append(TableRow.of(row, *texts, *[""] * (len(names) - 1 - j)))
     n = ", ".join(map(str, layers))
     return Table(
         "Correlations of layer profiles",

@@ -21,7 +21,7 @@ from probes.measurements.measurement import (
     get_measurement,
 )
 from probes.records.result import SCORES
-from probes.records.table import Row, Table
+from probes.records.table import Table, TableRow
 from probes.rendering.terminal import print_table
 from probes.tasks.validation import TaskError
 
@@ -96,7 +96,7 @@ class _ModelPlan:
             except (NotServedError, TaskError, UserError) as error:
                 progress.say(f"left out {task.name}: {error}")
 
-    def encodings(self) -> Iterator[Row]:
+    def encodings(self) -> Iterator[TableRow]:
         """A row per view that is not stored yet."""
         places: dict[Place, str] = {}
         for measurement in self._run.corpus_measurements:
@@ -119,9 +119,11 @@ class _ModelPlan:
             )
             self.seconds += seconds
             self.bytes += reading.bytes_missing()
-            yield Row.of("encode", of, f"{counted(len(texts), 'text')}", f"{in_words(seconds)}")
+            yield TableRow.of(
+                "encode", of, f"{counted(len(texts), 'text')}", f"{in_words(seconds)}"
+            )
 
-    def units(self, measurement: str) -> Iterator[Row]:
+    def units(self, measurement: str) -> Iterator[TableRow]:
         """A row per record of a measurement that remains to be made."""
         for unit in self._run.units(measurement):
             request = self._request(unit)
@@ -139,7 +141,7 @@ class _ModelPlan:
             self.seconds += seconds
             size = f"{counted(len(state.missing), 'layer')}, {counted(n_fits, 'fit')}"
             of = f"{unit.task.name} · {unit.probe.family}" if unit.task and unit.probe else ""
-            yield Row.of(measurement, of, size, in_words(seconds) if seconds else "")
+            yield TableRow.of(measurement, of, size, in_words(seconds) if seconds else "")
 
     def _request(self, unit: Unit) -> Request | None:
         """What is asked for; None if it is not to be made, or not served."""

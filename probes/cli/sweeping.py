@@ -15,7 +15,7 @@ from probes.engines.estimates import in_words
 from probes.engines.inputs import LazyModel, find_models
 from probes.engines.sweep import SweepRun
 from probes.measurements.measurement import CorpusMeasurement, PairMeasurement, get_measurement
-from probes.records.table import NOTHING, Row, Table
+from probes.records.table import NOTHING, Table, TableRow
 from probes.rendering.terminal import print_table
 
 Missing = dict[str, str]
@@ -72,7 +72,7 @@ def measure_all(runs: Sequence[SweepRun], command: str) -> Missing:
             seconds += time.perf_counter() - clock
         waiting = runs[number:]
         remains = sum(len(each.models) for each in waiting) * seconds / max(n_models, 1)
-        row = Row.of(
+        row = TableRow.of(
             str(number - failed),
             str(failed),
             str(len(waiting)),

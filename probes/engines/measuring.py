@@ -25,9 +25,9 @@ from probes.measurements.corpus_context import CorpusContext
 from probes.measurements.measurement import (
     CorpusMeasurement,
     Found,
-    Number,
     PairMeasurement,
     ProbeMeasurement,
+    as_found,
     get_measurement,
     measurements,
 )
@@ -38,6 +38,7 @@ from probes.records.files import write_record
 from probes.records.parameters import write_parameters
 from probes.records.record import AnyRecord, Extent
 from probes.records.result import SCORES
+from probes.records.row import Rows
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 
@@ -147,7 +148,7 @@ def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> AnyRecord | None
             base = _base_context(prepared.base, unit, extent)
         context = _corpus_context(prepared, unit, tuple(extent), base)
         clock = time.perf_counter()
-        found: Found[Any] = its.compute(context)  # type: ignore[attr-defined]
+        found: Found[Any] = as_found(its.compute(context))  # type: ignore[attr-defined]
         view_name: str = context.view.name
         store: Store = context.stored
     else:
@@ -183,8 +184,7 @@ def _require_describable(prepared: Prepared, unit: Unit, record: AnyRecord) -> N
     its = get_measurement(unit.measurement)
     if measurements.origin(unit.measurement) is None:
         return
-    for number in its.numbers(record):
-        Number(*number)
+    Rows.of(its.numbers(record))
     if isinstance(its, CorpusMeasurement):
         for table in its.tables(record):
             _ = table.texts
@@ -252,7 +252,7 @@ def _measure_probes(
                 cache=run.config.cache_dir,
             )
             try:
-                found: Found[Any] = its.compute(context)  # type: ignore[attr-defined]
+                found: Found[Any] = as_found(its.compute(context))  # type: ignore[attr-defined]
                 return found
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error) or context.least_groups:

@@ -15,6 +15,7 @@ from probes.records.header import CorpusRecord, EncodingRecord, TaskRecord
 from probes.records.provenance import provenance
 from probes.records.record import SCHEMA_VERSION, AnyRecord, Extent, Record
 from probes.records.result import SCORES
+from probes.records.row import Rows
 from probes.tasks.task import Task
 
 
@@ -65,6 +66,9 @@ def record_of(
             **prepared.notes,
         },
         arrays=tuple(sorted(found.arrays)),
+        facts=dict(found.facts),
+        notes=tuple(found.notes),
+        rows=Rows.of(found.rows),
         payload=found.payload,
     )
 

@@ -8,11 +8,11 @@ from typing import Any
 from probes.records.curves import Curves
 from probes.records.probe_scores import LayerScores
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Row
-from probes.records.titles import METRIC_NAMES
+from probes.records.table import NOTHING, Cell, TableRow
+from probes.records.titles import task_marks
 from probes.records.values import Estimate, Interval
 from probes.statistics.formatting import shown
-from probes.statistics.metrics import is_percent, lower_is_better
+from probes.statistics.metrics import axis_of, is_percent, label_of, lower_is_better
 from probes.statistics.partition import FEWEST
 from probes.statistics.significance import ALPHA, borderline
 
@@ -79,10 +79,21 @@ def starred(result: Result, layer: LayerScores) -> str:
     return f"{layer.layer}★" if layer.layer == result.best_number else f"{layer.layer}"
 
 
+def metric_name(result: Result) -> str:
+    """The headline metric with the view and silver labels: ``balanced acc., masked``."""
+    return ", ".join([label_of(result.task.metric), *task_marks(result)])
+
+
+def task_head(result: Result, metric: str = "") -> str:
+    """A task with a metric, the view and silver labels: ``agreement (balanced acc., masked)``."""
+    words = [label_of(metric)] * bool(metric) + task_marks(result)
+    return f"{result.task.name} ({', '.join(words)})" if words else result.task.name
+
+
 def group_metric_title(result: Result) -> str:
     """The metric of a result's breakdown by groups, and whether it is an error."""
     metric = result.payload.group_metric
-    return METRIC_NAMES.get(metric, metric) + ", lower is better" * lower_is_better(metric)
+    return label_of(metric) + ", lower is better" * lower_is_better(metric)
 
 
 def metric_curves(
@@ -93,13 +104,12 @@ def metric_curves(
     Args:
         prefix: what the title of the axis begins with.
     """
-    axis = METRIC_NAMES.get(metric, metric) + ", %" * is_percent(metric)
-    return Curves(name, title, note, prefix + axis, metric, is_percent(metric), what)
+    return Curves(name, title, note, prefix + axis_of(metric), metric, is_percent(metric), what)
 
 
 def rows_by_layer(
     results: Sequence[Result], cell: Callable[[Result, int], Cell | None]
-) -> list[Row]:
+) -> list[TableRow]:
     """A row per layer of any result, with a cell per result.
 
     Args:
@@ -107,6 +117,6 @@ def rows_by_layer(
     """
     layers = sorted({layer for result in results for layer in result.extent})
     return [
-        Row.of(str(layer), *(cell(result, layer) or Cell(NOTHING) for result in results))
+        TableRow.of(str(layer), *(cell(result, layer) or Cell(NOTHING) for result in results))
         for layer in layers
     ]

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.examples.scoring import number
-from probes.measurements.cells import metric_curves, score_cell
-from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
+from probes.measurements.cells import metric_curves, score_cell, task_head
+from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.records.base import Frozen
 from probes.records.curves import Curves, Point
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Row, Table
-from probes.records.titles import task_head
+from probes.records.row import Row
+from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.bootstrap import Draws, bounds, draws_of, interval, replicates
 from probes.statistics.gold import Gold
@@ -129,7 +129,7 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
                 gold, lambda draws: replicates(mean, gold, gained, draws), len(bits)
             )
         return Found(
-            ConditionalInformation(
+            payload=ConditionalInformation(
                 left_out=int((alone.weights == 0).sum()),
                 layers=tuple(
                     LayerGain(
@@ -144,17 +144,17 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
             )
         )
 
-    def numbers(self, record: Record[ConditionalInformation]) -> Iterator[Number]:
+    def numbers(self, record: Record[ConditionalInformation]) -> Iterator[Row]:
         """Bits and points that each layer adds."""
         for x in record.payload.layers:
-            yield Number("added_bits", x.bits, x.layer, *(x.bits_interval or (None, None)))
-            yield Number("added_points", x.points, x.layer, *(x.points_interval or (None, None)))
+            yield Row("added_bits", x.bits, x.layer, *(x.bits_interval or (None, None)))
+            yield Row("added_points", x.points, x.layer, *(x.points_interval or (None, None)))
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """By layer: bits of all tasks but regressions, then points."""
         classes = [result for result in results if result.task.kind != "regression"]
         found: list[ConditionalInformation] = [result.found(self.name) for result in classes]
-        left_out = Row.of("examples left out", *(str(x.left_out) for x in found))
+        left_out = TableRow.of("examples left out", *(str(x.left_out) for x in found))
         tables = []
         if classes:
             tables.append(
@@ -182,12 +182,12 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
 
     def _rows(
         self, results: Sequence[Result], cell: Callable[[LayerGain, str], Cell]
-    ) -> Iterator[Row]:
+    ) -> Iterator[TableRow]:
         """A row per layer that was measured for any result."""
         every: list[ConditionalInformation] = [result.found(self.name) for result in results]
         for layer in sorted({x.layer for found in every for x in found.layers}):
             gains = (found.at(layer) for found in every)
-            yield Row.of(
+            yield TableRow.of(
                 str(layer),
                 *(
                     cell(gain, result.task.metric) if gain else NOTHING

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from probes.measurements.cells import number_cell, rows_by_layer
+from probes.measurements.cells import number_cell, rows_by_layer, task_head
 from probes.measurements.learning_curve import ALONE, learning_points, learning_table
-from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.records.base import Frozen
 from probes.records.curves import Curves, Point
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
 from probes.records.result import Result
-from probes.records.table import Cell, Row, Table
-from probes.records.titles import task_head
+from probes.records.row import Row
+from probes.records.table import Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.tasks.task import Task
 from probes.training.families import is_convex
@@ -139,7 +139,7 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
         sent, outcomes = decisions(labels, n_outputs, sets)
         alone = (prior_block_bits(each, code.ends, outcomes) for each in sent)
         return Found(
-            Codelengths(
+            payload=Codelengths(
                 code="online code" if convex else "prequential replay",
                 ends=code.ends,
                 n_classes=n_outputs,
@@ -149,13 +149,13 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
             )
         )
 
-    def numbers(self, record: Record[Codelengths]) -> Iterator[Number]:
+    def numbers(self, record: Record[Codelengths]) -> Iterator[Row]:
         """Codelength and compression of each layer."""
         found = record.payload
         for layer in found.layers:
             low, high = found.compression_interval(layer) or (None, None)
-            yield Number("codelength", layer.bits, layer.layer, split="train")
-            yield Number(
+            yield Row("codelength", layer.bits, layer.layer, split="train")
+            yield Row(
                 "compression", found.compression(layer), layer.layer, low, high, split="train"
             )
 
@@ -177,7 +177,7 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
                 ("layer", *map(task_head, results)),
                 (
                     *rows_by_layer(results, cell),
-                    Row.of(ALONE, *(f"{x.uniform_bits / x.prior_bits:.2f}" for x in every)),
+                    TableRow.of(ALONE, *(f"{x.uniform_bits / x.prior_bits:.2f}" for x in every)),
                 ),
                 notes=(
                     "Of the training labels, given the layer's vectors (Voita & Titov 2020). ± "

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.examples.examples import NotServedError
 from probes.examples.scoring import number
-from probes.measurements.cells import score_cell
-from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
+from probes.measurements.cells import score_cell, task_head
+from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.records.base import Frozen
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Row, Table
-from probes.records.titles import task_head
+from probes.records.row import Row
+from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.formatting import shown
@@ -124,7 +124,7 @@ class HeldOutGenres(ProbeMeasurement[HeldOut]):
             if genre in refitted:
                 held_out, random = _compared(context, layer, test == genre, refitted[genre])
             found.append(GenreScores(genre=genre, **n, held_out=held_out, random=random))
-        return Found(HeldOut(layer=layer, genres=tuple(found)))
+        return Found(payload=HeldOut(layer=layer, genres=tuple(found)))
 
     def _predicted(
         self, context: ProbeContext, layer: int, genres: Sequence[str]
@@ -141,18 +141,18 @@ class HeldOutGenres(ProbeMeasurement[HeldOut]):
             predicted = fits.predicted["test"][0]
             yield from predicted.reshape(len(some), 2, *predicted.shape[1:])
 
-    def numbers(self, record: Record[HeldOut]) -> Iterator[Number]:
+    def numbers(self, record: Record[HeldOut]) -> Iterator[Row]:
         """Of each genre its examples, the score of the held-out probe, and both drops."""
         layer = record.payload.layer
         for each in record.payload.genres:
             axes = {"genre": each.genre}
-            yield Number("examples", each.train, layer, split="train", axes=axes)
-            yield Number("examples", each.test, layer, axes=axes)
+            yield Row("examples", each.train, layer, split="train", axes=axes)
+            yield Row("examples", each.test, layer, axes=axes)
             if each.held_out and each.random:
-                yield Number("held_out_score", each.held_out.score, layer, axes=axes)
+                yield Row("held_out_score", each.held_out.score, layer, axes=axes)
                 for name, refit in (("held_out", each.held_out), ("random", each.random)):
                     low, high = refit.interval or (None, None)
-                    yield Number(f"{name}_drop", refit.drop, layer, low, high, axes=axes)
+                    yield Row(f"{name}_drop", refit.drop, layer, low, high, axes=axes)
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Genre × task: scores, drops, those of the control, and numbers of examples."""
@@ -169,7 +169,7 @@ class HeldOutGenres(ProbeMeasurement[HeldOut]):
             rows = []
             for genre in genres:
                 of = [(found.of(genre), r.task.metric) for r, found in every]
-                rows.append(Row.of(genre, *(cell(x, m) if x else NOTHING for x, m in of)))
+                rows.append(TableRow.of(genre, *(cell(x, m) if x else NOTHING for x, m in of)))
             return Table(title, ("genre", *heads), tuple(rows), notes=(note,))
 
         def score(found: GenreScores, metric: str) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from probes.measurements.cells import task_head
 from probes.records.curves import Point
 from probes.records.result import Result
-from probes.records.table import Row, Table
-from probes.records.titles import task_head
+from probes.records.table import Table, TableRow
 
 if TYPE_CHECKING:
     from probes.measurements.description_length import Codelengths
@@ -25,7 +25,7 @@ def learning_table(result: Result, found: Codelengths) -> Table:
     """Bits per label: a row per layer, a column per number of training examples."""
     codes = {f"{layer.layer}": layer.block_bits for layer in found.layers}
     rows = (
-        Row.of(name, *(f"{bits:.2f}" for bits in found.per_label(block_bits)))
+        TableRow.of(name, *(f"{bits:.2f}" for bits in found.per_label(block_bits)))
         for name, block_bits in {**codes, ALONE: found.prior_block_bits}.items()
     )
     return Table(

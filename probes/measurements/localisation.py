@@ -20,21 +20,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from probes.measurements.cells import estimate_text, metric_curves, score_cell
+from probes.measurements.cells import estimate_text, metric_curves, score_cell, task_head
 from probes.measurements.expected_layer import (
     centre_of_gravity,
     gain_and_expected_layer,
     kl_from_uniform,
     over_samples,
 )
-from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.records.base import Frozen
 from probes.records.curves import Curves, Point
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Row, Table
-from probes.records.titles import task_head
+from probes.records.row import Row
+from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Estimate, Interval, Scores
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.gold import Gold
@@ -113,34 +113,36 @@ class Localisation(ProbeMeasurement[Mixes]):
         found = mixes_record(weights, strengths, predicted, context.scorers)
         kind = context.task.kind
         stored = np.float64 if kind == "regression" else predicted["test"].dtype
-        return Found(found, {"predicted": predicted["test"].astype(stored)})
+        return Found(payload=found, arrays={"predicted": predicted["test"].astype(stored)})
 
-    def numbers(self, record: Record[Mixes]) -> Iterator[Number]:
+    def numbers(self, record: Record[Mixes]) -> Iterator[Row]:
         """Scores of the mixes, and the estimates."""
         found = record.payload
         metric = record.task.metric if record.task else ""
         for mix in found.mixes:
             low, high = mix.intervals.get(metric) or (None, None)
-            yield Number("mix_score", mix.test[metric], mix.k, low, high)
+            yield Row("mix_score", mix.test[metric], mix.k, low, high)
         for name in ("total_gain", "expected_layer", "centre_of_gravity", "kl"):
             estimate: Estimate = getattr(found, name)
             low, high = estimate.interval or (None, None)
-            yield Number(name, estimate.value, None, low, high)
+            yield Row(name, estimate.value, None, low, high)
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Scores by mix, and the estimates."""
         found: list[tuple[Result, Mixes]] = [(r, r.found(self.name)) for r in results]
         rows = [
-            Row.of(
+            TableRow.of(
                 f"layers 0 to {k}" if k else "layer 0",
                 *(_mix(mixes, k, r.task.metric) for r, mixes in found),
             )
             for k in sorted({mix.k for _, mixes in found for mix in mixes.mixes})
         ]
         rows += [
-            Row.of("expected layer", *(estimate_text(x.expected_layer) for _, x in found)),
-            Row.of("centre of gravity", *(estimate_text(x.centre_of_gravity) for _, x in found)),
-            Row.of("KL from uniform, bits", *(estimate_text(x.kl) for _, x in found)),
+            TableRow.of("expected layer", *(estimate_text(x.expected_layer) for _, x in found)),
+            TableRow.of(
+                "centre of gravity", *(estimate_text(x.centre_of_gravity) for _, x in found)
+            ),
+            TableRow.of("KL from uniform, bits", *(estimate_text(x.kl) for _, x in found)),
         ]
         return [
             Table(

@@ -11,19 +11,22 @@ from __future__ import annotations
 import importlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry
+from probes.measurements.views import Pivot, RowView, charts, tables
 from probes.records.base import Frozen
 from probes.records.charts import Chart
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import AnyRecord, Extent, Record, covers, united
 from probes.records.result import Result
+from probes.records.row import Place, Row
 from probes.records.table import Table
+from probes.records.titles import subject_title
 from probes.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -44,45 +47,34 @@ Level = Literal["standard", "full"]
 """How much evidence is asked for."""
 
 
-class Number(NamedTuple):
-    """One number that a measurement found, for CSV files.
+class NoOptions(Frozen):
+    """The options of a measurement that has none."""
 
-    Attributes:
-        metric: its name; with the suite's own measurements, a column of `leaderboard.csv`.
-        layer: None for a number of the model as a whole.
-        axes: what else it is a number of, such as a head or a rank, by name.
-        beside: what stands beside it, by name, such as a baseline and its kind: columns after the
-            interval.
-    """
 
-    metric: str
-    value: float | None
-    layer: int | None = None
-    low: float | None = None
-    high: float | None = None
-    split: str = "test"
-    axes: Mapping[str, int | str] = {}
-    beside: Mapping[str, float | int | str | None] = {}
+class NoPayload(Frozen):
+    """What is stored besides rows by a measurement that finds nothing but rows."""
 
 
 @dataclass(frozen=True)
 class Found(Generic[P]):
-    """What `compute` returns.
+    """What `compute` returns; rows alone may be returned, or yielded, as they are.
 
     Attributes:
-        payload: what is stored in the record.
-        arrays: what is stored in the .npz file beside it, by name.
+        rows: the numbers.
+        arrays: what is stored in the .npz file beside the record, by name.
         parameters: what was fitted, by name, which the cache keeps; see
             `probes.records.parameters`.
+        facts: what else there is to know of the rows, such as counts; part of the record's header.
+        notes: sentences that tables are followed by.
+        payload: what is stored besides.
     """
 
-    payload: P
+    rows: Iterable[Row] = ()
     arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
     parameters: Parameters = field(default_factory=dict)
-
-
-class NoOptions(Frozen):
-    """The options of a measurement that has none."""
+    facts: Mapping[str, Place] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    payload: P = field(default_factory=NoPayload)  # type: ignore[assignment]
 
 
 class Scored(NamedTuple):
@@ -139,7 +131,8 @@ class Measurement(ABC, Generic[P]):
         name: lower-case letters, digits and underscores; part of file names.
         version: part of every key, to be raised when the same inputs would give other numbers.
         summary: one line for `--list-measurements`.
-        payload: the type of what is found; a frozen pydantic model.
+        views: how its rows are shown; see `probes.measurements.views`.
+        payload: the type of what is stored besides rows; a frozen pydantic model.
         options: its settings, each with a default and a description. Each field becomes a flag
             ``--<name>-<field>``, and what is given becomes part of the key.
     """
@@ -147,7 +140,8 @@ class Measurement(ABC, Generic[P]):
     name: ClassVar[str]
     version: ClassVar[int] = 1
     summary: ClassVar[str]
-    payload: ClassVar[type[Frozen]]
+    views: ClassVar[Sequence[RowView]] = (Pivot(),)
+    payload: ClassVar[type[Frozen]] = NoPayload
     options: ClassVar[type[Frozen]] = NoOptions
 
     def extent(self, request: Request) -> Extent:
@@ -162,9 +156,9 @@ class Measurement(ABC, Generic[P]):
         """What is measured where a record has less than is wanted: nothing of it is lost."""
         return united(stored, wanted)
 
-    def numbers(self, record: Record[P]) -> Iterator[Number]:
-        """What a record says in numbers, for CSV files."""
-        return iter(())
+    def numbers(self, record: Record[P]) -> Iterable[Row]:
+        """What a record says in numbers."""
+        return record.rows
 
 
 class ProbeMeasurement(Measurement[P]):
@@ -204,12 +198,16 @@ class ProbeMeasurement(Measurement[P]):
         return 1.0
 
     @abstractmethod
-    def compute(self, context: ProbeContext) -> Found[P]:
+    def compute(self, context: ProbeContext) -> Found[P] | Iterable[Row]:
         """Measure the layers of `context.extent`."""
 
     def tables(self, results: Sequence[Result]) -> Sequence[Table]:
         """Tables of one model, corpus and probe family; all `results` have its record."""
-        return ()
+        from probes.measurements.frame import long_frame
+
+        records = [result.evidence[self.name] for result in results]
+        notes = list(dict.fromkeys(note for record in records for note in record.notes))
+        return tables(self.views, long_frame(records), self.name.replace("_", " "), notes)
 
     def curves(self, results: Mapping[str, Result]) -> Curves | Sequence[Curves] | None:
         """Curves of one task, by model, for one chart or several; None if it has none to draw.
@@ -217,14 +215,22 @@ class ProbeMeasurement(Measurement[P]):
         Args:
             results: of all models; those without its record are listed as missing.
         """
-        return None
+        from probes.measurements.frame import labelled_frame
+
+        records = {label: each.evidence.get(self.name) for label, each in results.items()}
+        measured = {label: record for label, record in records.items() if record}
+        found = charts(self.views, labelled_frame(measured))
+        curves = [each for each in found if isinstance(each, Curves)]
+        for each in curves:
+            each.missing.update(dict.fromkeys(records.keys() - measured, "it was not measured"))
+        return curves
 
 
 class CorpusMeasurement(Measurement[P]):
     """A measurement of a model's vectors of a corpus as a whole, without tasks.
 
     Attributes:
-        figures: names of the charts that `python -m probes figure` can draw.
+        figures: names of its charts that are no views.
         of_pairs: name of the `PairMeasurement` that is made along with it; empty for none.
         csv_name: name of the CSV file in the folder of model and corpus, without its ending; the
             measurement's own if empty.
@@ -250,16 +256,31 @@ class CorpusMeasurement(Measurement[P]):
         return None
 
     @abstractmethod
-    def compute(self, context: CorpusContext) -> Found[P]:
+    def compute(self, context: CorpusContext) -> Found[P] | Iterable[Row]:
         """Measure the layers of `context.layers`."""
 
-    @abstractmethod
+    @property
+    def figure_names(self) -> list[str]:
+        """Names of the charts that `python -m probes figure` can draw."""
+        views = [view.name for view in self.views if not isinstance(view, Pivot)]
+        return [*self.figures, *views]
+
     def tables(self, record: Record[P]) -> Sequence[Table]:
         """What was found, to be printed at the end of a run."""
+        from probes.measurements.frame import long_frame
+
+        title = f"{subject_title(record)} · {self.name.replace('_', ' ')}"
+        return tables(self.views, long_frame([record]), title, record.notes)
 
     def charts(self, records: Mapping[str, Record[P]]) -> Sequence[Chart]:
         """What was found for several models, by label, on one corpus."""
-        return ()
+        from probes.measurements.frame import labelled_frame
+
+        return charts(self.views, labelled_frame(records))
+
+    def beside(self, record: Record[P]) -> Iterable[Mapping[str, Place]]:
+        """What stands beside each number in the measurement's CSV file, in columns of its own."""
+        return ({} for _ in self.numbers(record))
 
 
 class PairMeasurement(CorpusMeasurement[P]):
@@ -320,7 +341,7 @@ def measurement(cls: type[M]) -> type[M]:
             f"{getattr(cls, '__name__', cls)}: a measurement has to be a subclass of "
             "ProbeMeasurement or CorpusMeasurement."
         )
-    attributes = [x for x in ("name", "summary", "payload") if not hasattr(cls, x)]
+    attributes = [x for x in ("name", "summary") if not hasattr(cls, x)]
     if lacking := [*attributes, *sorted(cls.__abstractmethods__)]:
         raise UserError(f"Measurement {cls.__name__}: it has no {' and no '.join(lacking)}.")
     require_usable(cls.name)
@@ -370,6 +391,11 @@ def probe_measurements() -> Iterator[ProbeMeasurement[Any]]:
         found = get_measurement(name)
         if isinstance(found, ProbeMeasurement) and name != "scores":
             yield found
+
+
+def as_found(found: Found[P] | Iterable[Row]) -> Found[P]:
+    """What `compute` has returned; rows that it yields are computed here."""
+    return found if isinstance(found, Found) else Found(tuple(found))
 
 
 def as_payload(record: AnyRecord) -> AnyRecord:

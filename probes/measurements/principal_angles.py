@@ -25,15 +25,16 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
-from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
+from probes.measurements.cells import task_head
+from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.records.base import Frozen
 from probes.records.curves import Curves, Point
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
 from probes.records.result import Result
-from probes.records.table import NOTHING, Row, Table
-from probes.records.titles import task_head
+from probes.records.row import Row
+from probes.records.table import NOTHING, Table, TableRow
 from probes.tasks.task import Task
 from probes.training.families import is_convex
 
@@ -150,10 +151,11 @@ class PrincipalAngles(ProbeMeasurement[Subspaces]):
             weights=Overlaps(overlap=mean_overlaps(of_weights, [1]), chance=_chance(sizes, width)),
         )
         return Found(
-            found, {"patterns": all_angles(of_patterns), "weights": all_angles(of_weights)}
+            payload=found,
+            arrays={"patterns": all_angles(of_patterns), "weights": all_angles(of_weights)},
         )
 
-    def numbers(self, record: Record[Subspaces]) -> Iterator[Number]:
+    def numbers(self, record: Record[Subspaces]) -> Iterator[Row]:
         """Overlap and chance of every layer with itself and those below, patterns and weights."""
         found = record.payload
         for kind in NOTES:
@@ -162,7 +164,7 @@ class PrincipalAngles(ProbeMeasurement[Subspaces]):
                     axes = {"of": kind, "with": other}
                     for metric in ("overlap", "chance"):
                         value = getattr(found.of(kind), metric)[i][j]
-                        yield Number(metric, value, layer, split="train", axes=axes)
+                        yield Row(metric, value, layer, split="train", axes=axes)
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Two layers × task: overlaps of neighbours, then of others with the lowest layer."""
@@ -173,7 +175,7 @@ class PrincipalAngles(ProbeMeasurement[Subspaces]):
             of_tasks = [_cells(found, kind) for found in every]
             pairs = sorted({pair for cells in of_tasks for pair in cells})
             rows = [
-                Row.of(f"{x.low} and {x.high}", *(cells.get(x, NOTHING) for cells in of_tasks))
+                TableRow.of(f"{x.low} and {x.high}", *(cells.get(x, NOTHING) for cells in of_tasks))
                 for x in pairs
             ]
             tables.append(Table(f"overlap of {kind}, %", heads, tuple(rows), notes=(note,)))

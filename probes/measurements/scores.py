@@ -11,13 +11,14 @@ import numpy as np
 from probes.examples.examples import NotServedError
 from probes.examples.scoring import Scorer, baselines, count_examples, references
 from probes.measurements.cells import metric_curves
-from probes.measurements.measurement import Found, Number, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, ProbeMeasurement, Request
 from probes.measurements.uncertainty import intervals
 from probes.records.curves import Curves, Point
 from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
 from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
 from probes.records.record import Extent, Record, united
 from probes.records.result import SCORES, Result
+from probes.records.row import Row
 from probes.records.values import Interval
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.partition import Partition
@@ -81,16 +82,16 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         }
         if test.gold.sets is not None:
             arrays["sets"] = test.gold.sets
-        return Found(found, arrays, fits.parameters)
+        return Found(payload=found, arrays=arrays, parameters=fits.parameters)
 
-    def numbers(self, record: Record[ProbeScores]) -> Iterator[Number]:
+    def numbers(self, record: Record[ProbeScores]) -> Iterator[Row]:
         """Every metric of the first fit at every layer, on dev and test."""
         for layer in record.payload.layers:
             for split in ("dev", "test"):
                 given = layer.fits[0].test if split == "test" else layer.fits[0].dev
                 for metric, value in given.items():
                     low, high = (split == "test" and layer.intervals.get(metric)) or (None, None)
-                    yield Number(metric, value, layer.layer, low, high, split)
+                    yield Row(metric, value, layer.layer, low, high, split)
 
     def curves(self, results: Mapping[str, Result]) -> Curves:
         """Headline test scores, with baselines and references as levels."""

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from probes.examples.control_task import control_labels
 from probes.examples.scoring import control_metric, number
-from probes.measurements.cells import metric_curves, rows_by_layer, score_cell
-from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
+from probes.measurements.cells import metric_curves, rows_by_layer, score_cell, task_head
+from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.measurements.training_variance import Spread, pooled
 from probes.records.base import Frozen
 from probes.records.curves import Curves, Point
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Row, Table
-from probes.records.titles import task_head
+from probes.records.row import Row
+from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.formatting import shown_sd
@@ -138,7 +138,7 @@ class Selectivity(ProbeMeasurement[ControlScores]):
         train = {e.type for e in examples.splits["train"].examples}
         test = [e.type for e in examples.splits["test"].examples]
         return Found(
-            ControlScores(
+            payload=ControlScores(
                 metric=name,
                 types=len(train),
                 seen=sum(x in train for x in test) / len(test),
@@ -148,11 +148,11 @@ class Selectivity(ProbeMeasurement[ControlScores]):
             )
         )
 
-    def numbers(self, record: Record[ControlScores]) -> Iterator[Number]:
+    def numbers(self, record: Record[ControlScores]) -> Iterator[Row]:
         """The selectivity of each layer."""
         for layer in record.payload.layers:
             low, high = layer.interval or (None, None)
-            yield Number("selectivity", layer.value, layer.layer, low, high)
+            yield Row("selectivity", layer.value, layer.layer, low, high)
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """By layer, with the share of known types and the spread over draws."""
@@ -169,8 +169,10 @@ class Selectivity(ProbeMeasurement[ControlScores]):
                 ("layer", *(task_head(r, x.metric) for r, x in zip(results, every, strict=True))),
                 (
                     *rows_by_layer(results, cell),
-                    Row.of("test types seen in train", *(f"{100 * x.seen:.0f} %" for x in every)),
-                    Row.of(
+                    TableRow.of(
+                        "test types seen in train", *(f"{100 * x.seen:.0f} %" for x in every)
+                    ),
+                    TableRow.of(
                         "SD over draws",
                         *(shown_sd(x.draws.sd, x.metric) if x.draws else NOTHING for x in every),
                     ),

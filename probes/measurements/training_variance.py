@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from probes.measurements.cells import rows_by_layer
-from probes.measurements.measurement import Found, Level, Number, ProbeMeasurement, Request
+from probes.measurements.cells import rows_by_layer, task_head
+from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.records.base import Frozen
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Row, Table
-from probes.records.titles import task_head
+from probes.records.row import Row
+from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.statistics.bootstrap import cluster_sums, draws_of
 from probes.statistics.formatting import shown_sd
 from probes.statistics.metrics import metrics
@@ -147,19 +147,19 @@ class TrainingVariance(ProbeMeasurement[Variances]):
         tests = _tested(context, both)
         drawn = context.examples.splits["train"].partition.clusters
         return Found(
-            Variances(
+            payload=Variances(
                 layers=tuple(found), resampled=drawn, seeds=over_seeds, both=both, p_best=tests
             )
         )
 
-    def numbers(self, record: Record[Variances]) -> Iterator[Number]:
+    def numbers(self, record: Record[Variances]) -> Iterator[Row]:
         """The pooled standard deviations, and the p-value of every layer."""
         found = record.payload
-        yield Number("retraining_sd", found.seeds.sd if found.seeds else None)
-        yield Number("sampling_sd", found.sampling_sd)
-        yield Number("training_sd", found.both.sd if found.both else None)
+        yield Row("retraining_sd", found.seeds.sd if found.seeds else None)
+        yield Row("sampling_sd", found.sampling_sd)
+        yield Row("training_sd", found.both.sd if found.both else None)
         for layer, p in found.p_best.items():
-            yield Number("p_best", p, layer)
+            yield Row("p_best", p, layer)
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Standard deviations over samples and seeds by layer, and pooled."""
@@ -174,12 +174,12 @@ class TrainingVariance(ProbeMeasurement[Variances]):
         every: list[Variances] = [result.found(self.name) for result in results]
         metrics_of = [result.task.metric for result in results]
 
-        def pooled_row(name: str, spreads: Sequence[Spread | None]) -> Row:
+        def pooled_row(name: str, spreads: Sequence[Spread | None]) -> TableRow:
             texts = (
                 f"{shown_sd(spread.sd, metric)} (df {spread.df})" if spread else NOTHING
                 for spread, metric in zip(spreads, metrics_of, strict=True)
             )
-            return Row.of(name, *texts)
+            return TableRow.of(name, *texts)
 
         alone = (
             NOTHING if x.sampling_sd is None else shown_sd(x.sampling_sd, metric)
@@ -195,7 +195,7 @@ class TrainingVariance(ProbeMeasurement[Variances]):
                     *rows,
                     pooled_row("pooled", [x.both for x in every]),
                     pooled_row("seeds alone", [x.seeds for x in every]),
-                    Row.of("samples alone", *alone),
+                    TableRow.of("samples alone", *alone),
                 ),
                 notes=(
                     f"Over bootstrap samples of training {drawn}, each fitted from another seed. "

@@ -15,6 +15,7 @@ from probes.records.header import (
     TaskRecord,
 )
 from probes.records.probe_spec import ProbeSpec
+from probes.records.row import Place, Rows
 
 P = TypeVar("P")
 
@@ -67,6 +68,11 @@ class Record(Frozen, Generic[P]):
     provenance: dict[str, str]
     arrays: tuple[str, ...] = ()
     """Names of the arrays in the .npz file beside the record."""
+    facts: dict[str, Place] = Field(default_factory=dict)
+    """What else there is to know of the rows: counts, what was resampled, the rank of a table."""
+    notes: tuple[str, ...] = ()
+    """Sentences that tables of the rows are followed by."""
+    rows: Rows = Rows()
     payload: P
 
     @model_validator(mode="after")

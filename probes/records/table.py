@@ -54,7 +54,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row.
 
     Attributes:
@@ -75,7 +75,7 @@ class Row:
         model: str = "",
         faint: bool = False,
         ends_section: bool = False,
-    ) -> Row:
+    ) -> TableRow:
         """A row of cells, some of them given by their text alone."""
         made = tuple(Cell(cell) if isinstance(cell, str) else cell for cell in cells)
         return cls(made, model, faint, ends_section)
@@ -96,7 +96,7 @@ class Table:
 
     title: str
     heads: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     left: int = 1
     notes: tuple[str, ...] = ()
     repeated: int = 0

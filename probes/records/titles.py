@@ -1,21 +1,9 @@
-"""The names of models, metrics, tasks and corpora in tables."""
+"""The names of models and corpora in tables, and the marks of tasks."""
 
 from __future__ import annotations
 
 from probes.records.record import AnyRecord
 from probes.records.result import Result
-
-METRIC_NAMES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced acc.",
-    "span_f1": "span F1",
-    "nspr": "NSpr",
-    "macro_f1": "macro F1",
-    "corpus_spearman": "Spearman",
-    "spearman": "sent. Spearman",
-    "micro_f1": "micro F1",
-    "exact_match": "exact match",
-}
 
 TREES = "trees not UD"
 """The mark of what depends on trees of another scheme."""
@@ -26,18 +14,8 @@ def model_title(record: AnyRecord) -> str:
     return record.model.name + f" ({record.dtype})" * (record.dtype != "float32")
 
 
-def metric_name(result: Result) -> str:
-    """The headline metric with the view and silver labels: ``balanced acc., masked``."""
-    return ", ".join([METRIC_NAMES.get(result.task.metric, result.task.metric), *_marks(result)])
-
-
-def task_head(result: Result, metric: str = "") -> str:
-    """A task with a metric, the view and silver labels: ``agreement (balanced acc., masked)``."""
-    words = [METRIC_NAMES.get(metric, metric)] * bool(metric) + _marks(result)
-    return f"{result.task.name} ({', '.join(words)})" if words else result.task.name
-
-
-def _marks(result: Result) -> list[str]:
+def task_marks(result: Result) -> list[str]:
+    """What a reader has to know of a task's numbers: the view, silver labels, other trees."""
     other_trees = result.corpus.other_trees and "heads" in result.task.needs
     marks = {result.view: result.view != "plain", "silver": result.silver}
     return [mark for mark, holds in (marks | {TREES: other_trees}).items() if holds]

@@ -55,20 +55,20 @@ def write_numbers(folder: Path, record: AnyRecord) -> Path:
     Args:
         record: its payload in the measurement's own type.
     """
-    numbers = list(get_measurement(record.measurement).numbers(record))
-    axes = tuple(dict.fromkeys(axis for number in numbers for axis in number.axes))
-    beside = tuple(dict.fromkeys(name for number in numbers for name in number.beside))
-    before, values = (
-        ("model", "corpus", "limit", "layer"),
-        ("metric", "split", "value", "low", "high"),
-    )
+    its = get_measurement(record.measurement)
+    rows = list(its.numbers(record))
+    beside = list(its.beside(record)) if isinstance(its, CorpusMeasurement) else [{}] * len(rows)
+    axes = dict.fromkeys(axis for row in rows for axis in row.axes)
+    more = dict.fromkeys(name for each in beside for name in each)
+    filled = [name for name in ("n", "p", "why") if any(getattr(row, name) for row in rows)]
+    values = "metric", "split", "value", "low", "high", *filled
     about = record.model.name, record.corpus.name, limit_of(record)
     key = f"sha256:{record.key[:8]}"
-    lines = [csv_line((*before, *axes, *values, *beside, "key"))]
-    for n in numbers:
-        of = [*about, n.layer, *(n.axes.get(axis) for axis in axes)]
-        found = [n.metric, n.split, n.value, n.low, n.high, *(n.beside.get(x) for x in beside)]
-        lines.append(csv_line([*of, *found, key]))
+    lines = [csv_line(("model", "corpus", "limit", "layer", *axes, *values, *more, "key"))]
+    for row, other in zip(rows, beside, strict=True):
+        places = [row.layer, *map(row.axes.get, axes)]
+        found = [getattr(row, name) for name in values]
+        lines.append(csv_line([*about, *places, *found, *map(other.get, more), key]))
     path = numbers_path(folder, record.measurement)
     with published(path) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8", newline="")

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from probes.boards.layer_tables import layer_rows
+from probes.measurements.cells import metric_name
 from probes.records.result import Result
-from probes.records.titles import limit_mark, metric_name, model_title
+from probes.records.titles import limit_mark, model_title
 
 _MARK = "#ff5a36"
 

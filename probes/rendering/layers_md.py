@@ -9,10 +9,10 @@ from probes.boards.evidence import evidence_tables
 from probes.boards.layer_tables import layer_frames, score_table
 from probes.boards.separability import confidence_set
 from probes.boards.transferability import correlation_table, mean_rank_table
-from probes.measurements.cells import group_cell, group_metric_title, interval_note
+from probes.measurements.cells import group_cell, group_metric_title, interval_note, task_head
 from probes.records.result import Result
 from probes.records.table import cell_text
-from probes.records.titles import corpus_title, model_title, task_head
+from probes.records.titles import corpus_title, model_title
 from probes.rendering.markdown import escaped, markdown, markdown_lines
 from probes.statistics.formatting import shown
 from probes.statistics.partition import FEWEST

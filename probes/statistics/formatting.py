@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from probes.statistics.metrics import is_percent
+from probes.statistics.metrics import is_percent, quantity
 from probes.statistics.significance import borderline
 
 
@@ -14,7 +14,7 @@ def shown(value: float | None, metric: str) -> str:
         return "–"
     if is_percent(metric):
         return f"{100 * value:.1f}"
-    text = f"{value:.3f}"
+    text = f"{value:.{quantity(metric).digits}f}"
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 

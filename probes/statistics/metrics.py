@@ -22,6 +22,7 @@ from probes.common.arrays import Floats
 from probes.common.registry import Registry
 from probes.statistics.conlleval import chunk_f1
 from probes.statistics.gold import Gold, Predictions
+from probes.statistics.quantities import CORRELATION, POSITIVE, SHARE, Quantity, quantities
 from probes.statistics.rank_correlation import (
     correlation,
     moment_parts,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Metric:
+class Metric(Quantity):
     """A score that is a function of sums over sentences.
 
     Attributes:
@@ -46,17 +47,13 @@ class Metric:
         value: the score, from sums of shape (…, k). Shape (…,); NaN where it is undefined. It
             depends on nothing else, so that sums are all that has to be kept of predictions.
         kinds: the kinds of tasks that it scores.
-        percent: whether tables show it times 100.
-        lower_is_better: whether it is an error. Such a metric cannot choose the best layer.
-        bounds: the least and the greatest value that it can have.
+
+    One for which lower is better cannot choose the best layer.
     """
 
     parts: Callable[[Gold, Predictions], csr_array]
     value: Callable[[Floats], Floats]
     kinds: tuple[Kind, ...] = ("classification",)
-    percent: bool = False
-    lower_is_better: bool = False
-    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
         """The score of each row of `predicted` (cells, n). Shape (cells,)."""
@@ -66,25 +63,40 @@ class Metric:
 metrics: Registry[Metric] = Registry("metric")
 
 
+def quantity(name: str) -> Quantity:
+    """What is known of a number: of a metric of tasks, or another; of an unknown one nothing."""
+    if name in metrics:
+        return metrics.get(name)
+    return quantities.get(name) if name in quantities else Quantity()
+
+
+def label_of(name: str) -> str:
+    """What tables call a number."""
+    return quantity(name).label or name.replace("_", " ")
+
+
+def axis_of(name: str) -> str:
+    """The title of an axis of such numbers: ``UUAS, %``."""
+    given = quantity(name)
+    unit = "%" if given.percent else given.unit
+    return f"{label_of(name)}, {unit}" if unit else label_of(name)
+
+
 def is_percent(name: str) -> bool:
-    """Whether tables show the metric times 100; False if it is not registered."""
-    return name in metrics and metrics.get(name).percent
+    """Whether tables show the number times 100."""
+    return quantity(name).percent
 
 
 def in_bounds(name: str, value: float) -> bool:
-    """Whether the metric can have this value, beyond rounding; finite if it is not registered."""
-    low, high = metrics.get(name).bounds if name in metrics else (-math.inf, math.inf)
+    """Whether the number can have this value, beyond rounding; it has to be finite in any case."""
+    low, high = quantity(name).bounds
     return math.isfinite(value) and low - 1e-6 <= value <= high + 1e-6
 
 
 def lower_is_better(name: str) -> bool:
-    """Whether the metric is an error; False if it is not registered."""
-    return name in metrics and metrics.get(name).lower_is_better
+    """Whether the number is an error."""
+    return quantity(name).lower_is_better
 
-
-SHARE = 0.0, 1.0
-
-CORRELATION = -1.0, 1.0
 
 CLASSES: tuple[Kind, ...] = ("classification", "multi-label")
 
@@ -116,7 +128,14 @@ metrics.add(
 metrics.add(
     "exact_match",
     # Share of examples with every label predicted right and no other: subset accuracy.
-    Metric(metrics.get("accuracy").parts, mean_value, ("multi-label",), percent=True, bounds=SHARE),
+    Metric(
+        metrics.get("accuracy").parts,
+        mean_value,
+        ("multi-label",),
+        label="exact match",
+        percent=True,
+        bounds=SHARE,
+    ),
 )
 
 metrics.add(
@@ -127,7 +146,7 @@ metrics.add(
         mean_value,
         NUMBERS,
         lower_is_better=True,
-        bounds=(0.0, math.inf),
+        bounds=POSITIVE,
     ),
 )
 
@@ -190,16 +209,33 @@ def _micro_f1(sums: Floats) -> Floats:
 
 metrics.add(
     "balanced_accuracy",
-    Metric(partial(_class_parts_of, _known), _balanced_accuracy, percent=True, bounds=SHARE),
+    Metric(
+        partial(_class_parts_of, _known),
+        _balanced_accuracy,
+        label="balanced acc.",
+        percent=True,
+        bounds=SHARE,
+    ),
 )
 
-metrics.add("macro_f1", Metric(class_parts, _macro_f1, CLASSES, percent=True, bounds=SHARE))
+metrics.add(
+    "macro_f1",
+    Metric(class_parts, _macro_f1, CLASSES, label="macro F1", percent=True, bounds=SHARE),
+)
 
 _PARTS_20 = partial(_class_parts_of, partial(_frequent, 20))
 
-metrics.add("macro_f1_20", Metric(_PARTS_20, _macro_f1, CLASSES, percent=True, bounds=SHARE))
+metrics.add(
+    "macro_f1_20",
+    Metric(
+        _PARTS_20, _macro_f1, CLASSES, label="macro F1 (20 or more)", percent=True, bounds=SHARE
+    ),
+)
 
-metrics.add("micro_f1", Metric(class_parts, _micro_f1, CLASSES, percent=True, bounds=SHARE))
+metrics.add(
+    "micro_f1",
+    Metric(class_parts, _micro_f1, CLASSES, label="micro F1", percent=True, bounds=SHARE),
+)
 
 
 def _chunk_parts(gold: Gold, given: Predictions) -> csr_array:
@@ -216,14 +252,20 @@ def _span_f1(sums: Floats) -> Floats:
     return chunk_f1(sums[..., 0], sums[..., 1], sums[..., 2])
 
 
-metrics.add("span_f1", Metric(_chunk_parts, _span_f1, percent=True, bounds=SHARE))
+metrics.add("span_f1", Metric(_chunk_parts, _span_f1, label="span F1", percent=True, bounds=SHARE))
 
-metrics.add("nspr", Metric(nspr_parts, nspr, NUMBERS, bounds=CORRELATION))
+metrics.add("nspr", Metric(nspr_parts, nspr, NUMBERS, label="NSpr", bounds=CORRELATION))
 
 # Spearman within sentences, averaged over sentences. NaN if none has two gold values.
-metrics.add("spearman", Metric(spearman_parts, mean_value, NUMBERS, bounds=CORRELATION))
+metrics.add(
+    "spearman",
+    Metric(spearman_parts, mean_value, NUMBERS, label="sent. Spearman", bounds=CORRELATION),
+)
 
-metrics.add("corpus_spearman", Metric(moment_parts, correlation, NUMBERS, bounds=CORRELATION))
+metrics.add(
+    "corpus_spearman",
+    Metric(moment_parts, correlation, NUMBERS, label="Spearman", bounds=CORRELATION),
+)
 
 
 def _root_parts(gold: Gold, given: Predictions) -> csr_array:
@@ -239,6 +281,9 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
 
 # Share of sentences whose least deep word, punctuation ignored, is the root (Hewitt & Manning
 # 2019). In a sentence of nothing but punctuation, every word counts.
-metrics.add("root_accuracy", Metric(_root_parts, mean_value, NUMBERS, percent=True, bounds=SHARE))
+metrics.add(
+    "root_accuracy",
+    Metric(_root_parts, mean_value, NUMBERS, label="root acc.", percent=True, bounds=SHARE),
+)
 
 metrics.mark_as_shipped()

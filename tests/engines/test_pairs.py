@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("plug_ins")
 
 PAIR = """
 import numpy as np
-from probes import CorpusMeasurement, Found, Frozen, Number, PairMeasurement, Row, Table, measurement
+from probes import CorpusMeasurement, Found, Frozen, Number, PairMeasurement, TableRow, Table, measurement
 
 class Cosines(Frozen):
     means: list[list[float]]
@@ -51,7 +51,7 @@ class Cosine(PairMeasurement[Cosines]):
                 yield Number("cosine", mean, layer, axes={"base_layer": of_base})
 
     def tables(self, record):
-        rows = [Row.of(str(i), f"{row[0]:.2f}") for i, row in zip(record.extent, record.payload.means)]
+        rows = [TableRow.of(str(i), f"{row[0]:.2f}") for i, row in zip(record.extent, record.payload.means)]
         title = f"{record.model.name} beside {record.base.name}"
         return [Table(title, ("layer", "layer 0"), tuple(rows))]
 

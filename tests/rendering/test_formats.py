@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from probes.records.table import Cell, Row, Table
+from probes.records.table import Cell, Table, TableRow
 from probes.rendering.latex import latex
 from probes.rendering.markdown import escaped, markdown
 from probes.rendering.terminal import print_table
@@ -13,9 +13,9 @@ TABLE = Table(
     "a | b",
     ("layer", "pos\naccuracy, silver"),
     (
-        Row.of("0", Cell("90.0", half="0.5", tied=True)),
-        Row.of("1", Cell("95.0", half="0.5", best=True)),
-        Row.of("<x>_[y](z)", "–", faint=True),
+        TableRow.of("0", Cell("90.0", half="0.5", tied=True)),
+        TableRow.of("1", Cell("95.0", half="0.5", best=True)),
+        TableRow.of("<x>_[y](z)", "–", faint=True),
     ),
     notes=("± half an interval",),
 )
@@ -62,13 +62,13 @@ def test_the_terminal_marks_the_best_and_the_tied():
 
 
 def test_a_table_that_must_not_be_split_is_printed_whole():
-    rows = (Row.of("a", *["12345678"] * 9),)
+    rows = (TableRow.of("a", *["12345678"] * 9),)
     table = Table("t", ("x", *map(str, range(9))), rows)
     assert printed(table, 40).count("┏") == 1
 
 
 def test_a_table_with_repeated_columns_alone_is_printed_once():
-    table = Table("t", ("x", "n"), (Row.of("a", "1"),), repeated=2)
+    table = Table("t", ("x", "n"), (TableRow.of("a", "1"),), repeated=2)
     assert printed(table).count("┏") == 1
 
 
@@ -82,8 +82,8 @@ DASHES = Table(
     "t",
     ("model", "flags", "layer", "score", "p", "control\ntask"),
     (
-        Row.of("a", "–", "1", "90.0", "", "–"),
-        Row.of("b", "–", "–", "91.0", "–", "–"),
+        TableRow.of("a", "–", "1", "90.0", "", "–"),
+        TableRow.of("b", "–", "–", "91.0", "–", "–"),
     ),
     left=2,
     repeated=3,
@@ -104,10 +104,10 @@ def test_columns_of_nothing_but_dashes_are_left_out_and_named():
 
 
 def test_a_column_stays_if_a_cell_says_why_or_if_no_other_has_values():
-    noted = Table("t", ("m", "x", "y"), (Row.of("a", Cell("–", note="no result"), "1"),))
+    noted = Table("t", ("m", "x", "y"), (TableRow.of("a", Cell("–", note="no result"), "1"),))
     assert noted.filled is noted
-    alone = Table("t", ("layer", "pos"), (Row.of("0", "–"), Row.of("1", "–")))
+    alone = Table("t", ("layer", "pos"), (TableRow.of("0", "–"), TableRow.of("1", "–")))
     assert alone.filled is alone
-    empty = Table("t", ("model", "flags", "n"), (Row.of("a", "", "1"),))
+    empty = Table("t", ("model", "flags", "n"), (TableRow.of("a", "", "1"),))
     assert empty.filled is empty
     assert Table("t", ("a", "b"), ()).filled.heads == ("a", "b")

@@ -17,7 +17,7 @@ from probes.rendering.page.page import page, write_page
 EVIL = "</script><img src=x onerror=alert(1)>"
 
 PLUG_IN = f"""
-from probes import CorpusMeasurement, Curves, Found, Frozen, Point, Row, Table, measurement
+from probes import CorpusMeasurement, Curves, Found, Frozen, Point, TableRow, Table, measurement
 from probes.records.charts import Grid, Panel
 
 EVIL = {EVIL!r}
@@ -37,7 +37,7 @@ class Mine(CorpusMeasurement[Payload]):
     def tables(self, record):
         if record.payload.value == 0:
             raise RuntimeError("no such thing")
-        return [Table(EVIL, ("layer", EVIL), (Row.of("0", EVIL),), notes=(EVIL,))]
+        return [Table(EVIL, ("layer", EVIL), (TableRow.of("0", EVIL),), notes=(EVIL,))]
 
     def charts(self, records):
         points = [Point(0, 0.5, line=EVIL), Point(1, float("nan"), line=EVIL)]

@@ -10,7 +10,7 @@ from probes.boards.claims.bands import higher, lower
 from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores, within
 from probes.boards.claims.outcome import ZERO, Ends, Outcome, all_of, any_of, decided, p_above
-from probes.measurements.measurement import Number
+from probes.records.row import Row
 
 GEOMETRY = "geometry"
 
@@ -99,7 +99,7 @@ def clusters_at_last_layer(model: ModelScores) -> Outcome:
     return decided(p_above(ZERO, ends), p_above(ends, ZERO), why, numbers)
 
 
-def _ends(number: Number, sign: int) -> Ends:
+def _ends(number: Row, sign: int) -> Ends:
     """The ends of an interval, of the number itself or of its negative."""
     assert number.low is not None
     assert number.high is not None
@@ -111,7 +111,7 @@ def _name(metric: str, axes: Mapping[str, object] = MappingProxyType({})) -> str
     return " ".join([name, *(f"of {value}" for value in axes.values())])
 
 
-def _span(found: Mapping[int, Number]) -> str:
+def _span(found: Mapping[int, Row]) -> str:
     """``layers 0–2: 0.061 to 0.183 [0.059, 0.185]``: the least and greatest value and bound."""
     values = [x.value for x in found.values() if x.value is not None]
     ends = [_ends(x, 1) for x in found.values()]
@@ -125,7 +125,7 @@ def _layers(layers: Iterable[int]) -> str:
     return f"layers {first}–{last}" if first != last else f"layer {first}"
 
 
-def _listed(found: Mapping[int, Number], metric: str) -> list[dict[str, Any]]:
+def _listed(found: Mapping[int, Row], metric: str) -> list[dict[str, Any]]:
     return [
         {"metric": metric, "layer": layer, "value": x.value, "interval": [x.low, x.high]}
         for layer, x in found.items()

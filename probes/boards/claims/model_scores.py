@@ -10,9 +10,10 @@ from probes.boards.claims.bands import Band
 from probes.boards.claims.outcome import MissingError
 from probes.boards.separability import confidence_set
 from probes.measurements.localisation import Mixes, mixes_of, no_localisation
-from probes.measurements.measurement import Number, get_measurement
+from probes.measurements.measurement import get_measurement
 from probes.records.record import AnyRecord
 from probes.records.result import Result
+from probes.records.row import Row
 from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import Replicates
 
@@ -44,7 +45,7 @@ class ModelScores:
         found = self.records.get(measurement)
         return _there(found, f"there is no record of {measurement} (--measurements {measurement})")
 
-    def numbers(self, measurement: str, metric: str, **axes: object) -> dict[int, Number]:
+    def numbers(self, measurement: str, metric: str, **axes: object) -> dict[int, Row]:
         """What a measurement of the corpus found on test, by layer; all have intervals.
 
         Args:

@@ -27,7 +27,7 @@ from probes.measurements.results import joined
 from probes.records.files import if_readable, read_records
 from probes.records.record import AnyRecord
 from probes.records.result import Result
-from probes.records.table import Cell, Row, Table
+from probes.records.table import Cell, Table, TableRow
 from probes.records.titles import model_title
 from probes.statistics.replicates import Replicates
 
@@ -220,7 +220,7 @@ def claims_table(report: Report, family: str) -> Table:
         f"{report.title} · {family} probe" if report.scored else report.title,
         ("claim", "verdict", "numbers"),
         tuple(
-            Row.of(
+            TableRow.of(
                 Cell(claim.statement, note=claim.note),
                 Cell(report.outcomes[claim.name].verdict, verdict=True),
                 report.outcomes[claim.name].why,

@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _known() -> list[str]:
     """The names of all figures."""
-    charts = dict.fromkeys(name for each in corpus_measurements() for name in each.figures)
+    charts = dict.fromkeys(name for each in corpus_measurements() for name in each.figure_names)
     return [*KINDS, *GRIDS, TREE, *charts]
 
 
@@ -113,7 +113,7 @@ def _one_chart(folders: list[Path], name: str, measurement: str) -> Chart:
         measurement: whose chart; may be empty if only one of those that have it has records.
     """
     records = load_records(folders)
-    having = [each.name for each in corpus_measurements() if name in each.figures]
+    having = [each.name for each in corpus_measurements() if name in each.figure_names]
     if measurement and measurement not in having:
         raise UserError(
             f"--measurement {measurement}: the figure {name} is one of {listed(having)}."

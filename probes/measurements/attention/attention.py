@@ -12,13 +12,14 @@ from pydantic import Field, PositiveInt
 
 from probes.measurements.attention.charts import FIGURES, charts
 from probes.measurements.attention.names import CLUSTER_SENTENCES, MIX_SENTENCES
-from probes.measurements.attention.numbers import numbers
+from probes.measurements.attention.numbers import beside, numbers
 from probes.measurements.attention.payload import Findings
 from probes.measurements.attention.tables import tables
-from probes.measurements.measurement import CorpusMeasurement, Found, Number, Request
+from probes.measurements.measurement import CorpusMeasurement, Found, Request
 from probes.records.base import Frozen
 from probes.records.charts import Chart
 from probes.records.record import Extent, Record
+from probes.records.row import Place, Row
 from probes.records.table import Table
 
 if TYPE_CHECKING:
@@ -94,9 +95,13 @@ class Attention(CorpusMeasurement[Findings]):
 
         return measure(context)
 
-    def numbers(self, record: Record[Findings]) -> Iterator[Number]:
+    def numbers(self, record: Record[Findings]) -> Iterator[Row]:
         """A number for each layer, head, measure and feature."""
         return numbers(record.payload)
+
+    def beside(self, record: Record[Findings]) -> Iterator[Mapping[str, Place]]:
+        """The baseline of each number, and of heads that were chosen on dev chance and p-value."""
+        return beside(record.payload)
 
     def tables(self, record: Record[Findings]) -> Sequence[Table]:
         """Statistics by layer, patterns, chosen heads."""

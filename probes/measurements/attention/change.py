@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from probes.measurements.attention.attention import Attention
-from probes.measurements.measurement import Found, Number, PairMeasurement, Request
+from probes.measurements.measurement import Found, PairMeasurement, Request
 from probes.records.base import Frozen
 from probes.records.charts import Chart, Grid, Panel
 from probes.records.record import Extent, Record
-from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.row import Row
+from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.titles import subject_title
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown
@@ -97,9 +98,9 @@ class AttentionChange(PairMeasurement[Changes]):
         """
         from probes.measurements.attention.comparing import changes_of
 
-        return Found(changes_of(context, context.options.sentences))
+        return Found(payload=changes_of(context, context.options.sentences))
 
-    def numbers(self, record: Record[Changes]) -> Iterator[Number]:
+    def numbers(self, record: Record[Changes]) -> Iterator[Row]:
         """Both measures of every head, and their mean over the heads of a layer."""
         base = {"base": _base(record)}
         for layer in record.payload.layers:
@@ -112,7 +113,7 @@ class AttentionChange(PairMeasurement[Changes]):
         found, title = record.payload, f"{subject_title(record)} · attention"
         title = f"{title} changed from {_base(record)}"
         means = [
-            Row.of(str(x.layer), _cell(x.mean.divergence), _cell(x.mean.cosine))
+            TableRow.of(str(x.layer), _cell(x.mean.divergence), _cell(x.mean.cosine))
             for x in found.layers
         ]
         note = (
@@ -121,7 +122,7 @@ class AttentionChange(PairMeasurement[Changes]):
         )
         left_out = f"{found.left_out:,} sentences longer than a window are left out."
         heads = [
-            Row.of(str(x.layer), *(_number(each.divergence) for each in x.heads))
+            TableRow.of(str(x.layer), *(_number(each.divergence) for each in x.heads))
             for x in found.layers
         ]
         names = ("layer", *(str(head) for head in range(1, len(found.layers[0].heads) + 1)))
@@ -158,11 +159,11 @@ class AttentionChange(PairMeasurement[Changes]):
         ]
 
 
-def _numbers(layer: int, change: Change, axes: Mapping[str, int | str]) -> Iterator[Number]:
+def _numbers(layer: int, change: Change, axes: Mapping[str, int | str]) -> Iterator[Row]:
     for name in Change.model_fields:
         found: Estimate = getattr(change, name)
         low, high = found.interval or (None, None)
-        yield Number(name, found.value, layer, low, high, axes=axes)
+        yield Row(name, found.value, layer, low, high, axes=axes)
 
 
 def _cell(found: Estimate) -> Cell:

@@ -83,7 +83,7 @@ def measure(context: CorpusContext) -> Found[Findings]:
         without_controls=rest.without_controls,
         chains=rest.chains,
     )
-    return Found(payload, rest.arrays, rest.parameters)
+    return Found(payload=payload, arrays=rest.arrays, parameters=rest.parameters)
 
 
 def of_sentences(context: CorpusContext, heads: Heads, splits: Mapping[str, Texts]) -> OfSentences:

@@ -19,7 +19,7 @@ from probes.measurements.attention.patterns import (
 from probes.measurements.attention.payload import Choice, Clusters, Findings, HeadNumbers, Mixes
 from probes.measurements.cells import score_cell
 from probes.records.record import Record
-from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.titles import subject_title
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown, shown_p
@@ -85,12 +85,12 @@ def _features(title: str, found: Findings) -> Table:
     return Table(f"{title} · to words, mean over heads, %", heads, rows, notes=(note,))
 
 
-def _by_layer(found: Findings, columns: list[tuple[str, str]]) -> tuple[Row, ...]:
+def _by_layer(found: Findings, columns: list[tuple[str, str]]) -> tuple[TableRow, ...]:
     """Means over the heads of each layer, then what uniform attention gives."""
     each = [found.of(*column) for column in columns]
     last = len(found.layers) - 1
     rows = [
-        Row.of(
+        TableRow.of(
             str(layer),
             *(_mean(x.values[place]) if x else NOTHING for x in each),
             ends_section=place == last,
@@ -98,7 +98,7 @@ def _by_layer(found: Findings, columns: list[tuple[str, str]]) -> tuple[Row, ...
         for place, layer in enumerate(found.layers)
     ]
     uniform = (_mean(tuple(y for row in x.baseline for y in row)) if x else NOTHING for x in each)
-    return (*rows, Row.of("uniform", *uniform, faint=True))
+    return (*rows, TableRow.of("uniform", *uniform, faint=True))
 
 
 def _mean(values: tuple[float | None, ...]) -> str:
@@ -134,7 +134,7 @@ def _patterns(title: str, found: Findings) -> Table:
     heads = ("layer", *(f"{name}\nmass" for name in masses), *CLASSES.values())
     n = len(found.layers)
     rows = [
-        Row.of(
+        TableRow.of(
             first,
             *(_beyond(x, place) if place < n else NOTHING for x in masses.values()),
             *counts,
@@ -241,7 +241,7 @@ def _mixes(title: str, found: Findings, mixes: Mixes) -> Table:
     names = (*(f"layer {layer}" for layer in found.layers), "all layers")
     dev, test = (*mixes.dev_layers, mixes.dev_every), (*mixes.layers, mixes.every)
     rows = [
-        Row.of(name, shown(on_dev, "accuracy"), percent_cell(on_test))
+        TableRow.of(name, shown(on_dev, "accuracy"), percent_cell(on_test))
         for name, on_dev, on_test in zip(names, dev, test, strict=True)
     ]
     note = (
@@ -260,10 +260,12 @@ def _mixes(title: str, found: Findings, mixes: Mixes) -> Table:
 
 def _clusters(title: str, found: Findings, clusters: Clusters) -> Table:
     its = clusters.found
-    rows = [Row.of(str(layer), _distance(its.within_layers[layer - 1])) for layer in found.layers]
-    rows[-1] = Row(rows[-1].cells, ends_section=True)
-    rows.append(Row.of("of one layer", _distance(its.within)))
-    rows.append(Row.of("of two layers", _distance(its.between)))
+    rows = [
+        TableRow.of(str(layer), _distance(its.within_layers[layer - 1])) for layer in found.layers
+    ]
+    rows[-1] = TableRow(rows[-1].cells, ends_section=True)
+    rows.append(TableRow.of("of one layer", _distance(its.within)))
+    rows.append(TableRow.of("of two layers", _distance(its.between)))
     note = (
         "Root of the mean Jensen–Shannon divergence of two heads, at most .83, over "
         f"{clusters.tokens:,} tokens of {clusters.texts:,} sentences of dev and test."
@@ -288,7 +290,7 @@ def _share(value: float | None) -> str:
 def _choices(title: str, what: str, choices: list[Choice], notes: tuple[str, ...]) -> Table:
     heads = (what, "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
     rows = [
-        Row.of(
+        TableRow.of(
             choice.feature.replace("at most", "≤") or choice.measure.upper(),
             f"{choice.n_test:,}",
             f"{choice.layer}–{choice.head}",

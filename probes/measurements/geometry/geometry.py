@@ -18,10 +18,11 @@ from probes.measurements.geometry.charts import FIGURES, charts
 from probes.measurements.geometry.numbers import numbers
 from probes.measurements.geometry.payload import Findings
 from probes.measurements.geometry.tables import tables
-from probes.measurements.measurement import CorpusMeasurement, Found, Number
+from probes.measurements.measurement import CorpusMeasurement, Found
 from probes.records.base import Frozen
 from probes.records.charts import Chart
 from probes.records.record import Record
+from probes.records.row import Row
 from probes.records.table import Table
 
 if TYPE_CHECKING:
@@ -96,9 +97,9 @@ class Geometry(CorpusMeasurement[Findings]):
             name: np.stack([getattr(each, name) for each in found]).astype(np.float32)
             for name in ("intra_sentence", "self_similarity", "explainable")
         }
-        return Found(payload, arrays)
+        return Found(payload=payload, arrays=arrays)
 
-    def numbers(self, record: Record[Findings]) -> Iterator[Number]:
+    def numbers(self, record: Record[Findings]) -> Iterator[Row]:
         """All numbers, by layer."""
         return numbers(record.payload)
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from probes.measurements.measurement import Found, Number, PairMeasurement
+from probes.measurements.measurement import Found, PairMeasurement
 from probes.records.base import Frozen
 from probes.records.charts import Chart, Grid, Panel
 from probes.records.record import Record
-from probes.records.table import NOTHING, Row, Table
+from probes.records.row import Row
+from probes.records.table import NOTHING, Table, TableRow
 from probes.records.titles import subject_title
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class ModelSimilarity(PairMeasurement[Similarities]):
         n_words = len(context.rows("test"))
         size = max(context.model.hidden_size, base.model.hidden_size)
         return Found(
-            Similarities(
+            payload=Similarities(
                 layers=context.layers,
                 base_layers=base.layers,
                 cka=tuple(tuple(None if np.isnan(x) else float(x) for x in row) for row in cka),
@@ -72,19 +73,19 @@ class ModelSimilarity(PairMeasurement[Similarities]):
             )
         )
 
-    def numbers(self, record: Record[Similarities]) -> Iterator[Number]:
+    def numbers(self, record: Record[Similarities]) -> Iterator[Row]:
         """The similarity of every pair of layers."""
         found = record.payload
         base = _base(record)
         for layer, row in zip(found.layers, found.cka, strict=True):
             for other, value in zip(found.base_layers, row, strict=True):
-                yield Number("cka", value, layer, axes={"base": base, "base_layer": other})
+                yield Row("cka", value, layer, axes={"base": base, "base_layer": other})
 
     def tables(self, record: Record[Similarities]) -> Sequence[Table]:
         """The layers of the model by those of the base."""
         found = record.payload
         rows = [
-            Row.of(str(layer), *(NOTHING if x is None else f"{x:.2f}" for x in row))
+            TableRow.of(str(layer), *(NOTHING if x is None else f"{x:.2f}" for x in row))
             for layer, row in zip(found.layers, found.cka, strict=True)
         ]
         note = f"Rows: layers of {record.model.name}; columns: layers of {_base(record)}."

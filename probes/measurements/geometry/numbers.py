@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from probes.measurements.geometry.payload import SIMILARITIES, Findings, LayerGeometry
-from probes.measurements.measurement import Number
+from probes.records.row import Row
 from probes.records.values import Estimate
 
 SPLITS = {"senses": "all"}
 """Where clustered items are from, if not from test."""
 
 
-def numbers(found: Findings) -> Iterator[Number]:
+def numbers(found: Findings) -> Iterator[Row]:
     """Every number, layer by layer; similarity of layers once for every two."""
     for each in found.layers:
         yield from _of_layer(each)
     for row, one in zip(found.cka, found.layers, strict=True):
         for value, other in zip(row, found.layers, strict=True):
             if other.layer < one.layer:
-                yield Number("cka", value, one.layer, axes={"other_layer": other.layer})
+                yield Row("cka", value, one.layer, axes={"other_layer": other.layer})
 
 
-def _of_layer(found: LayerGeometry) -> Iterator[Number]:
+def _of_layer(found: LayerGeometry) -> Iterator[Row]:
     layer = found.layer
     yield _number("anisotropy", found.anisotropy, layer)
-    yield Number("standardised_anisotropy", found.standardised_anisotropy, layer)
+    yield Row("standardised_anisotropy", found.standardised_anisotropy, layer)
     for rank, each in enumerate(found.dominant, start=1):
         axes = {"rank": rank, "dimension": each.dimension}
-        yield Number("contribution", each.contribution, layer, axes=axes)
-        yield Number("share_of_anisotropy", each.share, layer, axes=axes)
+        yield Row("contribution", each.contribution, layer, axes=axes)
+        yield Row("share_of_anisotropy", each.share, layer, axes=axes)
     for name in SIMILARITIES:
         similarity = found.similarity(name)
         yield _number(name, similarity.raw, layer)
@@ -43,13 +43,13 @@ def _of_layer(found: LayerGeometry) -> Iterator[Number]:
         "position_share",
         "position_share_within_types",
     ):
-        yield Number(name, getattr(found, name), layer)
+        yield Row(name, getattr(found, name), layer)
     for name, both in found.clusters.items():
         for metric, value in (("nmi", both.nmi), ("ami", both.ami)):
             split = SPLITS.get(name, "test")
             yield _number(metric, value, layer)._replace(split=split, axes={"labels": name})
 
 
-def _number(metric: str, found: Estimate, layer: int) -> Number:
+def _number(metric: str, found: Estimate, layer: int) -> Row:
     low, high = found.interval or (None, None)
-    return Number(metric, found.value, layer, low, high)
+    return Row(metric, found.value, layer, low, high)

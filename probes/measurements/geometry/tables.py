@@ -9,7 +9,7 @@ from probes.measurements.geometry.cka import ENOUGH, is_biased
 from probes.measurements.geometry.payload import SIMILARITIES, Findings, LayerGeometry
 from probes.measurements.geometry.position import PLACES
 from probes.records.record import Record
-from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.titles import subject_title
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown
@@ -39,7 +39,7 @@ def _space(title: str, found: Findings) -> Table:
         "within types\n%",
     )
     rows = [
-        Row.of(
+        TableRow.of(
             str(each.layer),
             cell(each.anisotropy),
             number(each.standardised_anisotropy),
@@ -90,7 +90,7 @@ def _context(title: str, found: Findings) -> Table:
         for name in SIMILARITIES:
             similarity = each.similarity(name)
             cells += map(cell, (similarity.raw, similarity.baseline, similarity.adjusted))
-        rows.append(Row.of(*cells))
+        rows.append(TableRow.of(*cells))
     notes = [
         f"Self-similarity and explainable variance: means over {found.types:,} word types, ± half "
         "a 95 % interval over these; intra-sentence similarity: mean over sentences, interval over "
@@ -110,7 +110,7 @@ def _clusters(title: str, found: Findings) -> Table:
     rows = []
     for each in found.layers:
         both = [x for name in made for x in (each.clusters[name].nmi, each.clusters[name].ami)]
-        rows.append(Row.of(str(each.layer), *map(cell, both)))
+        rows.append(TableRow.of(str(each.layer), *map(cell, both)))
     notes = []
     for name in made:
         about = found.labels[name]
@@ -133,7 +133,7 @@ def _clusters(title: str, found: Findings) -> Table:
 def _cka(title: str, found: Findings) -> Table:
     layers = [str(each.layer) for each in found.layers]
     rows = [
-        Row.of(layer, *(number(x, ".2f") for x in values))
+        TableRow.of(layer, *(number(x, ".2f") for x in values))
         for layer, values in zip(layers, found.cka, strict=True)
     ]
     notes = ["Linear CKA over test words: 1 for layers that are equal up to rotation and scale."]

@@ -89,9 +89,9 @@ def measure(context: CorpusContext, ranks: Sequence[int], reported: int) -> Foun
         context.vectors.layer(best), exact["test"], trees["test"], pair, len(rows["test"])
     )
     return Found(
-        payload,
-        {"trees": predicted, **arrays(ranks, trees, scored, layers)},
-        {
+        payload=payload,
+        arrays={"trees": predicted, **arrays(ranks, trees, scored, layers)},
+        parameters={
             f"{probe.kind}.layer-{layer:02d}.rank-{probe.rank:03d}": matrix
             for layer, found in layers.items()
             for probe, matrix in found.fitted.matrices.items()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import AfterValidator, Field
 
 from probes.common.wording import names_in
-from probes.measurements.measurement import CorpusMeasurement, Found, Number
+from probes.measurements.measurement import CorpusMeasurement, Found
 from probes.measurements.structure.charts import FIGURES, charts
 from probes.measurements.structure.numbers import numbers
 from probes.measurements.structure.payload import Findings
@@ -19,6 +19,7 @@ from probes.measurements.structure.tables import tables
 from probes.records.base import Frozen
 from probes.records.charts import Chart
 from probes.records.record import Record
+from probes.records.row import Row
 from probes.records.table import Table
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Structure(CorpusMeasurement[Findings]):
         ranks = context.options.up_to(context.model.hidden_size)
         return measure(context, ranks, max([x for x in ranks if x <= REPORTED] or ranks[:1]))
 
-    def numbers(self, record: Record[Findings]) -> Iterator[Number]:
+    def numbers(self, record: Record[Findings]) -> Iterator[Row]:
         """All scores on dev and test, by layer and rank."""
         return numbers(record.payload)
 

@@ -9,7 +9,7 @@ from probes.measurements.cells import layer_marks, score_cell
 from probes.measurements.structure.payload import BINS, LIKE, METRICS, Findings
 from probes.measurements.structure.trees import DRAWS
 from probes.records.record import Record
-from probes.records.table import MARKS, NOTHING, Cell, Row, Table
+from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
 from probes.records.titles import TREES, subject_title
 from probes.records.values import Estimate
 from probes.statistics.formatting import shown_sd
@@ -30,7 +30,7 @@ def _scores(title: str, found: Findings) -> Table:
     for control in found.controls:
         layer, scores = control.layer, found.cell(control.layer, found.reported).scores["test"]
         rows.append(
-            Row.of(
+            TableRow.of(
                 str(layer),
                 *(_marked(found, layer, metric, scores[metric]) for metric in METRICS),
                 _percent(control.uuas["test"]),
@@ -41,11 +41,11 @@ def _scores(title: str, found: Findings) -> Table:
     for layer in found.layers:
         identity = found.cell(layer, None).scores["test"]
         cells = (score_cell(identity[x].value, None, LIKE[x]) for x in METRICS)
-        rows.append(Row.of(f"identity, layer {layer}", *cells, NOTHING, NOTHING, faint=True))
+        rows.append(TableRow.of(f"identity, layer {layer}", *cells, NOTHING, NOTHING, faint=True))
     chain, control_chain = found.chain["test"], found.control_chain["test"]
     rest = [NOTHING] * (len(METRICS) - 1)
     rows.append(
-        Row.of(
+        TableRow.of(
             "chain of neighbours",
             _percent(chain),
             *rest,
@@ -129,7 +129,7 @@ def _over_draws(found: Findings) -> str:
 
 def _by_rank(title: str, found: Findings) -> Table:
     rows = [
-        Row.of(
+        TableRow.of(
             str(layer),
             *(_percent(found.cell(layer, rank).scores["test"]["uuas"]) for rank in found.ranks),
         )
@@ -146,7 +146,7 @@ def _by_rank(title: str, found: Findings) -> Table:
 def _by_distance(title: str, found: Findings) -> Table:
     best = found.best["uuas"]
     rows = [
-        Row.of(
+        TableRow.of(
             "chain of neighbours" if recall.layer is None else f"layer {recall.layer}",
             *map(_percent, recall.edges.values()),
             faint=recall.layer is None,

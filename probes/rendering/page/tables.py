@@ -19,7 +19,7 @@ from probes.measurements.localisation import mixes_of, no_localisation
 from probes.records.charts import Grid
 from probes.records.curves import Curves, Point
 from probes.records.scatter import Scatter
-from probes.records.table import NOTHING, Cell, Row, Table
+from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.rendering.page.charts import digits_of
 from probes.statistics.formatting import shown
 
@@ -29,7 +29,7 @@ NO_RESULT = Cell(NOTHING, note="no result")
 def leaderboard(group: Group) -> Table:
     """Each model's best layer by task."""
     rows = [
-        Row.of(
+        TableRow.of(
             model,
             *(_best(unit, model) if model in unit.results else NO_RESULT for unit in group.units),
             model=model,
@@ -75,7 +75,7 @@ def numbers(curves: Curves, best: Mapping[str, int | None] = MappingProxyType({}
             else NO_RESULT
             for x in every
         ]
-        rows.append(Row.of(f"{model}, {line}" if line else model, *cells, model=model))
+        rows.append(TableRow.of(f"{model}, {line}" if line else model, *cells, model=model))
     return Table(
         f"{curves.title}, {curves.axis}", (f"model, by {curves.what}", *heads), tuple(rows)
     )
@@ -105,7 +105,7 @@ def grids(grid: Grid) -> dict[str, Table]:
     found = {}
     for label, panel in grid.panels.items():
         rows = [
-            Row.of(name, *(Cell(grid.text(x) or NOTHING, place=grid.place(x)) for x in values))
+            TableRow.of(name, *(Cell(grid.text(x) or NOTHING, place=grid.place(x)) for x in values))
             for name, values in zip(panel.rows, panel.values, strict=True)
         ]
         found[label] = Table(label, (grid.down, *panel.columns), tuple(rows))
@@ -120,7 +120,7 @@ def points(scatter: Scatter) -> dict[str, Table]:
         rows = []
         for p in every:
             level = [NOTHING if p.level is None else f"{p.level:g}"] if scatter.scale else []
-            rows.append(Row.of(p.text, p.group, f"{p.x:.3g}", f"{p.y:.3g}", *level))
+            rows.append(TableRow.of(p.text, p.group, f"{p.x:.3g}", f"{p.y:.3g}", *level))
         found[label] = Table(label, heads, tuple(rows), left=2)
     return found
 
@@ -147,7 +147,7 @@ def estimates(unit: Unit) -> Table:
                 *map(estimate_text, given),
                 " ".join(f"{weight:.2f}".replace("0.", ".", 1) for weight in weights),
             ]
-        rows.append(Row.of(model, *texts, model=model))
+        rows.append(TableRow.of(model, *texts, model=model))
     heads = (
         "model",
         "expected layer",
@@ -167,7 +167,7 @@ def breakdown(unit: Unit) -> Table:
     for model, result in unit.results.items():
         best = result.best_layer
         cells = (group_cell(result, best, name) for name in groups)
-        rows.append(Row.of(f"{model}, layer {best.layer}", *cells, model=model))
+        rows.append(TableRow.of(f"{model}, layer {best.layer}", *cells, model=model))
     return Table(
         f"{unit.name}: {group_metric_title(first)}",
         ("model", *(f"{name}, n = {n:,}" for name, n in groups.items())),

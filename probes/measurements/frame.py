@@ -1,0 +1,73 @@
+"""The long frame: the rows of any number of records, with what their headers say."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from typing import Any
+
+import pandas as pd
+
+from probes.measurements.measurement import get_measurement, measurements
+from probes.records.record import AnyRecord
+from probes.records.row import HEADER, Row, Rows
+from probes.records.titles import limit_of
+
+_INTEGERS = "limit", "layer", "n"
+
+
+def rows_of(record: AnyRecord) -> Rows:
+    """The rows of a record; none if it is of a plug-in that is not loaded and has a payload."""
+    if record.rows or record.measurement not in measurements:
+        return record.rows
+    return Rows.of(get_measurement(record.measurement).numbers(record))
+
+
+def long_frame(records: Iterable[AnyRecord]) -> pd.DataFrame:
+    """One row per number, with the columns `HEADER`, those of `Row`, and one for each axis."""
+    return labelled_frame(("", record) for record in records)
+
+
+def labelled_frame(
+    records: Mapping[str, AnyRecord] | Iterable[tuple[str, AnyRecord]],
+) -> pd.DataFrame:
+    """The same of records whose models are called as labels say; "" keeps a model's own name."""
+    columns: dict[str, list[Any]] = {name: [] for name in (*HEADER, *Row._fields[:-1])}
+    axes: dict[str, list[Any]] = defaultdict(list)
+    total = 0
+    for label, record in records.items() if isinstance(records, Mapping) else records:
+        rows = rows_of(record)
+        for name, value in _header(record, label).items():
+            columns[name] += repeat(value, len(rows))
+        for name in Row._fields[:-1]:
+            columns[name] += getattr(rows, name)
+        for name, places in rows.axes.items():
+            axes[name] += [*repeat(None, total - len(axes[name])), *places]
+        total += len(rows)
+    for column in axes.values():
+        column += repeat(None, total - len(column))
+    frame = pd.DataFrame({**columns, **{name: _column(places) for name, places in axes.items()}})
+    numbers = dict.fromkeys(("value", "low", "high", "p"), "float64")
+    return frame.astype({**numbers, **dict.fromkeys(_INTEGERS, "Int64")})
+
+
+def _header(record: AnyRecord, label: str) -> dict[str, Any]:
+    return {
+        "model": label or record.model.name,
+        "revision": record.model.revision,
+        "dtype": record.dtype,
+        "corpus": record.corpus.name,
+        "limit": limit_of(record),
+        "task": record.task.name if record.task else None,
+        "probe": record.probe.family if record.probe else None,
+        "measurement": record.measurement,
+        # With its kind before it, no digest reads as a number, as 12345e67 would.
+        "key": f"sha256:{record.key[:8]}",
+    }
+
+
+def _column(places: list[Any]) -> pd.Series:
+    """An axis: whole numbers stay so where a row has no place on it."""
+    whole = all(x is None or (isinstance(x, int) and not isinstance(x, bool)) for x in places)
+    return pd.Series(places, dtype="Int64" if whole else object)

@@ -1,0 +1,268 @@
+"""Views of rows as data: how a measurement's numbers are shown in tables and charts.
+
+A view is given the long frame of one record, or of those of several models or tasks, and chooses
+from it. Views of one measurement are its attribute `views`; without any, it has one table of
+everything by layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from probes.measurements.cells import score_cell
+from probes.records.charts import Grid, Panel
+from probes.records.curves import Curves, Point
+from probes.records.row import HEADER, Row
+from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.records.values import Interval
+from probes.statistics.metrics import axis_of, is_percent, label_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Where = Mapping[str, Any]
+"""By column, the value that rows have to have, or several of them; "test" for `split` unless
+given."""
+
+
+def chosen(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
+    """The rows of some metrics, or of all, that lie where they should."""
+    if metrics:
+        frame = frame[frame["metric"].isin(metrics)]
+    for column, wanted in {"split": "test", **where}.items():
+        if column not in frame:
+            return frame.iloc[:0]
+        several = wanted if isinstance(wanted, (list, tuple, set)) else [wanted]
+        frame = frame[frame[column].isin(several)]
+    return frame
+
+
+def axes_of(frame: pd.DataFrame) -> list[str]:
+    """The axes of its rows."""
+    return [str(name) for name in frame if name not in (*HEADER, *Row._fields)]
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """A table: rows by their places on one column of the frame, columns by those on others.
+
+    Attributes:
+        title: what it shows, after the model and corpus.
+        metrics: those that are shown, in this order; all if empty.
+        rows: a column of the frame.
+        columns: those whose places are columns of the table; every one that differs if empty.
+        where: see `Where`.
+        note: a paragraph below it.
+    """
+
+    title: str = ""
+    metrics: tuple[str, ...] = ()
+    rows: str = "layer"
+    columns: tuple[str, ...] = ()
+    where: Where = field(default_factory=dict)
+    note: str = ""
+
+    def table(self, frame: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> Table:
+        """The table of a frame.
+
+        Args:
+            title: what stands before its own.
+            notes: further paragraphs.
+
+        Raises:
+            ValueError: two numbers would stand in one cell.
+        """
+        shown = chosen(frame, self.metrics, self.where)
+        columns = self.columns or tuple(
+            name
+            for name in ("task", "metric", *axes_of(shown))
+            if name != self.rows and shown[name].nunique(dropna=False) > 1
+        )
+        cells: dict[Any, dict[tuple[Any, ...], Cell]] = {}
+        heads: dict[tuple[Any, ...], str] = {}
+        for row in _each(shown):
+            key = tuple(row[name] for name in columns)
+            heads.setdefault(key, _head(row, columns) or label_of(row["metric"]))
+            line = cells.setdefault(row[self.rows], {})
+            if key in line:
+                raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
+            value = row["value"]
+            line[key] = score_cell(value, _interval(row), row["metric"], value=value)
+        order = sorted(heads, key=lambda key: self._place(key, columns))
+        return Table(
+            " · ".join(filter(None, [title, self.title])),
+            (self.rows, *(heads[key] for key in order)),
+            tuple(
+                TableRow.of(
+                    "model" if place is None else str(place),
+                    *(line.get(key, Cell(NOTHING)) for key in order),
+                )
+                for place, line in sorted(cells.items(), key=lambda x: (x[0] is None, x[0]))
+            ),
+            notes=tuple(filter(None, [self.note, *notes, *_reasons(shown)])),
+            repeated=1,
+        )
+
+    def _place(self, key: tuple[Any, ...], columns: Sequence[str]) -> int:
+        """Orders columns by metric as they are asked for; else they keep their order."""
+        if "metric" not in columns or not self.metrics:
+            return 0
+        return self.metrics.index(key[columns.index("metric")])
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Curves of one metric, for each model.
+
+    Attributes:
+        name: by which `figure` draws it: letters and underscores.
+        metric: what is drawn.
+        title: its label if empty.
+        x: a column of whole numbers: layers, or an axis.
+        line: an axis whose places are curves of their own.
+        log: whether x is logarithmic.
+        where: see `Where`.
+    """
+
+    name: str
+    metric: str
+    title: str = ""
+    note: str = ""
+    x: str = "layer"
+    line: str = ""
+    log: bool = False
+    where: Where = field(default_factory=dict)
+
+    def chart(self, frame: pd.DataFrame) -> Curves:
+        """The curves of all models of a frame; those without such rows are missing."""
+        curves = Curves(
+            self.name,
+            self.title or label_of(self.metric),
+            self.note,
+            axis_of(self.metric),
+            self.metric,
+            is_percent(self.metric),
+            self.x.replace("_", " "),
+            self.log,
+        )
+        shown = chosen(frame, [self.metric], self.where)
+        shown = shown[shown[self.x].notna()] if self.x in shown else shown.iloc[:0]
+        for model in dict.fromkeys(frame["model"]):
+            points = [
+                Point(
+                    row[self.x],
+                    row["value"],
+                    _interval(row),
+                    str(row[self.line]) if self.line else "",
+                )
+                for row in _each(shown[shown["model"] == model])
+            ]
+            if points:
+                curves.models[model] = points
+            else:
+                curves.missing[model] = "it was not measured"
+        return curves
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One metric as a heat map, for each model.
+
+    Attributes:
+        name: by which `figure` draws it: letters and underscores.
+        metric: what is drawn.
+        across: the axis whose places are columns.
+        down: a column whose places are rows.
+        low, high: ends of the colour scale; None for the least and the greatest value.
+        digits: of the numbers in cells.
+        where: see `Where`.
+    """
+
+    name: str
+    metric: str
+    across: str
+    down: str = "layer"
+    title: str = ""
+    note: str = ""
+    low: float | None = None
+    high: float | None = None
+    digits: int = 2
+    where: Where = field(default_factory=dict)
+
+    def chart(self, frame: pd.DataFrame) -> Grid:
+        """A heat map of each model of a frame; those without such rows are missing."""
+        grid = Grid(
+            self.name,
+            self.title or label_of(self.metric),
+            self.note,
+            self.down.replace("_", " "),
+            self.across.replace("_", " "),
+            digits=self.digits,
+            low=self.low,
+            high=self.high,
+        )
+        shown = chosen(frame, [self.metric], self.where)
+        for model in dict.fromkeys(frame["model"]):
+            own = shown[shown["model"] == model]
+            if own.empty:
+                grid.missing[model] = "it was not measured"
+                continue
+            wide = own.pivot(index=self.down, columns=self.across, values="value")
+            values = wide.astype(object).where(wide.notna(), None)
+            grid.panels[model] = Panel(
+                tuple(map(str, wide.index)),
+                tuple(map(str, wide.columns)),
+                tuple(map(tuple, values.to_numpy().tolist())),
+            )
+        return grid
+
+
+RowView = Pivot | Lines | Cells
+
+
+def tables(
+    views: Sequence[RowView], frame: pd.DataFrame, title: str, notes: Sequence[str] = ()
+) -> list[Table]:
+    """The tables among views; the first has the notes of the record."""
+    pivots = [view for view in views if isinstance(view, Pivot)]
+    return [
+        pivot.table(frame, title, notes if place == 0 else ()) for place, pivot in enumerate(pivots)
+    ]
+
+
+def charts(views: Sequence[RowView], frame: pd.DataFrame) -> list[Curves | Grid]:
+    """The charts among views."""
+    return [view.chart(frame) for view in views if not isinstance(view, Pivot)]
+
+
+def _head(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """The head of the column that a number stands in: ``entropy`` over ``head 3``."""
+    parts = []
+    for name in columns:
+        place = row[name]
+        if name == "metric":
+            parts.append(label_of(place) + ", %" * is_percent(place))
+        elif place is not None:
+            parts.append(place if isinstance(place, str) else f"{name} {place}")
+    return "\n".join(filter(None, [*parts[:1], ", ".join(parts[1:])]))
+
+
+def _each(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Its rows by column, None for what is missing."""
+    each = frame.astype(object).where(frame.notna(), None)
+    names = list(map(str, each))
+    return [dict(zip(names, row, strict=True)) for row in each.to_numpy().tolist()]
+
+
+def _interval(row: Mapping[str, Any]) -> Interval:
+    return None if row["low"] is None or row["high"] is None else (row["low"], row["high"])
+
+
+def _reasons(frame: pd.DataFrame) -> Iterator[str]:
+    """Why numbers or intervals are missing, each reason once."""
+    without = frame[frame["why"] != ""]
+    for metric, why in dict.fromkeys(zip(without["metric"], without["why"], strict=True)):
+        label = label_of(metric)
+        yield f"{label[0].upper()}{label[1:]}: {why}."

@@ -1,0 +1,133 @@
+"""Rows: what measurements find, one number each, with what it is a number of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import Field, FiniteFloat, field_validator, model_validator
+
+from probes.records.base import Frozen
+
+HEADER = (
+    "model",
+    "revision",
+    "dtype",
+    "corpus",
+    "limit",
+    "task",
+    "probe",
+    "measurement",
+    "key",
+)
+"""What the header of a record adds to each of its rows in a long frame."""
+
+Place = int | float | str | None
+"""A place on an axis."""
+
+
+class Row(NamedTuple):
+    """One number.
+
+    Attributes:
+        metric: its name; see `probes.statistics.quantities`.
+        value: None where it is undefined; NaN is stored as None.
+        layer: None for a number of the model as a whole.
+        low, high: ends of its 95 % interval; None without one.
+        split: the part of the corpus that it is of.
+        n: how many words, sentences or other things it was computed on.
+        p: its p-value.
+        why: why there is no value or no interval.
+        axes: what else it is a number of, such as a head or a rank, by name.
+    """
+
+    metric: str
+    value: float | None
+    layer: int | None = None
+    low: float | None = None
+    high: float | None = None
+    split: str = "test"
+    n: int | None = None
+    p: float | None = None
+    why: str = ""
+    axes: Mapping[str, Place] = {}
+
+
+_NUMBERS = "value", "low", "high", "p"
+_COUNTS = "layer", "n"
+
+
+class Rows(Frozen):
+    """The rows of a record, column by column: all have the same length."""
+
+    metric: tuple[str, ...] = ()
+    value: tuple[FiniteFloat | None, ...] = ()
+    layer: tuple[int | None, ...] = ()
+    low: tuple[FiniteFloat | None, ...] = ()
+    high: tuple[FiniteFloat | None, ...] = ()
+    split: tuple[str, ...] = ()
+    n: tuple[int | None, ...] = ()
+    p: tuple[FiniteFloat | None, ...] = ()
+    why: tuple[str, ...] = ()
+    axes: dict[str, tuple[Place, ...]] = Field(default_factory=dict)
+    """By name; None where a row has no such axis."""
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Rows:
+        """The rows as columns; numbers of numpy become plain ones.
+
+        Raises:
+            TypeError: something is no `Row`, or has a value that is no number.
+            ValueError: a number is infinite, or an axis has the name of another column.
+        """
+        every = list(rows)
+        for row in every:
+            if not isinstance(row, Row):
+                raise TypeError(f"compute() gave {row!r} where a Row is expected")
+        names = dict.fromkeys(name for row in every for name in row.axes)
+        columns: dict[str, list[Any]] = {
+            name: [getattr(row, name) for row in every] for name in Row._fields[:-1]
+        }
+        for name in _NUMBERS:
+            columns[name] = [_number(x) for x in columns[name]]
+        for name in _COUNTS:
+            columns[name] = [None if x is None else int(x) for x in columns[name]]
+        axes = {name: tuple(_place(row.axes.get(name)) for row in every) for name in names}
+        return cls.model_validate({**columns, "axes": axes})
+
+    @field_validator("axes")
+    @classmethod
+    def _named(cls, axes: dict[str, tuple[Place, ...]]) -> dict[str, tuple[Place, ...]]:
+        if taken := axes.keys() & {*HEADER, *Row._fields}:
+            raise ValueError(f"an axis cannot be called {min(taken)!r}; rename it")
+        return axes
+
+    @model_validator(mode="after")
+    def _even(self) -> Rows:
+        columns = [*(getattr(self, name) for name in Row._fields[:-1]), *self.axes.values()]
+        if len(set(map(len, columns))) > 1:
+            raise ValueError("its rows have columns of different lengths")
+        return self
+
+    def __len__(self) -> int:
+        return len(self.metric)
+
+    def __iter__(self) -> Iterator[Row]:  # type: ignore[override]
+        columns = [getattr(self, name) for name in Row._fields[:-1]]
+        places = list(zip(*self.axes.values(), strict=True)) or [()] * len(self)
+        for *fields, of in zip(*columns, places, strict=True):
+            axes = {name: x for name, x in zip(self.axes, of, strict=True) if x is not None}
+            yield Row._make([*fields, axes])
+
+
+def _number(value: Any) -> float | None:
+    if value is None:
+        return None
+    number = float(value)
+    return None if math.isnan(number) else number
+
+
+def _place(value: Any) -> Place:
+    place: Place = value.item() if hasattr(value, "item") else value
+    return place
