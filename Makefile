@@ -9,7 +9,8 @@ demo: $(VENV)/.installed
 	$(BIN)/python run_probes.py --model all-MiniLM-L6-v2 --offline
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	# Once a process has crashed, the others may wait for its tests for ever.
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -14,6 +14,14 @@ from probes.cli.arguments import exit_status
 STOPPED = "stopped; finished results are kept, and the same command continues from them\n"
 
 
+@pytest.fixture(autouse=True)
+def usual_sigterm():
+    """What SIGTERM does in a new process: an earlier test's Ray may have left a handler of its own."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
 def told_to_stop(within=lambda: None):
     """A command to which SIGTERM comes; it waits a little for what follows from that."""
 

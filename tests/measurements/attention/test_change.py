@@ -152,7 +152,8 @@ def test_numbers_tables_and_grid_are_of_the_payload(models):
         payload=change(models[2], models[0]),
         model=SimpleNamespace(name="tuned"),
         base=SimpleNamespace(name="before"),
-        corpus=SimpleNamespace(name="c"),
+        corpus=SimpleNamespace(name="c", limited=False),
+        dtype="float32",
     )
     second = record.payload.layers[1]
     numbers = {(n.metric, n.layer, n.axes.get("head")): n for n in its.numbers(record)}

@@ -46,7 +46,8 @@ def record():
         payload=its.compute(context(OURS, 8, base)).payload,
         model=SimpleNamespace(name="ours"),
         base=SimpleNamespace(name="theirs"),
-        corpus=SimpleNamespace(name="c"),
+        corpus=SimpleNamespace(name="c", limited=False),
+        dtype="float32",
     )
 
 

@@ -80,7 +80,10 @@ def compute(of):
 
 def tables_of(payload):
     record = SimpleNamespace(
-        payload=payload, model=SimpleNamespace(name="m"), corpus=SimpleNamespace(name="toy")
+        payload=payload,
+        model=SimpleNamespace(name="m"),
+        corpus=SimpleNamespace(name="toy", limited=False, other_trees=False),
+        dtype="float32",
     )
     return tables(record)
 
