@@ -2,6 +2,7 @@
 # probes/__init__.py reads this table, and type checkers do.
 
 from probes.cli.api import run_probes as run_probes
+from probes.cli.load_results import load_results as load_results
 from probes.cli.results import Results as Results
 from probes.common.errors import UserError as UserError
 from probes.data.downloads import Remote as Remote

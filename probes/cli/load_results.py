@@ -1,10 +1,14 @@
-"""The results that a sub-command reads."""
+"""The results that a command or a notebook reads."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from glob import glob
 from pathlib import Path
 
+from probes.boards.corpus_groups import of_corpora
+from probes.cli.results import Results
 from probes.common.errors import UserError
 from probes.measurements.results import joined
 from probes.records.files import or_published
@@ -13,20 +17,40 @@ from probes.records.result import Result
 from probes.records.unique import unique_records
 
 
-def load_results(folders: Iterable[Path]) -> dict[Path, Result]:
+def load_results(*places: str | os.PathLike[str]) -> Results:
+    """Everything that was found and stored below some folders.
+
+    Args:
+        places: folders, or patterns such as ``results/*/ewt``.
+
+    Raises:
+        UserError: a folder does not exist, or there are no records in any of them.
+    """
+    folders: list[Path] = []
+    for place in map(os.fspath, places):
+        found = [Path(place)] if Path(place).exists() else [*map(Path, sorted(glob(place)))]
+        if not found:
+            raise UserError(f"{place}: there is no such folder; name a folder of results.")
+        folders += [path for path in found if path.is_dir()]
+    records = records_below(folders)
+    others = of_corpora(records)
+    return Results(tuple(joined(records).values()), others=tuple(others.values()))
+
+
+def results_below(folders: Iterable[Path]) -> dict[Path, Result]:
     """All results below the folders, with their evidence.
 
     Raises:
         UserError: a folder does not exist, or there are no results in any of them.
     """
     folders = tuple(folders)
-    found = joined(load_records(folders))
+    found = joined(records_below(folders))
     if not found:
         raise no_results(folders)
     return found
 
 
-def load_records(folders: Iterable[Path]) -> dict[Path, AnyRecord]:
+def records_below(folders: Iterable[Path]) -> dict[Path, AnyRecord]:
     """All records below the folders.
 
     Raises:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from probes.cli.load_results import load_records
+from probes.cli.load_results import records_below
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
 from probes.common.terminal import progress
@@ -71,7 +71,7 @@ def predicted_tree(
 def _one_record(folders: Sequence[Path]) -> tuple[Path, AnyRecord]:
     records = {
         path: record
-        for path, record in load_records(folders).items()
+        for path, record in records_below(folders).items()
         if record.measurement == STRUCTURE and TREES in record.arrays
     }
     where = ", ".join(map(str, folders))

@@ -11,6 +11,7 @@ from probes.boards.layer_tables import layer_frame
 from probes.boards.leaderboard_csv import tidy
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.measurements.frame import long_frame
 from probes.records.record import AnyRecord
 from probes.records.result import Result
 
@@ -52,6 +53,16 @@ class Results:
             raise UserError(f"probe={probe!r}: no results. {did_you_mean(probe, families)}")
         chosen = [r for r in self.results if model is None or r.model.name == model]
         return layer_frame(chosen, probe)
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """Every number that was found, with what it is a number of; see `probes.Row`.
+
+        Columns: what headers say (model, corpus, task, probe, measurement, …), the fields of rows,
+        and one for each axis.
+        """
+        of_scores = (r for result in self.results for r in (result, *result.evidence.values()))
+        return long_frame([*of_scores, *self.others])
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.report import Report, claims_table, make_reports
 from probes.boards.corpus_groups import of_corpora
 from probes.cli.arguments import add_folders
-from probes.cli.load_results import load_records
+from probes.cli.load_results import records_below
 from probes.common.errors import UserError
 from probes.common.terminal import output_console
 from probes.measurements.results import joined
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: there are no results of this probe family.
     """
-    records = load_records(options.folders)
+    records = records_below(options.folders)
     reports = make_reports(joined(records), options.probe, of_corpora(records))
     if not reports:
         where = ", ".join(map(str, options.folders))

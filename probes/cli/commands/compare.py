@@ -8,7 +8,7 @@ from pathlib import Path
 from probes.boards.board import Candidate, make_boards, named
 from probes.boards.side_by_side import side_by_side_tables
 from probes.cli.arguments import names, place
-from probes.cli.load_results import load_results
+from probes.cli.load_results import results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.results import find_results
@@ -76,7 +76,7 @@ def find(asked: list[str], results: Path) -> tuple[list[Candidate], list[str]]:
     """
     folders = [Path(name) for name in asked if _is_folder(name)]
     others = [results] * (len(folders) < len(asked))
-    candidates = named(load_results([*others, *folders]))
+    candidates = named(results_below([*others, *folders]))
     known = sorted({c.name for c in candidates})
     models: list[str] = []
     for name in asked:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from probes.cli.arguments import place
-from probes.cli.load_results import load_records, no_results
+from probes.cli.load_results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"{options.file} exists already; name another file.")
     records = {
         path: record
-        for path, record in load_records([options.results]).items()
+        for path, record in records_below([options.results]).items()
         if _is_sound(record, path)
     }
     changed = with_sums(records) if options.sums else None

@@ -11,7 +11,7 @@ from probes.boards.groups import Group, group, model_labels
 from probes.boards.separability import separability
 from probes.boards.steps import steps
 from probes.cli.arguments import add_folders, add_places, place
-from probes.cli.load_results import load_records
+from probes.cli.load_results import records_below
 from probes.cli.predicted_tree import predicted_tree
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
@@ -112,7 +112,7 @@ def _one_chart(folders: list[Path], name: str, measurement: str) -> Chart:
     Args:
         measurement: whose chart; may be empty if only one of those that have it has records.
     """
-    records = load_records(folders)
+    records = records_below(folders)
     having = [each.name for each in corpus_measurements() if name in each.figure_names]
     if measurement and measurement not in having:
         raise UserError(

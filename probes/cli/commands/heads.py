@@ -7,7 +7,7 @@ import argparse
 from probes.boards.corpus_groups import of_corpora
 from probes.boards.heads import ATTENTION, head_tables
 from probes.cli.arguments import add_folders
-from probes.cli.load_results import load_records
+from probes.cli.load_results import records_below
 from probes.common.errors import UserError
 from probes.measurements.attention.gold import FEWEST_LISTED
 from probes.records.files import or_published
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     where = ", ".join(map(str, options.folders))
     records = {
         path: record
-        for path, record in load_records(options.folders).items()
+        for path, record in records_below(options.folders).items()
         if record.measurement == ATTENTION
     }
     if not records:

@@ -11,7 +11,7 @@ from probes.boards.board import make_boards, named
 from probes.boards.ranking import Ranking
 from probes.boards.ranking_tables import CSV_HEADS, csv_rows, ranking_tables
 from probes.cli.arguments import names, place
-from probes.cli.load_results import load_results
+from probes.cli.load_results import results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.records.csv_text import csv_line
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: there are no results that pass the filters.
     """
-    candidates = named(chosen(load_results(options.results), options))
+    candidates = named(chosen(results_below(options.results), options))
     boards = make_boards(candidates, together=options.together)
     ranking = Ranking()
     if options.format == "csv":

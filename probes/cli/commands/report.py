@@ -6,7 +6,7 @@ import argparse
 
 from probes.boards.corpus_groups import of_corpora
 from probes.cli.arguments import add_folders, place
-from probes.cli.load_results import load_records, no_results
+from probes.cli.load_results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.files import require_parent
 from probes.measurements.results import joined
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     elif len(folders) > 1:
         raise UserError(f"{len(folders)} folders: say where the page goes, such as -o report.html.")
     path = options.output or folders[0] / "report.html"
-    records = load_records(folders)
+    records = records_below(folders)
     found, others = joined(records), of_corpora(records)
     if not found and not others:
         raise no_results(folders)

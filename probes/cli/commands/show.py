@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table
 from probes.boards.evidence import evidence_tables
 from probes.cli.arguments import place
-from probes.cli.load_results import load_results
+from probes.cli.load_results import results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import output_console
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         if not path.exists():
             raise UserError(f"{path}: there is no such file or folder.")
     folders = [path for path in options.paths if path.is_dir()]
-    found = load_results(folders) if folders else {}
+    found = results_below(folders) if folders else {}
     found |= {path: read_result(path) for path in options.paths if path not in folders}
     console = output_console()
     results = list(found.values())
