@@ -9,7 +9,8 @@ from pydantic import Field
 
 from probes.boards.comparable import probe_digest
 from probes.examples.scoring import control_metric
-from probes.measurements.measurement import EVIDENCE, get_measurement, measurements
+from probes.measurements.frame import rows_of
+from probes.measurements.measurement import EVIDENCE
 from probes.measurements.plugin_keys import in_words
 from probes.measurements.results import as_result, subject, typed
 from probes.records.base import Frozen
@@ -151,7 +152,7 @@ def _baseline(result: Result, name: str) -> float | None:
 def _evidence_columns(record: AnyRecord) -> list[tuple[int | None, Line]]:
     """The columns that a record of evidence adds: layer, None for all of them, and values."""
     columns: list[tuple[int | None, Line]] = []
-    for number in get_measurement(record.measurement).numbers(record):
+    for number in rows_of(record):
         if number.metric in BOUNDED:
             bounds = {f"{number.metric}_low": number.low, f"{number.metric}_high": number.high}
             columns.append((number.layer, {number.metric: number.value, **bounds}))
@@ -163,7 +164,7 @@ def _evidence_columns(record: AnyRecord) -> list[tuple[int | None, Line]]:
 def _long_lines(record: AnyRecord) -> list[Line]:
     """One row per number of a measurement without columns in `leaderboard.csv`."""
     name = record.measurement
-    if name not in measurements or name in (SCORES, *EVIDENCE):
+    if name in (SCORES, *EVIDENCE):
         return []
     return [
         {
@@ -183,5 +184,5 @@ def _long_lines(record: AnyRecord) -> list[Line]:
             "high": number.high,
             "key": _short(record.key, 8),
         }
-        for number in get_measurement(name).numbers(record)
+        for number in rows_of(record)
     ]

@@ -27,7 +27,7 @@ def load_results(*places: str | os.PathLike[str]) -> Results:
         UserError: a folder does not exist, or there are no records in any of them.
     """
     folders: list[Path] = []
-    for place in map(os.fspath, places):
+    for place in [os.fspath(each) for each in places]:
         found = [Path(place)] if Path(place).exists() else [*map(Path, sorted(glob(place)))]
         if not found:
             raise UserError(f"{place}: there is no such folder; name a folder of results.")

@@ -49,7 +49,8 @@ class Pivot:
     """A table: rows by their places on one column of the frame, columns by those on others.
 
     Attributes:
-        title: what it shows, after the model and corpus.
+        title: what it shows, after the model and corpus; the metric and axis, where heads do not
+            name them.
         metrics: those that are shown, in this order; all if empty.
         rows: a column of the frame.
         columns: those whose places are columns of the table; every one that differs if empty.
@@ -78,21 +79,26 @@ class Pivot:
         columns = self.columns or tuple(
             name
             for name in ("task", "metric", *axes_of(shown))
-            if name != self.rows and shown[name].nunique(dropna=False) > 1
+            if name != self.rows
+            and (shown[name].nunique(dropna=False) > 1 or (name == "task" and shown[name].any()))
         )
         cells: dict[Any, dict[tuple[Any, ...], Cell]] = {}
         heads: dict[tuple[Any, ...], str] = {}
         for row in _each(shown):
             key = tuple(row[name] for name in columns)
-            heads.setdefault(key, _head(row, columns) or label_of(row["metric"]))
+            heads.setdefault(key, self._head(row, columns))
             line = cells.setdefault(row[self.rows], {})
             if key in line:
                 raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
             value = row["value"]
             line[key] = score_cell(value, _interval(row), row["metric"], value=value)
         order = sorted(heads, key=lambda key: self._place(key, columns))
+        own = self.title
+        if not own and columns and "metric" not in columns:
+            own = ", ".join(_named(metric) for metric in shown["metric"].unique())
+            own += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
         return Table(
-            " · ".join(filter(None, [title, self.title])),
+            " · ".join(filter(None, [title, own])),
             (self.rows, *(heads[key] for key in order)),
             tuple(
                 TableRow.of(
@@ -104,6 +110,19 @@ class Pivot:
             notes=tuple(filter(None, [self.note, *notes, *_reasons(shown)])),
             repeated=1,
         )
+
+    def _head(self, row: Mapping[str, Any], columns: Sequence[str]) -> str:
+        """The head of the column that a number stands in: ``entropy`` over ``head 3``."""
+        parts = []
+        for name in columns:
+            place = row[name]
+            if name == "metric":
+                parts.append(_named(place))
+            elif place is not None:
+                parts.append(
+                    str(place) if _says_itself(name, place, columns) else f"{name} {place}"
+                )
+        return "\n".join(filter(None, [*parts[:1], ", ".join(parts[1:])])) or _named(row["metric"])
 
     def _place(self, key: tuple[Any, ...], columns: Sequence[str]) -> int:
         """Orders columns by metric as they are asked for; else they keep their order."""
@@ -237,16 +256,14 @@ def charts(views: Sequence[RowView], frame: pd.DataFrame) -> list[Curves | Grid]
     return [view.chart(frame) for view in views if not isinstance(view, Pivot)]
 
 
-def _head(row: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """The head of the column that a number stands in: ``entropy`` over ``head 3``."""
-    parts = []
-    for name in columns:
-        place = row[name]
-        if name == "metric":
-            parts.append(label_of(place) + ", %" * is_percent(place))
-        elif place is not None:
-            parts.append(place if isinstance(place, str) else f"{name} {place}")
-    return "\n".join(filter(None, [*parts[:1], ", ".join(parts[1:])]))
+def _named(metric: str) -> str:
+    """A metric in heads and titles of tables."""
+    return label_of(metric) + ", %" * is_percent(metric)
+
+
+def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:
+    """Whether a head need not name its axis: its place is a word, or the title does."""
+    return isinstance(place, str) or columns == (name,)
 
 
 def _each(frame: pd.DataFrame) -> list[dict[str, Any]]:

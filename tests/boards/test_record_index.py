@@ -13,7 +13,6 @@ from probes.boards.record_index import INDEX, indexed
 from probes.common.origin import Origin, loading
 from probes.measurements.measurement import (
     Found,
-    Number,
     ProbeMeasurement,
     measurement,
     measurements,
@@ -21,6 +20,7 @@ from probes.measurements.measurement import (
 from probes.measurements.training_variance import Spread, Variances
 from probes.records.base import Frozen
 from probes.records.csv_text import csv_line
+from probes.records.row import Row
 
 
 @pytest.fixture
@@ -214,11 +214,12 @@ class Wug(ProbeMeasurement[_Payload]):
     payload = _Payload
 
     def compute(self, context):
-        return Found(_Payload(value=0))
+        return Found(payload=_Payload(value=0))
 
     def numbers(self, record):
-        yield Number("wugs", record.payload.value, 1, 0.25, 0.75, "dev", {"head": 3, "kind": "a"})
-        yield Number("all", None)
+        axes = {"head": 3, "kind": "a"}
+        yield Row("wugs", record.payload.value, 1, 0.25, 0.75, "dev", axes=axes)
+        yield Row("all", None)
 
 
 @pytest.fixture

@@ -69,15 +69,15 @@ def test_every_command_runs_and_prints_what_the_guide_shows(folder, tiny_bert, c
     assert [(row[0], row[8]) for row in ratios] == [("random:tiny-bert", "base=tiny-bert")] * 3
     assert len(rows) - 1 == (2 + 1) * 2 * 3 + 2 * 3 + len(flips) + len(heads) + 3
     (text,) = (p.read_text() for p in (folder / "results").glob("tiny-bert-*/sample/layers.md"))
-    assert "## linear probe, agreement of two seeds, %" in text
+    assert "## linear probe, seed agreement · agreement of two seeds, %" in text
     report = "python -m probes report results --include seed_agreement.py"
     assert GUIDE.run(report, tiny_bert) == 0
-    assert "Agreement of two seeds" in (folder / "results" / "report.html").read_text()
+    assert "agreement of two seeds" in (folder / "results" / "report.html").read_text()
 
 
 def test_there_are_commands_and_files():
     assert len(GUIDE.commands) == 10
-    assert len(GUIDE.blocks("python")) == 9
+    assert len(GUIDE.blocks("python")) == 10
 
 
 def test_the_parts_of_the_charts_fit(folder):
@@ -131,7 +131,7 @@ def test_entropies_of_heads_are_those_of_the_models_own_maps(folder, tiny_bert, 
         threads=1, workers=workers, device="cpu", cache_dir="cache", batch_tokens=128,
     )  # fmt: skip
     (path,) = (folder / "results").rglob("head_entropy-*.json")
-    found = read_record(path).payload["means"]
+    found = read_record(path).rows
     words = WordTokenizer(AutoTokenizer.from_pretrained(tiny_bert))
     sentences = [s.words for s in find_corpus("sample", limit=6).load().splits["test"]]
     capacity = model.config.max_position_embeddings - 2
@@ -147,7 +147,8 @@ def test_entropies_of_heads_are_those_of_the_models_own_maps(folder, tiny_bert, 
             sums, n_tokens = sums + np.stack(each), n_tokens + len(ids)
         means.append(sums / n_tokens)
     expected = np.mean(means, axis=0)
-    assert np.array([found["1"], found["2"]]) == pytest.approx(expected, rel=1e-4)
+    assert (found.layer, found.axes["head"]) == ((1, 1, 2, 2), (1, 2, 1, 2))
+    assert found.value == pytest.approx(np.ravel(expected), rel=1e-4)
     assert np.ptp(expected) > 0.01
     names = {file.name for file in (folder / "cache").rglob("*.npy")}
     assert names == {"entropy.npy"}
@@ -169,7 +170,7 @@ def test_a_collector_is_identified_by_its_source_and_its_faults_cost_its_record(
 
     wrong = run("wrong", 'return {"entropy": self', 'return {"entropy": 1000 * self')
     sound = run("sound", "", "")
-    means = [np.array(each.others[0].payload.means[1]) for each in (wrong, sound)]
+    means = [np.array(each.others[0].rows.value) for each in (wrong, sound)]
     assert means[0] == pytest.approx(1000 * means[1])
     (why,) = run("other", '{"entropy": self', '{"other": self').failed.values()
     assert why.startswith("The collector 'head entropy' returned other where entropy was asked for")
@@ -187,7 +188,8 @@ def test_norms_of_roots_are_those_of_the_words_whose_head_is_root(folder):
     vectors = np.array([[9.0, 9.0], [3.0, 4.0], [0.0, 1.0]])
     corpus = SimpleNamespace(splits={"test": sentences})
     context = SimpleNamespace(layers=(1,), corpus=corpus, words=lambda split, layer: vectors)
-    assert get_measurement("root_norms").compute(context).payload.means == {1: 3.0}
+    (row,) = get_measurement("root_norms").compute(context)
+    assert (row.layer, row.value) == (1, 3.0)
 
 
 def test_the_package_is_found_when_it_is_installed(install, tiny_bert, capsys):

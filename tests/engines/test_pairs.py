@@ -19,58 +19,32 @@ pytestmark = pytest.mark.usefixtures("plug_ins")
 
 PAIR = """
 import numpy as np
-from probes import CorpusMeasurement, Found, Frozen, Number, PairMeasurement, TableRow, Table, measurement
-
-class Cosines(Frozen):
-    means: list[list[float]]
-    base_layers: list[int]
+from probes import CorpusMeasurement, PairMeasurement, Pivot, Row, measurement
 
 def units(vectors):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 @measurement
-class Cosine(PairMeasurement[Cosines]):
+class Cosine(PairMeasurement):
     name = "cosine"
     summary = "mean cosine of the same word in two models"
-    payload = Cosines
+    views = (Pivot("beside the base", columns=("base_layer",)),)
 
     def compute(self, context):
-        base = context.base
-        means = [
-            [
-                float((units(context.words("test", i)) * units(base.words("test", j))).sum(1).mean())
-                for j in base.layers
-            ]
-            for i in context.layers
-        ]
-        return Found(Cosines(means=means, base_layers=list(base.layers)))
-
-    def numbers(self, record):
-        for layer, row in zip(record.extent, record.payload.means, strict=True):
-            for of_base, mean in zip(record.payload.base_layers, row, strict=True):
-                yield Number("cosine", mean, layer, axes={"base_layer": of_base})
-
-    def tables(self, record):
-        rows = [TableRow.of(str(i), f"{row[0]:.2f}") for i, row in zip(record.extent, record.payload.means)]
-        title = f"{record.model.name} beside {record.base.name}"
-        return [Table(title, ("layer", "layer 0"), tuple(rows))]
-
-class Counts(Frozen):
-    n: int
+        for i in context.layers:
+            for j in context.base.layers:
+                both = units(context.words("test", i)), units(context.base.words("test", j))
+                yield Row("cosine", (both[0] * both[1]).sum(1).mean(), i, axes={"base_layer": j})
 
 @measurement
-class Words(CorpusMeasurement[Counts]):
+class Words(CorpusMeasurement):
     name = "words"
     summary = "how many words"
-    payload = Counts
     of_pairs = "cosine"
 
     def compute(self, context):
         assert context.base is None
-        return Found(Counts(n=len(context.rows("test"))))
-
-    def tables(self, record):
-        return []
+        yield Row("words", len(context.rows("test")))
 """
 
 
@@ -97,7 +71,8 @@ def records_of(folder):
 
 def test_each_model_is_compared_with_the_first_one(command, tmp_path, capsys):
     assert command("--measurements", "words", "--project", "4") == 0
-    assert "random:tiny-bert beside tiny-bert" in " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "random:tiny-bert · small · cosine · beside the base" in printed
     found = records_of(tmp_path)
     assert sorted(found) == [
         ("random:tiny-bert", "cosine"),
@@ -108,8 +83,8 @@ def test_each_model_is_compared_with_the_first_one(command, tmp_path, capsys):
     assert all(map(is_current, found.values()))
     record = found["random:tiny-bert", "cosine"]
     assert (record.model.random_seed, record.base.random_seed) == (0, None)
-    assert np.array(record.payload.means).shape == (3, 3)
-    assert not np.allclose(record.payload.means, 1, atol=0.05)
+    assert (len(record.rows), set(record.rows.axes["base_layer"])) == (9, {0, 1, 2})
+    assert not np.allclose(record.rows.value, 1, atol=0.05)
     (path,) = (tmp_path / "results").rglob("cosine.csv")
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -119,9 +94,7 @@ def test_each_model_is_compared_with_the_first_one(command, tmp_path, capsys):
         ("0", "2"),
         ("1", "0"),
     ]
-    assert [float(row["value"]) for row in rows] == pytest.approx(
-        np.ravel(record.payload.means), rel=1e-5
-    )
+    assert [float(row["value"]) for row in rows] == pytest.approx(record.rows.value, rel=1e-5)
 
 
 def test_a_model_beside_its_equal_and_the_key_names_the_base(command, tiny_bert, tmp_path):
@@ -129,7 +102,8 @@ def test_a_model_beside_its_equal_and_the_key_names_the_base(command, tiny_bert,
     # Another name, and the same weights: every word's vectors are equal at every layer.
     assert command("--measurements", "cosine", beside=[str(copy)]) == 0
     found = records_of(tmp_path)
-    assert np.diag(found["copy", "cosine"].payload.means) == pytest.approx(1, abs=1e-5)
+    same = [x.value for x in found["copy", "cosine"].rows if x.layer == x.axes["base_layer"]]
+    assert same == pytest.approx([1, 1, 1], abs=1e-5)
     twin = found["random:tiny-bert", "cosine"]
     assert (twin.base.name, twin.model.name) == ("tiny-bert", "random:tiny-bert")
     assert twin.inputs != found["copy", "cosine"].inputs
@@ -138,11 +112,11 @@ def test_a_model_beside_its_equal_and_the_key_names_the_base(command, tiny_bert,
 def test_layers_are_added_on_both_sides_and_nothing_is_measured_twice(command, tmp_path):
     assert command("--measurements", "cosine", "--layers", "1") == 0
     (path,) = (tmp_path / "results").rglob("cosine-*.json")
-    assert json.loads(path.read_bytes())["payload"]["base_layers"] == [1]
+    assert json.loads(path.read_bytes())["rows"]["axes"] == {"base_layer": [1]}
     assert command("--measurements", "cosine", "--layers", "2") == 0
     found = json.loads(path.read_bytes())
     assert list(found["extent"]) == ["1", "2"]
-    assert found["payload"]["base_layers"] == [1, 2]
+    assert found["rows"]["axes"] == {"base_layer": [1, 2, 1, 2]}
     before = path.stat().st_mtime_ns
     assert command("--measurements", "cosine", "--layers", "1,2") == 0
     assert path.stat().st_mtime_ns == before
@@ -151,10 +125,10 @@ def test_layers_are_added_on_both_sides_and_nothing_is_measured_twice(command, t
 def test_workers_find_the_same_pairs(command, tmp_path):
     assert command("--measurements", "words") == 0
     (path,) = (tmp_path / "results").rglob("cosine-*.json")
-    alone = json.loads(path.read_bytes())["payload"]
+    alone = json.loads(path.read_bytes())["rows"]
     path.unlink()
     assert command("--measurements", "words", "--workers", "2") == 0
-    assert json.loads(path.read_bytes())["payload"] == alone
+    assert json.loads(path.read_bytes())["rows"] == alone
 
 
 def test_one_model_cannot_be_compared(command, capsys):

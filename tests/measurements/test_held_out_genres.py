@@ -15,10 +15,10 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError, collect_examples
 from probes.extraction.vectors import Sharded
 from probes.measurements.held_out_genres import HeldOutGenres, kept_without
-from probes.measurements.measurement import Number
 from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.probe_spec import PROBES
+from probes.records.row import Row
 from probes.statistics.metrics import metrics
 from probes.tasks.task import Example, Task
 from probes.training.dataset import ProbingData
@@ -271,7 +271,7 @@ def test_a_run_has_tables_and_rows_of_it_and_says_where_it_is_not_made(tiny_bert
     assert record.extent == {linear.best_layer.layer: 1}
     numbers = list(HeldOutGenres().numbers(record))
     layer, axes = linear.best_layer.layer, {"genre": "mail"}
-    assert Number("examples", 216, layer, split="train", axes=axes) in numbers
+    assert Row("examples", 216, layer, split="train", axes=axes) in numbers
     with (tmp_path / "results" / "measurements.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert {(x["axes"], x["metric"]) for x in rows} == {

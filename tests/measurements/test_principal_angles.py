@@ -14,12 +14,13 @@ from tiny_runs import files_of, payloads, run
 import probes.measurements.principal_angles as principal_angles
 from probes.__main__ import main
 from probes.examples.examples import NotServedError
-from probes.measurements.measurement import Number, Request
+from probes.measurements.measurement import Request
 from probes.measurements.principal_angles import Overlaps, PrincipalAngles, Subspaces
 from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Point
 from probes.records.probe_spec import PROBES
+from probes.records.row import Row
 from probes.tasks.builtin import tasks
 from probes.training.fit import Draw
 
@@ -203,8 +204,8 @@ def test_tables_numbers_and_curves_of_overlaps_made_by_hand():
     assert (patterns.title, weights.title) == ("overlap of patterns, %", "overlap of weights, %")
     numbers = list(its.numbers(record))
     axes = {"of": "patterns", "with": 0}
-    assert Number("overlap", 0.3, 6, split="train", axes=axes) in numbers
-    assert Number("chance", 0.1, 6, split="train", axes=axes) in numbers
+    assert Row("overlap", 0.3, 6, split="train", axes=axes) in numbers
+    assert Row("chance", 0.1, 6, split="train", axes=axes) in numbers
     assert len(numbers) == 2 * 2 * 6
     curves, _ = its.curves({"m": result, "n": make_result()})
     assert curves.models == {

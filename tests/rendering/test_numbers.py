@@ -7,54 +7,57 @@ from corpus_records import corpus_record, geometry
 from probes.boards.record_lines import lines_of
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
+from probes.records.row import Row, Rows
 from probes.rendering.folder import write_numbers
 
 PLUG_IN = """
-from probes import CorpusMeasurement, Found, Frozen, Number, measurement
-
-class Payload(Frozen):
-    value: float
+from probes import CorpusMeasurement, measurement
 
 @measurement
-class Mine(CorpusMeasurement[Payload]):
+class Mine(CorpusMeasurement):
     name = "my_own"
     summary = "two numbers"
-    payload = Payload
     csv_name = "heads"
 
     def compute(self, context):
-        return Found(Payload(value=1.0))
+        raise NotImplementedError
 
-    def tables(self, record):
-        return []
-
-    def numbers(self, record):
-        yield Number("uas", 0.5, 1, 0.4, 0.6, axes={"head": 2}, beside={"n": 7, "baseline": 0.3})
-        yield Number("uas", None, 2, axes={"head": 1}, beside={"kind": "offset +1", "n": 9})
+    def beside(self, record):
+        return [{"baseline": 0.3}, {"kind": "offset +1"}]
 """
+
+ROWS = [
+    Row("uas", 0.5, 1, 0.4, 0.6, n=7, axes={"head": 2}),
+    Row("uas", None, 2, n=9, why="too few words", axes={"head": 1}),
+]
+
+
+def my_own():
+    return corpus_record("my_own", {}, 2).model_copy(update={"rows": Rows.of(ROWS)})
 
 
 @pytest.mark.usefixtures("plug_ins")
 def test_what_stands_beside_a_number_has_columns_after_its_interval(write, tmp_path):
     load_file(write(PLUG_IN))
-    path = write_numbers(tmp_path, corpus_record("my_own", {"value": 1.0}, 2))
+    path = write_numbers(tmp_path, my_own())
     assert path == tmp_path / "heads.csv"
     table = pd.read_csv(path).astype(object)
+    key, why = "sha256:33333333", "too few words"
     rows = [[None if pd.isna(x) else x for x in row] for row in table.values.tolist()]
     assert list(table) == [
         *("model", "corpus", "limit", "layer", "head", "metric", "split", "value", "low", "high"),
-        *("n", "baseline", "kind", "key"),
+        *("n", "why", "baseline", "kind", "key"),
     ]
     assert rows == [
-        ["m", "c", None, 1, 2, "uas", "test", 0.5, 0.4, 0.6, 7, 0.3, None, "sha256:33333333"],
-        ["m", "c", None, 2, 1, "uas", "test", *[None] * 3, 9, None, "offset +1", "sha256:33333333"],
+        ["m", "c", None, 1, 2, "uas", "test", 0.5, 0.4, 0.6, 7, None, 0.3, None, key],
+        ["m", "c", None, 2, 1, "uas", "test", *[None] * 3, 9, why, None, "offset +1", key],
     ]
 
 
 @pytest.mark.usefixtures("plug_ins")
 def test_the_file_has_the_measurements_own_name_unless_it_says_otherwise(write, tmp_path):
     load_file(write(PLUG_IN.replace('csv_name = "heads"', "")))
-    record = corpus_record("my_own", {"value": 1.0}, 2)
+    record = my_own()
     assert write_numbers(tmp_path, record) == tmp_path / "my_own.csv"
 
 
@@ -62,7 +65,7 @@ def test_the_file_has_the_measurements_own_name_unless_it_says_otherwise(write, 
 @pytest.mark.parametrize(("limited", "limit"), [(True, "7"), (False, "")])
 def test_the_limit_is_said_where_it_has_left_sentences_out(limited, limit, write, tmp_path):
     load_file(write(PLUG_IN))
-    record = corpus_record("my_own", {"value": 1.0}, 2)
+    record = my_own()
     corpus = record.corpus.model_copy(update={"limit": 7, "limited": limited})
     write_numbers(tmp_path, record.model_copy(update={"corpus": corpus}))
     assert (tmp_path / "heads.csv").read_text().splitlines()[1].startswith(f'"m","c",{limit},1,2,')

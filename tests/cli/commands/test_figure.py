@@ -107,7 +107,7 @@ class Mine(CorpusMeasurement[Payload]):
     figures = ("own",)
 
     def compute(self, context):
-        return Found(Payload(value=1.0))
+        return Found(payload=Payload(value=1.0))
 
     def tables(self, record):
         return []
