@@ -1,0 +1,120 @@
+"""Views of rows: tables, curves and heat maps of hand-written numbers."""
+
+import pytest
+from corpus_records import corpus_record
+
+from probes.measurements.frame import labelled_frame, long_frame
+from probes.measurements.views import Cells, Lines, Pivot
+from probes.records.charts import Panel
+from probes.records.curves import Point
+from probes.records.row import Row, Rows
+from probes.statistics.metrics import axis_of, label_of
+from probes.statistics.quantities import Quantity, quantities
+
+ROWS = [
+    Row("uuas", 0.5, 0, 0.45, 0.55, axes={"rank": 2}),
+    Row("uuas", 0.75, 1, 0.7, 0.8, axes={"rank": 2}),
+    Row("uuas", 0.625, 0, axes={"rank": 4}),
+    Row("uuas", None, 1, why="too few sentences", axes={"rank": 4}),
+    Row("uuas", 0.1, 0, split="dev", axes={"rank": 2}),
+    Row("norm", 12.5, 0),
+    Row("chain", 0.25, None),
+]
+
+
+def record(rows=ROWS, **more):
+    update = {"measurement": "mine", "rows": Rows.of(rows), **more}
+    return corpus_record("geometry", {}, 2).model_copy(update=update)
+
+
+@pytest.fixture
+def frame():
+    return long_frame([record()])
+
+
+def test_a_frame_has_what_headers_say_the_fields_of_rows_and_axes(frame):
+    assert list(frame) == [
+        *("model", "revision", "dtype", "corpus", "limit", "task", "probe", "measurement", "key"),
+        *("metric", "value", "layer", "low", "high", "split", "n", "p", "why", "rank"),
+    ]
+    assert frame["rank"].tolist()[:2] == [2, 2]
+    assert frame["rank"].isna().sum() == 2
+    assert frame.loc[1, ["model", "corpus", "measurement", "value", "high"]].tolist() == [
+        *("m", "c", "mine", 0.75, 0.8)
+    ]
+    assert frame["layer"].dtype == "Int64"
+
+
+def test_axes_of_several_records_stand_in_their_own_rows():
+    heads = record([Row("entropy", 0.5, 1, axes={"head": 3})])
+    found = labelled_frame({"a": record(), "b": heads, "c": record(ROWS[5:6])})
+    assert found["model"].tolist() == ["a"] * 7 + ["b", "c"]
+    assert found[found["head"].notna()][["model", "metric", "head"]].values.tolist() == [
+        ["b", "entropy", 3]
+    ]
+    assert found[found["rank"].notna()]["model"].unique().tolist() == ["a"]
+
+
+def test_by_default_a_table_has_a_column_for_whatever_differs(frame):
+    table = Pivot().table(frame, "m · c", notes=["A note."])
+    assert table.title == "m · c"
+    assert table.heads == ("layer", "UUAS, %\nrank 2", "UUAS, %\nrank 4", "norm", "chain")
+    assert table.texts == [
+        ("0", "50.0 ± 5.0", "62.5", "12.500", "–"),
+        ("1", "75.0 ± 5.0", "–", "–", "–"),
+        ("model", "–", "–", "–", ".250"),
+    ]
+    assert table.notes == ("A note.", "UUAS: too few sentences.")
+
+
+def test_a_pivot_chooses_metrics_in_its_order_places_and_columns(frame):
+    table = Pivot(metrics=("norm", "uuas"), where={"layer": 0}).table(frame, "t")
+    assert table.heads == ("layer", "norm", "UUAS, %\nrank 2", "UUAS, %\nrank 4")
+    by_rank = Pivot(metrics=("uuas",), columns=("rank",)).table(frame, "t")
+    assert (by_rank.title, by_rank.heads) == ("t · UUAS, % by rank", ("layer", "2", "4"))
+    across = Pivot("turned", ("uuas",), rows="rank", columns=("layer",)).table(frame, "t")
+    assert across.texts == [("2", "50.0 ± 5.0", "75.0 ± 5.0"), ("4", "62.5", "–")]
+    dev = Pivot(metrics=("uuas",), where={"split": "dev"}).table(frame, "t")
+    assert dev.texts == [("0", "10.0")]
+
+
+def test_two_numbers_for_one_cell_are_a_fault_of_the_view(frame):
+    with pytest.raises(ValueError, match="two numbers of uuas are in one cell"):
+        Pivot(metrics=("uuas",), columns=("metric",)).table(frame, "t")
+
+
+def test_lines_have_a_curve_for_each_model_and_place():
+    frame = labelled_frame({"a": record(), "b": record(ROWS[5:])})
+    ranks = Lines("ranks", "uuas", note="By rank.", line="rank").chart(frame)
+    assert (ranks.title, ranks.axis, ranks.percent) == ("UUAS", "UUAS, %", True)
+    assert ranks.models == {
+        "a": [
+            Point(0, 0.5, (0.45, 0.55), "2"),
+            Point(1, 0.75, (0.7, 0.8), "2"),
+            Point(0, 0.625, None, "4"),
+            Point(1, None, None, "4"),
+        ]
+    }
+    assert ranks.missing == {"b": "it was not measured"}
+    over = Lines("over", "uuas", x="rank", log=True, where={"layer": 0}).chart(frame)
+    assert [(p.x, p.value) for p in over.models["a"]] == [(2, 0.5), (4, 0.625)]
+    assert (over.what, over.log) == ("rank", True)
+
+
+def test_cells_are_a_panel_for_each_model_with_layers_upwards():
+    frame = labelled_frame({"a": record(), "b": record(ROWS[5:])})
+    grid = Cells("grid", "uuas", across="rank", low=0.0).chart(frame)
+    assert grid.panels == {"a": Panel(("0", "1"), ("2", "4"), ((0.5, 0.625), (0.75, None)))}
+    assert grid.missing == {"b": "it was not measured"}
+    assert (grid.down, grid.across, grid.span) == ("layer", "rank", (0.0, 0.75))
+
+
+def test_a_registered_number_has_its_label_unit_and_digits(plug_ins):
+    assert (label_of("mean_norm"), axis_of("mean_norm")) == ("mean norm", "mean norm")
+    quantities.add("bits_of_mine", Quantity(label="length", unit="bits", digits=1))
+    try:
+        assert axis_of("bits_of_mine") == "length, bits"
+        table = Pivot().table(long_frame([record([Row("bits_of_mine", 12.34, 0)])]), "t")
+        assert (table.heads, table.texts) == (("layer", "length"), [("0", "12.3")])
+    finally:
+        del quantities._entries["bits_of_mine"]
