@@ -1,16 +1,46 @@
-"""Files to start from that a command writes: the name they are given, and where they go."""
+"""Files to start from that a command copies: the name they are given, and where they go."""
 
 from __future__ import annotations
 
 import builtins
 import importlib.util
 import keyword
+import re
 import sys
 from collections.abc import Container, Mapping
 from pathlib import Path
 
 from probes.common.errors import UserError
 from probes.common.files import published, require_parent
+
+_HERE = Path(__file__).parent
+
+EXAMPLES = _HERE / "examples" if (_HERE / "examples").is_dir() else _HERE.parents[1] / "examples"
+"""In a wheel it lies beside this file, in a checkout at the top."""
+
+
+def examples_of(what: str) -> list[str]:
+    """The names of the examples of tasks or of measurements."""
+    files = sorted((EXAMPLES / what).glob("*.py"))
+    return [path.stem for path in files if not path.stem.startswith("test_")]
+
+
+def renamed_example(what: str, example: str, name: str) -> dict[str, str]:
+    """The contents of an example's file and of its test under another name, by file name."""
+    words = {example: name, example.replace("_", "-"): name.replace("_", "-")}
+    words[_class_name(example)] = _class_name(name)
+    pattern = re.compile(rf"\b(test_)?({'|'.join(words)})\b")
+    return {
+        f"{prefix}{name}.py": pattern.sub(
+            lambda found: (found[1] or "") + words[found[2]],
+            (EXAMPLES / what / f"{prefix}{example}.py").read_text(encoding="utf-8"),
+        )
+        for prefix in ("", "test_")
+    }
+
+
+def _class_name(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
 
 
 def require_usable_name(command: str, name: str, folder: Path, imported: Container[str]) -> None:

@@ -92,6 +92,7 @@ def test_the_wheel_holds_one_package_with_all_its_files(wheel):
         ("common", "probes/common"),
         ("data", "probes/data"),
         ("tasks", "probes/tasks"),
+        ("examples", "probes/cli/examples"),
     ):
         for path in (ROOT / source).rglob("*"):
             if path.is_file() and path.suffix != ".pyc":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import probes
-from probes.cli.measurement_templates import files
+from probes.cli.starting_files import renamed_example
 
 TASK = '''\
 from probes import Example, task
@@ -28,7 +28,7 @@ def guide_file(name, guide="adding-a-task.md"):
 
 def measurement_file(name, of):
     """A measurement as `new-measurement` writes it."""
-    return files(name, of)[f"{name}.py"]
+    return renamed_example("measurements", f"of_{of}", name)[f"{name}.py"]
 
 
 def run_included(model, folder, *files, tasks, **settings):

@@ -1,6 +1,7 @@
 """Whatever a plug-in does, the user sees a report or one line."""
 
 import io
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from probes.cli.check_task import check_task
 from probes.cli.commands.check import _print
-from probes.cli.task_templates import STARTS, files
+from probes.cli.starting_files import examples_of, renamed_example
 from probes.common.errors import UserError
 from probes.common.registry import Registry
 from probes.data.sentence import Corpus, Sentence
@@ -150,9 +151,12 @@ def test_a_registry_keeps_order_and_refuses_duplicates(names, wanted):
             registry.get(wanted)
 
 
-@given(st.from_regex(r"[a-z][a-z0-9_]{0,12}", fullmatch=True), st.sampled_from(list(STARTS)))
+@given(
+    st.from_regex(r"[a-z][a-z0-9_]{0,12}", fullmatch=True),
+    st.sampled_from([(what, x) for what in ("tasks", "measurements") for x in examples_of(what)]),
+)
 @FEW
-def test_every_written_file_is_python(name, start):
-    for file, text in files(name, *start).items():
+def test_every_copied_file_is_python_without_the_name_of_the_example(name, start):
+    for file, text in renamed_example(*start, name).items():
         compile(text, file, "exec")
-        assert "$" not in text
+        assert name == start[1] or not re.search(rf"\b{start[1]}\b", text)

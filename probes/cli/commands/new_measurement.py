@@ -1,4 +1,4 @@
-"""`python -m probes new-measurement`: writes a measurement to start from, and its test."""
+"""`python -m probes new-measurement`: copies a measurement to start from, and its test."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import argparse
 from pathlib import Path
 
 from probes.cli.arguments import place
-from probes.cli.measurement_templates import OF, files
-from probes.cli.starting_files import require_usable_name, write_new
+from probes.cli.starting_files import renamed_example, require_usable_name, write_new
 from probes.common.errors import UserError
 from probes.measurements.measurement import measurements, require_usable
 
 SUMMARY = "Write a commented measurement to start from, and its test."
+
+OF = ("corpus", "probes")
+"""Kinds of measurements."""
 
 IMPORTED = ("measurement", "np")
 """Lower-case names that the written file imports."""
@@ -43,7 +45,12 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(
             f"new-measurement {name}: there is a measurement of this name already; choose another."
         )
-    file, test = write_new("new-measurement", name, folder, files(name, options.of))
+    file, test = write_new(
+        "new-measurement",
+        name,
+        folder,
+        renamed_example("measurements", f"of_{options.of}", name),
+    )
     if not options.quiet:
         flag = "--measurements" if options.of == "corpus" else "--evidence"
         print(f"wrote {file} and {test}; next:")

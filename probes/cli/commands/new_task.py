@@ -1,4 +1,4 @@
-"""`python -m probes new-task`: writes a task to start from, and its test."""
+"""`python -m probes new-task`: copies a task to start from, and its test."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import argparse
 from pathlib import Path
 
 from probes.cli.arguments import place
-from probes.cli.starting_files import require_usable_name, write_new
-from probes.cli.task_templates import STARTS, files
+from probes.cli.starting_files import (
+    examples_of,
+    renamed_example,
+    require_usable_name,
+    write_new,
+)
 from probes.common.errors import UserError
 from probes.tasks.builtin import tasks
 
@@ -16,9 +20,9 @@ SUMMARY = "Write a commented task to start from, and its test."
 IMPORTED = ("Example", "Excluded", "Iterator", "ROOT", "Sentence", "annotations", "task")
 """Names that the written file imports."""
 
-SHAPES = tuple(dict.fromkeys(shape.replace(" ", "-") for shape, _ in STARTS))
+SHAPES = ("word", "pair", "span", "span-pair", "sentence")
 
-KINDS = tuple(dict.fromkeys(kind for _, kind in STARTS))
+KINDS = ("classification", "multi-label", "regression")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,21 +38,24 @@ def run(options: argparse.Namespace) -> int:
     """Write both files and print what to do with them.
 
     Raises:
-        UserError: the name cannot be used, there is no template of that shape and kind, the folder
+        UserError: the name cannot be used, there is no example of that shape and kind, the folder
             cannot be created, or a file exists already.
     """
     name, folder = options.name, options.folder
     require_usable_name("new-task", name, folder, IMPORTED)
     if name in tasks:
         raise UserError(f"new-task {name}: there is a task of this name already; choose another.")
-    shape = options.shape.replace("-", " ")
-    if (shape, options.kind) not in STARTS:
-        fitting = ", ".join(one for one, kind in STARTS if kind == options.kind)
+    kind = options.kind.replace("-", "_")
+    example = f"{options.shape.replace('-', '_')}_{kind}"
+    if example not in (known := examples_of("tasks")):
+        fitting = ", ".join(
+            shape for shape in SHAPES if f"{shape.replace('-', '_')}_{kind}" in known
+        )
         raise UserError(
-            f"new-task {name}: there is no template for {options.kind} with shape {options.shape}; "
+            f"new-task {name}: there is no example for {options.kind} with shape {options.shape}; "
             f"choose one of {fitting} and adapt it."
         )
-    task, test = write_new("new-task", name, folder, files(name, shape, options.kind))
+    task, test = write_new("new-task", name, folder, renamed_example("tasks", example, name))
     if not options.quiet:
         print(f"wrote {task} and {test}; next:")
         print(f"  python -m probes check {task}")

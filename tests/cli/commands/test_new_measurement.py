@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from probes.__main__ import main
+from probes.cli.commands.new_measurement import OF
 from probes.cli.main import main as run_probes
-from probes.cli.measurement_templates import OF
 from probes.measurements.measurement import get_measurement, measurements
 
 pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")

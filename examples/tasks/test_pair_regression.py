@@ -1,0 +1,35 @@
+"""The task pair_regression on a hand-written sentence."""
+
+from pathlib import Path
+
+from probes import ROOT, Example, Excluded, Frame, Sentence, get_task, load_file
+
+load_file(Path(__file__).with_name("pair_regression.py"))
+
+SENTENCE = Sentence(
+    id="1",
+    language="en",
+    words=("The", "dogs", "bark", "."),
+    upos=("DET", "NOUN", "VERB", "PUNCT"),
+    feats=(
+        {"Definite": "Def"},
+        {"Number": "Plur"},
+        {"Tense": "Pres", "VerbForm": "Fin"},
+        {},
+    ),
+    heads=(1, 2, ROOT, 2),
+    deprels=("det", "nsubj", "root", "punct"),
+    chunks=("B-NP", "I-NP", "B-VP", "O"),
+    frames=(Frame("bark.01", (2, 3), (("ARG0", (0, 2)),)),),
+)
+
+EXPECTED = [
+    Example(1.0, (0, 1), (1, 2), type="The dogs"),
+    Example(1.0, (1, 2), (2, 3), type="dogs bark"),
+    Excluded("root"),
+    Example(1.0, (3, 4), (2, 3), type=". bark"),
+]
+
+
+def test_the_examples_of_a_sentence():
+    assert get_task("pair_regression").examples(SENTENCE) == EXPECTED
