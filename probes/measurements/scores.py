@@ -85,13 +85,32 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         return Found(payload=found, arrays=arrays, parameters=fits.parameters)
 
     def numbers(self, record: Record[ProbeScores]) -> Iterator[Row]:
-        """Every metric of the first fit at every layer, on dev and test."""
-        for layer in record.payload.layers:
-            for split in ("dev", "test"):
-                given = layer.fits[0].test if split == "test" else layer.fits[0].dev
+        """Every metric on dev and test; then groups, labels, further seeds, and baselines."""
+        found = record.payload
+        for layer in found.layers:
+            first, *others = layer.fits
+            for split, given in (("dev", first.dev), ("test", first.test)):
+                bounds = layer.intervals if split == "test" else {}
                 for metric, value in given.items():
-                    low, high = (split == "test" and layer.intervals.get(metric)) or (None, None)
+                    low, high = bounds.get(metric) or (None, None)
                     yield Row(metric, value, layer.layer, low, high, split)
+            for name, value in first.groups.items():
+                low, high = layer.group_intervals.get(name) or (None, None)
+                axes = {"group": name}
+                yield Row(found.group_metric, value, layer.layer, low, high, axes=axes)
+            for name, each in layer.labels.items():
+                for metric in ("precision", "recall", "f1"):
+                    value, axes = getattr(each, metric), {"label": name}
+                    yield Row(metric, value, layer.layer, n=each.n, axes=axes)
+            for fit in others:
+                for split, given in (("dev", fit.dev), ("test", fit.test)):
+                    for metric, value in given.items():
+                        axes = {"seed": fit.seed}
+                        yield Row(metric, value, layer.layer, split=split, axes=axes)
+        for kind, rules in (("baseline", found.baselines), ("reference", found.references)):
+            for name, scores in rules.items():
+                for metric, value in scores.items():
+                    yield Row(metric, value, axes={kind: name})
 
     def curves(self, results: Mapping[str, Result]) -> Curves:
         """Headline test scores, with baselines and references as levels."""
