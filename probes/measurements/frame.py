@@ -12,7 +12,7 @@ import pandas as pd
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import AnyRecord
 from probes.records.row import HEADER, Row, Rows
-from probes.records.titles import limit_of
+from probes.records.titles import limit_of, task_marks
 
 _INTEGERS = "limit", "layer", "n"
 
@@ -64,6 +64,9 @@ def _header(record: AnyRecord, label: str) -> dict[str, Any]:
         "measurement": record.measurement,
         # With its kind before it, no digest reads as a number, as 12345e67 would.
         "key": f"sha256:{record.key[:8]}",
+        # The metric in whose unit differences of scores are; see `Quantity.of_task`.
+        "unit": record.facts.get("unit") or (record.task.metric if record.task else ""),
+        "marks": ", ".join(task_marks(record)) if record.task else "",
     }
 
 

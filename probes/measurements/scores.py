@@ -105,8 +105,8 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
             for fit in others:
                 for split, given in (("dev", fit.dev), ("test", fit.test)):
                     for metric, value in given.items():
-                        axes = {"seed": fit.seed}
-                        yield Row(metric, value, layer.layer, split=split, axes=axes)
+                        at_seed = {"seed": fit.seed}
+                        yield Row(metric, value, layer.layer, split=split, axes=at_seed)
         for kind, rules in (("baseline", found.baselines), ("reference", found.references)):
             for name, scores in rules.items():
                 for metric, value in scores.items():

@@ -17,7 +17,7 @@ from probes.records.curves import Curves, Point
 from probes.records.row import HEADER, Row
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
-from probes.statistics.metrics import axis_of, is_percent, label_of
+from probes.statistics.metrics import axis_of, is_percent, label_of, quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +48,8 @@ def axes_of(frame: pd.DataFrame) -> list[str]:
 class Pivot:
     """A table: rows by their places on one column of the frame, columns by those on others.
 
+    Numbers without a place there, such as those of the model as a whole, have lines below.
+
     Attributes:
         title: what it shows, after the model and corpus; the metric and axis, where heads do not
             name them.
@@ -55,6 +57,8 @@ class Pivot:
         rows: a column of the frame.
         columns: those whose places are columns of the table; every one that differs if empty.
         where: see `Where`.
+        below: further metrics, without a place on `rows`, each of which has a line of its own.
+        apart: a column whose every place has a table of its own.
         note: a paragraph below it.
     """
 
@@ -63,10 +67,12 @@ class Pivot:
     rows: str = "layer"
     columns: tuple[str, ...] = ()
     where: Where = field(default_factory=dict)
+    below: tuple[str, ...] = ()
+    apart: str = ""
     note: str = ""
 
-    def table(self, frame: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> Table:
-        """The table of a frame.
+    def tables(self, frame: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> list[Table]:
+        """The table of a frame, or one for each place on `apart`; none without any such number.
 
         Args:
             title: what stands before its own.
@@ -75,41 +81,70 @@ class Pivot:
         Raises:
             ValueError: two numbers would stand in one cell.
         """
-        shown = chosen(frame, self.metrics, self.where)
-        columns = self.columns or tuple(
-            name
-            for name in ("task", "metric", *axes_of(shown))
-            if name != self.rows
-            and (shown[name].nunique(dropna=False) > 1 or (name == "task" and shown[name].any()))
-        )
-        cells: dict[Any, dict[tuple[Any, ...], Cell]] = {}
+        metrics = (*self.metrics, *self.below) if self.metrics else ()
+        shown = chosen(frame, metrics, self.where)
+        if shown.empty:
+            return []
+        if not self.apart:
+            return [self._table(shown, title, notes)]
+        return [
+            self._table(shown[shown[self.apart] == place], f"{title} · {place}", notes)
+            for place in shown[self.apart].unique()
+        ]
+
+    def _table(self, shown: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
+        columns = self.columns or self._that_differ(shown)
+        cells: dict[tuple[Any, str], dict[tuple[Any, ...], Cell]] = {}
         heads: dict[tuple[Any, ...], str] = {}
         for row in _each(shown):
             key = tuple(row[name] for name in columns)
-            heads.setdefault(key, self._head(row, columns))
-            line = cells.setdefault(row[self.rows], {})
+            if row["metric"] not in self.below or key not in heads:
+                heads[key] = heads.get(key) or self._head(row, columns)
+            line = cells.setdefault(self._line(row, columns), {})
             if key in line:
                 raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
             value = row["value"]
-            line[key] = score_cell(value, _interval(row), row["metric"], value=value)
+            line[key] = score_cell(value, _interval(row), _as(row), value=value)
         order = sorted(heads, key=lambda key: self._place(key, columns))
         own = self.title
         if not own and columns and "metric" not in columns:
-            own = ", ".join(_named(metric) for metric in shown["metric"].unique())
+            own = ", ".join(_named(metric) for metric in self.metrics or shown["metric"].unique())
             own += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
         return Table(
             " · ".join(filter(None, [title, own])),
             (self.rows, *(heads[key] for key in order)),
             tuple(
                 TableRow.of(
-                    "model" if place is None else str(place),
+                    label or str(place),
                     *(line.get(key, Cell(NOTHING)) for key in order),
                 )
-                for place, line in sorted(cells.items(), key=lambda x: (x[0] is None, x[0]))
+                # Those without a place come last, in their order.
+                for (place, label), line in sorted(
+                    cells.items(), key=lambda x: (x[0][0] is None, x[0][0] or 0)
+                )
             ),
             notes=tuple(filter(None, [self.note, *notes, *_reasons(shown)])),
             repeated=1,
         )
+
+    def _that_differ(self, shown: pd.DataFrame) -> tuple[str, ...]:
+        """The columns of the frame in which its numbers differ; of probes, the task in any case."""
+        above = shown[~shown["metric"].isin(self.below)]
+        return tuple(
+            name
+            for name in ("task", "metric", *axes_of(above))
+            if name not in (self.rows, self.apart)
+            and (above[name].nunique(dropna=False) > 1 or (name == "task" and above[name].any()))
+        )
+
+    def _line(self, row: Mapping[str, Any], columns: Sequence[str]) -> tuple[Any, str]:
+        """The line of a number: its place, or None and what the line is called."""
+        place = row[self.rows]
+        if place is not None:
+            return place, ""
+        if row["metric"] in self.below:
+            return None, label_of(row["metric"])
+        return None, place_of(row, columns) or "model"
 
     def _head(self, row: Mapping[str, Any], columns: Sequence[str]) -> str:
         """The head of the column that a number stands in: ``entropy`` over ``head 3``."""
@@ -118,6 +153,10 @@ class Pivot:
             place = row[name]
             if name == "metric":
                 parts.append(_named(place))
+            elif name == "task" and place is not None:
+                metric = label_of(row["unit"]) if quantity(row["metric"]).of_task else ""
+                marks = ", ".join(filter(None, [metric, row["marks"]]))
+                parts.append(f"{place} ({marks})" if marks else place)
             elif place is not None:
                 parts.append(
                     str(place) if _says_itself(name, place, columns) else f"{name} {place}"
@@ -156,33 +195,41 @@ class Lines:
 
     def chart(self, frame: pd.DataFrame) -> Curves:
         """The curves of all models of a frame; those without such rows are missing."""
+        shown = chosen(frame, [self.metric], self.where)
+        shown = shown[shown[self.x].notna()] if self.x in shown else shown.iloc[:0]
+        if self.log:
+            shown = shown[shown[self.x] > 0]
+        rows = _each(shown)
+        unit = _as(rows[0]) if rows else self.metric
         curves = Curves(
             self.name,
             self.title or label_of(self.metric),
             self.note,
-            axis_of(self.metric),
-            self.metric,
-            is_percent(self.metric),
+            axis_of(unit) if unit == self.metric else f"{label_of(self.metric)}, {axis_of(unit)}",
+            unit,
+            is_percent(unit),
             self.x.replace("_", " "),
             self.log,
         )
-        shown = chosen(frame, [self.metric], self.where)
-        shown = shown[shown[self.x].notna()] if self.x in shown else shown.iloc[:0]
         for model in dict.fromkeys(frame["model"]):
             points = [
-                Point(
-                    row[self.x],
-                    row["value"],
-                    _interval(row),
-                    str(row[self.line]) if self.line else "",
-                )
-                for row in _each(shown[shown["model"] == model])
+                Point(row[self.x], row["value"], _interval(row), self._line(row))
+                for row in rows
+                if row["model"] == model
             ]
-            if points:
+            if any(point.value is not None for point in points):
                 curves.models[model] = points
             else:
                 curves.missing[model] = "it was not measured"
         return curves
+
+    def _line(self, row: Mapping[str, Any]) -> str:
+        """The name of the curve that a number is on."""
+        if not self.line:
+            return ""
+        if row[self.line] is None:
+            return place_of(row, (self.x, self.line))
+        return f"layer {row['layer']}" if self.line == "layer" else str(row[self.line])
 
 
 @dataclass(frozen=True)
@@ -245,10 +292,11 @@ def tables(
     views: Sequence[RowView], frame: pd.DataFrame, title: str, notes: Sequence[str] = ()
 ) -> list[Table]:
     """The tables among views; the first has the notes of the record."""
-    pivots = [view for view in views if isinstance(view, Pivot)]
-    return [
-        pivot.table(frame, title, notes if place == 0 else ()) for place, pivot in enumerate(pivots)
-    ]
+    found: list[Table] = []
+    for view in views:
+        if isinstance(view, Pivot):
+            found += view.tables(frame, title, () if found else notes)
+    return found
 
 
 def charts(views: Sequence[RowView], frame: pd.DataFrame) -> list[Curves | Grid]:
@@ -259,6 +307,18 @@ def charts(views: Sequence[RowView], frame: pd.DataFrame) -> list[Curves | Grid]
 def _named(metric: str) -> str:
     """A metric in heads and titles of tables."""
     return label_of(metric) + ", %" * is_percent(metric)
+
+
+def place_of(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:
+    """A row's places on its axes, in words: ``labels alone``."""
+    known = (*HEADER, *Row._fields, *apart_from)
+    return ", ".join(str(x) for name, x in row.items() if name not in known and x is not None)
+
+
+def _as(row: Mapping[str, Any]) -> str:
+    """The metric as which a number is printed: its own, or that of its task."""
+    metric: str = row["unit"] if quantity(row["metric"]).of_task else row["metric"]
+    return metric
 
 
 def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:

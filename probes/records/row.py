@@ -20,6 +20,8 @@ HEADER = (
     "probe",
     "measurement",
     "key",
+    "unit",
+    "marks",
 )
 """What the header of a record adds to each of its rows in a long frame."""
 

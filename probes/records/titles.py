@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from probes.records.record import AnyRecord
-from probes.records.result import Result
 
 TREES = "trees not UD"
 """The mark of what depends on trees of another scheme."""
@@ -14,10 +13,11 @@ def model_title(record: AnyRecord) -> str:
     return record.model.name + f" ({record.dtype})" * (record.dtype != "float32")
 
 
-def task_marks(result: Result) -> list[str]:
+def task_marks(record: AnyRecord) -> list[str]:
     """What a reader has to know of a task's numbers: the view, silver labels, other trees."""
-    other_trees = result.corpus.other_trees and "heads" in result.task.needs
-    marks = {result.view: result.view != "plain", "silver": result.silver}
+    assert record.task is not None
+    other_trees = record.corpus.other_trees and "heads" in record.task.needs
+    marks = {record.view: record.view != "plain", "silver": record.silver}
     return [mark for mark, holds in (marks | {TREES: other_trees}).items() if holds]
 
 

@@ -28,6 +28,7 @@ class Quantity:
         unit: such as "bits"; part of the titles of axes.
         percent: whether it is a share, which is shown times 100.
         digits: after the point, where it is shown as it is.
+        of_task: whether it is in the unit of its task's metric, as a difference of scores is.
         lower_is_better: whether it is an error.
         bounds: the least and the greatest value that it can have.
         source: paper and section that define it.
@@ -37,6 +38,7 @@ class Quantity:
     unit: str = ""
     percent: bool = False
     digits: int = 3
+    of_task: bool = False
     lower_is_better: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
     source: str = ""

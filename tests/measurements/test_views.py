@@ -35,6 +35,7 @@ def frame():
 def test_a_frame_has_what_headers_say_the_fields_of_rows_and_axes(frame):
     assert list(frame) == [
         *("model", "revision", "dtype", "corpus", "limit", "task", "probe", "measurement", "key"),
+        *("unit", "marks"),
         *("metric", "value", "layer", "low", "high", "split", "n", "p", "why", "rank"),
     ]
     assert frame["rank"].tolist()[:2] == [2, 2]
@@ -56,7 +57,7 @@ def test_axes_of_several_records_stand_in_their_own_rows():
 
 
 def test_by_default_a_table_has_a_column_for_whatever_differs(frame):
-    table = Pivot().table(frame, "m · c", notes=["A note."])
+    (table,) = Pivot().tables(frame, "m · c", notes=["A note."])
     assert table.title == "m · c"
     assert table.heads == ("layer", "UUAS, %\nrank 2", "UUAS, %\nrank 4", "norm", "chain")
     assert table.texts == [
@@ -68,19 +69,19 @@ def test_by_default_a_table_has_a_column_for_whatever_differs(frame):
 
 
 def test_a_pivot_chooses_metrics_in_its_order_places_and_columns(frame):
-    table = Pivot(metrics=("norm", "uuas"), where={"layer": 0}).table(frame, "t")
+    (table,) = Pivot(metrics=("norm", "uuas"), where={"layer": 0}).tables(frame, "t")
     assert table.heads == ("layer", "norm", "UUAS, %\nrank 2", "UUAS, %\nrank 4")
-    by_rank = Pivot(metrics=("uuas",), columns=("rank",)).table(frame, "t")
+    (by_rank,) = Pivot(metrics=("uuas",), columns=("rank",)).tables(frame, "t")
     assert (by_rank.title, by_rank.heads) == ("t · UUAS, % by rank", ("layer", "2", "4"))
-    across = Pivot("turned", ("uuas",), rows="rank", columns=("layer",)).table(frame, "t")
+    (across,) = Pivot("turned", ("uuas",), rows="rank", columns=("layer",)).tables(frame, "t")
     assert across.texts == [("2", "50.0 ± 5.0", "75.0 ± 5.0"), ("4", "62.5", "–")]
-    dev = Pivot(metrics=("uuas",), where={"split": "dev"}).table(frame, "t")
+    (dev,) = Pivot(metrics=("uuas",), where={"split": "dev"}).tables(frame, "t")
     assert dev.texts == [("0", "10.0")]
 
 
 def test_two_numbers_for_one_cell_are_a_fault_of_the_view(frame):
     with pytest.raises(ValueError, match="two numbers of uuas are in one cell"):
-        Pivot(metrics=("uuas",), columns=("metric",)).table(frame, "t")
+        Pivot(metrics=("uuas",), columns=("metric",)).tables(frame, "t")
 
 
 def test_lines_have_a_curve_for_each_model_and_place():
@@ -114,7 +115,7 @@ def test_a_registered_number_has_its_label_unit_and_digits(plug_ins):
     quantities.add("bits_of_mine", Quantity(label="length", unit="bits", digits=1))
     try:
         assert axis_of("bits_of_mine") == "length, bits"
-        table = Pivot().table(long_frame([record([Row("bits_of_mine", 12.34, 0)])]), "t")
+        (table,) = Pivot().tables(long_frame([record([Row("bits_of_mine", 12.34, 0)])]), "t")
         assert (table.heads, table.texts) == (("layer", "length"), [("0", "12.3")])
     finally:
         del quantities._entries["bits_of_mine"]
