@@ -59,4 +59,10 @@ quantities.add("anisotropy", Quantity(bounds=CORRELATION, source=f"{ETHAYARAJH_2
 quantities.add("self_similarity", Quantity(label="self-similarity", bounds=CORRELATION))
 quantities.add("cka", Quantity(label="CKA", digits=2, bounds=SHARE, source="Kornblith et al. 2019"))
 
+# Held-out genres.
+quantities.add("held_out_score", Quantity(of_task=True))
+quantities.add("held_out_drop", Quantity(of_task=True))
+quantities.add("random_drop", Quantity(of_task=True))
+quantities.add("examples", Quantity(digits=0, bounds=POSITIVE))
+
 quantities.mark_as_shipped()
