@@ -197,6 +197,10 @@ class ProbeMeasurement(Measurement[P]):
         """Time of one layer and repetition, relative to that of one fit for the scores."""
         return 1.0
 
+    def missing_of(self, result: Result) -> str:
+        """Why a result lacks it, where curves name those without."""
+        return "there is no record of it"
+
     @abstractmethod
     def compute(self, context: ProbeContext) -> Found[P] | Iterable[Row]:
         """Measure the layers of `context.extent`."""
@@ -222,7 +226,7 @@ class ProbeMeasurement(Measurement[P]):
         found = charts(self.views, labelled_frame(measured))
         curves = [each for each in found if isinstance(each, Curves)]
         for each in curves:
-            each.missing.update(dict.fromkeys(records.keys() - measured, "it was not measured"))
+            each.missing.update({x: self.missing_of(results[x]) for x in records.keys() - measured})
         return curves
 
 

@@ -63,6 +63,12 @@ quantities.add("cka", Quantity(label="CKA", digits=2, bounds=SHARE, source="Korn
 quantities.add("held_out_score", Quantity(of_task=True))
 quantities.add("held_out_drop", Quantity(of_task=True))
 quantities.add("random_drop", Quantity(of_task=True))
+
+# Conditional probing.
+quantities.add("added_bits", Quantity(label="bits per example", source="Hewitt et al. 2021"))
+quantities.add("added_points", Quantity(label="added", of_task=True))
+quantities.add("examples_left_out", Quantity(label="examples left out", digits=0, bounds=POSITIVE))
+
 quantities.add("examples", Quantity(digits=0, bounds=POSITIVE))
 
 quantities.mark_as_shipped()

@@ -15,7 +15,6 @@ from results_by_hand import with_layers
 
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
-from probes.measurements.conditional_probing import ConditionalInformation, LayerGain
 from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.results import read_result
@@ -23,6 +22,7 @@ from probes.measurements.selectivity import ControlScores, LayerSelectivity
 from probes.measurements.training_variance import Spread, Variances
 from probes.records.csv_text import csv_line, escaped, unescaped
 from probes.records.files import write_record
+from probes.records.row import Row
 from probes.records.values import Estimate
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
@@ -191,11 +191,9 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
             ),
         ),
     )
-    gain = LayerGain(
-        layer=1, bits=0.5, bits_interval=(0.25, 0.75), points=0.0625, points_interval=None
-    )
+    gains = [Row("added_bits", 0.5, 1, 0.25, 0.75), Row("added_points", 0.0625, 1)]
     put_evidence(path, "description_length", codes)
-    put_evidence(path, "conditional_probing", ConditionalInformation(left_out=0, layers=(gain,)))
+    put_evidence(path, "conditional_probing", gains)
     put_evidence(path, "localisation", mixes)
     put_evidence(path, "selectivity", controls)
     frame = read(tmp_path)

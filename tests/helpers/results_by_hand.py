@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from probes.measurements.conditional_probing import ConditionalInformation, LayerGain
 from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
+from probes.measurements.measurement import NoPayload
 from probes.measurements.scores import ScoreMeasurement
 from probes.measurements.selectivity import ControlScores, LayerSelectivity
 from probes.measurements.training_variance import LayerVariance, Spread, Variances
@@ -19,6 +19,7 @@ from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
 from probes.records.probe_spec import PROBES
 from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.result import Result
+from probes.records.row import Row, Rows
 from probes.records.values import Estimate
 
 
@@ -123,8 +124,14 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
 
 
 def evidence_record(result, measurement, payload, **more):
-    """A record of evidence behind a result."""
+    """A record of evidence behind a result.
+
+    Args:
+        payload: or a list of rows.
+    """
     fields = {name: getattr(result, name) for name in Record.model_fields}
+    if isinstance(payload, list):
+        fields["rows"], payload = Rows.of(payload), NoPayload()
     fields |= {"measurement": measurement, "key": "2" * 64, "arrays": (), "payload": payload}
     fields["behind"] = result.headline
     return Record(**{**fields, **more})
@@ -206,19 +213,20 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
             for x in given.layers
         ),
     )
-    gains = ConditionalInformation(
-        left_out=0,
-        layers=tuple(
-            LayerGain(
-                layer=x.layer,
-                bits=2 * score(x),
-                bits_interval=(2 * score(x) - half, 2 * score(x) + half),
-                points=score(x) - 0.3,
-                points_interval=(score(x) - 0.3 - half, score(x) - 0.3 + half),
-            )
-            for x in given.layers[1:]
-        ),
-    )
+    gains = [
+        row
+        for x in given.layers[1:]
+        for row in (
+            Row("added_bits", 2 * score(x), x.layer, 2 * score(x) - half, 2 * score(x) + half),
+            Row(
+                "added_points",
+                score(x) - 0.3,
+                x.layer,
+                score(x) - 0.3 - half,
+                score(x) - 0.3 + half,
+            ),
+        )
+    ]
     mixes = _mixes(scores, metric, half, located=located)
     return result.with_evidence(
         evidence_record(result, "selectivity", controls),
