@@ -19,7 +19,6 @@ from probes.boards.comparison import compare
 from probes.boards.paired import layer_scores
 from probes.measurements.description_length import Codelengths
 from probes.measurements.results import find_results
-from probes.measurements.selectivity import ControlScores
 from probes.records.result import Result
 
 
@@ -36,8 +35,7 @@ def selectivities(linear: Result, mlp: Result) -> str:
 
 def selectivity(result: Result, layer: int) -> float | None:
     """Of one layer; None where it was not measured."""
-    found: ControlScores = result.found("selectivity")
-    at = found.at(layer)
+    at = result.row("selectivity", "selectivity", layer)
     return None if at is None else at.value
 
 

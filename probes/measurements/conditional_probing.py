@@ -9,7 +9,7 @@ a start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from probes.measurements.measurement import Level, NoPayload, ProbeMeasurement, Request
 from probes.measurements.views import Lines, Pivot
+from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result
@@ -94,6 +95,13 @@ class ConditionalProbing(ProbeMeasurement[NoPayload]):
         if len(result.extent) == 1:
             return "only layer 0 was probed"
         return super().missing_of(result)
+
+    def curves(self, results: Mapping[str, Result]) -> Sequence[Curves]:
+        """Bits that layers add; points for a regression."""
+        found = super().curves(results)
+        assert not isinstance(found, Curves)
+        bits, points = found
+        return [bits if bits.models else points]
 
     def compute(self, context: ProbeContext) -> Iterator[Row]:
         """Fit both probes, and compare them on test.

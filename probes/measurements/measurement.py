@@ -213,8 +213,8 @@ class ProbeMeasurement(Measurement[P]):
         notes = list(dict.fromkeys(note for record in records for note in record.notes))
         return tables(self.views, long_frame(records), self.name.replace("_", " "), notes)
 
-    def curves(self, results: Mapping[str, Result]) -> Curves | Sequence[Curves] | None:
-        """Curves of one task, by model, for one chart or several; None if it has none to draw.
+    def curves(self, results: Mapping[str, Result]) -> Curves | Sequence[Curves]:
+        """Curves of one task, by model: a chart each.
 
         Args:
             results: of all models; those without its record are listed as missing.

@@ -17,6 +17,7 @@ from probes.records.curves import Curves, Point
 from probes.records.row import HEADER, Row
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
+from probes.statistics.formatting import shown_sd
 from probes.statistics.metrics import axis_of, is_percent, label_of, quantity
 
 if TYPE_CHECKING:
@@ -103,8 +104,7 @@ class Pivot:
             line = cells.setdefault(self._line(row, columns), {})
             if key in line:
                 raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
-            value = row["value"]
-            line[key] = score_cell(value, _interval(row), _as(row), value=value)
+            line[key] = _cell(row)
         order = sorted(heads, key=lambda key: self._place(key, columns))
         own = self.title
         if not own and columns and "metric" not in columns:
@@ -313,6 +313,13 @@ def place_of(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:
     """A row's places on its axes, in words: ``labels alone``."""
     known = (*HEADER, *Row._fields, *apart_from)
     return ", ".join(str(x) for name, x in row.items() if name not in known and x is not None)
+
+
+def _cell(row: Mapping[str, Any]) -> Cell:
+    value = row["value"]
+    if quantity(row["metric"]).deviation and value is not None:
+        return Cell(shown_sd(value, _as(row)), value=value)
+    return score_cell(value, _interval(row), _as(row), value=value)
 
 
 def _as(row: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ class Quantity:
         percent: whether it is a share, which is shown times 100.
         digits: after the point, where it is shown as it is.
         of_task: whether it is in the unit of its task's metric, as a difference of scores is.
+        deviation: whether it is a standard deviation, which has one digit more.
         lower_is_better: whether it is an error.
         bounds: the least and the greatest value that it can have.
         source: paper and section that define it.
@@ -39,6 +40,7 @@ class Quantity:
     percent: bool = False
     digits: int = 3
     of_task: bool = False
+    deviation: bool = False
     lower_is_better: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
     source: str = ""
@@ -63,6 +65,14 @@ quantities.add("cka", Quantity(label="CKA", digits=2, bounds=SHARE, source="Korn
 quantities.add("held_out_score", Quantity(of_task=True))
 quantities.add("held_out_drop", Quantity(of_task=True))
 quantities.add("random_drop", Quantity(of_task=True))
+
+# Selectivity.
+quantities.add("selectivity", Quantity(of_task=True, source="Hewitt & Liang 2019"))
+quantities.add("types_seen", Quantity(label="test types seen in train", percent=True, bounds=SHARE))
+quantities.add("control_types", Quantity(digits=0, bounds=POSITIVE))
+quantities.add(
+    "control_sd", Quantity(label="SD over draws", of_task=True, deviation=True, bounds=POSITIVE)
+)
 
 # Conditional probing.
 quantities.add("added_bits", Quantity(label="bits per example", source="Hewitt et al. 2021"))

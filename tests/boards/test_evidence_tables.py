@@ -7,7 +7,7 @@ from probes.boards.evidence import evidence_tables
 from probes.boards.layer_tables import score_table
 from probes.measurements.description_length import Codelengths, DescriptionLength, LayerCode
 from probes.measurements.localisation import Localisation, Mixes, MixResult
-from probes.measurements.selectivity import ControlScores, LayerSelectivity, Selectivity
+from probes.measurements.selectivity import Selectivity
 from probes.measurements.training_variance import (
     LayerVariance,
     Spread,
@@ -15,6 +15,7 @@ from probes.measurements.training_variance import (
     Variances,
 )
 from probes.records.probe_spec import PROBES
+from probes.records.row import Row
 from probes.records.values import Estimate
 
 
@@ -27,19 +28,14 @@ def bare(*names, **more):
     return make_result(*names, p_best=False, **more)
 
 
-CONTROLS = ControlScores(
-    metric="accuracy",
-    types=10,
-    seen=0.876,
-    common=1,
-    draws=Spread(sd=0.0125, df=18),
-    layers=(
-        LayerSelectivity(
-            layer=0, task=0.5, controls=(0.25, 0.3), value=0.25, interval=(0.23, 0.27)
-        ),
-        LayerSelectivity(layer=1, task=0.9, controls=(0.25,), value=0.65, interval=None),
-    ),
-)
+CONTROLS = [
+    Row("selectivity", 0.25, 0, 0.23, 0.27),
+    Row("selectivity", 0.65, 1),
+    Row("accuracy", 0.9, 1),
+    Row("accuracy", 0.25, 1, axes={"draw": 1}),
+    Row("types_seen", 0.876),
+]
+DRAWS = Row("control_sd", 0.0125, n=18)
 
 
 def codelengths(**more):
@@ -82,18 +78,18 @@ def test_tables_are_in_the_order_of_the_measurements():
 
 
 def test_selectivity_with_half_intervals_and_the_spread_over_draws():
-    result = with_found(bare(scores=(0.5, 0.7, 0.9)), "selectivity", CONTROLS)
-    (table,) = evidence_tables([result])["selectivity"]
+    given = bare(scores=(0.5, 0.7, 0.9))
+    (table,) = evidence_tables([with_found(given, "selectivity", [*CONTROLS, DRAWS])])[
+        "selectivity"
+    ]
     assert table.texts == [
         ("0", "25.0 ± 2.0"),
         ("1", "65.0"),
-        ("2", "–"),
-        ("test types seen in train", "88 %"),
+        ("test types seen in train", "87.6"),
         ("SD over draws", "1.25"),
     ]
-    once = with_found(result, "selectivity", CONTROLS.model_copy(update={"draws": None}))
-    (table,) = evidence_tables([once])["selectivity"]
-    assert table.texts[-1] == ("SD over draws", "–")
+    (table,) = evidence_tables([with_found(given, "selectivity", CONTROLS)])["selectivity"]
+    assert table.texts[-1] == ("test types seen in train", "87.6")
 
 
 def test_compression_is_that_of_the_uniform_code():
@@ -231,16 +227,6 @@ def numbers(measurement, payload):
     return [(*tuple(x)[:5], x.split) for x in measurement.numbers(record)]
 
 
-def test_numbers_of_selectivity():
-    assert numbers(Selectivity(), CONTROLS) == [
-        ("selectivity", 0.25, 0, 0.23, 0.27, "test"),
-        ("selectivity", pytest.approx(0.65), 1, None, None, "test"),
-    ]
-    undefined = LayerSelectivity(layer=3, task=None, controls=(0.5,), value=None, interval=None)
-    payload = CONTROLS.model_copy(update={"layers": (undefined,)})
-    assert numbers(Selectivity(), payload) == [("selectivity", None, 3, None, None, "test")]
-
-
 def test_numbers_of_description_length():
     layers = (
         LayerCode(layer=0, bits=4000.0, interval=(3200.0, 5000.0), block_bits=(4000.0,)),
@@ -312,7 +298,7 @@ def test_curves_have_the_same_numbers_and_say_why_there_are_none():
         "mlp": bare(scores=(0.5, 0.7), probe=PROBES["mlp"]),
         "part": bare(scores=(0.5, 0.7), n_layers=9),
     }
-    selectivity = Selectivity().curves(results)
+    (selectivity,) = Selectivity().curves(results)
     assert [p.value for p in selectivity.models["full"]] == pytest.approx([0.2, 0.4])
     assert selectivity.missing == dict.fromkeys(
         ("scores", "mlp", "part"), "there is no record of it"

@@ -18,7 +18,6 @@ from probes.common.errors import printable
 from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.results import read_result
-from probes.measurements.selectivity import ControlScores, LayerSelectivity
 from probes.measurements.training_variance import Spread, Variances
 from probes.records.csv_text import csv_line, escaped, unescaped
 from probes.records.files import write_record
@@ -179,18 +178,11 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
         kl=none,
         sample_weights=(),
     )
-    controls = ControlScores(
-        metric="accuracy",
-        types=9,
-        seen=0.5,
-        common=2,
-        draws=None,
-        layers=(
-            LayerSelectivity(
-                layer=1, task=0.75, controls=(0.625, 0.375), value=0.25, interval=(0.125, 0.375)
-            ),
-        ),
-    )
+    controls = [
+        Row("selectivity", 0.25, 1, 0.125, 0.375),
+        Row("accuracy", 0.75, 1),
+        Row("accuracy", 0.625, 1, axes={"draw": 1}),
+    ]
     gains = [Row("added_bits", 0.5, 1, 0.25, 0.75), Row("added_points", 0.0625, 1)]
     put_evidence(path, "description_length", codes)
     put_evidence(path, "conditional_probing", gains)

@@ -6,7 +6,6 @@ from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.measurement import NoPayload
 from probes.measurements.scores import ScoreMeasurement
-from probes.measurements.selectivity import ControlScores, LayerSelectivity
 from probes.measurements.training_variance import LayerVariance, Spread, Variances
 from probes.records.header import (
     CorpusRecord,
@@ -180,23 +179,16 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
         ),
         intervals=lambda layer: {metric: (score(layer) - half, score(layer) + half)},
     )
-    controls = ControlScores(
-        metric=metric,
-        types=9,
-        seen=0.9,
-        common=1,
-        draws=None,
-        layers=tuple(
-            LayerSelectivity(
-                layer=x.layer,
-                task=score(x),
-                controls=(0.3,),
-                value=score(x) - 0.3,
-                interval=(score(x) - 0.3 - half, score(x) - 0.3 + half),
-            )
-            for x in given.layers
-        ),
-    )
+    controls = [
+        Row(
+            "selectivity",
+            score(x) - 0.3,
+            x.layer,
+            score(x) - 0.3 - half,
+            score(x) - 0.3 + half,
+        )
+        for x in given.layers
+    ]
     codes = Codelengths(
         code="online code",
         ends=(4, 9),

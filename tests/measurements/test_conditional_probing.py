@@ -357,7 +357,7 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
     def bare(**more):
         return make_result(scores=(0.5, 0.7), p_best=False, **more)
 
-    curves, points = ConditionalProbing().curves(
+    (curves,) = ConditionalProbing().curves(
         {
             "full": with_found(),
             "scores": bare(),
@@ -368,16 +368,14 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
     )
     assert curves.models == {"full": [Point(1, 0.25, (0.2, 0.3)), Point(3, -0.5, None)]}
     assert curves.axis == "bits per example"
-    assert points.models == {"full": [Point(1, 0.125, (0.1, 0.15)), Point(3, -0.01, None)]}
-    assert points.axis == "added, accuracy, %"
     assert curves.missing == {
         "scores": "there is no record of it",
         "mlp": "only convex probes are fitted on concatenated layers",
         "part": "layer 0 was not probed",
         "one": "only layer 0 was probed",
     }
-    bits, points = ConditionalProbing().curves({"m": regression()})
-    assert (bits.models, points.models) == ({}, {"m": [Point(2, 0.0625, (0.06, 0.065))]})
+    (points,) = ConditionalProbing().curves({"m": regression()})
+    assert points.models == {"m": [Point(2, 0.0625, (0.06, 0.065))]}
     assert points.axis == "added, NSpr"
 
 
