@@ -17,7 +17,6 @@ from scipy.stats import spearmanr
 
 from probes.boards.comparison import compare
 from probes.boards.paired import layer_scores
-from probes.measurements.description_length import Codelengths
 from probes.measurements.results import find_results
 from probes.records.result import Result
 
@@ -41,11 +40,12 @@ def selectivity(result: Result, layer: int) -> float | None:
 
 def correlation(result: Result) -> str:
     """Spearman over layers, of accuracy and compression."""
-    found: Codelengths | None = result.found("description_length")
-    if found is None:
+    rows = [result.row("description_length", "compression", x.layer) for x in result.layers]
+    found = [row.value for row in rows if row]
+    if not found:
         return ""
     accuracy = [x.fits[0].test.get("accuracy") or result.score(x) for x in result.layers]
-    return f"{spearmanr(accuracy, [found.compression(x) for x in found.layers]).statistic:.2f}"
+    return f"{spearmanr(accuracy, found).statistic:.2f}"
 
 
 def main() -> None:

@@ -172,7 +172,7 @@ class Pivot:
 
 @dataclass(frozen=True)
 class Lines:
-    """Curves of one metric, for each model.
+    """Curves of one metric, for each model; baselines without a place on x are levels.
 
     Attributes:
         name: by which `figure` draws it: letters and underscores.
@@ -195,11 +195,11 @@ class Lines:
 
     def chart(self, frame: pd.DataFrame) -> Curves:
         """The curves of all models of a frame; those without such rows are missing."""
-        shown = chosen(frame, [self.metric], self.where)
-        shown = shown[shown[self.x].notna()] if self.x in shown else shown.iloc[:0]
+        rows = _each(chosen(frame, [self.metric], self.where))
+        levels = {place_of(row): row["value"] for row in rows if row.get(self.x) is None}
+        rows = [row for row in rows if row.get(self.x) is not None]
         if self.log:
-            shown = shown[shown[self.x] > 0]
-        rows = _each(shown)
+            rows = [row for row in rows if row[self.x] > 0]
         unit = _as(rows[0]) if rows else self.metric
         curves = Curves(
             self.name,
@@ -210,6 +210,7 @@ class Lines:
             is_percent(unit),
             self.x.replace("_", " "),
             self.log,
+            levels={name: value for name, value in levels.items() if name and value is not None},
         )
         for model in dict.fromkeys(frame["model"]):
             points = [

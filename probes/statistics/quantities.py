@@ -66,6 +66,14 @@ quantities.add("held_out_score", Quantity(of_task=True))
 quantities.add("held_out_drop", Quantity(of_task=True))
 quantities.add("random_drop", Quantity(of_task=True))
 
+# Description length.
+VOITA_2020 = "Voita & Titov 2020"
+quantities.add(
+    "codelength", Quantity(unit="bits", digits=0, bounds=POSITIVE, source=f"{VOITA_2020}, eq. 3")
+)
+quantities.add("compression", Quantity(digits=2, bounds=POSITIVE, source=VOITA_2020))
+quantities.add("bits_per_label", Quantity(label="bits per label", digits=2, bounds=POSITIVE))
+
 # Selectivity.
 quantities.add("selectivity", Quantity(of_task=True, source="Hewitt & Liang 2019"))
 quantities.add("types_seen", Quantity(label="test types seen in train", percent=True, bounds=SHARE))

@@ -15,7 +15,6 @@ from results_by_hand import with_layers
 
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
-from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.results import read_result
 from probes.measurements.training_variance import Spread, Variances
@@ -153,14 +152,11 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=[0.03, None])
     put(tmp_path, "other", "pos", 9, p_best=False)
     none = Estimate(value=None, interval=None, missing="no gain")
-    codes = Codelengths(
-        code="online code",
-        ends=(9,),
-        n_classes=2,
-        uniform_bits=200.0,
-        prior_block_bits=(100.0,),
-        layers=(LayerCode(layer=0, bits=50.0, interval=(40.0, 80.0), block_bits=(50.0,)),),
-    )
+    codes = [
+        Row("codelength", 50.0, 0, 40.0, 80.0, split="train"),
+        Row("compression", 4.0, 0, 2.5, 5.0, split="train"),
+        Row("compression", 2.0, split="train", axes={"baseline": "labels alone"}),
+    ]
     mixes = Mixes(
         mixes=(
             MixResult(

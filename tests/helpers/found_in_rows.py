@@ -38,3 +38,45 @@ def controls_in(found):
             if name == "selectivity"
         ],
     )
+
+
+def code_in(found):
+    """What rows of description length say, those of a record or of `Found`.
+
+    Returns:
+        the name of the code, `starts` of its blocks, bits of the uniform code and of the one
+        without vectors, with its bits per label by block, and by layer bits with their interval,
+        bits per label by block, and compression with its interval.
+    """
+    rows = list(found.rows)
+
+    def of(metric, layer, baseline=None):
+        return [
+            row
+            for row in rows
+            if (row.metric, row.layer, row.axes.get("baseline")) == (metric, layer, baseline)
+        ]
+
+    def per_label(layer, baseline=None):
+        return [row.value for row in of("bits_per_label", layer, baseline)]
+
+    layers = [row.layer for row in rows if (row.metric, row.axes) == ("codelength", {})]
+    return SimpleNamespace(
+        code=found.facts["code"],
+        starts=[row.axes["examples"] for row in of("bits_per_label", layers[0])],
+        uniform_bits=of("codelength", None, "uniform code")[0].value,
+        prior_bits=of("codelength", None, "labels alone")[0].value,
+        prior_compression=of("compression", None, "labels alone")[0].value,
+        prior_per_label=per_label(None, "labels alone"),
+        layers=[
+            SimpleNamespace(
+                layer=layer,
+                bits=of("codelength", layer)[0].value,
+                interval=of("codelength", layer)[0].interval,
+                per_label=per_label(layer),
+                compression=of("compression", layer)[0].value,
+                compression_interval=of("compression", layer)[0].interval,
+            )
+            for layer in layers
+        ],
+    )

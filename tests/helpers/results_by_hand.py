@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.measurement import NoPayload
 from probes.measurements.scores import ScoreMeasurement
@@ -189,22 +188,15 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
         )
         for x in given.layers
     ]
-    codes = Codelengths(
-        code="online code",
-        ends=(4, 9),
-        n_classes=2,
-        uniform_bits=300.0,
-        prior_block_bits=(80.0, 200.0),
-        layers=tuple(
-            LayerCode(
-                layer=x.layer,
-                bits=100 / score(x),
-                interval=(90 / score(x), 110 / score(x)),
-                block_bits=(40 / score(x), 60 / score(x)),
-            )
-            for x in given.layers
-        ),
-    )
+    codes = [Row("compression", 300 / 280, split="train", axes={"baseline": "labels alone"})]
+    for x in given.layers:
+        low, high = 300 * score(x) / 110, 300 * score(x) / 90
+        codes += [
+            Row("codelength", 100 / score(x), x.layer, split="train"),
+            Row("compression", 3 * score(x), x.layer, low, high, split="train"),
+            Row("bits_per_label", 10 / score(x), x.layer, split="train", axes={"examples": 0}),
+            Row("bits_per_label", 12 / score(x), x.layer, split="train", axes={"examples": 4}),
+        ]
     gains = [
         row
         for x in given.layers[1:]
