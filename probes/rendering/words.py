@@ -33,13 +33,12 @@ def wrapped(text: str, width: float, size: float) -> list[str]:
     """The text in lines of such a width; a word that is longer is broken."""
     lines = [""]
     for word in text.split():
-        rest = word
         if lines[-1]:
             if text_width(f"{lines[-1]} {word}", size) <= width:
                 lines[-1] += f" {word}"
                 continue
             lines.append("")
-        for letter in rest:
+        for letter in word:
             if lines[-1] and text_width(lines[-1] + letter, size) > width:
                 lines.append("")
             lines[-1] += letter

@@ -78,10 +78,8 @@ def of_curves(curves: Curves, style: Style, room: float) -> Any:
         )
         for place, line in enumerate(lines)
     ]
-    found = stacked(
-        panels, columns, curves.title, style, [m for m in looks.marks() if m.name], room
-    )
-    return found.resolve_scale(y="shared") if len(panels) > 1 else found
+    marks = [mark for mark in looks.marks() if mark.name]
+    return stacked(panels, columns, curves.title, style, marks, room, one_scale=True)
 
 
 def _of_line(curves: Curves, line: str) -> Curves:
@@ -143,9 +141,12 @@ def panel(
         scale=alt.Scale(type="log", base=2, padding=5)
         if curves.log
         else alt.Scale(zero=False, nice=False, padding=5),
-        axis=alt.Axis(values=_ticks(curves, width), format=",d"),
+        axis=alt.Axis(
+            values=_ticks(curves, width), format=",d", labelOverlap="greedy", labelSeparation=3
+        ),
     )
-    title = (curves.axis if axis is None else axis) or None
+    height = height or min(0.75 * width, 110)
+    title = wrapped(curves.axis if axis is None else axis, height, style.text)
     y = alt.Y(
         "value:Q",
         title=title,
@@ -180,9 +181,10 @@ def panel(
         fill=alt.Fill(by, scale=alt.Scale(domain=looks.names, range=fills), legend=None),
         shape=alt.Shape(by, scale=alt.Scale(domain=looks.names, range=looks.shapes), legend=None),
     )
+    banded = [band] if any(row["low"] is not None for row in rows) else []
+    layers = [*banded, line, points, *_drawn(near, y, style, named=named)]
     if style.hover:
-        points = _hovering(points, curves, len(curves.lines) > 1)
-    layers = [band, line, points, *_drawn(near, y, style, named=named)]
+        layers.append(_hovering(base.encode(y=y), curves, len(curves.lines) > 1))
     if far:
         layers.append(
             alt.Chart(table([{"text": away}]))
@@ -193,7 +195,7 @@ def panel(
                 y=alt.value("height"),
             )
         )
-    return layered(layers, curves.title, width, height or min(0.75 * width, 110), style)
+    return layered(layers, curves.title, width, height, style)
 
 
 def _row(curves: Curves, model: str, point: Point) -> dict[str, Any]:
@@ -248,29 +250,23 @@ def _ticks(curves: Curves, width: float) -> list[int]:
     every = sorted({p.x for points in curves.models.values() for p in points})
     if curves.log or not every:
         return every
-    step = -(-(every[-1] + 1) // max(2, int(width // 16)))
-    return list(range(0, every[-1] + 1, step))
+    step = -(-(every[-1] + 1 - every[0]) // max(2, int(width // 16)))
+    return list(range(every[0], every[-1] + 1, step))
 
 
-def _hovering(points: alt.Chart, curves: Curves, several: bool) -> alt.Chart:
-    """Points that say their numbers, whichever of them is the nearest."""
+def _hovering(base: alt.Chart, curves: Curves, several: bool) -> alt.Chart:
+    """The room around points, in which they say their numbers."""
     f = f"'.{digits_of(curves)}f'"
     said = (
         f"format(datum.value, {f}) + (datum.low === null ? '' : "
         f"' [' + format(datum.low, {f}) + ', ' + format(datum.high, {f}) + ']')"
     )
-    nearest = alt.selection_point(
-        name="nearest", nearest=True, on="pointerover", clear="pointerout", encodings=["x", "y"]
-    )
+    said_of = [
+        alt.Tooltip("x:Q", title=curves.what, format=",d"),
+        alt.Tooltip("model:N", title="model"),
+        *([alt.Tooltip("line:N", title="line")] if several else []),
+        alt.Tooltip("said:N", title=curves.axis or "value"),
+    ]
     return (
-        points.transform_calculate(said=said)
-        .encode(
-            tooltip=[
-                alt.Tooltip("x:Q", title=curves.what),
-                alt.Tooltip("model:N", title="model"),
-                *([alt.Tooltip("line:N", title="line")] if several else []),
-                alt.Tooltip("said:N", title=curves.axis or "value"),
-            ]
-        )
-        .add_params(nearest)
+        base.transform_calculate(said=said).mark_point(size=400, opacity=0).encode(tooltip=said_of)
     )

@@ -85,8 +85,9 @@ def _panel(
     base = alt.Chart(table(rows)).encode(x=at("x", "x"), y=at("y", "y"))
     letters = max((text_width(row["mark"], 1) for row in rows), default=1) or 1
     size = min(5.5, 0.38 * side, 0.8 * inner / letters)
-    scaled = viridis("low", (low, high), "square-root scale", style, tickCount=4, format=".2~g")
-    scaled.scale["type"] = "sqrt"
+    scaled = viridis(
+        "low", (low, high), "square-root scale", style, kind="sqrt", tickCount=4, format=".2~g"
+    )
     corner = base.encode(x=at("right", "x"), y=at("top", "y"), text="mark:N")
     placed = {"align": "right", "baseline": "top", "fontSize": size}
     layers = [

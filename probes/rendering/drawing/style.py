@@ -59,6 +59,7 @@ class Style:
         words = {"labelColor": self.ink, "titleColor": self.ink, "titleFontWeight": "normal"}
         return {
             "font": self.font,
+            "background": None,
             "padding": 2,
             "view": {"stroke": None},
             "title": {
@@ -259,16 +260,28 @@ def layered(
 
 
 def viridis(
-    field: str, span: tuple[float, float], title: str, style: Style, **more: Any
+    field: str,
+    span: tuple[float, float],
+    title: str,
+    style: Style,
+    kind: str = "linear",
+    **more: Any,
 ) -> alt.Color:
-    """A colour scale, with its bar below the drawing."""
+    """A colour scale, with its bar below the drawing.
+
+    Args:
+        kind: Vega's name of the scale.
+        more: of the bar.
+    """
     low, high = span
     length = 0.5 * style.width
     lines = wrapped(title, max(length, 90), style.small) if title else None
     legend = {"orient": "bottom", "direction": "horizontal", "title": lines}
     return alt.Color(
         f"{field}:Q",
-        scale=alt.Scale(domain=[low, high if high > low else low + 1], range=VIRIDIS, clamp=True),
+        scale=alt.Scale(
+            type=kind, domain=[low, high if high > low else low + 1], range=VIRIDIS, clamp=True
+        ),
         legend=alt.Legend(**legend, gradientLength=length, **more),  # type: ignore[arg-type]
     )
 
@@ -280,9 +293,17 @@ def stacked(
     style: Style,
     marks: Sequence[Mark] = (),
     room: float = 0,
+    *,
+    one_scale: bool = False,
 ) -> Any:
-    """Panels in rows, with the title over them and the key of their marks below."""
+    """Panels in rows, with the title over them and the key of their marks below.
+
+    Args:
+        one_scale: whether the panels share their axis of values.
+    """
     found: Any = alt.concat(*panels, columns=columns) if len(panels) > 1 else panels[0]
+    if one_scale and len(panels) > 1:
+        found = found.resolve_scale(y="shared")
     if marks:
         found = alt.vconcat(found, key(marks, room, style))
     if title and style.titled:

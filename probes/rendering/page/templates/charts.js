@@ -6,11 +6,14 @@ async function draw(place, width) {
   const spec = structuredClone(data.charts[place.dataset.chart]);
   for (const [name, rows] of Object.entries(spec.datasets)) {
     spec.datasets[name] = rows.filter(row => !ids.has(row.model) || drawn(ids.get(row.model)));
+    // Bars have a height for each.
+    if (spec.height.step) spec.height = (spec.datasets[name].length + 1) * spec.height.step * 1.25;
   }
   if (spec.autosize) spec.width = width ?? place.clientWidth;
   place.view?.finalize();
   // Expressions are interpreted, since the page forbids to compile them.
-  const { view } = await vegaEmbed(place, spec, { config: data.config, ast: true, actions: false, renderer: "svg" });
+  const options = { config: data.config, ast: true, actions: false, renderer: "svg", logLevel: 1 };
+  const { view } = await vegaEmbed(place, spec, options);
   place.view = view;
   place.classList.add("done");
 }
