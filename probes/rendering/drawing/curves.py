@@ -16,6 +16,7 @@ from probes.rendering.drawing.style import (
     DASHED,
     DOTTED,
     SOLID,
+    Drawing,
     Looks,
     Mark,
     Style,
@@ -31,7 +32,7 @@ from probes.statistics.formatting import shown
 
 BASELINE = "type majority"
 
-DASHES = [SOLID, [4, 2], [4, 2, 1, 2], DOTTED]
+DASHES = [SOLID, [4.0, 2.0], [4.0, 2.0, 1.0, 2.0], DOTTED]
 """Lines of a model that differ in their dashes; if there are more, they differ in colour."""
 
 
@@ -41,7 +42,7 @@ class _Level(NamedTuple):
     text: str
 
 
-def of_group(group: Group, style: Style, room: float) -> Any:
+def of_group(group: Group, style: Style, room: float) -> Drawing:
     """The layer curves of all models of a group: a panel per task."""
     columns = style.columns(len(group.units), 115)
     looks = looks_of_models(group.models)
@@ -62,7 +63,7 @@ def of_group(group: Group, style: Style, room: float) -> Any:
     return stacked(panels, columns, "", style, marks, room)
 
 
-def of_curves(curves: Curves, style: Style, room: float) -> Any:
+def of_curves(curves: Curves, style: Style, room: float) -> Drawing:
     """One model has its lines in one panel; of several models, each line has a panel."""
     one = len(curves.models) == 1
     looks = looks_of_lines(curves.lines) if one else looks_of_models(list(curves.models))
@@ -119,7 +120,7 @@ def panel(
     axis: str | None = None,
     named: bool = True,
     height: float | None = None,
-) -> alt.LayerChart:
+) -> Drawing:
     """A curve per model and line, with its band, and levels.
 
     Args:
@@ -154,7 +155,7 @@ def panel(
         axis=alt.Axis(tickCount=5),
     )
     names = alt.Scale(domain=looks.names, range=looks.colours)
-    colour = {"scale": names, "legend": None}
+    colour: dict[str, Any] = {"scale": names, "legend": None}
     by = f"{looks.by}:N"
     base = alt.Chart(table(rows)).encode(x=x, detail=["model:N", "line:N"])
     band = base.mark_area(opacity=0.18).encode(
@@ -222,7 +223,8 @@ def _levels(curves: Curves, rows: Sequence[dict[str, Any]]) -> tuple[list[_Level
     every = [y for row in rows for y in (row["value"], row["low"], row["high"]) if y is not None]
     low, high = min(every, default=0.0), max(every, default=1.0)
     span = high - low or 1.0
-    near, far = [], []
+    near: list[_Level] = []
+    far: list[_Level] = []
     for name, value in curves.levels.items():
         y = curves.scale * value
         text = shown(value, curves.metric) if curves.metric else f"{y:.2f}"
@@ -231,7 +233,7 @@ def _levels(curves: Curves, rows: Sequence[dict[str, Any]]) -> tuple[list[_Level
     return near, far
 
 
-def _drawn(levels: Collection[_Level], y: alt.Y, style: Style, *, named: bool) -> list[alt.Chart]:
+def _drawn(levels: Collection[_Level], y: alt.Y, style: Style, *, named: bool) -> list[Drawing]:
     if not levels:
         return []
     rows = [{"value": level.value, "name": level.name} for level in levels]
@@ -254,7 +256,7 @@ def _ticks(curves: Curves, width: float) -> list[int]:
     return list(range(every[0], every[-1] + 1, step))
 
 
-def _hovering(base: alt.Chart, curves: Curves, several: bool) -> alt.Chart:
+def _hovering(base: alt.Chart, curves: Curves, several: bool) -> Drawing:
     """The room around points, in which they say their numbers."""
     f = f"'.{digits_of(curves)}f'"
     said = (

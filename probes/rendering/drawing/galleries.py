@@ -13,6 +13,7 @@ import altair as alt
 from probes.records.gallery import Gallery, GalleryPanel, Picture
 from probes.rendering.drawing.style import (
     SOLID,
+    Drawing,
     Mark,
     Style,
     layered,
@@ -31,7 +32,7 @@ _GAP = 0.18
 """Between pictures, relative to the distance of their centres."""
 
 
-def of_gallery(gallery: Gallery, style: Style, room: float) -> Any:
+def of_gallery(gallery: Gallery, style: Style, room: float) -> Drawing:
     """A panel for each model, all of one scale."""
     columns = style.columns(len(gallery.panels), 200)
     down = max(len(panel.rows) for panel in gallery.panels.values())
@@ -56,10 +57,10 @@ def _panel(
     style: Style,
     side: float,
     frames: dict[str, str],
-) -> alt.LayerChart:
+) -> Drawing:
     low, high = gallery.span
     width, height = side * len(panel.columns), side * len(panel.rows)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "x": x + 0.5,
             "y": y + 0.5,
@@ -89,7 +90,7 @@ def _panel(
         "low", (low, high), "square-root scale", style, kind="sqrt", tickCount=4, format=".2~g"
     )
     corner = base.encode(x=at("right", "x"), y=at("top", "y"), text="mark:N")
-    placed = {"align": "right", "baseline": "top", "fontSize": size}
+    placed: dict[str, Any] = {"align": "right", "baseline": "top", "fontSize": size}
     layers = [
         base.mark_image(width=inner, height=inner, smooth=False, aspect=False).encode(url="url:N"),
         base.mark_point(
@@ -115,8 +116,8 @@ def _names(
     columns = [{"at": side * (i + 0.5), "name": name} for i, name in enumerate(panel.columns)]
     away = max(text_width(name, size) for name in panel.rows) + 5
     x, y = alt.X("at:Q", scale=None, axis=None), alt.Y("at:Q", scale=None, axis=None)
-    middle = {"baseline": "middle", "fontSize": size}
-    title = {"fontSize": style.text, "align": "center"}
+    middle: dict[str, Any] = {"baseline": "middle", "fontSize": size}
+    title: dict[str, Any] = {"fontSize": style.text, "align": "center"}
     return [
         alt.Chart(table(rows))
         .mark_text(align="right", **middle)

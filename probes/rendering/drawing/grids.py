@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from probes.records.charts import Grid, Panel
-from probes.rendering.drawing.style import Style, filled, layered, stacked, table, viridis
+from probes.rendering.drawing.style import Drawing, Style, filled, layered, stacked, table, viridis
 from probes.rendering.words import text_width
 
 CELL = 14.4
@@ -17,7 +17,7 @@ LARGEST, SMALLEST = 6.2, 3.5
 """Sizes of numbers in cells; if even the smallest does not fit, none is written."""
 
 
-def of_grid(grid: Grid, style: Style, room: float) -> Any:
+def of_grid(grid: Grid, style: Style, room: float) -> Drawing:
     """A heat map for each model."""
     columns = style.columns(len(grid.panels), 200)
     most = max(len(each.rows) for each in grid.panels.values())
@@ -29,10 +29,8 @@ def of_grid(grid: Grid, style: Style, room: float) -> Any:
     return stacked(panels, columns, grid.title, style)
 
 
-def _panel(
-    grid: Grid, label: str, each: Panel, style: Style, width: float, cell: float
-) -> alt.LayerChart:
-    rows = [
+def _panel(grid: Grid, label: str, each: Panel, style: Style, width: float, cell: float) -> Drawing:
+    rows: list[dict[str, Any]] = [
         {
             "row": row,
             "column": column,
@@ -49,7 +47,7 @@ def _panel(
         x=names("column", each.columns, grid.across, across, style),
         y=names("row", each.rows[::-1], grid.down, cell, style, upright=True),
     )
-    bar = {"tickMinStep": 1} if grid.digits == 0 else {}
+    bar: dict[str, Any] = {"tickMinStep": 1} if grid.digits == 0 else {}
     layers = [
         base.mark_rect().encode(
             color=viridis("value", grid.span, legend_title(grid), style, tickCount=5, **bar)

@@ -8,6 +8,7 @@ import altair as alt
 
 from probes.records.scatter import Scatter, ScatterPoint
 from probes.rendering.drawing.style import (
+    Drawing,
     Mark,
     Style,
     layered,
@@ -29,7 +30,7 @@ _PLACES: dict[str, dict[str, Any]] = {
 _INK = "#444b54"
 
 
-def of_scatter(scatter: Scatter, style: Style, room: float) -> Any:
+def of_scatter(scatter: Scatter, style: Style, room: float) -> Drawing:
     """A plane for each model: groups by marker, levels (or else groups) by colour."""
     columns = style.columns(len(scatter.points), 200)
     side = min(room / columns, 4.5 * 72)
@@ -49,9 +50,7 @@ def key_of(scatter: Scatter) -> list[Mark]:
     return named if len(named) > 1 else []
 
 
-def panel(
-    scatter: Scatter, label: str, style: Style, side: float, title: str = ""
-) -> alt.LayerChart:
+def panel(scatter: Scatter, label: str, style: Style, side: float, title: str = "") -> Drawing:
     """The points of one model, with as many texts as there is room for."""
     points = scatter.points[label]
     looks = looks_of_lines(scatter.groups)
@@ -65,7 +64,7 @@ def panel(
     shape = alt.Shape(
         "group:N", scale=alt.Scale(domain=looks.names, range=looks.shapes), legend=None
     )
-    by_group = alt.Color(
+    by_group = alt.Fill(
         "group:N", scale=alt.Scale(domain=looks.names, range=looks.colours), legend=None
     )
     said = [alt.Tooltip("text:N", title="point"), alt.Tooltip("group:N", title="group")]
@@ -80,7 +79,7 @@ def panel(
         leveled = marks.transform_filter("datum.level !== null")
         layers.append(leveled.encode(color=viridis("level", scatter.span, scatter.scale, style)))
     if plain:
-        layers.append(marks.transform_filter("datum.level === null").encode(fill=_fill(by_group)))
+        layers.append(marks.transform_filter("datum.level === null").encode(fill=by_group))
     for place, more in _PLACES.items():
         if place in written:
             placed = {
@@ -94,10 +93,6 @@ def panel(
             )
     frame = alt.ViewBackground(stroke="#9aa1a9", strokeWidth=0.4)
     return layered(layers, title, side, side, style, view=frame)
-
-
-def _fill(colour: alt.Color) -> alt.Fill:
-    return alt.Fill.from_dict(colour.to_dict())
 
 
 def _row(point: ScatterPoint, side: str) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from probes.records.result import Result
 from probes.records.titles import limit_mark, metric_name, model_title
 from probes.rendering.drawing.grids import CELL, LARGEST, SMALLEST, names
 from probes.rendering.drawing.style import (
+    SOLID,
+    Drawing,
     Mark,
     Style,
     filled,
@@ -37,7 +39,7 @@ _KEY = (
 )
 
 
-def of_group(group: Group, style: Style, room: float) -> Any:
+def of_group(group: Group, style: Style, room: float) -> Drawing:
     """A heat map for each model of a group; a task's colours span all of them."""
     columns = style.columns(len(group.models), 200)
     panels = []
@@ -49,7 +51,7 @@ def of_group(group: Group, style: Style, room: float) -> Any:
     return stacked(panels, columns, "", style, _KEY, room)
 
 
-def of_results(results: Sequence[Result], style: Style, room: float) -> Any:
+def of_results(results: Sequence[Result], style: Style, room: float) -> Drawing:
     """One model's heat maps, side by side: one for each probe family."""
     families = list(dict.fromkeys(result.probe.family for result in results))
     chosen = {f: [x for x in results if x.probe.family == f] for f in families}
@@ -68,7 +70,7 @@ def heat_map(
     style: Style,
     width: float,
     among: Sequence[Sequence[Result]] = (),
-) -> alt.LayerChart:
+) -> Drawing:
     """One family's scores: a column per task, a row per layer, and the floor below layer 0.
 
     Args:
@@ -76,7 +78,7 @@ def heat_map(
     """
     heads = [f"{result.task.name}, {metric_name(result)}" for result in results]
     layers = layer_rows(results, among)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "layer": row.cells[0].text,
             "task": head,
@@ -90,7 +92,7 @@ def heat_map(
         for head, cell in zip(heads, row.cells[1:], strict=True)
         if cell.place is not None
     ]
-    floors = [
+    floors: list[dict[str, Any]] = [
         {"layer": _FLOOR, "task": head, "text": cell.text}
         for head, cell in zip(heads, floor_row(results).cells[1:], strict=True)
     ]
@@ -124,7 +126,7 @@ def heat_map(
         .encode(x=x, y=y),
     ]
     if size >= SMALLEST:
-        text = {"fontSize": size, "baseline": "middle", "xOffset": -size / 4}
+        text: dict[str, Any] = {"fontSize": size, "baseline": "middle", "xOffset": -size / 4}
         drawn += [
             base.mark_text(**text).encode(text="text:N", fill=filled("ink")),
             alt.Chart(table(floors)).mark_text(**text).encode(x=x, y=y, text="text:N"),
@@ -132,7 +134,7 @@ def heat_map(
     return layered(drawn, title, width, CELL * len(every), style)
 
 
-def of_localisation(group: Group, style: Style, room: float) -> Any:
+def of_localisation(group: Group, style: Style, room: float) -> Drawing:
     """Expected layers with their intervals, and centres of gravity: a bar per model and task.
 
     Raises:
@@ -148,7 +150,7 @@ def of_localisation(group: Group, style: Style, room: float) -> Any:
         if any(mixes_of(u.results[m]) for u in group.units if m in u.results)
     ]
     marks = [
-        mark._replace(dash=[1, 0], filled=False)
+        mark._replace(dash=SOLID, filled=False)
         for mark in looks_of_models(group.models).marks()
         if mark.name in measured
     ]
@@ -156,10 +158,10 @@ def of_localisation(group: Group, style: Style, room: float) -> Any:
     return stacked([found], 1, title, style, marks, room)
 
 
-def localisation(group: Group, style: Style, width: float) -> alt.LayerChart | None:
+def localisation(group: Group, style: Style, width: float) -> Drawing | None:
     """The bars; None if no result has been localised."""
     looks = looks_of_models(group.models)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for unit in group.units:
         for model, result in unit.results.items():
             mixes = mixes_of(result)
@@ -203,8 +205,8 @@ def localisation(group: Group, style: Style, width: float) -> alt.LayerChart | N
             ]
         )
     x = alt.X("expected:Q", title="layer", scale=scale, axis=alt.Axis(tickMinStep=1, format="d"))
-    gravity = alt.X("gravity:Q", title="layer", scale=scale)
-    by = {"scale": colours, "legend": None}
+    centre = alt.X("gravity:Q", title="layer", scale=scale)
+    by: dict[str, Any] = {"scale": colours, "legend": None}
     shapes = alt.Scale(domain=looks.names, range=looks.shapes)
     drawn = [
         base.mark_bar().encode(
@@ -221,7 +223,7 @@ def localisation(group: Group, style: Style, width: float) -> alt.LayerChart | N
         .mark_rule(color=style.ink, strokeWidth=0.8)
         .encode(x=alt.X("low:Q", scale=scale, title="layer"), x2="end:Q"),
         base.mark_point(fill="white", size=1.5 * style.marker**2).encode(
-            x=gravity,
+            x=centre,
             stroke=alt.Stroke("model:N", **by),
             shape=alt.Shape("model:N", scale=shapes, legend=None),
         ),

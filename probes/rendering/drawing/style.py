@@ -21,11 +21,12 @@ COLUMN, WIDE = 3.3, 6.8
 FONTS = "Liberation Sans, DejaVu Sans, Arial, sans-serif"
 """The first comes with vl-convert; letters that it lacks are drawn in another installed font."""
 
-SOLID, DASHED, DOTTED = [1, 0], [3, 2], [1, 1.5]
+SOLID, DASHED, DOTTED = [1.0, 0.0], [3.0, 2.0], [1.0, 1.5]
 
 VIRIDIS = [css(i / 16) for i in range(17)]
 
-Drawing = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.VConcatChart
+Drawing = Any
+"""A chart of Altair, whose kinds share no class that has what all of them have."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class Mark(NamedTuple):
     filled: bool = True
 
 
-def key(marks: Sequence[Mark], width: float, style: Style) -> alt.LayerChart:
+def key(marks: Sequence[Mark], width: float, style: Style) -> Drawing:
     """The names of what is drawn, in as many columns as they have room for.
 
     Vega-Lite would place them by the width of letters that it does not know.
@@ -252,7 +253,7 @@ def dashes(column: str) -> alt.StrokeDash:
 
 def layered(
     layers: Sequence[alt.Chart], title: str, width: float, height: Any, style: Style, **more: Any
-) -> alt.LayerChart:
+) -> Drawing:
     """A panel of marks over each other, with its title in lines that fit."""
     if title:
         more["title"] = wrapped(title, max(width, 100), style.text + 0.4)
@@ -264,7 +265,7 @@ def viridis(
     span: tuple[float, float],
     title: str,
     style: Style,
-    kind: str = "linear",
+    kind: Any = "linear",
     **more: Any,
 ) -> alt.Color:
     """A colour scale, with its bar below the drawing.
@@ -287,7 +288,7 @@ def viridis(
 
 
 def stacked(
-    panels: Sequence[alt.Chart | alt.LayerChart],
+    panels: Sequence[Drawing],
     columns: int,
     title: str,
     style: Style,
@@ -295,13 +296,13 @@ def stacked(
     room: float = 0,
     *,
     one_scale: bool = False,
-) -> Any:
+) -> Drawing:
     """Panels in rows, with the title over them and the key of their marks below.
 
     Args:
         one_scale: whether the panels share their axis of values.
     """
-    found: Any = alt.concat(*panels, columns=columns) if len(panels) > 1 else panels[0]
+    found: Drawing = alt.concat(*panels, columns=columns) if len(panels) > 1 else panels[0]
     if one_scale and len(panels) > 1:
         found = found.resolve_scale(y="shared")
     if marks:

@@ -13,6 +13,7 @@ from probes.records.charts import LEFT_OUT, PredictedTree
 from probes.rendering.drawing.style import (
     DASHED,
     SOLID,
+    Drawing,
     Mark,
     Style,
     dashes,
@@ -45,7 +46,7 @@ def _units(tree: PredictedTree) -> float:
     return sum(text_width(word, 1) + 0.7 for word in tree.words)
 
 
-def of_tree(tree: PredictedTree, style: Style, room: float) -> Any:
+def of_tree(tree: PredictedTree, style: Style, room: float) -> Drawing:
     """One sentence: gold edges above, predicted ones below, dashed where they are wrong."""
     size = min(room / _units(tree), _LARGEST)
     spaces = [text_width(word, size) + 0.7 * size for word in tree.words]
