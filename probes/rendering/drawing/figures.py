@@ -108,7 +108,8 @@ def _size(svg: str) -> tuple[float, float]:
 def _widened(svg: str, width: float) -> str:
     """The same drawing on a white area that is a little wider, or as wide as what is drawn."""
     drawn, height = _size(svg)
-    width = max(width, drawn)
+    # Vega rounds to whole units, less than the margin.
+    width = width if drawn <= width + 1 else drawn
     left = (drawn - width) / 2
     box = f'width="{width:g}" height="{height:g}" viewBox="{left:g} 0 {width:g} {height:g}"'
     area = f'<rect x="{left:g}" width="{width:g}" height="{height:g}" fill="white"/>'

@@ -47,8 +47,8 @@ def line_chart(given: Curves, models: Sequence[str]) -> Spec:
     """A line with its band for each model and name of a line, and levels."""
     looks = curves.looks_of_both(given, models)
     plain = replace(given, title="")
-    made = curves.panel(plain, looks, PAGE, PAGE.width, height=HEIGHT)
-    return made.to_dict(validate=False) | WHOLE_WIDTH
+    made: Spec = curves.panel(plain, looks, PAGE, PAGE.width, height=HEIGHT).to_dict(validate=False)
+    return made | WHOLE_WIDTH
 
 
 def shades_of(given: Curves) -> list[str]:
