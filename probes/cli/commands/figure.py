@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     from probes.rendering.drawing.style import COLUMN, INCH, WIDE, Style
 
     if why := figures.no_room():
-        raise UserError(f"{options.output}: {why}, in which nothing can be drawn; lift the limit.")
+        raise UserError(f"{options.output}: not drawn, since {why}; lift the limit.")
     width = options.width or (WIDE if options.wide else COLUMN)
     font = figures.font_of(options.font, options.fonts)
     style = Style(width * INCH, font, titled=not options.no_title)

@@ -192,8 +192,8 @@ def panel(
             .mark_text(align="left", baseline="bottom", color=style.soft)
             .encode(
                 text="text:N",
-                x=alt.value(3),
-                y=alt.value("height"),
+                x=alt.XValue(3),
+                y=alt.YValue("height"),
             )
         )
     return layered(layers, curves.title, width, height, style)
@@ -242,7 +242,7 @@ def _drawn(levels: Collection[_Level], y: alt.Y, style: Style, *, named: bool) -
     if named:
         lines.append(
             base.mark_text(align="right", baseline="bottom", dy=-1, color=style.soft).encode(
-                text="name:N", x=alt.value("width")
+                text="name:N", x=alt.XValue("width")
             )
         )
     return lines

@@ -30,6 +30,9 @@ OF_GROUPS: dict[str, Callable[[Group, Style, float], Any]] = {
 
 _DPI = 300
 
+ADDRESSES = 128 << 30
+"""What a process may reserve, at the least, if it is to draw; 67 GB were measured."""
+
 
 def draw(path: Path, kind: str, chosen: Group | Chart | PredictedTree, style: Style) -> None:
     """Draw a figure of scores, a chart of one or more models, or a tree, at the style's width."""
@@ -60,13 +63,16 @@ def draw_layers(path: Path, results: Sequence[Result]) -> None:
 def no_room() -> str:
     """Why nothing can be drawn in this process; empty if it can.
 
-    V8, which is in vl-convert, reserves more addresses than any memory it uses, and ends the
+    V8, which is in vl-convert, reserves many more addresses than it uses memory, and ends the
     process where it does not get them.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
+    if limit == resource.RLIM_INFINITY or limit >= ADDRESSES:
         return ""
-    return f"the address space of this process is limited to {limit / 2**30:.1f} GB (ulimit -v)"
+    return (
+        f"drawing takes {ADDRESSES >> 30} GB of addresses (not of memory), and this process is "
+        f"limited to {limit / 2**30:.1f} GB (ulimit -v)"
+    )
 
 
 def fitted(make: Callable[[float], Any], style: Style) -> str:

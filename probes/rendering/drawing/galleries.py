@@ -121,16 +121,16 @@ def _names(
     return [
         alt.Chart(table(rows))
         .mark_text(align="right", **middle)
-        .encode(y=y, x=alt.value(-2), text="name:N"),
+        .encode(y=y, x=alt.XValue(-2), text="name:N"),
         alt.Chart(table(columns))
         .mark_text(align="center", **middle)
-        .encode(x=x, y=alt.value(height + 2 + size / 2), text="name:N"),
+        .encode(x=x, y=alt.YValue(height + 2 + size / 2), text="name:N"),
         alt.Chart(table([{"name": across}]))
         .mark_text(baseline="top", **title)
-        .encode(x=alt.value(width / 2), y=alt.value(height + 5 + size), text="name:N"),
+        .encode(x=alt.XValue(width / 2), y=alt.YValue(height + 5 + size), text="name:N"),
         alt.Chart(table([{"name": down}]))
         .mark_text(baseline="bottom", angle=270, **title)
-        .encode(x=alt.value(-away), y=alt.value(height / 2), text="name:N"),
+        .encode(x=alt.XValue(-away), y=alt.YValue(height / 2), text="name:N"),
     ]
 
 

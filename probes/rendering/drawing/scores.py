@@ -229,12 +229,12 @@ def localisation(group: Group, style: Style, width: float) -> Drawing | None:
         ),
         base.transform_filter("datum.expected === null")
         .mark_text(align="left", baseline="middle", dx=2)
-        .encode(x=alt.value(0), text=alt.value("undefined")),
+        .encode(x=alt.XValue(0), text=alt.TextValue("undefined")),
     ]
     if not style.hover:
         numbers = base.mark_text(align="left", baseline="middle", dx=3)
         drawn.append(
-            numbers.encode(x=alt.value("width"), text=alt.Text("expected:Q", format=".1f"))
+            numbers.encode(x=alt.XValue("width"), text=alt.Text("expected:Q", format=".1f"))
         )
     return layered(drawn, "", width, alt.Step(step, **{"for": "offset"}), style)
 
