@@ -1,6 +1,7 @@
 """The report and figure commands, and how they group results; no browser."""
 
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Curves, Point
 from probes.rendering.drawing import figures, scores
 from probes.rendering.drawing.style import Style
+from probes.rendering.folder import write_tables
 from probes.rendering.page.charts import line_chart, shades_of
 from probes.rendering.page.models import shown_models
 from probes.rendering.page.page import page
@@ -310,3 +312,23 @@ def test_a_chart_has_a_line_for_each_curve_of_a_model():
     table = numbers(curves)
     assert table.heads == ("model, by examples", "20", "100")
     assert table.texts == [("m, a", "1.50", "0.50"), ("m, b", "2.00", "–")]
+
+
+def test_under_a_low_limit_of_addresses_nothing_is_drawn(folder, capsys, monkeypatch):
+    """The JavaScript engine would end the process."""
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (8 << 30, 8 << 30))
+    page = folder / "report.html"
+    for line in (["figure", "curves", str(folder), "-o", str(folder / "x.pdf")],
+                 ["report", str(folder), "-o", str(page)]):  # fmt: skip
+        assert main(line) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "since drawing takes 128 GB of addresses (not of memory), and this process" in said
+    result = make_result("pos", (0.5, 0.7))
+    write_tables(folder, [result])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "layers.png: not drawn, since drawing takes 128 GB" in said
+    assert (folder / "layers.md").exists()
+    assert not (folder / "layers.png").exists()
+    monkeypatch.undo()
+    write_tables(folder, [result])
+    assert (folder / "layers.png").exists()

@@ -157,7 +157,7 @@ def panel(
     names = alt.Scale(domain=looks.names, range=looks.colours)
     colour: dict[str, Any] = {"scale": names, "legend": None}
     by = f"{looks.by}:N"
-    base = alt.Chart(table(rows)).encode(x=x, detail=["model:N", "line:N"])
+    base = alt.Chart(table(rows)).encode(x=x, detail=[alt.Detail("model:N"), alt.Detail("line:N")])
     band = base.mark_area(opacity=0.18).encode(
         alt.Y("low:Q", title=title), y2="high:Q", color=alt.Color(by, **colour)
     )

@@ -87,7 +87,7 @@ def fitted(make: Callable[[float], Any], style: Style) -> str:
     taken, svg, width = 40.0, "", 0.0
     for _ in range(4):
         svg, width, _ = _svg(make(max(style.width - taken, 20)), style)
-        if abs(width - style.width) <= 0.5:
+        if abs(width - style.width) <= 1:
             break
         taken += width - style.width
     return _widened(svg, style.width)

@@ -232,8 +232,8 @@ def _at(name: str, channel: str = "") -> Any:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> alt.InlineData:
-    """Rows as data; without any, there are still marks to be had of none."""
-    return alt.InlineData(values=list(rows))
+    """Rows as data. A tuple is not copied whenever a chart is changed, as a list would be."""
+    return alt.InlineData(values=tuple(rows))  # type: ignore[arg-type]
 
 
 def filled(column: str) -> alt.Fill:
