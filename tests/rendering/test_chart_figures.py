@@ -182,10 +182,10 @@ def edges(scene, words):
     for mark in scene.of("line"):
         lines.setdefault(mark.item["stroke"], []).append(mark)
     for colour, marks in lines.items():
-        parts = [marks[i : i + 24] for i in range(0, len(marks) // 24 * 24, 24)]
+        parts = [marks[i : i + 48] for i in range(0, len(marks) // 48 * 48, 48)]
         for part in parts:
             ends = [min(place, key=lambda w, x=m.x: abs(place[w] - x)) for m in (part[0], part[-1])]
-            middle = part[12]
+            middle = part[24]
             found.append(
                 (tuple(ends), colour, tuple(middle.item.get("strokeDash", ())), middle.y < base)
             )
@@ -263,3 +263,10 @@ def test_lines_are_broken_between_words_and_else_within():
     assert wrapped("abcdef", text_width("abc", 10), 10) == ["abc", "def"]
     assert wrapped("", 10, 10) == [""]
     assert text_width("漢字", 10) > text_width("ab", 10)
+
+
+def test_rows_of_one_name_stay_apart(drawn):
+    twice = Grid("g", "", "", "", "", {"m": Panel(("a", "a"), ("b",), ((0.25,), (0.75,)))})
+    scene = drawn(of_grid, twice)
+    assert sorted(mark.text for mark in scene.of("text")) == [".25", ".75"]
+    assert len({mark.y for mark in scene.of("rect")}) == 2

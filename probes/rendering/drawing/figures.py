@@ -28,8 +28,6 @@ OF_GROUPS: dict[str, Callable[[Group, Style, float], Any]] = {
 }
 """Figures of scores."""
 
-_DPI = 300
-
 ADDRESSES = 128 << 30
 """What a process may reserve, at the least, if it is to draw; 67 GB were measured."""
 
@@ -55,9 +53,10 @@ def draw(path: Path, kind: str, chosen: Group | Chart | PredictedTree, style: St
 
 def draw_layers(path: Path, results: Sequence[Result]) -> None:
     """Draw one model's scores on a corpus: the picture in a run's folder."""
-    style = Style(width=60 + 46 * len(results))
+    style = Style(width=60 + 62 * len(results))
     make = scores.of_results
-    write(path, fitted(lambda room: make(results, style, room), style), form=".png")
+    svg = fitted(lambda room: make(results, style, room), style)
+    write(path, svg, form=".png", dpi=150)
 
 
 def no_room() -> str:
@@ -122,7 +121,7 @@ def _widened(svg: str, width: float) -> str:
     return re.sub(rf"{_SIZE.pattern}>", lambda _: f"{box}>{area}", svg, count=1)
 
 
-def write(path: Path, svg: str, form: str = "") -> None:
+def write(path: Path, svg: str, form: str = "", dpi: int = 300) -> None:
     """Write a drawing in the format that the file's name, or `form`, ends in."""
     import vl_convert
 
@@ -130,7 +129,7 @@ def write(path: Path, svg: str, form: str = "") -> None:
         case ".pdf":
             data = vl_convert.svg_to_pdf(svg)
         case ".png":
-            data = vl_convert.svg_to_png(svg, scale=_DPI / INCH, ppi=INCH)
+            data = vl_convert.svg_to_png(svg, scale=dpi / INCH, ppi=INCH)
         case _:
             # Units are points.
             data = re.sub(r'(width|height)="([\d.]+)"', r'\1="\2pt"', svg, count=2).encode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -30,6 +32,7 @@ def of_grid(grid: Grid, style: Style, room: float) -> Drawing:
 
 
 def _panel(grid: Grid, label: str, each: Panel, style: Style, width: float, cell: float) -> Drawing:
+    down, along = distinct_names(each.rows), distinct_names(each.columns)
     rows: list[dict[str, Any]] = [
         {
             "row": row,
@@ -38,19 +41,19 @@ def _panel(grid: Grid, label: str, each: Panel, style: Style, width: float, cell
             "text": grid.text(value),
             "ink": "black" if (grid.place(value) or 0) > 0.6 else "white",
         }
-        for row, values in zip(each.rows, each.values, strict=True)
-        for column, value in zip(each.columns, values, strict=True)
+        for row, values in zip(down, each.values, strict=True)
+        for column, value in zip(along, values, strict=True)
         if value is not None
     ]
     across = width / len(each.columns)
     base = alt.Chart(table(rows)).encode(
-        x=names("column", each.columns, grid.across, across, style),
-        y=names("row", each.rows[::-1], grid.down, cell, style, upright=True),
+        x=names("column", along, grid.across, across, style),
+        y=names("row", down[::-1], grid.down, cell, style, upright=True),
     )
     bar: dict[str, Any] = {"tickMinStep": 1} if grid.digits == 0 else {}
     layers = [
         base.mark_rect().encode(
-            color=viridis("value", grid.span, legend_title(grid), style, tickCount=5, **bar)
+            color=viridis("value", grid.span, grid.title, style, tickCount=5, **bar)
         )
     ]
     longest = max((text_width(row["text"], 1) for row in rows), default=1)
@@ -64,14 +67,14 @@ def _panel(grid: Grid, label: str, each: Panel, style: Style, width: float, cell
     return layered(layers, label, width, cell * len(each.rows), style)
 
 
-def legend_title(grid: Grid) -> str:
-    """What the colours of a grid are: its title, which is not written over a part of a figure."""
-    return grid.title
+def distinct_names(given: Sequence[str]) -> list[str]:
+    """The names, those that were there already with letters that are not seen."""
+    return [name + "\u200b" * given[:i].count(name) for i, name in enumerate(given)]
 
 
 def names(
     column: str,
-    every: Any,
+    every: Sequence[str],
     title: str,
     step: float,
     style: Style,
@@ -81,18 +84,20 @@ def names(
     """An axis of names in their order: of each, or of as many as there is room for.
 
     Args:
+        every: the names, which may have several lines.
         step: room of one.
         upright: whether it is the axis of y.
     """
     size = min(style.text - 0.3, max(step, 4))
-    longest = max((text_width(name, size) for name in every), default=0)
+    longest = max((text_width(x, size) for name in every for x in name.split("\n")), default=0)
     turned = not upright and longest > step - 1
     room = 1.15 * size if upright or turned else step
-    skipped = -(-room // step) if step < room else 1
-    kept = list(every)[:: int(skipped)] if not upright else list(every)[::-1][:: int(skipped)]
+    skipped = max(1, math.ceil(room / step))
+    kept = list(every)[:: -skipped if upright else skipped]
     axis = alt.Axis(
         values=kept,
         labelAngle=-90 if turned else 0,
+        labelExpr="split(datum.label, '\\n')",
         labelFontSize=size,
         labelOverlap=False,
         ticks=False,

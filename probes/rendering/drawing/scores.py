@@ -13,7 +13,7 @@ from probes.common.errors import UserError
 from probes.measurements.localisation import mixes_of, no_localisation
 from probes.records.result import Result
 from probes.records.titles import limit_mark, metric_name, model_title
-from probes.rendering.drawing.grids import CELL, LARGEST, SMALLEST, names
+from probes.rendering.drawing.grids import CELL, LARGEST, SMALLEST, distinct_names, names
 from probes.rendering.drawing.style import (
     SOLID,
     Drawing,
@@ -27,7 +27,7 @@ from probes.rendering.drawing.style import (
     table,
     viridis,
 )
-from probes.rendering.words import text_width
+from probes.rendering.words import text_width, wrapped
 
 FRAME = "#ff5a36"
 
@@ -76,7 +76,8 @@ def heat_map(
     Args:
         among: the results whose scores span the colours of each column; see `layer_rows`.
     """
-    heads = [f"{result.task.name}, {metric_name(result)}" for result in results]
+    across = width / len(results)
+    heads = _heads(results, across - 4, style.text)
     layers = layer_rows(results, among)
     rows: list[dict[str, Any]] = [
         {
@@ -97,7 +98,6 @@ def heat_map(
         for head, cell in zip(heads, floor_row(results).cells[1:], strict=True)
     ]
     every = [*(row.cells[0].text for row in reversed(layers)), _FLOOR]
-    across = width / len(heads)
     x = names("task", heads, "", across, style)
     y = names("layer", every, "layer", CELL, style, upright=True)
     base = alt.Chart(table(rows)).encode(x=x, y=y)
@@ -132,6 +132,14 @@ def heat_map(
             alt.Chart(table(floors)).mark_text(**text).encode(x=x, y=y, text="text:N"),
         ]
     return layered(drawn, title, width, CELL * len(every), style)
+
+
+def _heads(results: Sequence[Result], room: float, size: float) -> list[str]:
+    """Tasks and their metrics, in lines if these fit."""
+    parts = [(result.task.name, metric_name(result)) for result in results]
+    if max(text_width(word, size) for pair in parts for x in pair for word in x.split()) > room:
+        return distinct_names([", ".join(pair) for pair in parts])
+    return distinct_names(["\n".join([t, *wrapped(m, room, size)]) for t, m in parts])
 
 
 def of_localisation(group: Group, style: Style, room: float) -> Drawing:

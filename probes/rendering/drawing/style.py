@@ -233,7 +233,7 @@ def _at(name: str, channel: str = "") -> Any:
 
 def table(rows: Sequence[dict[str, Any]]) -> alt.InlineData:
     """Rows as data. A tuple is not copied whenever a chart is changed, as a list would be."""
-    return alt.InlineData(values=tuple(rows))  # type: ignore[arg-type]
+    return alt.InlineData(values=tuple(rows))
 
 
 def filled(column: str) -> alt.Fill:
@@ -275,7 +275,7 @@ def viridis(
         more: of the bar.
     """
     low, high = span
-    length = 0.5 * style.width
+    length = min(0.5 * style.width, 20 * style.text)
     lines = wrapped(title, max(length, 90), style.small) if title else None
     legend = {"orient": "bottom", "direction": "horizontal", "title": lines}
     return alt.Color(

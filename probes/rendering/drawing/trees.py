@@ -33,13 +33,16 @@ _LARGEST, _SMALLEST = 7.0, 4.5
 _STEP, _HIGHEST = 12.0, 120.0
 """Height of an arc over the arcs that it contains, and of all together at most."""
 
-_POINTS = 24
+_POINTS = 48
 """Of an arc."""
+
+_EDGE = 8.0
+"""What is left free beside the words."""
 
 
 def width_of(tree: PredictedTree, width: float) -> float:
     """The width at which the words can be read: the given one, or a greater one."""
-    return max(width, _SMALLEST * _units(tree) + 8)
+    return max(width, _SMALLEST * _units(tree) + 2 * _EDGE)
 
 
 def _units(tree: PredictedTree) -> float:
@@ -48,7 +51,7 @@ def _units(tree: PredictedTree) -> float:
 
 def of_tree(tree: PredictedTree, style: Style, room: float) -> Drawing:
     """One sentence: gold edges above, predicted ones below, dashed where they are wrong."""
-    size = min(room / _units(tree), _LARGEST)
+    size = min((room - _EDGE) / _units(tree), _LARGEST)
     spaces = [text_width(word, size) + 0.7 * size for word in tree.words]
     margin = (room - sum(spaces)) / 2
     centres = [margin + sum(spaces[:i]) + n / 2 for i, n in enumerate(spaces)]
