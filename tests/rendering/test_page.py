@@ -82,7 +82,7 @@ def drawn(browser, name="g0-0-score"):
 MODELS = """
     const place = document.querySelector(`[data-chart='${arguments[0]}']`);
     const said = [...place.querySelectorAll(".mark-symbol path")]
-      .map(each => each.getAttribute("aria-label").match(/model: ([^;]*)/)[1]);
+      .map(each => each.__data__.datum.model);
     return [...new Set(said)];
 """
 
@@ -135,8 +135,11 @@ def test_hover_gives_numbers(page):
 
     page.one("#tab-curves").click()
     drawn(page)
-    points = page.all("[data-chart='g0-0-score'] .mark-symbol path[aria-label*='model: beta']")
-    ActionChains(page.driver).move_to_element(points[-3]).perform()
+    point = page.js(
+        "return [...document.querySelectorAll(`[data-chart='g0-0-score'] .mark-symbol path`)]"
+        ".findLast(x => x.__data__.datum.model === 'beta' && x.__data__.datum.x === 0)"
+    )
+    ActionChains(page.driver).move_to_element(point).perform()
     page.until("return !!document.querySelector('#vg-tooltip-element.visible')")
     shown = page.one("#vg-tooltip-element").text.splitlines()
     assert shown == ["layer 0", "model beta", "accuracy, % 50.0 [48.0, 52.0]"]

@@ -123,10 +123,15 @@ def test_points_are_in_the_data_by_group_and_in_a_table(given):
     assert list(charts) == ["of-my_own-0-2-0", "of-my_own-0-2-1"]
     chart = charts["of-my_own-0-2-0"]
     (rows,) = chart["datasets"].values()
-    assert [tuple(row.values()) for row in rows] == [
+    assert [tuple(row.values())[:-1] for row in rows] == [
         (0, 0, "1-1", "diagonal", 1, "right"),
         (1, 0.25, EVIL, EVIL, 2, "left"),
         (0.5, 1, "2-2", "diagonal", None, "right"),
+    ]
+    assert [row["said"] for row in rows] == [
+        {"point": "1-1", "group": "diagonal", "layer": 1},
+        {"point": EVIL, "group": EVIL, "layer": 2},
+        {"point": "2-2", "group": "diagonal"},
     ]
     for layer in chart["layer"]:
         for axis in "xy":

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import vl_convert
 from browser import started
 from corpus_records import corpus_record, geometry, store_record
 from pages import data_of, own, rows_of
@@ -78,7 +79,11 @@ def test_curves_of_all_models_are_in_the_pages_data():
     data = data_of(page({}, "x", both()))
     chart = data["charts"]["of-geometry-0-0"]
     assert [model["label"] for model in data["models"]] == ["m", "random:m"]
-    assert chart["layer"][-1]["encoding"]["tooltip"][-1]["title"] == "expected cosine"
+    assert rows_of(chart)[0]["said"] == {
+        "layer": "0",
+        "model": "m",
+        "expected cosine": "0.100 [0.090, 0.110]",
+    }
     rows = rows_of(chart)
     assert [(r["model"], r["x"], r["value"]) for r in rows] == [
         *zip(["m"] * 3, (0, 1, 2), (0.1, 0.2, 0.3), strict=True),
@@ -143,12 +148,35 @@ def test_what_a_plug_in_says_is_escaped(plug_in):
     assert part.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;") >= 10
     (chart,) = data_of(text)["charts"].values()
     assert [(r["x"], r["value"], r["line"]) for r in rows_of(chart)] == [(0, 0.5, EVIL)]  # no NaN
-    # What a plug-in says is a title or data, and in no expression.
-    expressions = re.findall(
-        r'"(?:expr|calculate|filter|signal|test)": "([^"]*)"', json.dumps(chart)
-    )
-    assert expressions
-    assert not any("img" in expression for expression in expressions)
+
+
+QUOTES = 'a"b\\"c\\'
+
+
+def expressions(spec):
+    """Every expression of a chart, as Vega-Lite hands it to Vega."""
+    if isinstance(spec, list):
+        return [found for each in spec for found in expressions(each)]
+    if not isinstance(spec, dict):
+        return []
+    own = [
+        value
+        for name, value in spec.items()
+        if name in ("signal", "expr", "test", "update", "init") and isinstance(value, str)
+    ]
+    return own + [found for each in spec.values() for found in expressions(each)]
+
+
+def test_what_a_plug_in_says_is_in_no_expression(write, plug_ins):
+    load_file(write(PLUG_IN.replace(repr(EVIL), repr(QUOTES))))
+    record = corpus_record("my_own", {"value": 1.0}, 2, model=QUOTES)
+    data = data_of(page({}, "x", records(record)))
+    (chart,) = data["charts"].values()
+    assert QUOTES in json.dumps(chart, ensure_ascii=False).replace('\\"', '"').replace("\\\\", "\\")
+    compiled = vl_convert.vegalite_to_vega({**chart, "config": data["config"]})
+    found = expressions(compiled)
+    assert 'datum["said"]' in found or "datum.said" in found
+    assert not any("b\\" in expression or "c\\" in expression for expression in found)
 
 
 def test_a_plug_in_that_fails_costs_its_part_alone(plug_in, capsys):
@@ -183,7 +211,7 @@ def browser():
 
 NAMES = """
     const said = [...document.querySelectorAll("[data-chart='of-geometry-0-0'] .mark-symbol path")]
-      .map(each => each.getAttribute("aria-label").match(/model: ([^;]*)/)[1]);
+      .map(each => each.__data__.datum.model);
     return [...new Set(said)];
 """
 

@@ -15,6 +15,7 @@ from probes.records.curves import Curves, Point
 from probes.rendering.drawing.style import (
     DASHED,
     DOTTED,
+    SAID,
     SOLID,
     Drawing,
     Looks,
@@ -128,7 +129,7 @@ def panel(
         named: whether levels are named beside their lines.
     """
     rows = [
-        _row(curves, model, point)
+        _row(curves, model, point) | (_said(curves, model, point) if style.hover else {})
         for model, points in curves.models.items()
         for point in points
         if point.value is not None and math.isfinite(point.value)
@@ -173,8 +174,8 @@ def panel(
         else alt.Undefined,
     )
     fills = [
-        style.paper if name in looks.open else colour
-        for name, colour in zip(looks.names, looks.colours, strict=True)
+        style.paper if name in looks.open else own
+        for name, own in zip(looks.names, looks.colours, strict=True)
     ]
     points = base.mark_point().encode(
         y=y,
@@ -185,7 +186,7 @@ def panel(
     banded = [band] if any(row["low"] is not None for row in rows) else []
     layers = [*banded, line, points, *_drawn(near, y, style, named=named)]
     if style.hover:
-        layers.append(_hovering(base.encode(y=y), curves, len(curves.lines) > 1))
+        layers.append(base.mark_point(size=400, opacity=0, tooltip=SAID).encode(y=y))
     if far:
         layers.append(
             alt.Chart(table([{"text": away}]))
@@ -209,6 +210,16 @@ def _row(curves: Curves, model: str, point: Point) -> dict[str, Any]:
         "model": model,
         "line": point.line,
     }
+
+
+def _said(curves: Curves, model: str, point: Point) -> dict[str, Any]:
+    """What the point says where it is pointed at."""
+    digits, scale = digits_of(curves), curves.scale
+    text = f"{scale * (point.value or 0):.{digits}f}"
+    if point.interval:
+        text += " [{:.{d}f}, {:.{d}f}]".format(*(scale * x for x in point.interval), d=digits)
+    line = {"line": point.line} if len(curves.lines) > 1 else {}
+    return {"said": {curves.what: f"{point.x:,}", "model": model, **line, curves.axis: text}}
 
 
 def _scaled(value: float | None, curves: Curves) -> float | None:
@@ -254,21 +265,3 @@ def _ticks(curves: Curves, width: float) -> list[int]:
         return every
     step = -(-(every[-1] + 1 - every[0]) // max(2, int(width // 16)))
     return list(range(every[0], every[-1] + 1, step))
-
-
-def _hovering(base: alt.Chart, curves: Curves, several: bool) -> Drawing:
-    """The room around points, in which they say their numbers."""
-    f = f"'.{digits_of(curves)}f'"
-    said = (
-        f"format(datum.value, {f}) + (datum.low === null ? '' : "
-        f"' [' + format(datum.low, {f}) + ', ' + format(datum.high, {f}) + ']')"
-    )
-    said_of = [
-        alt.Tooltip("x:Q", title=curves.what, format=",d"),
-        alt.Tooltip("model:N", title="model"),
-        *([alt.Tooltip("line:N", title="line")] if several else []),
-        alt.Tooltip("said:N", title=curves.axis or "value"),
-    ]
-    return (
-        base.transform_calculate(said=said).mark_point(size=400, opacity=0).encode(tooltip=said_of)
-    )

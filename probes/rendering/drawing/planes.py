@@ -8,6 +8,7 @@ import altair as alt
 
 from probes.records.scatter import Scatter, ScatterPoint
 from probes.rendering.drawing.style import (
+    SAID,
     Drawing,
     Mark,
     Style,
@@ -57,6 +58,9 @@ def panel(scatter: Scatter, label: str, style: Style, side: float, title: str = 
     written = sides(points, side, style.marker, style.small)
     square = plane(points)
     rows = [_row(point, at) for point, at in zip(points, written, strict=True)]
+    for row in rows if style.hover else ():
+        level = {scatter.scale: row["level"]} if row["level"] is not None else {}
+        row["said"] = {"point": row["text"], "group": row["group"], **level}
     base = alt.Chart(table(rows)).encode(
         x=_axis(alt.X, "x", square.left, square.right),
         y=_axis(alt.Y, "y", square.bottom, square.top),
@@ -67,12 +71,8 @@ def panel(scatter: Scatter, label: str, style: Style, side: float, title: str = 
     by_group = alt.Fill(
         "group:N", scale=alt.Scale(domain=looks.names, range=looks.colours), legend=None
     )
-    said = [alt.Tooltip("text:N", title="point"), alt.Tooltip("group:N", title="group")]
-    if scatter.scale:
-        said.append(alt.Tooltip("level:Q", title=scatter.scale))
-    marks = base.mark_point(filled=True, strokeWidth=0).encode(
-        shape=shape, tooltip=said if style.hover else alt.Undefined
-    )
+    said = SAID if style.hover else alt.Undefined
+    marks = base.mark_point(filled=True, strokeWidth=0, tooltip=said).encode(shape=shape)
     plain = [row for row in rows if row["level"] is None]
     layers: list[alt.Chart] = []
     if len(plain) < len(rows):

@@ -10,11 +10,13 @@ import altair as alt
 from probes.boards.groups import Group
 from probes.boards.layer_tables import floor_row, layer_rows
 from probes.common.errors import UserError
+from probes.measurements.cells import estimate_text
 from probes.measurements.localisation import mixes_of, no_localisation
 from probes.records.result import Result
 from probes.records.titles import limit_mark, metric_name, model_title
 from probes.rendering.drawing.grids import CELL, LARGEST, SMALLEST, distinct_names, names
 from probes.rendering.drawing.style import (
+    SAID,
     SOLID,
     Drawing,
     Mark,
@@ -185,6 +187,13 @@ def localisation(group: Group, style: Style, width: float) -> Drawing | None:
                     "low": _rounded(low),
                     "high": _rounded(high),
                     "layers": result.model.n_layers,
+                    "random": model in looks.open,
+                    "said": {
+                        "task": group.short_title(unit),
+                        "model": model,
+                        "expected layer": estimate_text(expected),
+                        "centre of gravity": estimate_text(gravity),
+                    },
                     "gravity": _rounded(gravity.value),
                 }
             )
@@ -201,36 +210,22 @@ def localisation(group: Group, style: Style, width: float) -> Drawing | None:
     # Of each task only models that were measured on it, in the order of all.
     offset = alt.YOffset("model:N", sort=looks.names)
     base = alt.Chart(table(rows)).encode(y=y, yOffset=offset)
-    if style.hover:
-        base = base.encode(
-            tooltip=[
-                alt.Tooltip("task:N", title="task"),
-                alt.Tooltip("model:N", title="model"),
-                alt.Tooltip("expected:Q", title="expected layer", format=".2f"),
-                alt.Tooltip("low:Q", title="95 % interval from", format=".2f"),
-                alt.Tooltip("high:Q", title="to", format=".2f"),
-                alt.Tooltip("gravity:Q", title="centre of gravity", format=".2f"),
-            ]
-        )
+    said: dict[str, Any] = {"tooltip": SAID} if style.hover else {}
     x = alt.X("expected:Q", title="layer", scale=scale, axis=alt.Axis(tickMinStep=1, format="d"))
     centre = alt.X("gravity:Q", title="layer", scale=scale)
     by: dict[str, Any] = {"scale": colours, "legend": None}
     shapes = alt.Scale(domain=looks.names, range=looks.shapes)
     drawn = [
-        base.mark_bar().encode(
+        base.mark_bar(**said).encode(
             x=x,
             color=alt.Color("model:N", **by),
-            opacity=alt.condition(
-                alt.FieldOneOfPredicate(field="model", oneOf=sorted(looks.open)),
-                alt.value(0.5),
-                alt.value(0.9),
-            ),
+            opacity=alt.condition("datum.random", alt.value(0.5), alt.value(0.9)),
         ),
         base.transform_filter("datum.low !== null")
         .transform_calculate(end="min(datum.high, datum.layers)")
         .mark_rule(color=style.ink, strokeWidth=0.8)
         .encode(x=alt.X("low:Q", scale=scale, title="layer"), x2="end:Q"),
-        base.mark_point(fill="white", size=1.5 * style.marker**2).encode(
+        base.mark_point(fill="white", size=1.5 * style.marker**2, **said).encode(
             x=centre,
             stroke=alt.Stroke("model:N", **by),
             shape=alt.Shape("model:N", scale=shapes, legend=None),

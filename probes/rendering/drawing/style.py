@@ -61,6 +61,8 @@ class Style:
         return {
             "font": self.font,
             "background": None,
+            # Descriptions of marks would be expressions with titles in them.
+            "aria": False,
             "padding": 2,
             "view": {"stroke": None},
             "title": {
@@ -105,6 +107,10 @@ class Style:
     def columns(self, panels: int, least: float) -> int:
         """How many panels of such a width stand beside each other."""
         return max(1, min(panels, int(self.width // least)))
+
+
+SAID = alt.ExprRef("datum.said")
+"""The tooltip of a mark: names and values in a column, not titles, which would be expressions."""
 
 
 class Looks(NamedTuple):
