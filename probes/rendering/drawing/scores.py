@@ -19,6 +19,7 @@ from probes.rendering.drawing.style import (
     SAID,
     SOLID,
     Drawing,
+    Looks,
     Mark,
     Style,
     filled,
@@ -108,7 +109,7 @@ def heat_map(
     colour = viridis(
         "place",
         (0, 1),
-        "from each task's worst score (0) to its best (1)",
+        "task's worst score (0) to its best (1)",
         style,
         values=[0, 1],
         format="d",
@@ -154,23 +155,26 @@ def of_localisation(group: Group, style: Style, room: float) -> Drawing:
     if found is None:
         why = no_localisation(group.units[0].first)
         raise UserError(f"{group.title}: no result has an expected layer ({why}).")
-    measured = [
-        m
-        for m in group.models
-        if any(mixes_of(u.results[m]) for u in group.units if m in u.results)
-    ]
+    measured = {m for unit in group.units for m, x in unit.results.items() if mixes_of(x)}
     marks = [
         mark._replace(dash=SOLID, filled=False)
-        for mark in looks_of_models(group.models).marks()
+        for mark in _looks(group).marks()
         if mark.name in measured
     ]
     title = "Bars: expected layer, with its 95 % interval; marks: centre of gravity"
     return stacked([found], 1, title, style, marks, room)
 
 
+def _looks(group: Group) -> Looks:
+    """How models are told apart: random twins have their model's colour, paler."""
+    looks = looks_of_models(group.models)
+    pairs = zip(looks.names, looks.colours, strict=True)
+    return looks._replace(colours=[c + "80" if name in looks.open else c for name, c in pairs])
+
+
 def localisation(group: Group, style: Style, width: float) -> Drawing | None:
     """The bars; None if no result has been localised."""
-    looks = looks_of_models(group.models)
+    looks = _looks(group)
     rows: list[dict[str, Any]] = []
     for unit in group.units:
         for model, result in unit.results.items():
@@ -187,7 +191,6 @@ def localisation(group: Group, style: Style, width: float) -> Drawing | None:
                     "low": _rounded(low),
                     "high": _rounded(high),
                     "layers": result.model.n_layers,
-                    "random": model in looks.open,
                     "said": {
                         "task": group.short_title(unit),
                         "model": model,
@@ -200,9 +203,7 @@ def localisation(group: Group, style: Style, width: float) -> Drawing | None:
     if not rows:
         return None
     deepest = max(row["layers"] for row in rows)
-    tasks = [group.short_title(unit) for unit in group.units]
-    there = {row["task"] for row in rows}
-    kept = [task for task in tasks if task in there]
+    kept = list(dict.fromkeys(row["task"] for row in rows))
     step = style.text * 1.5
     scale = alt.Scale(domain=[0, deepest], nice=False)
     colours = alt.Scale(domain=looks.names, range=looks.colours)
@@ -211,16 +212,13 @@ def localisation(group: Group, style: Style, width: float) -> Drawing | None:
     offset = alt.YOffset("model:N", sort=looks.names)
     base = alt.Chart(table(rows)).encode(y=y, yOffset=offset)
     said: dict[str, Any] = {"tooltip": SAID} if style.hover else {}
-    x = alt.X("expected:Q", title="layer", scale=scale, axis=alt.Axis(tickMinStep=1, format="d"))
+    layers = alt.Axis(values=list(range(0, deepest + 1, -(-deepest // 12))), format="d")
+    x = alt.X("expected:Q", title="layer", scale=scale, axis=layers)
     centre = alt.X("gravity:Q", title="layer", scale=scale)
     by: dict[str, Any] = {"scale": colours, "legend": None}
     shapes = alt.Scale(domain=looks.names, range=looks.shapes)
     drawn = [
-        base.mark_bar(**said).encode(
-            x=x,
-            color=alt.Color("model:N", **by),
-            opacity=alt.condition("datum.random", alt.value(0.5), alt.value(0.9)),
-        ),
+        base.mark_bar(**said).encode(x=x, color=alt.Color("model:N", **by)),
         base.transform_filter("datum.low !== null")
         .transform_calculate(end="min(datum.high, datum.layers)")
         .mark_rule(color=style.ink, strokeWidth=0.8)
