@@ -12,19 +12,15 @@ import altair as alt
 from probes.boards.groups import Group
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Curves, Point
+from probes.rendering.drawing.keys import Looks, Mark, looks_of_lines, looks_of_models, stacked
 from probes.rendering.drawing.style import (
     DASHED,
     DOTTED,
     SAID,
     SOLID,
     Drawing,
-    Looks,
-    Mark,
     Style,
     layered,
-    looks_of_lines,
-    looks_of_models,
-    stacked,
     table,
 )
 from probes.rendering.palette import shades

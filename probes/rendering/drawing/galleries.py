@@ -12,17 +12,8 @@ import altair as alt
 
 from probes.records.gallery import Gallery, GalleryPanel, Picture
 from probes.rendering.drawing.grids import distinct_names, names
-from probes.rendering.drawing.style import (
-    SOLID,
-    Drawing,
-    Mark,
-    Style,
-    layered,
-    stacked,
-    stroked,
-    table,
-    viridis,
-)
+from probes.rendering.drawing.keys import Mark, stacked
+from probes.rendering.drawing.style import SOLID, Drawing, Style, layered, stroked, table, viridis
 from probes.rendering.palette import distinct, shade
 from probes.rendering.words import text_width
 

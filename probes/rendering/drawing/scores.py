@@ -15,17 +15,14 @@ from probes.measurements.localisation import mixes_of, no_localisation
 from probes.records.result import Result
 from probes.records.titles import limit_mark, metric_name, model_title
 from probes.rendering.drawing.grids import CELL, LARGEST, SMALLEST, distinct_names, names
+from probes.rendering.drawing.keys import Looks, Mark, looks_of_models, stacked
 from probes.rendering.drawing.style import (
     SAID,
     SOLID,
     Drawing,
-    Looks,
-    Mark,
     Style,
     filled,
     layered,
-    looks_of_models,
-    stacked,
     stroked,
     table,
     viridis,
