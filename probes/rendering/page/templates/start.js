@@ -11,5 +11,7 @@ if (controls) {
   }));
   const named = tabs.find(tab => "#" + tab.getAttribute("aria-controls") === location.hash);
   open(named ?? tabs[0]);
+  // The address has scrolled past parts that are hidden now.
+  scrollTo(0, 0);
   filter();
 }
