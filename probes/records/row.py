@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import Field, FiniteFloat, field_validator, model_validator
 
 from probes.records.base import Frozen
+from probes.records.values import Estimate
 
 HEADER = (
     "model",
@@ -54,6 +55,14 @@ class Row(NamedTuple):
     p: float | None = None
     why: str = ""
     axes: Mapping[str, Place] = {}
+
+    @classmethod
+    def estimated(
+        cls, metric: str, found: Estimate, layer: int | None = None, **fields: Any
+    ) -> Row:
+        """A number with its interval, or why it has none; `fields` are further ones of a row."""
+        low, high = found.interval or (None, None)
+        return cls(metric, found.value, layer, low, high, why=found.missing or "", **fields)
 
 
 _NUMBERS = "value", "low", "high", "p"
