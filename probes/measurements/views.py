@@ -232,7 +232,7 @@ class Lines:
             if any(point.value is not None for point in points):
                 curves.models[model] = points
             else:
-                curves.missing[model] = "it was not measured"
+                curves.missing[model] = "there are no numbers" if points else "it was not measured"
         return curves
 
     def _line(self, row: Mapping[str, Any]) -> str:
