@@ -33,6 +33,9 @@ SIMILARITIES = (
 )
 """Measures of contextuality; each has a baseline, and is adjusted by it."""
 
+POSITION = "position_share", "position_share_within_types"
+OF_POSITION = "Share of the variance that the place in the sentence explains, adjusted for chance."
+
 TEST_AND_ALL = {"split": ("test", "all")}
 """Where clustered items are from: senses from all splits."""
 
@@ -67,13 +70,10 @@ class Geometry(CorpusMeasurement[NoPayload]):
                 "participation_ratio",
                 "norm_mean",
                 "norm_sd",
-                "position_share",
-                "position_share_within_types",
             ),
             columns=("metric",),
             note="Anisotropy: expected cosine of two random words; standardised: with each "
-            "dimension standardised. Position: variance explained by the place in the sentence, "
-            "adjusted for chance.",
+            "dimension standardised.",
         ),
         Pivot(
             "top dimensions, with share of anisotropy, %",
@@ -83,6 +83,7 @@ class Geometry(CorpusMeasurement[NoPayload]):
             note="The dimensions that contribute most to the anisotropy, each with its share where "
             "the anisotropy is above 0.",
         ),
+        Pivot("position", POSITION, columns=("metric",), note=OF_POSITION),
         Pivot(
             "context",
             tuple(x + y for x in SIMILARITIES for y in ("", "_baseline", "_adjusted")),
@@ -135,9 +136,9 @@ class Geometry(CorpusMeasurement[NoPayload]):
         ),
         Lines(
             "position",
-            ("position_share", "position_share_within_types"),
+            POSITION,
             "Position",
-            "Share of the variance that the place in the sentence explains, adjusted for chance.",
+            OF_POSITION,
         ),
         Cells(
             "cka",

@@ -256,7 +256,7 @@ def text(number):
 
 
 def test_tables_show_them_with_half_intervals(found):
-    space, top, inside, clusters, cka = tables(found)
+    space, top, position, inside, clusters, cka = tables(found)
     rows = numbers(found)
     anisotropy = rows["anisotropy", 2]
     half = (anisotropy.high - anisotropy.low) / 2
@@ -265,6 +265,8 @@ def test_tables_show_them_with_half_intervals(found):
     share = rows["share_of_anisotropy", 2, 1, dimension].value
     assert top.heads == ("layer", "1", "2", "3")
     assert top.texts[1][1] == f"{dimension}: {100 * share:.1f}"
+    shares = [rows[f"position_share{x}", 2].value for x in ("", "_within_types")]
+    assert position.texts[1] == ("2", *(f"{100 * x:z.1f}" for x in shares))
     assert inside.texts[1][1] == text(rows["self_similarity", 2].value)
     (why,) = (note for note in inside.notes if note.startswith("Self-similarity, adjusted"))
     assert why.endswith(": fewer than 20 word types.")
@@ -281,7 +283,7 @@ def test_tables_show_them_with_half_intervals(found):
 def test_a_table_of_clusters_says_why_they_have_no_interval():
     few = Geometry().compute(context(corpus(19, documents=0)))
     assert numbers(few)["ami", 0, "upos"].low is None
-    assert "NMI, AMI: fewer than 20 sentences." in tables(few)[3].notes
+    assert "NMI, AMI: fewer than 20 sentences." in tables(few)[4].notes
 
 
 def test_charts_have_a_curve_for_each_model_and_the_names_that_figures_go_by(found):
@@ -350,7 +352,12 @@ def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_c
     space, *others = tables(found)
     assert [table.title for table in others] == [
         f"m · c · geometry · {x}"
-        for x in ("top dimensions, with share of anisotropy, %", "context", "CKA by other layer")
+        for x in (
+            "top dimensions, with share of anisotropy, %",
+            "position",
+            "context",
+            "CKA by other layer",
+        )
     ]
     assert any("2 sentences are longer than the model's window" in x for x in space.notes)
     assert any(f"{zeros} at layer 0, {zeros} at layer 2" in x for x in space.notes)
