@@ -21,7 +21,7 @@ from probes.measurements.views import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.row import Row
-from probes.records.values import Interval
+from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST
@@ -168,13 +168,15 @@ def _compared(
     gold = context.scorers["test"].gold.part(keep)
     rows = np.concatenate([context.predicted([layer]), predicted])[:, keep]
     reported, *scores = metric(gold, rows)
-    ends: list[Interval] = [None, None]
+    intervals: list[Interval] = [None, None]
     if (draws := draws_of(gold)) is not None:
         values = replicates(metric, gold, rows, draws)
-        ends = [bounds(pair) for pair in interval(values[:1] - values[1:])]
+        intervals = [bounds(pair) for pair in interval(values[:1] - values[1:])]
     drops = [
-        Row(name, reported - score, layer, *(each or (None, None)), axes=axes)
-        for name, score, each in zip(("held_out_drop", "random_drop"), scores, ends, strict=True)
+        Row(name, reported - score, layer, *ends(each), axes=axes)
+        for name, score, each in zip(
+            ("held_out_drop", "random_drop"), scores, intervals, strict=True
+        )
     ]
     return [Row("held_out_score", scores[0], layer, axes=axes), *drops]
 

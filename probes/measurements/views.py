@@ -17,6 +17,7 @@ from probes.records.curves import Curves, Point
 from probes.records.row import HEADER, Row
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
+from probes.statistics.formatting import shown_sd
 from probes.statistics.metrics import axis_of, is_percent, label_of, quantity
 
 if TYPE_CHECKING:
@@ -105,7 +106,10 @@ class Pivot:
             line = cells.setdefault(self._line(row, columns), {})
             if key in line:
                 raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
-            line[key] = self._cell(row)
+            cell = _cell(row)
+            if self.before:
+                cell = replace(cell, text=f"{row[self.before]}: {cell.text}")
+            line[key] = cell
         order = sorted(heads, key=lambda key: self._place(key, columns))
         own = self.title
         if not own and columns and "metric" not in columns:
@@ -137,10 +141,6 @@ class Pivot:
             if name not in (self.rows, self.apart)
             and (above[name].nunique(dropna=False) > 1 or (name == "task" and above[name].any()))
         )
-
-    def _cell(self, row: Mapping[str, Any]) -> Cell:
-        cell = score_cell(row["value"], _interval(row), _as(row), value=row["value"])
-        return replace(cell, text=f"{row[self.before]}: {cell.text}") if self.before else cell
 
     def _line(self, row: Mapping[str, Any], columns: Sequence[str]) -> tuple[Any, str]:
         """The line of a number: its place, or None and what the line is called."""
@@ -179,6 +179,8 @@ class Pivot:
 class Lines:
     """Curves of one metric, or of several in one unit, for each model.
 
+    Baselines without a place on x are levels.
+
     Attributes:
         name: by which `figure` draws it: letters and underscores.
         metric: what is drawn; of several, each has a curve of its own, which is called by its
@@ -202,11 +204,11 @@ class Lines:
     def chart(self, frame: pd.DataFrame) -> Curves:
         """The curves of all models of a frame; those without such rows are missing."""
         metrics = (self.metric,) if isinstance(self.metric, str) else self.metric
-        shown = chosen(frame, metrics, self.where)
-        shown = shown[shown[self.x].notna()] if self.x in shown else shown.iloc[:0]
+        rows = _each(chosen(frame, metrics, self.where))
+        levels = {place_of(row): row["value"] for row in rows if row.get(self.x) is None}
+        rows = [row for row in rows if row.get(self.x) is not None]
         if self.log:
-            shown = shown[shown[self.x] > 0]
-        rows = _each(shown)
+            rows = [row for row in rows if row[self.x] > 0]
         unit = _as(rows[0]) if rows else metrics[0]
         axis = axis_of(unit)
         if unit != metrics[0]:
@@ -222,6 +224,7 @@ class Lines:
             is_percent(unit),
             self.x.replace("_", " "),
             self.log,
+            levels={name: value for name, value in levels.items() if name and value is not None},
         )
         for model in dict.fromkeys(frame["model"]):
             points = [
@@ -336,6 +339,13 @@ def place_of(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:
     """A row's places on its axes, in words: ``labels alone``."""
     known = (*HEADER, *Row._fields, *apart_from)
     return ", ".join(str(x) for name, x in row.items() if name not in known and x is not None)
+
+
+def _cell(row: Mapping[str, Any]) -> Cell:
+    value = row["value"]
+    if quantity(row["metric"]).deviation and value is not None:
+        return Cell(shown_sd(value, _as(row)), value=value)
+    return score_cell(value, _interval(row), _as(row), value=value)
 
 
 def _as(row: Mapping[str, Any]) -> str:
