@@ -8,7 +8,7 @@ everything by layer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from probes.measurements.cells import score_cell
@@ -58,6 +58,7 @@ class Pivot:
         rows: a column of the frame.
         columns: those whose places are columns of the table; every one that differs if empty.
         where: see `Where`.
+        before: an axis whose place is written before each number, as a dimension: ``223: 27.1``.
         below: further metrics, without a place on `rows`, each of which has a line of its own.
         apart: a column whose every place has a table of its own.
         note: a paragraph below it.
@@ -68,6 +69,7 @@ class Pivot:
     rows: str = "layer"
     columns: tuple[str, ...] = ()
     where: Where = field(default_factory=dict)
+    before: str = ""
     below: tuple[str, ...] = ()
     apart: str = ""
     note: str = ""
@@ -104,7 +106,10 @@ class Pivot:
             line = cells.setdefault(self._line(row, columns), {})
             if key in line:
                 raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
-            line[key] = _cell(row)
+            cell = _cell(row)
+            if self.before:
+                cell = replace(cell, text=f"{row[self.before]}: {cell.text}")
+            line[key] = cell
         order = sorted(heads, key=lambda key: self._place(key, columns))
         own = self.title
         if not own and columns and "metric" not in columns:
@@ -172,12 +177,15 @@ class Pivot:
 
 @dataclass(frozen=True)
 class Lines:
-    """Curves of one metric, for each model; baselines without a place on x are levels.
+    """Curves of one metric, or of several in one unit, for each model.
+
+    Baselines without a place on x are levels.
 
     Attributes:
         name: by which `figure` draws it: letters and underscores.
-        metric: what is drawn.
-        title: its label if empty.
+        metric: what is drawn; of several, each has a curve of its own, which is called by its
+            label.
+        title: the metric's label if empty; of several, also that of the axis.
         x: a column of whole numbers: layers, or an axis.
         line: an axis whose places are curves of their own.
         log: whether x is logarithmic.
@@ -185,7 +193,7 @@ class Lines:
     """
 
     name: str
-    metric: str
+    metric: str | tuple[str, ...]
     title: str = ""
     note: str = ""
     x: str = "layer"
@@ -195,17 +203,23 @@ class Lines:
 
     def chart(self, frame: pd.DataFrame) -> Curves:
         """The curves of all models of a frame; those without such rows are missing."""
-        rows = _each(chosen(frame, [self.metric], self.where))
+        metrics = (self.metric,) if isinstance(self.metric, str) else self.metric
+        rows = _each(chosen(frame, metrics, self.where))
         levels = {place_of(row): row["value"] for row in rows if row.get(self.x) is None}
         rows = [row for row in rows if row.get(self.x) is not None]
         if self.log:
             rows = [row for row in rows if row[self.x] > 0]
-        unit = _as(rows[0]) if rows else self.metric
+        unit = _as(rows[0]) if rows else metrics[0]
+        axis = axis_of(unit)
+        if unit != metrics[0]:
+            axis = f"{label_of(metrics[0])}, {axis}"
+        elif len(metrics) > 1:
+            axis = self.title.lower() + ", %" * is_percent(unit)
         curves = Curves(
             self.name,
-            self.title or label_of(self.metric),
+            self.title or label_of(metrics[0]),
             self.note,
-            axis_of(unit) if unit == self.metric else f"{label_of(self.metric)}, {axis_of(unit)}",
+            axis,
             unit,
             is_percent(unit),
             self.x.replace("_", " "),
@@ -221,11 +235,13 @@ class Lines:
             if any(point.value is not None for point in points):
                 curves.models[model] = points
             else:
-                curves.missing[model] = "it was not measured"
+                curves.missing[model] = "there are no numbers" if points else "it was not measured"
         return curves
 
     def _line(self, row: Mapping[str, Any]) -> str:
         """The name of the curve that a number is on."""
+        if not isinstance(self.metric, str):
+            return label_of(row["metric"])
         if not self.line:
             return ""
         if row[self.line] is None:
@@ -242,6 +258,7 @@ class Cells:
         metric: what is drawn.
         across: the axis whose places are columns.
         down: a column whose places are rows.
+        apart: an axis whose every place has a panel of its own: ``model × place``.
         low, high: ends of the colour scale; None for the least and the greatest value.
         digits: of the numbers in cells.
         where: see `Where`.
@@ -257,6 +274,7 @@ class Cells:
     high: float | None = None
     digits: int = 2
     where: Where = field(default_factory=dict)
+    apart: str = ""
 
     def chart(self, frame: pd.DataFrame) -> Grid:
         """A heat map of each model of a frame; those without such rows are missing."""
@@ -276,14 +294,21 @@ class Cells:
             if own.empty:
                 grid.missing[model] = "it was not measured"
                 continue
-            wide = own.pivot(index=self.down, columns=self.across, values="value")
-            values = wide.astype(object).where(wide.notna(), None)
-            grid.panels[model] = Panel(
-                tuple(map(str, wide.index)),
-                tuple(map(str, wide.columns)),
-                tuple(map(tuple, values.to_numpy().tolist())),
-            )
+            if not self.apart:
+                grid.panels[model] = self._panel(own)
+                continue
+            for place, part in own.groupby(self.apart, sort=False):
+                grid.panels[f"{model} × {place}"] = self._panel(part)
         return grid
+
+    def _panel(self, shown: pd.DataFrame) -> Panel:
+        wide = shown.pivot(index=self.down, columns=self.across, values="value")
+        values = wide.astype(object).where(wide.notna(), None)
+        return Panel(
+            tuple(map(str, wide.index)),
+            tuple(map(str, wide.columns)),
+            tuple(map(tuple, values.to_numpy().tolist())),
+        )
 
 
 RowView = Pivot | Lines | Cells
@@ -346,8 +371,7 @@ def _interval(row: Mapping[str, Any]) -> Interval:
 
 
 def _reasons(frame: pd.DataFrame) -> Iterator[str]:
-    """Why numbers or intervals are missing, each reason once."""
-    without = frame[frame["why"] != ""]
-    for metric, why in dict.fromkeys(zip(without["metric"], without["why"], strict=True)):
-        label = label_of(metric)
-        yield f"{label[0].upper()}{label[1:]}: {why}."
+    """Why numbers or intervals are missing, each reason once: ``NMI, AMI: few lemmas``."""
+    for why, those in frame[frame["why"] != ""].groupby("why", sort=False):
+        labels = ", ".join(map(label_of, those["metric"].unique()))
+        yield f"{labels[0].upper()}{labels[1:]}: {why}."

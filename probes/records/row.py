@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from probes.records.base import Frozen
-from probes.records.values import Interval
+from probes.records.values import Estimate, Interval
 
 HEADER = (
     "model",
@@ -62,6 +62,14 @@ class Row(NamedTuple):
     p: float | None = None
     why: str = ""
     axes: Mapping[str, Place] = {}
+
+    @classmethod
+    def estimated(
+        cls, metric: str, found: Estimate, layer: int | None = None, **fields: Any
+    ) -> Row:
+        """A number with its interval, or why it has none; `fields` are further ones of a row."""
+        low, high = found.interval or (None, None)
+        return cls(metric, found.value, layer, low, high, why=found.missing or "", **fields)
 
     @property
     def interval(self) -> Interval:

@@ -56,6 +56,8 @@ def numbers_path(folder: Path, name: str) -> Path:
 def write_numbers(folder: Path, record: AnyRecord) -> Path:
     """Write the numbers of a measurement of the corpus into its CSV file, a row for each.
 
+    Why some are missing stands in the record, and in notes below its tables.
+
     Args:
         record: its payload in the measurement's own type.
     """
@@ -64,7 +66,7 @@ def write_numbers(folder: Path, record: AnyRecord) -> Path:
     beside = list(its.beside(record)) if isinstance(its, CorpusMeasurement) else [{}] * len(rows)
     axes = dict.fromkeys(axis for row in rows for axis in row.axes)
     more = dict.fromkeys(name for each in beside for name in each)
-    filled = [name for name in ("n", "p", "why") if any(getattr(row, name) for row in rows)]
+    filled = [name for name in ("n", "p") if any(getattr(row, name) for row in rows)]
     values = "metric", "split", "value", "low", "high", *filled
     about = record.model.name, record.corpus.name, limit_of(record)
     key = f"sha256:{record.key[:8]}"

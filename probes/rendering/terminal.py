@@ -47,13 +47,17 @@ def _parts(table: Table, width: int) -> Iterator[Table]:
         yield replace(part, notes=()) if rest else part
 
 
-def _width(table: Table) -> int:
-    """Least width of a table in which no word and no number is broken between lines."""
-    least = sum(_least(table, column) + 3 for column in range(len(table.heads)))
+def _width(table: Table, *, broken: bool = True) -> int:
+    """Least width of a table in which no word and no number is broken between lines.
+
+    Args:
+        broken: whether heads may be broken at spaces.
+    """
+    least = sum(_least(table, column, broken=broken) + 3 for column in range(len(table.heads)))
     return least - 1 if table.repeated else least + 1
 
 
-def _least(table: Table, column: int) -> int:
+def _least(table: Table, column: int, *, broken: bool = True) -> int:
     """Least width of a column.
 
     Heads and words may be broken at spaces; numbers may not, nor may the names of the rows of a
@@ -62,7 +66,9 @@ def _least(table: Table, column: int) -> int:
     texts = [line for text in _texts(table, column) for line in text.plain.splitlines()]
     if column < table.left and not table.repeated:
         texts = [word for text in texts for word in text.split()]
-    return max(map(cell_len, (*table.heads[column].split(), *texts)), default=0)
+    head = table.heads[column]
+    parts = head.split() if broken else head.splitlines()
+    return max(map(cell_len, (*parts, *texts)), default=0)
 
 
 def _rich(table: Table, width: int) -> rich_table.Table:
@@ -76,13 +82,16 @@ def _rich(table: Table, width: int) -> rich_table.Table:
         pad_edge=not table.repeated,  # so that five tasks fit into 80 columns
     )
     fits = _width(table) <= width
+    # Left alone, rich breaks the longest heads too often, and cuts the last column off.
+    tight = fits and _width(table, broken=False) > width
     for column, head in enumerate(table.heads):
         if column < table.left:
             verdicts = any(row.cells[column].verdict for row in table.rows)
             made.add_column(Text(head), overflow="fold", no_wrap=verdicts)
         else:
             least = _least(table, column) if fits else None
-            made.add_column(Text(head), justify="right", min_width=least)
+            exact = least if tight else None
+            made.add_column(Text(head), justify="right", min_width=least, width=exact)
     columns = [_texts(table, column) for column in range(len(table.heads))]
     for place, row in enumerate(table.rows):
         texts = (column[place] for column in columns)

@@ -13,9 +13,9 @@ def shown(value: float | None, metric: str) -> str:
     if value is None or np.isnan(value):
         return "–"
     if is_percent(metric):
-        return f"{100 * value:.1f}"
+        return f"{100 * value:z.1f}"
     digits = quantity(metric).digits
-    text = f"{value:.{digits}f}" if digits else f"{value:,.0f}"
+    text = f"{value:z.{digits}f}" if digits else f"{value:,.0f}"
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 

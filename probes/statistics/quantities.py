@@ -51,14 +51,41 @@ quantities: Registry[Quantity] = Registry("quantity")
 
 HEWITT_2019 = "Hewitt & Manning 2019"
 ETHAYARAJH_2019 = "Ethayarajh 2019"
+TIMKEY_2021 = "Timkey & van Schijndel 2021"
 
 # Structure. Root accuracy and NSpr are metrics of tasks, too.
 quantities.add("uuas", Quantity(label="UUAS", percent=True, bounds=SHARE, source=HEWITT_2019))
 quantities.add("dspr", Quantity(label="DSpr", bounds=CORRELATION, source=HEWITT_2019))
 
 # Geometry.
-quantities.add("anisotropy", Quantity(bounds=CORRELATION, source=f"{ETHAYARAJH_2019}, section 4.1"))
-quantities.add("self_similarity", Quantity(label="self-similarity", bounds=CORRELATION))
+quantities.add("anisotropy", Quantity(bounds=CORRELATION, source=f"{ETHAYARAJH_2019}, section 3.3"))
+quantities.add("standardised_anisotropy", Quantity(bounds=CORRELATION, source=TIMKEY_2021))
+quantities.add(
+    "contribution", Quantity(label="contribution to anisotropy", source=f"{TIMKEY_2021}, eq. 3")
+)
+quantities.add("share_of_anisotropy", Quantity(percent=True, source=TIMKEY_2021))
+for _name, _label, _bounds, _source in (
+    ("self_similarity", "self-similarity", CORRELATION, "definition 1"),
+    ("intra_sentence_similarity", "intra-sentence similarity", CORRELATION, "definition 2"),
+    ("maximum_explainable_variance", "maximum explainable variance", SHARE, "definition 3"),
+):
+    _source = f"{ETHAYARAJH_2019}, {_source}"
+    quantities.add(_name, Quantity(label=_label, bounds=_bounds, source=_source))
+    quantities.add(
+        f"{_name}_baseline", Quantity(label=f"expected {_label}", bounds=_bounds, source=_source)
+    )
+    quantities.add(f"{_name}_adjusted", Quantity(label=f"adjusted {_label}", source=_source))
+quantities.add("participation_ratio", Quantity(digits=1, bounds=POSITIVE, source="Gao et al. 2017"))
+quantities.add("norm_mean", Quantity(label="norm", digits=2, bounds=POSITIVE))
+quantities.add("norm_sd", Quantity(label="sd of norm", digits=2, bounds=POSITIVE))
+quantities.add("zero_vectors", Quantity(digits=0, bounds=POSITIVE))
+quantities.add("position_share", Quantity(label="position", percent=True, source="ε², Kelley 1935"))
+quantities.add(
+    "position_share_within_types",
+    Quantity(label="position within types", percent=True, source="adjusted R²"),
+)
+quantities.add("nmi", Quantity(label="NMI", bounds=SHARE, source="Vinh et al. 2010"))
+quantities.add("ami", Quantity(label="AMI", source="Vinh et al. 2010, AMI_sum"))
 quantities.add("cka", Quantity(label="CKA", digits=2, bounds=SHARE, source="Kornblith et al. 2019"))
 
 # Held-out genres.

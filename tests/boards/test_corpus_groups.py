@@ -73,15 +73,15 @@ def test_models_have_one_label_in_scores_and_other_records():
     assert found.models == ["m (m, float32)"]
 
 
-def test_payloads_are_of_the_measurements_own_type(capsys):
+def test_payloads_are_of_the_measurements_own_type_and_numbers_possible(capsys):
     raw = geometry(FLAT)
-    plain = raw.model_copy(update={"payload": raw.payload.model_dump(mode="json")})
-    broken = raw.model_copy(update={"payload": {"layers": 3}})
+    plain = raw.model_copy(update={"payload": {}})
+    broken = geometry([0.3, 1.3, 0.3])
     strange = raw.model_copy(update={"measurement": "mine"})
     found = of_corpora(paths(plain, broken, strange, make_result("pos")))
     assert found == {Path("0.json"): raw}
     said = " ".join(capsys.readouterr().err.split())
-    assert "left out 1.json: not a readable result (layers: Input should be a valid tuple)" in said
+    assert "left out 1.json: not a readable result (anisotropy of layer 1 is 1.3)" in said
     assert "left out 1 record of mine: --include the file that it comes from" in said
 
 

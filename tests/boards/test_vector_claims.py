@@ -15,6 +15,7 @@ from probes.boards.claims.outcome import all_of, any_of, p_above
 from probes.boards.claims.report import make_reports
 from probes.boards.claims.vector_claims import VECTOR_CLAIMS
 from probes.records.base import Frozen
+from probes.records.row import Rows
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 FLAT = [0.3] * 7
@@ -144,13 +145,11 @@ def test_what_is_missing_is_named():
     )
     untested = structure(peaks=((), (3,)))
     assert on("trees-middle", structure=untested).why == "uuas: layers could not be tested"
-    few = geometry(FLAT)
-    layers = list(few.payload.layers)
-    absent = estimate(0.3).model_copy(update={"interval": None})
-    layers[4] = layers[4].model_copy(update={"anisotropy": absent})
-    few = few.model_copy(
-        update={"payload": few.payload.model_copy(update={"layers": tuple(layers)})}
-    )
+    rows = [
+        row._replace(low=None, high=None) if (row.metric, row.layer) == ("anisotropy", 4) else row
+        for row in geometry(FLAT).rows
+    ]
+    few = geometry(FLAT).model_copy(update={"rows": Rows.of(rows)})
     assert on("narrow-cone", geometry=few).why == "anisotropy of layer 4 has no interval"
 
 

@@ -107,9 +107,7 @@ LEFT_OUT = {
     "another payload": lambda f: changed(
         of_corpus(f), lambda c: c.update(payload=json.loads(scores(f).read_text())["payload"])
     ),
-    "payload of two layers for one": lambda f: changed(
-        of_corpus(f), lambda c: c["payload"]["layers"].pop()
-    ),
+    "rows without a value": lambda f: changed(of_corpus(f), lambda c: c["rows"]["value"].pop()),
     "of a corpus, as scores": lambda f: changed(
         of_corpus(f), lambda c: c.update(measurement="scores")
     ),
@@ -123,7 +121,7 @@ LEFT_OUT = {
         scores(f), lambda c: first(c)["intervals"].update(accuracy=[float("-inf"), float("inf")])
     ),
     "infinite number": lambda f: changed(
-        of_corpus(f), lambda c: first(c).update(norm_mean=float("inf"))
+        of_corpus(f), lambda c: c["rows"]["value"].__setitem__(0, float("inf"))
     ),
 }
 """Records that cannot be read, which every command names that reads records of their kind."""

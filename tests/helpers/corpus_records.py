@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from results_by_hand import make_result
 
-from probes.measurements.geometry.payload import (
-    Clustering,
-    Findings,
-    Labels,
-    LayerGeometry,
-    Similarity,
-)
-from probes.measurements.measurement import get_measurement
+from probes.measurements.measurement import NoPayload, as_found, get_measurement
 from probes.records.files import write_record
 from probes.records.keys import record_key, record_name
 from probes.records.record import Record
+from probes.records.row import Row, Rows
 from probes.records.values import Estimate
-
-NONE = Estimate(value=None, interval=None, missing="too few")
 
 
 def estimate(value, half=0.01):
@@ -44,61 +36,51 @@ def corpus_record(measurement, payload, n_layers, *, model="m", digest="m", key=
     return Record(**{**fields, **more})
 
 
-def geometry(anisotropy, *, half=0.01, self_similarity=None, explainable=0.02, chunks=None, **more):
-    """A record of geometry; the other numbers are absent.
+def record_of(measurement, found, n_layers, **more):
+    """A record of what `compute` of a measurement of the corpus has returned."""
+    found = as_found(found)
+    fields = {"rows": Rows.of(found.rows), "facts": found.facts, "notes": tuple(found.notes)}
+    return corpus_record(measurement, found.payload, n_layers, **fields, **more)
+
+
+def geometry(
+    anisotropy,
+    *,
+    half=0.01,
+    self_similarity=None,
+    explainable=0.02,
+    chunks=None,
+    senses=0.2,
+    **more,
+):
+    """A record of geometry, with as many numbers as claims and charts read.
 
     Args:
         anisotropy, self_similarity, chunks: by layer; the second less its baseline, the third the
             adjusted mutual information of clusters of chunks.
         explainable: the maximum explainable variance less its baseline, of every layer.
+        senses: the adjusted mutual information of clusters of senses, of every layer.
     """
     n = len(anisotropy)
     similar = self_similarity or [0.5] * n
     clusters = chunks or [0.3] * n
-    layers = tuple(
-        LayerGeometry(
-            layer=layer,
-            anisotropy=estimate(anisotropy[layer], half),
-            standardised_anisotropy=0.0,
-            dominant=(),
-            self_similarity=_similarity(similar[layer], half),
-            intra_sentence_similarity=_similarity(0.1, half),
-            maximum_explainable_variance=_similarity(explainable, half),
-            participation_ratio=10.0 + layer,
-            norm_mean=1.0,
-            norm_sd=0.1,
-            zero_vectors=0,
-            position_share=0.1,
-            position_share_within_types=0.2,
-            clusters={
-                "chunks": Clustering(nmi=NONE, ami=estimate(clusters[layer], half)),
-                "senses": Clustering(nmi=NONE, ami=estimate(more.get("senses", 0.2), half)),
-            },
-        )
-        for layer in range(n)
-    )
-    more.pop("senses", None)
-    found = Findings(
-        layers=layers,
-        cka=tuple(tuple(1 - abs(i - j) / 10 for i in range(n)) for j in range(n)),
-        words=100,
-        sentences=10,
-        far_words=0,
-        in_several_windows=0,
-        types=5,
-        resampled="sentences",
-        labels={
-            name: Labels(items=9, available=9, classes=3, left_out=0, lemmas=int(name == "senses"))
-            for name in ("chunks", "senses")
-        },
-        missing={},
-        dimensions=4,
-    )
-    return corpus_record("geometry", found, n - 1, **more)
-
-
-def _similarity(adjusted, half):
-    return Similarity(raw=estimate(0.9), baseline=estimate(0.1), adjusted=estimate(adjusted, half))
+    rows = []
+    for layer in range(n):
+        estimates = {
+            "anisotropy": anisotropy[layer],
+            "self_similarity_adjusted": similar[layer],
+            "intra_sentence_similarity_adjusted": 0.1,
+            "maximum_explainable_variance_adjusted": explainable,
+        }
+        rows += [Row.estimated(name, estimate(x, half), layer) for name, x in estimates.items()]
+        rows += [Row("participation_ratio", 10.0 + layer, layer), Row("norm_mean", 1.0, layer)]
+        for labels, ami, split in (("chunks", clusters[layer], "test"), ("senses", senses, "all")):
+            axes = {"labels": labels}
+            rows.append(Row.estimated("ami", estimate(ami, half), layer, split=split, axes=axes))
+    rows += [
+        Row("cka", 1 - (i - j) / 10, i, axes={"other_layer": j}) for i in range(n) for j in range(i)
+    ]
+    return corpus_record("geometry", NoPayload(), n - 1, rows=Rows.of(rows), **more)
 
 
 def store_record(folder, record):

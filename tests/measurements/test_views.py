@@ -102,6 +102,53 @@ def test_lines_have_a_curve_for_each_model_and_place():
     assert (over.what, over.log) == ("rank", True)
 
 
+def test_a_place_may_stand_before_each_number():
+    rows = [
+        Row("uuas", 0.27, 0, 0.25, 0.29, axes={"rank": 1, "dimension": 223}),
+        Row("uuas", None, 1, axes={"rank": 1, "dimension": 7}),
+    ]
+    view = Pivot(metrics=("uuas",), columns=("rank",), before="dimension")
+    (table,) = view.tables(long_frame([record(rows)]), "t")
+    assert table.texts == [("0", "223: 27.0 ± 2.0"), ("1", "7: –")]
+
+
+def test_a_reason_is_given_once_for_all_metrics_that_have_it():
+    rows = [
+        *(
+            Row(metric, None, layer, why="few words")
+            for metric in ("uuas", "mrr")
+            for layer in (0, 1)
+        ),
+        Row("norm", None, 0, why="no words"),
+    ]
+    (table,) = Pivot().tables(long_frame([record(rows)]), "t")
+    assert table.notes == ("UUAS, mrr: few words.", "Norm: no words.")
+
+
+def test_each_of_several_metrics_has_a_curve_that_is_called_by_its_label():
+    rows = [*ROWS[:1], Row("dspr", 0.25, 0), Row("root_accuracy", None, 0)]
+    frame = labelled_frame({"a": record(rows), "b": record(rows[2:])})
+    curves = Lines("trees", ("uuas", "root_accuracy"), "Trees").chart(frame)
+    assert (curves.title, curves.axis, curves.percent) == ("Trees", "trees, %", True)
+    points = [Point(0, 0.5, (0.45, 0.55), "UUAS"), Point(0, None, None, "root acc.")]
+    assert curves.models == {"a": points}
+    assert curves.missing == {"b": "there are no numbers"}
+
+
+def test_cells_have_a_panel_for_each_place_that_stands_apart():
+    rows = [
+        Row("cka", value, 1, axes={"base": base, "base_layer": 2})
+        for value, base in ((0.5, "x"), (0.25, "y"))
+    ]
+    frame = labelled_frame({"a": record(rows)})
+    grid = Cells("pairs", "cka", across="base_layer", apart="base").chart(frame)
+    assert grid.panels == {
+        "a × x": Panel(("1",), ("2",), ((0.5,),)),
+        "a × y": Panel(("1",), ("2",), ((0.25,),)),
+    }
+    assert grid.across == "base layer"
+
+
 def test_cells_are_a_panel_for_each_model_with_layers_upwards():
     frame = labelled_frame({"a": record(), "b": record(ROWS[5:])})
     grid = Cells("grid", "uuas", across="rank", low=0.0).chart(frame)

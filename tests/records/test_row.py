@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.records.row import Row, Rows
+from probes.records.values import Estimate
 
 FINITE = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 AXES = st.dictionaries(
@@ -94,3 +95,12 @@ def test_columns_of_different_lengths_are_refused():
     stored["value"].pop()
     with pytest.raises(ValueError, match="columns of different lengths"):
         Rows.model_validate(stored)
+
+
+def test_an_estimate_is_a_row_with_its_interval_or_the_reason():
+    known = Estimate(value=0.5, interval=(0.4, 0.7))
+    assert Row.estimated("ami", known, 2, axes={"labels": "upos"}) == Row(
+        "ami", 0.5, 2, 0.4, 0.7, axes={"labels": "upos"}
+    )
+    few = Estimate(value=0.5, interval=None, missing="few words")
+    assert Row.estimated("ami", few) == Row("ami", 0.5, why="few words")

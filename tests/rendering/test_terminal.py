@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import vl_convert
@@ -10,6 +11,7 @@ from results_by_hand import make_result
 from rich.console import Console
 
 from probes.boards.layer_tables import score_table
+from probes.records.table import Table, TableRow
 from probes.rendering.palette import shade
 from probes.rendering.terminal import print_table
 
@@ -33,6 +35,19 @@ def test_no_table_is_wider_than_the_terminal():
         print_table(score_table([make_result(name, (0.123, 0.456)) for name in names]), console)
         rules = [line for line in console.export_text().splitlines() if line.startswith("┏")]
         assert all(rule.endswith("┓") for rule in rules)
+
+
+def test_heads_of_several_words_are_broken_where_the_last_column_would_not_fit():
+    heads = ("layer", "anisotropy", "standardised anisotropy", "participation ratio", "norm",
+             "sd of norm", "position, %")  # fmt: skip
+    table = Table("t", heads, (TableRow.of("0", ".061", ".003", "80.6", "9.60", "1.72", "6.3"),))
+    for repeated, width in ((0, 82), (1, 80)):
+        console = Console(width=width, record=True, file=io.StringIO())
+        print_table(replace(table, repeated=repeated), console)
+        text = console.export_text()
+        assert text.count("┏") == 1
+        assert all(word in text for head in heads for word in head.split())
+        assert "6.3" in text
 
 
 def test_shades_are_those_of_the_heat_maps():

@@ -11,10 +11,9 @@ from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores, within
 from probes.boards.claims.outcome import ZERO, Ends, Outcome, all_of, any_of, decided, p_above
 from probes.records.row import Row
+from probes.statistics.metrics import label_of
 
 GEOMETRY = "geometry"
-
-_NAMES = {"ami": "adjusted mutual information"}
 
 
 def lies_above(metric: str, limit: float) -> Predicate:
@@ -107,8 +106,7 @@ def _ends(number: Row, sign: int) -> Ends:
 
 
 def _name(metric: str, axes: Mapping[str, object] = MappingProxyType({})) -> str:
-    name = _NAMES.get(metric, metric.removesuffix("_adjusted").replace("_", " "))
-    return " ".join([name, *(f"of {value}" for value in axes.values())])
+    return " ".join([label_of(metric), *(f"of {value}" for value in axes.values())])
 
 
 def _span(found: Mapping[int, Row]) -> str:

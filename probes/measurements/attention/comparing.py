@@ -15,7 +15,7 @@ from probes.extraction.views import View, plain_text, view_over
 from probes.measurements.attention.change import Change, Changes, LayerChange
 from probes.measurements.attention.live import PerText, Together, by_text, sample
 from probes.measurements.corpus_context import CorpusContext
-from probes.measurements.geometry.estimates import means
+from probes.statistics.estimates import means
 
 Tokens = dict[int, tuple[int, ...]]
 """Token ids of each text, special ones among them, by its place in the view."""

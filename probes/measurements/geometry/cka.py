@@ -3,7 +3,7 @@
 The Gram matrices of n words are never made: with centred X (n, d₁) and Y (n, d₂), eq. 1 and 2 of
 the paper are ‖YᵀX‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F). It is 1 for representations that are equal up to
 rotation and scale, and not changed by these; other linear maps change it. With few words it is
-biased upward, so that unrelated layers look similar: see `is_biased`.
+biased upward, so that unrelated layers look similar: see `bias_note`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ ENOUGH = 10
 """Words per dimension from which on the bias is small."""
 
 
-def is_biased(n_words: int, n_dimensions: int) -> bool:
-    """Whether there are too few words for the values to be compared with those of other data."""
-    return n_words < ENOUGH * n_dimensions
+def bias_note(n_words: int, n_dimensions: int) -> tuple[str, ...]:
+    """A sentence that says so where there are too few words to compare with other data."""
+    if n_words >= ENOUGH * n_dimensions:
+        return ()
+    return (
+        f"CKA is too high: {n_words:,} words are fewer than {ENOUGH} times the {n_dimensions:,} "
+        "dimensions, which makes all layers look similar.",
+    )
 
 
 def linear_cka(x: Rows, y: Rows) -> float:

@@ -11,11 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.cluster import expected_mutual_information
 
 from probes.common.arrays import Floats, Ints
-from probes.measurements.geometry.estimates import estimate, means, weights
 from probes.measurements.geometry.labels import Group, LabelSet, Read
-from probes.measurements.geometry.payload import Clustering
 from probes.measurements.geometry.sums import Rows
 from probes.records.values import Estimate
+from probes.statistics.estimates import estimate, means, weights
 from probes.statistics.partition import Partition
 from probes.statistics.sums import ratio
 
@@ -24,27 +23,25 @@ STARTS = 5
 start another one, which can agree much better or worse."""
 
 
-def clustering(labels: LabelSet, read: Read, partition: Partition, seed: int) -> Clustering:
+def clustering(labels: LabelSet, read: Read, partition: Partition, seed: int) -> list[Estimate]:
     """Cluster the items of each group into as many clusters as it has labels, and compare.
 
     Args:
         partition: of the sentences of the test split.
 
     Returns:
-        the mean over lemmas where labels are senses, with an interval over lemmas; otherwise the
-        agreement of all items, with an interval over documents (or sentences) and starts.
+        NMI and AMI: their means over lemmas where labels are senses, with an interval over lemmas;
+        otherwise of all items, with an interval over documents (or sentences) and starts.
     """
     found = [kmeans(group.vectors(read), group.n_classes, seed) for group in labels.groups]
-    if labels.about.lemmas:
+    if labels.by_lemma:
         pairs = zip(labels.groups, found, strict=True)
         both = np.array(
             [np.mean([agreement(group.labels, x) for x in runs], axis=0) for group, runs in pairs]
         )
-        nmi, ami = means(both, np.arange(len(both)), len(both), "lemmas")
-    else:
-        (group,), (clusters,) = labels.groups, found
-        nmi, ami = _over_documents(group, clusters, partition, seed)
-    return Clustering(nmi=nmi, ami=ami)
+        return means(both, np.arange(len(both)), len(both), "lemmas")
+    (group,), (clusters,) = labels.groups, found
+    return _over_documents(group, clusters, partition, seed)
 
 
 def kmeans(vectors: Rows, n_clusters: int, seed: int) -> Ints:

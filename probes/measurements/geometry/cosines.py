@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from probes.common.arrays import Floats, Ints
-from probes.measurements.geometry.estimates import estimate, unknown, weights
 from probes.measurements.geometry.sums import Rows, blocks, group_sums
 from probes.records.values import Estimate
+from probes.statistics.estimates import estimate, unknown, weights
 
 
 def norms(rows: Rows) -> Floats:

@@ -9,26 +9,35 @@ senses are of the words of the test split. docs/geometry.md says how far to trus
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
-from probes.measurements.geometry.charts import FIGURES, charts
-from probes.measurements.geometry.numbers import numbers
-from probes.measurements.geometry.payload import Findings
-from probes.measurements.geometry.tables import tables
-from probes.measurements.measurement import CorpusMeasurement, Found
+from probes.common.wording import counted
+from probes.measurements.geometry.cka import bias_note, cka_within
+from probes.measurements.geometry.position import PLACES
+from probes.measurements.measurement import CorpusMeasurement, Found, NoPayload
+from probes.measurements.views import Cells, Lines, Pivot
 from probes.records.base import Frozen
-from probes.records.charts import Chart
-from probes.records.record import Record
 from probes.records.row import Row
-from probes.records.table import Table
 
 if TYPE_CHECKING:
     from probes.measurements.corpus_context import CorpusContext
-    from probes.measurements.geometry.labels import Read
+    from probes.measurements.geometry.labels import LabelSet, Read
 
+SIMILARITIES = (
+    "self_similarity",
+    "intra_sentence_similarity",
+    "maximum_explainable_variance",
+)
+"""Measures of contextuality; each has a baseline, and is adjusted by it."""
+
+POSITION = "position_share", "position_share_within_types"
+OF_POSITION = "Share of the variance that the place in the sentence explains, adjusted for chance."
+
+TEST_AND_ALL = {"split": ("test", "all")}
+"""Where clustered items are from: senses from all splits."""
 
 MOST_SEED = 10**8
 """The highest seed; k-means takes none above 2³² − 1, and each of its starts has one of its own."""
@@ -45,74 +54,175 @@ class Options(Frozen):
     )
 
 
-class Geometry(CorpusMeasurement[Findings]):
+class Geometry(CorpusMeasurement[NoPayload]):
     """Anisotropy, contextuality, dimensions, clusters and similarity of layers."""
 
     name = "geometry"
     version = 2
     summary = "anisotropy, contextuality, intrinsic dimension, clusters, similarity of layers"
-    payload: ClassVar[type[Findings]] = Findings
     options = Options
-    figures = FIGURES
     of_pairs = "model_similarity"
+    views = (
+        Pivot(
+            metrics=(
+                "anisotropy",
+                "standardised_anisotropy",
+                "participation_ratio",
+                "norm_mean",
+                "norm_sd",
+            ),
+            columns=("metric",),
+            note="Anisotropy: expected cosine of two random words; standardised: with each "
+            "dimension standardised.",
+        ),
+        Pivot(
+            "top dimensions, with share of anisotropy, %",
+            ("share_of_anisotropy",),
+            columns=("rank",),
+            before="dimension",
+            note="The dimensions that contribute most to the anisotropy, each with its share where "
+            "the anisotropy is above 0.",
+        ),
+        Pivot("position", POSITION, columns=("metric",), note=OF_POSITION),
+        Pivot(
+            "context",
+            tuple(x + y for x in SIMILARITIES for y in ("", "_baseline", "_adjusted")),
+            columns=("metric",),
+            note="Self-similarity and explainable variance: means over word types; intra-sentence "
+            "similarity: over sentences. Expected: anisotropy; as many random words, in sentences "
+            "of the same lengths; as many random words for each type. Adjusted: less what is "
+            "expected.",
+        ),
+        Pivot(
+            "clusters",
+            ("nmi", "ami"),
+            columns=("labels", "metric"),
+            where=TEST_AND_ALL,
+            note="k-means, as many clusters as classes; mean over several starts. AMI is adjusted "
+            "for chance, which NMI of few items is not. ± half a 95 % interval over starts and "
+            "documents or sentences, clusters being taken as they are; of senses, over lemmas.",
+        ),
+        Pivot(
+            metrics=("cka",),
+            columns=("other_layer",),
+            note="Linear CKA over test words, once for every two layers: 1 for layers that are "
+            "equal up to rotation and scale.",
+        ),
+        Lines(
+            "isotropy",
+            "anisotropy",
+            "Anisotropy",
+            "Expected cosine of two random words, over all pairs.",
+        ),
+        Lines(
+            "context",
+            tuple(f"{name}_adjusted" for name in SIMILARITIES),
+            "Contextuality",
+            "Less what is expected of random words (Ethayarajh 2019).",
+        ),
+        Lines(
+            "dimensionality",
+            "participation_ratio",
+            "Intrinsic dimension",
+            "Participation ratio of the covariance's eigenvalues.",
+        ),
+        Lines(
+            "clusters",
+            "ami",
+            "Clusters",
+            "k-means clusters against labels; senses: mean over lemmas.",
+            line="labels",
+            where=TEST_AND_ALL,
+        ),
+        Lines(
+            "position",
+            POSITION,
+            "Position",
+            OF_POSITION,
+        ),
+        Cells(
+            "cka",
+            "cka",
+            across="other_layer",
+            title="Similarity of layers",
+            note="Linear CKA over test words.",
+            low=0.0,
+            high=1.0,
+        ),
+    )
 
-    def compute(self, context: CorpusContext) -> Found[Findings]:
+    def compute(self, context: CorpusContext) -> Found[NoPayload]:
         """Measure each layer by itself, then the similarity of every two."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-        from probes.measurements.geometry.cka import cka_within
         from probes.measurements.geometry.labels import label_sets
-        from probes.measurements.geometry.layer import measured
-        from probes.measurements.geometry.position import PLACES
+        from probes.measurements.geometry.layer import averaged, measured
         from probes.measurements.geometry.words import test_words
 
         layers, seed = context.layers, context.options.seed
         words, labels = test_words(context, context.options.least), label_sets(context)
-        found = []
+        rows: list[Row] = []
+        means = []
         with context.bar(len(layers) * (len(layers) + 3) // 2) as bar:
             # Threads are slow with many small matrices, and with them the borders of k-means would
             # depend on which is faster. Only libraries that are loaded by now are limited.
             with threadpool_limits(1):
                 for layer in layers:
-                    rows, read = context.words("test", layer), _reader(context, layer)
-                    found.append(measured(layer, rows, words, labels, read, seed))
+                    vectors, read = context.words("test", layer), _reader(context, layer)
+                    means.append(averaged(vectors, words, seed))
+                    rows += measured(layer, vectors, words, means[-1], labels, read, seed)
                     bar.update(1)
             cka = cka_within(
                 lambda layer: context.words("test", layer), layers, lambda: bar.update(1)
             )
-        payload = Findings(
-            layers=tuple(each.payload for each in found),
-            cka=tuple(tuple(None if np.isnan(x) else float(x) for x in row) for row in cka),
-            words=len(words),
-            sentences=words.n_sentences,
-            far_words=int((words.position >= PLACES).sum()),
-            in_several_windows=int(context.in_several_windows("test").sum()),
-            types=len(words.frequent),
-            resampled=words.partition.clusters,
-            labels={name: each.about for name, each in labels.items()},
-            missing={name: each.missing for name, each in labels.items() if each.missing},
-            dimensions=rows.shape[1],
-        )
+        for place, layer in enumerate(layers):
+            for value, other in zip(cka[place], layers[:place], strict=False):
+                rows.append(Row("cka", value, layer, axes={"other_layer": other}))
+        facts: dict[str, Any] = {
+            "words": len(words),
+            "sentences": words.n_sentences,
+            "types": len(words.frequent),
+            "resampled": words.partition.clusters,
+            "in_several_windows": int(context.in_several_windows("test").sum()),
+            "far_words": int((words.position >= PLACES).sum()),
+        }
+        for name, each in labels.items():
+            facts |= {f"{name}_{what}": n for what, n in each.counts.items()}
         arrays = {
-            name: np.stack([getattr(each, name) for each in found]).astype(np.float32)
+            name: np.stack([getattr(each, name) for each in means]).astype(np.float32)
             for name in ("intra_sentence", "self_similarity", "explainable")
         }
-        return Found(payload=payload, arrays=arrays)
-
-    def numbers(self, record: Record[Findings]) -> Iterator[Row]:
-        """All numbers, by layer."""
-        return numbers(record.payload)
-
-    def tables(self, record: Record[Findings]) -> Sequence[Table]:
-        """Layer × measure, dimensions, clusters, and CKA."""
-        return tables(record)
-
-    def charts(self, records: Mapping[str, Record[Findings]]) -> Sequence[Chart]:
-        """Curves over layers, and CKA."""
-        return charts(records)
+        notes = [*_notes(facts, words.least, rows, labels), *bias_note(*vectors.shape)]
+        return Found(rows, arrays, facts=facts, notes=notes)
 
 
 def _reader(context: CorpusContext, layer: int) -> Read:
     """Gives rows of a layer in float32."""
     stored = context.vectors.layer(layer)
     return lambda rows: stored[rows].astype(np.float32)
+
+
+def _notes(
+    facts: Mapping[str, Any], least: int, rows: Sequence[Row], labels: Mapping[str, LabelSet]
+) -> Iterator[str]:
+    """What was measured, and what a reader has to know of it."""
+    yield (
+        f"{facts['words']:,} test words in {facts['sentences']:,} sentences; "
+        f"{counted(facts['types'], 'word type')} in at least {least} of these. ± half a 95 % "
+        f"interval over {facts['resampled']}, or over word types or lemmas where these are "
+        "averaged."
+    )
+    if n := facts["in_several_windows"]:
+        yield (
+            f"{n:,} sentences are longer than the model's window and are measured like the others."
+        )
+    if n := facts["far_words"]:
+        yield (
+            f"{counted(n, 'word')} beyond place {PLACES} of a sentence: all count as of that place."
+        )
+    zeros = [row for row in rows if row.metric == "zero_vectors" and row.value]
+    if zeros:
+        counts = ", ".join(f"{row.value:,} at layer {row.layer}" for row in zeros)
+        yield f"Words whose vector is 0, with cosines of 0: {counts}."
+    for name, each in labels.items():
+        yield f"Clusters against {name}: {each.note}."

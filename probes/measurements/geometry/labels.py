@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from probes.common.arrays import Ints
+from probes.common.wording import counted
 from probes.data.bio import chunks_of
 from probes.data.sentence import Sentence
-from probes.measurements.geometry.payload import Labels
 from probes.measurements.geometry.sums import Rows
 
 if TYPE_CHECKING:
@@ -61,13 +61,40 @@ class LabelSet:
 
     Attributes:
         groups: each clustered by itself; none if there is nothing to cluster.
-        about: how many there are of what.
+        available: how many items they are drawn from, where there are too many.
+        left_out: words of sentences without this annotation, or predicates of lemmas and senses
+            that are too rare.
+        by_lemma: whether each group is of a lemma, and labels are its senses.
         missing: why nothing is clustered; empty if something is.
     """
 
     groups: tuple[Group, ...]
-    about: Labels
+    available: int
+    left_out: int
+    by_lemma: bool = False
     missing: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many items there are of what."""
+        return {
+            "items": sum(len(group.labels) for group in self.groups),
+            "available": self.available,
+            "classes": sum(group.n_classes for group in self.groups),
+            "left_out": self.left_out,
+            **({"lemmas": len(self.groups)} if self.by_lemma else {}),
+        }
+
+    @property
+    def note(self) -> str:
+        """The counts in words, or why there are none: ``2,871 items, 15 classes``."""
+        if self.missing:
+            return f"none, as {self.missing}"
+        counts = self.counts
+        drawn = f" of {self.available:,}" if self.available > counts["items"] else ""
+        lemmas = f" of {counted(len(self.groups), 'lemma')}" if self.by_lemma else ""
+        left_out = f"; left out: {self.left_out:,}" if self.left_out else ""
+        return f"{counts['items']:,}{drawn} items, {counts['classes']:,} classes{lemmas}{left_out}"
 
 
 def label_sets(context: CorpusContext) -> dict[str, LabelSet]:
@@ -122,17 +149,13 @@ def _of_test(context: CorpusContext, layer: str, find: Find) -> LabelSet:
     """All items of the test split as one group."""
     items = list(_items(context, "test", find))
     group = _group(items, context.options.seed)
-    about = Labels(
-        items=len(group.labels),
-        available=len(items),
-        classes=group.n_classes,
-        left_out=sum(len(s) for s in context.corpus.splits["test"] if not s.layer(layer)),
-    )
+    left_out = sum(len(s) for s in context.corpus.splits["test"] if not s.layer(layer))
+    missing = ""
     if group.n_classes < 2:
-        return LabelSet((), about, "there are no two classes in test")
-    if about.items < PER_CLASS * about.classes:
-        return LabelSet((), about, f"fewer than {PER_CLASS} items per class in test")
-    return LabelSet((group,), about)
+        missing = "there are no two classes in test"
+    elif len(group.labels) < PER_CLASS * group.n_classes:
+        missing = f"fewer than {PER_CLASS} items per class in test"
+    return LabelSet(() if missing else (group,), len(items), left_out, missing=missing)
 
 
 def _senses(context: CorpusContext) -> LabelSet:
@@ -153,15 +176,14 @@ def _senses(context: CorpusContext) -> LabelSet:
             kept.append(frequent)
     groups = tuple(_group(items, context.options.seed) for items in kept)
     available = sum(map(len, kept))
-    about = Labels(
-        items=sum(len(group.labels) for group in groups),
-        available=available,
-        classes=sum(group.n_classes for group in groups),
-        left_out=sum(map(len, by_lemma.values())) - available,
-        lemmas=len(groups),
-    )
     why = f"no lemma occurs {RARE_LEMMA} times in senses that occur {RARE_SENSE} times"
-    return LabelSet(groups, about, "" if groups else why)
+    return LabelSet(
+        groups,
+        available,
+        left_out=sum(map(len, by_lemma.values())) - available,
+        by_lemma=True,
+        missing="" if groups else why,
+    )
 
 
 def _group(items: Sequence[Item], seed: int) -> Group:

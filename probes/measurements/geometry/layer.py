@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,22 +17,22 @@ from probes.measurements.geometry.cosines import (
     self_similarity,
     unit_vectors,
 )
-from probes.measurements.geometry.estimates import means
 from probes.measurements.geometry.labels import LabelSet, Read
-from probes.measurements.geometry.payload import Dimension, LayerGeometry, Similarity
 from probes.measurements.geometry.position import position_share
 from probes.measurements.geometry.spectra import explainable_variance, participation_ratio
 from probes.measurements.geometry.sums import Rows
 from probes.measurements.geometry.words import Words
+from probes.records.row import Row
 from probes.records.values import Estimate
+from probes.statistics.estimates import means
 
 DOMINANT = 3
 """Dimensions that are named."""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What was found for one layer.
+class Averaged:
+    """What the measures of contextuality of one layer are means of.
 
     Attributes:
         intra_sentence: similarity of each sentence, raw and of random words; NaN for those without
@@ -42,30 +42,20 @@ class Measured:
             (types, 2).
     """
 
-    payload: LayerGeometry
     intra_sentence: Floats
     self_similarity: Floats
     explainable: Floats
 
 
-def measured(
-    layer: int,
-    rows: Rows,
-    words: Words,
-    labels: Mapping[str, LabelSet],
-    read: Read,
-    seed: int,
-) -> Measured:
-    """Measure a layer.
+def averaged(rows: Rows, words: Words, seed: int) -> Averaged:
+    """Measure each sentence and each frequent word type of a layer.
 
     Args:
         rows: vectors of the test words. Shape (n, H).
-        labels: what is clustered.
-        read: gives any rows of the layer, for clusters.
-        seed: of random words and of k-means; every layer has the same random words.
+        seed: of random words; every layer has the same.
     """
     rng = np.random.default_rng(seed)
-    unit, length = unit_vectors(rows), norms(rows)
+    unit = unit_vectors(rows)
     shuffled = rng.permutation(len(rows))
     intra = np.stack(
         [
@@ -80,37 +70,62 @@ def measured(
             for own in words.frequent
         ]
     ).reshape(-1, 2)
-    of_types = self_similarity(unit, words.frequent)
-    expected = anisotropy(unit, words.document, words.partition.n, words.partition.clusters)
-    kept = ~np.isnan(intra[:, 0])
-    payload = LayerGeometry(
-        layer=layer,
-        anisotropy=expected,
-        standardised_anisotropy=_standardised(rows),
-        dominant=_dominant(unit, expected),
-        self_similarity=_of_types(of_types, expected),
-        intra_sentence_similarity=_similarity(
-            intra[kept],
-            words.partition.of_sentence[kept],
-            words.partition.n,
-            words.partition.clusters,
+    return Averaged(intra, self_similarity(unit, words.frequent), explainable)
+
+
+def measured(
+    layer: int,
+    rows: Rows,
+    words: Words,
+    of: Averaged,
+    labels: Mapping[str, LabelSet],
+    read: Read,
+    seed: int,
+) -> Iterator[Row]:
+    """All numbers of a layer.
+
+    Args:
+        rows: vectors of the test words. Shape (n, H).
+        of: what is averaged over sentences and types.
+        labels: what is clustered, by kind.
+        read: gives any rows of the layer, for clusters.
+        seed: of k-means.
+    """
+    unit, length = unit_vectors(rows), norms(rows)
+    documents = words.partition.n, words.partition.clusters
+    expected = anisotropy(unit, words.document, *documents)
+    yield Row.estimated("anisotropy", expected, layer)
+    yield Row("standardised_anisotropy", _standardised(rows), layer)
+    yield from _dominant(unit, expected, layer)
+    kept = ~np.isnan(of.intra_sentence[:, 0])
+    types = len(of.self_similarity)
+    over_types = np.arange(types), types, "word types"
+    similarities = {
+        "self_similarity": _of_types(of.self_similarity, expected),
+        "intra_sentence_similarity": _similarity(
+            of.intra_sentence[kept], words.partition.of_sentence[kept], *documents
         ),
-        maximum_explainable_variance=_similarity(
-            explainable, np.arange(len(explainable)), len(explainable), "word types"
-        ),
-        participation_ratio=participation_ratio(rows),
-        norm_mean=float(length.mean()),
-        norm_sd=float(length.std(ddof=1)) if len(rows) > 1 else None,
-        zero_vectors=int((length == 0).sum()),
-        position_share=position_share(rows, words.position, np.zeros_like(words.type)),
-        position_share_within_types=position_share(rows, words.position, words.type),
-        clusters={
-            name: clustering(each, read, words.partition, seed)
-            for name, each in labels.items()
-            if not each.missing
-        },
-    )
-    return Measured(payload, intra, of_types, explainable)
+        "maximum_explainable_variance": _similarity(of.explainable, *over_types),
+    }
+    for name, (raw, baseline, adjusted) in similarities.items():
+        yield Row.estimated(name, raw, layer)
+        yield Row.estimated(f"{name}_baseline", baseline, layer)
+        yield Row.estimated(f"{name}_adjusted", adjusted, layer)
+    yield Row("participation_ratio", participation_ratio(rows), layer)
+    yield Row("norm_mean", length.mean(), layer)
+    yield Row("norm_sd", length.std(ddof=1) if len(rows) > 1 else None, layer)
+    yield Row("zero_vectors", (length == 0).sum(), layer)
+    one_type = np.zeros_like(words.type)
+    yield Row("position_share", position_share(rows, words.position, one_type), layer)
+    within = position_share(rows, words.position, words.type)
+    yield Row("position_share_within_types", within, layer)
+    for name, each in labels.items():
+        if each.missing:
+            continue
+        split = "all" if each.by_lemma else "test"
+        found = clustering(each, read, words.partition, seed)
+        for metric, value in zip(("nmi", "ami"), found, strict=True):
+            yield Row.estimated(metric, value, layer, split=split, axes={"labels": name})
 
 
 def drawn_like(own: Ints, n: int, rng: np.random.Generator) -> Ints:
@@ -118,37 +133,33 @@ def drawn_like(own: Ints, n: int, rng: np.random.Generator) -> Ints:
     return rng.choice(n, len(own), replace=False)
 
 
-def _similarity(values: Floats, cluster: Ints, n_clusters: int, what: str) -> Similarity:
+def _similarity(values: Floats, cluster: Ints, n_clusters: int, what: str) -> list[Estimate]:
     """The means of raw and baseline values (n, 2), and of their differences."""
     three = np.column_stack([values, values[:, 0] - values[:, 1]])
-    raw, baseline, adjusted = means(three, cluster, n_clusters, what)
-    return Similarity(raw=raw, baseline=baseline, adjusted=adjusted)
+    return means(three, cluster, n_clusters, what)
 
 
-def _of_types(values: Floats, expected: Estimate) -> Similarity:
+def _of_types(values: Floats, expected: Estimate) -> list[Estimate]:
     """The mean self-similarity of types, raw and less the anisotropy, which is taken as it is."""
     places = np.arange(len(values))
     if expected.value is None:
-        return Similarity(raw=expected, baseline=expected, adjusted=expected)
+        return [expected] * 3
     both = np.column_stack([values, values - expected.value])
     raw, adjusted = means(both, places, len(places), "word types")
-    return Similarity(raw=raw, baseline=expected, adjusted=adjusted)
+    return [raw, expected, adjusted]
 
 
-def _dominant(unit: Rows, expected: Estimate) -> tuple[Dimension, ...]:
+def _dominant(unit: Rows, expected: Estimate, layer: int) -> Iterator[Row]:
     """The dimensions that contribute most, with their shares where the whole is above 0."""
     if expected.value is None:
-        return ()
+        return
     parts = contributions(unit)
     clear = expected.interval is not None and expected.interval[0] > 0
-    return tuple(
-        Dimension(
-            dimension=int(place),
-            contribution=float(parts[place]),
-            share=float(parts[place] / expected.value) if clear else None,
-        )
-        for place in np.argsort(-parts, kind="stable")[:DOMINANT]
-    )
+    for rank, place in enumerate(np.argsort(-parts, kind="stable")[:DOMINANT], start=1):
+        axes = {"rank": rank, "dimension": int(place)}
+        yield Row("contribution", parts[place], layer, axes=axes)
+        share = parts[place] / expected.value if clear else None
+        yield Row("share_of_anisotropy", share, layer, axes=axes)
 
 
 def _standardised(rows: Rows) -> float | None:

@@ -13,6 +13,7 @@ from probes.data.find import find_corpus
 from probes.measurements.plugins import load_file
 from probes.records.files import write_record
 from probes.records.record import AnyRecord
+from probes.records.row import Rows
 
 FLAT = [0.3] * 3
 
@@ -67,12 +68,13 @@ def test_what_is_missing_is_said(tmp_path, draws):
 def test_models_without_numbers_are_named(tmp_path, draws):
     store_record(tmp_path, geometry(FLAT))
     empty = geometry(FLAT, model="n", digest="n")
-    nothing = empty.payload.layers[0].anisotropy.model_copy(
-        update={"value": None, "interval": None, "missing": "few"}
-    )
-    layers = tuple(x.model_copy(update={"anisotropy": nothing}) for x in empty.payload.layers)
-    payload = empty.payload.model_copy(update={"layers": layers})
-    store_record(tmp_path, empty.model_copy(update={"payload": payload}))
+    rows = [
+        row._replace(value=None, low=None, high=None, why="few")
+        if row.metric == "anisotropy"
+        else row
+        for row in empty.rows
+    ]
+    store_record(tmp_path, empty.model_copy(update={"rows": Rows.of(rows)}))
     status, chart, said = draws("isotropy", tmp_path)
     assert (status, list(chart.models)) == (0, ["m"])
     assert "not drawn: n (there are no numbers)" in said

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from probes.measurements.geometry.cka import cka_between, cka_within, is_biased, linear_cka
+from probes.measurements.geometry.cka import bias_note, cka_between, cka_within, linear_cka
 
 N = 9_000
 """Rows; more than two blocks."""
@@ -89,12 +89,13 @@ def test_layers_of_two_models_may_differ_in_size():
 
 
 def test_with_few_words_unrelated_layers_look_similar():
-    """What `is_biased` warns of: independent Gaussians, of 50 words and of 5,000."""
+    """What `bias_note` warns of: independent Gaussians, of 50 words and of 5,000."""
     few, many = (
         linear_cka(*(np.random.default_rng(s).normal(size=(n, 50)) for s in (0, 1)))
         for n in (50, 5_000)
     )
     assert few > 0.4
     assert many < 0.02
-    assert is_biased(50, 50)
-    assert not is_biased(5_000, 50)
+    (note,) = bias_note(50, 50)
+    assert note.startswith("CKA is too high: 50 words are fewer than 10 times the 50 dimensions")
+    assert bias_note(5_000, 50) == ()

@@ -19,7 +19,6 @@ from probes.measurements.geometry.clusters import (
 )
 from probes.measurements.geometry.geometry import MOST_SEED, Options
 from probes.measurements.geometry.labels import Group, LabelSet
-from probes.measurements.geometry.payload import Labels
 from probes.statistics.partition import Partition
 
 
@@ -72,12 +71,11 @@ def clouds(distance, n=240, k=3, seed=0):
     return (distance * np.eye(8)[labels] + rng.normal(size=(n, 8))).astype(np.float32), labels
 
 
-def label_set(labels, n_groups=1, lemmas=0):
+def label_set(labels, n_groups=1, by_lemma=False):
     rows = np.arange(len(labels)).reshape(-1, 1)
     parts = np.array_split(np.arange(len(labels)), n_groups)
     groups = [Group(rows[part], labels[part], part) for part in parts]
-    about = Labels(items=len(labels), available=len(labels), classes=3, left_out=0, lemmas=lemmas)
-    return LabelSet(tuple(groups), about)
+    return LabelSet(tuple(groups), len(labels), left_out=0, by_lemma=by_lemma)
 
 
 SENTENCES = Partition("sentences", np.arange(240))
@@ -86,20 +84,20 @@ SENTENCES = Partition("sentences", np.arange(240))
 def test_far_clouds_are_found_and_one_cloud_has_nothing_to_do_with_labels():
     for distance, low, high in ((30, 0.999, 1.001), (0, -0.03, 0.03)):
         vectors, labels = clouds(distance)
-        found = clustering(label_set(labels), lambda rows, v=vectors: v[rows], SENTENCES, 0)
-        assert low < found.ami.value < high
-        assert found.nmi.interval is not None
+        nmi, ami = clustering(label_set(labels), lambda rows, v=vectors: v[rows], SENTENCES, 0)
+        assert low < ami.value < high
+        assert nmi.interval is not None
 
 
 def test_agreement_is_the_mean_over_starts_of_scikit_learns_k_means():
     vectors, labels = clouds(1.5)
-    found = clustering(label_set(labels), lambda rows: vectors[rows], SENTENCES, 0)
+    nmi, _ = clustering(label_set(labels), lambda rows: vectors[rows], SENTENCES, 0)
     runs = [KMeans(3, n_init=1, random_state=s).fit_predict(vectors) for s in range(STARTS)]
     scores = [normalized_mutual_info_score(labels, run) for run in runs]
     assert len({round(score, 6) for score in scores}) > 1
-    assert found.nmi.value == pytest.approx(np.mean(scores))
-    low, high = found.nmi.interval
-    assert low < found.nmi.value < high
+    assert nmi.value == pytest.approx(np.mean(scores))
+    low, high = nmi.interval
+    assert low < nmi.value < high
 
 
 def test_intervals_hold_what_samples_of_the_same_size_have_on_average():
@@ -133,25 +131,25 @@ def test_intervals_stay_within_what_agreement_can_be():
 def test_senses_are_averaged_over_lemmas_with_an_interval_over_these():
     vectors, labels = clouds(1.5, n=720)
     partition = Partition("sentences", np.arange(720))
-    each = [
-        clustering(label_set(labels[part]), lambda rows, p=part: vectors[p][rows], partition, 0)
+    amis = [
+        clustering(label_set(labels[part]), lambda rows, p=part: vectors[p][rows], partition, 0)[1]
         for part in np.array_split(np.arange(720), 24)
     ]
-    found = clustering(label_set(labels, 24, lemmas=24), lambda r: vectors[r], partition, 0)
-    assert found.ami.value == pytest.approx(np.mean([x.ami.value for x in each]))
-    low, high = found.ami.interval
-    sd = np.std([x.ami.value for x in each]) / np.sqrt(24)
+    _, ami = clustering(label_set(labels, 24, by_lemma=True), lambda r: vectors[r], partition, 0)
+    assert ami.value == pytest.approx(np.mean([x.value for x in amis]))
+    low, high = ami.interval
+    sd = np.std([x.value for x in amis]) / np.sqrt(24)
     assert (high - low) / 2 == pytest.approx(1.96 * sd, rel=0.1)
-    few = clustering(label_set(labels, 6, lemmas=6), lambda r: vectors[r], partition, 0)
-    assert (few.ami.interval, few.ami.missing) == (None, "fewer than 20 lemmas")
+    _, few = clustering(label_set(labels, 6, by_lemma=True), lambda r: vectors[r], partition, 0)
+    assert (few.interval, few.missing) == (None, "fewer than 20 lemmas")
 
 
 def test_few_sentences_have_no_interval():
     vectors, labels = clouds(30)
     partition = replace(SENTENCES, of_sentence=np.arange(240) % 19)
-    found = clustering(label_set(labels), lambda rows: vectors[rows], partition, 0)
-    assert found.nmi.value == pytest.approx(1)
-    assert (found.nmi.interval, found.nmi.missing) == (None, "fewer than 20 sentences")
+    nmi, _ = clustering(label_set(labels), lambda rows: vectors[rows], partition, 0)
+    assert nmi.value == pytest.approx(1)
+    assert (nmi.interval, nmi.missing) == (None, "fewer than 20 sentences")
 
 
 def test_clusters_depend_on_the_seed_alone():

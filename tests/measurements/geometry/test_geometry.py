@@ -1,16 +1,16 @@
 """The measurement as a whole, on vectors that a test plants, against loops over all words."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from corpus_records import record_of
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Sentence
-from probes.measurements.geometry.charts import FIGURES
 from probes.measurements.geometry.geometry import Geometry, Options
-from probes.records.curves import Curves
+from probes.records.charts import Grid
+from probes.records.row import Rows
 
 FORMS = [f"w{i}" for i in range(12)]
 
@@ -44,6 +44,24 @@ def found():
     return Geometry().compute(context())
 
 
+def numbers(found):
+    """Rows by metric, layer and places on axes."""
+    rows = Rows.of(found.rows)
+    by_place = {(row.metric, row.layer, *row.axes.values()): row for row in rows}
+    assert len(by_place) == len(rows)
+    return by_place
+
+
+def computed(**more):
+    return numbers(Geometry().compute(context(**more)))
+
+
+def of_layer(rows, layer):
+    """The rows of a layer by itself, by metric and places on axes."""
+    its = {(key[0], *key[2:]): row for key, row in rows.items() if key[1] == layer}
+    return {key: row for key, row in its.items() if key[0] != "cka"}
+
+
 def unit(rows):
     return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
@@ -54,243 +72,267 @@ def pairs(rows):
 
 
 def test_every_number_is_that_of_loops_over_words(found):
-    its = context()
+    its, rows = context(), numbers(found)
     sentences = its.corpus.splits["test"]
-    for place, layer in enumerate((0, 2)):
-        of, rows = found.payload.layers[place], its.words("test", layer).astype(float)
-        assert of.layer == layer
-        assert of.anisotropy.value == pytest.approx(np.mean(pairs(rows)), abs=1e-6)
-        even = (rows - rows.mean(0)) / rows.std(0)
-        assert of.standardised_anisotropy == pytest.approx(np.mean(pairs(even)), abs=1e-6)
-        lengths = np.linalg.norm(rows, axis=1)
-        assert of.norm_mean == pytest.approx(lengths.mean())
-        assert of.norm_sd == pytest.approx(lengths.std(ddof=1))
+    for layer in (0, 2):
+        vectors = its.words("test", layer).astype(float)
+        anisotropy = np.mean(pairs(vectors))
+        even = (vectors - vectors.mean(0)) / vectors.std(0)
+        lengths = np.linalg.norm(vectors, axis=1)
 
         forms = np.array([word for s in sentences for word in s.words])
         number = its.sentence_numbers("test")
         frequent = [w for w in FORMS if len(set(number[forms == w])) >= 5]
-        assert found.payload.types == len(frequent) > 5
-        similar = [np.mean(pairs(rows[forms == w])) for w in frequent]
-        assert of.self_similarity.raw.value == pytest.approx(np.mean(similar), abs=1e-6)
-        difference = np.mean(similar) - of.anisotropy.value
-        assert of.self_similarity.adjusted.value == pytest.approx(difference, abs=1e-6)
-        own = [rows[forms == w] - rows[forms == w].mean(0) for w in frequent]
+        assert found.facts["types"] == len(frequent) > 5
+        similar = np.mean([np.mean(pairs(vectors[forms == w])) for w in frequent])
+        own = [vectors[forms == w] - vectors[forms == w].mean(0) for w in frequent]
         sigma = [np.linalg.svd(each, compute_uv=False) ** 2 for each in own]
-        explained = np.mean([s[0] / s.sum() for s in sigma])
-        assert of.maximum_explainable_variance.raw.value == pytest.approx(explained, abs=1e-6)
         inside = [
-            np.mean(unit(rows[number == i]) @ unit(rows[number == i].mean(0)))
+            np.mean(unit(vectors[number == i]) @ unit(vectors[number == i].mean(0)))
             for i, s in enumerate(sentences)
             if len(s) > 1
         ]
-        assert of.intra_sentence_similarity.raw.value == pytest.approx(np.mean(inside), abs=1e-6)
-    assert (found.payload.words, found.payload.far_words) == (len(forms), 0)
-    assert found.payload.sentences == 90
+        expected = {
+            "anisotropy": anisotropy,
+            "standardised_anisotropy": np.mean(pairs(even)),
+            "norm_mean": lengths.mean(),
+            "norm_sd": lengths.std(ddof=1),
+            "self_similarity": similar,
+            "self_similarity_baseline": anisotropy,
+            "self_similarity_adjusted": similar - anisotropy,
+            "maximum_explainable_variance": np.mean([s[0] / s.sum() for s in sigma]),
+            "intra_sentence_similarity": np.mean(inside),
+            "zero_vectors": 0,
+        }
+        for metric, value in expected.items():
+            assert rows[metric, layer].value == pytest.approx(value, abs=1e-6), metric
+    assert (found.facts["words"], found.facts["far_words"]) == (len(forms), 0)
+    assert (found.facts["sentences"], found.facts["resampled"]) == (90, "documents")
+    assert (found.facts["upos_items"], found.facts["upos_classes"]) == (len(forms), 2)
+
+
+ADJUSTED = ("self_similarity", "intra_sentence_similarity", "maximum_explainable_variance")
 
 
 def test_arrays_hold_what_is_averaged(found):
-    n_types = found.payload.types
+    rows, n_types = numbers(found), found.facts["types"]
     assert found.arrays["intra_sentence"].shape == (2, 90, 2)
-    for place, of in enumerate(found.payload.layers):
+    for place, layer in enumerate((0, 2)):
         inside = np.nanmean(found.arrays["intra_sentence"][place], axis=0)
-        similarity = of.intra_sentence_similarity
-        assert inside == pytest.approx([similarity.raw.value, similarity.baseline.value], abs=1e-6)
+        explained = found.arrays["explainable"][place].mean(0)
+        for name, means in zip(ADJUSTED[1:], (inside, explained), strict=True):
+            both = [rows[name, layer].value, rows[f"{name}_baseline", layer].value]
+            assert means == pytest.approx(both, abs=1e-6)
         assert found.arrays["self_similarity"][place].shape == (n_types,)
         mean = found.arrays["self_similarity"][place].mean()
-        assert mean == pytest.approx(of.self_similarity.raw.value, abs=1e-6)
-        explained, similarity = (
-            found.arrays["explainable"][place].mean(0),
-            of.maximum_explainable_variance,
-        )
-        assert explained == pytest.approx(
-            [similarity.raw.value, similarity.baseline.value], abs=1e-6
-        )
+        assert mean == pytest.approx(rows["self_similarity", layer].value, abs=1e-6)
 
 
 def test_intervals_hold_the_numbers_that_they_are_of(found):
-    for of in found.payload.layers:
-        whole = of.similarity("intra_sentence_similarity")
-        for each in (of.anisotropy, whole.raw, whole.baseline, whole.adjusted):
-            assert each.interval[0] < each.value < each.interval[1]
+    rows, name = numbers(found), "intra_sentence_similarity"
+    for layer in (0, 2):
+        for metric in ("anisotropy", name, f"{name}_baseline", f"{name}_adjusted"):
+            each = rows[metric, layer]
+            assert each.low < each.value < each.high
+            assert each.why == ""
         # 12 word types are too few to resample.
-        assert of.self_similarity.raw.missing == "fewer than 20 word types"
+        assert rows["self_similarity", layer].why == "fewer than 20 word types"
+        assert rows["self_similarity", layer].low is None
 
 
 def test_the_more_of_a_sentence_is_in_its_words_the_more_they_are_alike(found):
-    below, above = found.payload.layers
-    assert below.self_similarity.adjusted.value > above.self_similarity.adjusted.value + 0.2
-    name = "intra_sentence_similarity"
-    assert below.similarity(name).adjusted.interval[0] < 0.03
-    assert above.similarity(name).adjusted.interval[0] > 0.1
-    assert below.clusters["upos"].ami.value > above.clusters["upos"].ami.value
+    rows = numbers(found)
+    name = "self_similarity_adjusted"
+    assert rows[name, 0].value > rows[name, 2].value + 0.2
+    name = "intra_sentence_similarity_adjusted"
+    assert rows[name, 0].low < 0.03
+    assert rows[name, 2].low > 0.1
+    assert rows["ami", 0, "upos"].value > rows["ami", 2, "upos"].value
 
 
-def test_words_that_are_the_same_wherever_they_are(found):
+def test_words_that_are_the_same_wherever_they_are():
     """A static embedding: self-similarity and explainable variance are 1, places say nothing."""
     static = np.random.default_rng(3).normal(size=(12, 7))
-    its = context(vectors=lambda s, layer: static[[int(word[1:]) for word in s.words]])
-    of, same = Geometry().compute(its).payload.layers
-    assert of.self_similarity.raw.value == pytest.approx(1, abs=1e-6)
-    assert of.maximum_explainable_variance.raw.value == pytest.approx(1, abs=1e-6)
-    assert of.maximum_explainable_variance.baseline.value < 0.9
-    assert of.position_share_within_types is None
-    assert same == of.model_copy(update={"layer": 2})
+    rows = computed(vectors=lambda s, layer: static[[int(word[1:]) for word in s.words]])
+    assert rows["self_similarity", 0].value == pytest.approx(1, abs=1e-6)
+    assert rows["maximum_explainable_variance", 0].value == pytest.approx(1, abs=1e-6)
+    assert rows["maximum_explainable_variance_baseline", 0].value < 0.9
+    assert rows["position_share_within_types", 0].value is None
+    below, above = of_layer(rows, 0), of_layer(rows, 2)
+    assert {key: row._replace(layer=2) for key, row in below.items()} == above
 
 
 def test_baselines_of_words_without_context_are_what_they_are_baselines_of():
     """Independent Gaussian words: sentences and types are like random ones."""
     rng = np.random.default_rng(4)
     drawn = {f"s{i}": rng.normal(0.5, 1, (9, 7)) for i in range(600)}
-    its = context(corpus(600), (0,), lambda s, layer: drawn[s.id][: len(s)])
-    (of,) = Geometry().compute(its).payload.layers
-    for name in ("self_similarity", "intra_sentence_similarity", "maximum_explainable_variance"):
-        assert of.similarity(name).adjusted.value == pytest.approx(0, abs=0.02)
-    assert of.intra_sentence_similarity.raw.value > 0.5
-    assert abs(of.position_share) < 0.01
-    assert abs(of.position_share_within_types) < 0.01
+    rows = computed(of=corpus(600), layers=(0,), vectors=lambda s, layer: drawn[s.id][: len(s)])
+    for name in ADJUSTED:
+        assert rows[f"{name}_adjusted", 0].value == pytest.approx(0, abs=0.02)
+    assert rows["intra_sentence_similarity", 0].value > 0.5
+    assert abs(rows["position_share", 0].value) < 0.01
+    assert abs(rows["position_share_within_types", 0].value) < 0.01
 
 
 def test_dominant_dimensions_are_named_with_their_shares():
     def shifted(sentence, layer):
         return vectors_of(sentence, 0) + np.array([0, 0, 9, 0, 0, -6, 0])
 
-    (of,) = Geometry().compute(context(layers=(0,), vectors=shifted)).payload.layers
-    assert [x.dimension for x in of.dominant[:2]] == [2, 5]
-    assert of.dominant[0].share == pytest.approx(of.dominant[0].contribution / of.anisotropy.value)
-    assert 0.9 < sum(x.share for x in of.dominant) <= 1.001
-    assert abs(of.standardised_anisotropy) < 0.1 < of.anisotropy.value
+    rows = computed(layers=(0,), vectors=shifted)
+    shares = {key[2:]: row.value for key, row in rows.items() if key[0] == "share_of_anisotropy"}
+    assert list(shares)[:2] == [(1, 2), (2, 5)]
+    anisotropy = rows["anisotropy", 0].value
+    assert shares[1, 2] == pytest.approx(rows["contribution", 0, 1, 2].value / anisotropy)
+    assert len(shares) == 3
+    assert 0.9 < sum(shares.values()) <= 1.001
+    assert abs(rows["standardised_anisotropy", 0].value) < 0.1 < anisotropy
 
 
 def test_shares_are_not_given_where_there_is_nothing_to_share():
     rng = np.random.default_rng(5)
-    its = context(layers=(0,), vectors=lambda s, layer: rng.normal(size=(len(s), 7)))
-    (of,) = Geometry().compute(its).payload.layers
-    assert of.anisotropy.interval[0] < 0
-    assert [x.share for x in of.dominant] == [None] * 3
+    found = Geometry().compute(
+        context(layers=(0,), vectors=lambda s, layer: rng.normal(size=(len(s), 7)))
+    )
+    rows = numbers(found)
+    assert rows["anisotropy", 0].low < 0
+    shares = [row.value for key, row in rows.items() if key[0] == "share_of_anisotropy"]
+    assert shares == [None] * 3
+    dimensions = [key[3] for key in rows if key[0] == "contribution"]
+    top = tables(found)[1]
+    assert top.texts == [("0", *(f"{d}: –" for d in dimensions))]
 
 
 def test_the_same_seed_gives_the_same_and_another_only_other_baselines_and_clusters(found):
-    again = Geometry().compute(context())
-    assert again.payload == found.payload
-    for one, other in zip(
-        found.payload.layers, Geometry().compute(context(seed=7)).payload.layers, strict=True
-    ):
-        assert one.anisotropy == other.anisotropy
-        assert one.self_similarity == other.self_similarity
-        assert one.intra_sentence_similarity.raw == other.intra_sentence_similarity.raw
+    rows, others = numbers(found), computed(seed=7)
+    assert computed() == rows
+    for layer in (0, 2):
+        for name in (
+            "anisotropy",
+            *(f"self_similarity{x}" for x in ("", "_baseline", "_adjusted")),
+        ):
+            assert others[name, layer] == rows[name, layer]
         name = "intra_sentence_similarity"
-        assert one.similarity(name).baseline != other.similarity(name).baseline
-        assert (
-            one.maximum_explainable_variance.baseline != other.maximum_explainable_variance.baseline
-        )
+        assert others[name, layer] == rows[name, layer]
+        for name in ADJUSTED[1:]:
+            assert others[f"{name}_baseline", layer] != rows[f"{name}_baseline", layer]
 
 
 def test_a_layer_is_measured_the_same_whatever_else_is(found):
-    (alone,) = Geometry().compute(context(layers=(2,))).payload.layers
-    assert alone == found.payload.layers[1]
+    assert of_layer(computed(layers=(2,)), 2) == of_layer(numbers(found), 2)
 
 
 def test_the_order_of_sentences_does_not_matter(found):
     of = corpus()
     order = np.random.default_rng(6).permutation(90)
     mixed = replace(of, splits={**of.splits, "test": tuple(of.splits["test"][i] for i in order)})
-    other = Geometry().compute(context(mixed)).payload
-    assert np.array(other.cka) == pytest.approx(np.array(found.payload.cka), abs=1e-5)
-    for one, two in zip(found.payload.layers, other.layers, strict=True):
+    rows, other = numbers(found), computed(of=mixed)
+    assert other["cka", 2, 0].value == pytest.approx(rows["cka", 2, 0].value, abs=1e-5)
+    for layer in (0, 2):
         for name in ("standardised_anisotropy", "participation_ratio", "norm_mean", "norm_sd"):
-            assert getattr(two, name) == pytest.approx(getattr(one, name), rel=1e-4)
+            assert other[name, layer].value == pytest.approx(rows[name, layer].value, rel=1e-4)
         for name in ("position_share", "position_share_within_types"):
-            assert getattr(two, name) == pytest.approx(getattr(one, name), abs=1e-5)
-        raw = [
-            (x.anisotropy.value, *(x.similarity(n).raw.value for n in SIMILAR)) for x in (one, two)
-        ]
-        assert raw[0] == pytest.approx(raw[1], abs=1e-6)
+            assert other[name, layer].value == pytest.approx(rows[name, layer].value, abs=1e-5)
+        for name in ("anisotropy", *ADJUSTED):
+            assert other[name, layer].value == pytest.approx(rows[name, layer].value, abs=1e-6)
 
 
-SIMILAR = ("self_similarity", "intra_sentence_similarity", "maximum_explainable_variance")
+def test_rows_stand_layer_by_layer_and_each_two_layers_once(found):
+    rows = numbers(found)
+    kinds = list(dict.fromkeys(key[0] for key in rows))
+    assert (kinds[0], kinds[-1]) == ("anisotropy", "cka")
+    assert [key for key in rows if key[0] == "cka"] == [("cka", 2, 0)]
+    assert rows["cka", 2, 0].axes == {"other_layer": 0}
+    assert rows["ami", 2, "upos"].axes == {"labels": "upos"}
+    assert [key[1] for key in rows][:-1] == sorted(key[1] for key in rows)[:-1]
+    assert {row.split for row in rows.values()} == {"test"}
 
 
-def record(payload):
-    corpus = SimpleNamespace(name="toy", limited=False)
-    model = SimpleNamespace(name="m")
-    return SimpleNamespace(payload=payload, model=model, corpus=corpus, dtype="float32")
+def tables(found):
+    return Geometry().tables(record_of("geometry", found, 2))
 
 
-def test_numbers_are_those_of_the_payload_each_once(found):
-    numbers = list(Geometry().numbers(record(found.payload)))
-    keys = [(n.metric, n.layer, *n.axes.items()) for n in numbers]
-    assert len(set(keys)) == len(keys)
-    of = found.payload.layers[1]
-    by_name = {(n.metric, n.layer): n for n in numbers}
-    assert by_name["anisotropy", 2][1:5] == (of.anisotropy.value, 2, *of.anisotropy.interval)
-    assert by_name["position_share", 2].value == of.position_share
-    assert by_name["cka", 2].value == found.payload.cka[1][0]
-    assert by_name["cka", 2].axes == {"other_layer": 0}
-    assert ("cka", 0) not in by_name
-    assert by_name["ami", 2].axes == {"labels": "upos"}
-    shares = [n for n in numbers if n.metric == "contribution" and n.layer == 2]
-    assert [n.axes["dimension"] for n in shares] == [x.dimension for x in of.dominant]
+def text(number):
+    return f"{number:.3f}".replace("0.", ".")
 
 
 def test_tables_show_them_with_half_intervals(found):
-    space, inside, clusters, cka = Geometry().tables(record(found.payload))
-    of = found.payload.layers[1]
-    low, high = of.anisotropy.interval
-    expected = f"{of.anisotropy.value:.3f} ± {(high - low) / 2:.3f}".replace("0.", ".")
-    assert space.texts[1][:2] == ("2", expected)
-    assert inside.texts[1][1] == f"{of.self_similarity.raw.value:.3f}".replace("0.", ".")
-    assert "Self-similarity: fewer than 20 word types." in inside.notes
-    nmi = f"{of.clusters['upos'].nmi.value:.3f}".replace("0.", ".")
-    assert clusters.texts[1][1].startswith(nmi)
-    assert cka.texts[1] == ("2", f"{found.payload.cka[1][0]:.2f}", "1.00")
-    assert not any("Too high" in note for note in cka.notes)
+    space, top, position, inside, clusters, cka = tables(found)
+    rows = numbers(found)
+    anisotropy = rows["anisotropy", 2]
+    half = (anisotropy.high - anisotropy.low) / 2
+    assert space.texts[1][:2] == ("2", f"{text(anisotropy.value)} ± {text(half)}")
+    (dimension,) = (key[3] for key in rows if key[:3] == ("share_of_anisotropy", 2, 1))
+    share = rows["share_of_anisotropy", 2, 1, dimension].value
+    assert top.heads == ("layer", "1", "2", "3")
+    assert top.texts[1][1] == f"{dimension}: {100 * share:.1f}"
+    shares = [rows[f"position_share{x}", 2].value for x in ("", "_within_types")]
+    assert position.texts[1] == ("2", *(f"{100 * x:z.1f}" for x in shares))
+    assert inside.texts[1][1] == text(rows["self_similarity", 2].value)
+    (why,) = (note for note in inside.notes if note.startswith("Self-similarity, adjusted"))
+    assert why.endswith(": fewer than 20 word types.")
+    assert clusters.heads == ("layer", "upos\nNMI", "upos\nAMI")
+    assert clusters.texts[1][1].startswith(text(rows["nmi", 2, "upos"].value))
+    assert cka.title == "m · c · geometry · CKA by other layer"
+    assert cka.texts == [("2", f"{rows['cka', 2, 0].value:.2f}".replace("0.", "."))]
+    assert not any("too high" in note for note in space.notes)
+    n = found.facts["words"]
+    assert space.notes[1].startswith(f"{n:,} test words in 90 sentences; 12 word types in at least")
+    assert space.notes[2] == f"Clusters against upos: {n:,} items, 2 classes."
 
 
 def test_a_table_of_clusters_says_why_they_have_no_interval():
-    few = Geometry().compute(context(corpus(19, documents=0))).payload
-    assert few.layers[0].clusters["upos"].ami.interval is None
-    clusters = Geometry().tables(record(few))[2]
-    assert "Part of speech: fewer than 20 sentences." in clusters.notes
+    few = Geometry().compute(context(corpus(19, documents=0)))
+    assert numbers(few)["ami", 0, "upos"].low is None
+    assert "NMI, AMI: fewer than 20 sentences." in tables(few)[4].notes
 
 
 def test_charts_have_a_curve_for_each_model_and_the_names_that_figures_go_by(found):
-    other = Geometry().compute(context(seed=3)).payload
-    charts = Geometry().charts({"a": record(found.payload), "b": record(other)})
-    assert tuple(chart.name for chart in charts) == FIGURES == Geometry.figures
-    by_name = {chart.name: chart for chart in charts}
-    assert [p.value for p in by_name["isotropy"].models["b"]] == [
-        x.anisotropy.value for x in other.layers
+    other = Geometry().compute(context(seed=3))
+    records = {"a": record_of("geometry", found, 2), "b": record_of("geometry", other, 2)}
+    charts = {chart.name: chart for chart in Geometry().charts(records)}
+    names = ["isotropy", "context", "dimensionality", "clusters", "position", "cka"]
+    assert list(charts) == Geometry().figure_names == names
+    points = charts["isotropy"].models["b"]
+    rows = numbers(other)
+    assert [(p.x, p.value, p.interval) for p in points] == [
+        (x, *(rows["anisotropy", x].value, (rows["anisotropy", x].low, rows["anisotropy", x].high)))
+        for x in (0, 2)
     ]
-    assert by_name["context"].lines == [
-        "self-similarity", "intra-sentence similarity", "maximum explainable variance",
-    ]  # fmt: skip
-    assert by_name["clusters"].lines == ["part of speech"]
-    assert by_name["cka"].panels["a"].values == found.payload.cka
-    assert all(chart.models for chart in charts if isinstance(chart, Curves))
+    assert charts["context"].axis == "contextuality"
+    assert charts["context"].lines == [
+        "adjusted self-similarity",
+        "adjusted intra-sentence similarity",
+        "adjusted maximum explainable variance",
+    ]
+    assert charts["clusters"].lines == ["upos"]
+    assert charts["position"].axis == "position, %"
+    assert charts["position"].lines == ["position", "position within types"]
+    panel = charts["cka"].panels["a"]
+    assert panel == (("2",), ("0",), ((numbers(found)["cka", 2, 0].value,),))
+    assert all(list(x.models) == ["a", "b"] for x in charts.values() if not isinstance(x, Grid))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     words = [("w1",), ("w1", "w2"), ("w1", "w2", "w1")][n - 1]
     tiny = Sentence("s0", "en", words, ("X",) * n)
-    its = context(Corpus("t", "1", "MIT", {"train": (), "dev": (), "test": (tiny,)}))
-    payload = Geometry().compute(its).payload
-    of = payload.layers[0]
-    assert of.self_similarity.raw.value is None
-    assert of.maximum_explainable_variance.adjusted.missing == "nothing to average"
-    assert (of.intra_sentence_similarity.raw.value is None) == (n == 1)
-    assert (of.anisotropy.value is None) == (n == 1)
-    assert payload.missing == {"upos": "there are no two classes in test"}
-    if n == 1:
-        assert payload.cka == ((None, None), (None, None))
-    else:
-        assert payload.cka[0][0] == payload.cka[1][1] == 1
-    tables = Geometry().tables(record(payload))
-    notes = [note for table in tables for note in table.notes]
-    assert any(note.startswith("Too high: ") for note in notes)
-    assert "No clusters against part of speech: there are no two classes in test." in notes
-    assert len(list(Geometry().numbers(record(payload)))) > 20
-    assert Geometry().charts({"a": record(payload)})[3].missing == {"a": "there are no numbers"}
+    found = Geometry().compute(
+        context(Corpus("t", "1", "MIT", {"train": (), "dev": (), "test": (tiny,)}))
+    )
+    rows = numbers(found)
+    assert rows["self_similarity", 0].value is None
+    assert rows["maximum_explainable_variance_adjusted", 0].why == "nothing to average"
+    assert (rows["intra_sentence_similarity", 0].value is None) == (n == 1)
+    assert (rows["anisotropy", 0].value is None) == (n == 1)
+    assert (rows["cka", 2, 0].value is None) == (n == 1)
+    assert not {"nmi", "ami"} & {key[0] for key in rows}
+    notes = [note for table in tables(found) for note in table.notes]
+    assert any(note.startswith("CKA is too high: ") for note in notes)
+    assert "Clusters against upos: none, as there are no two classes in test." in notes
+    assert len(rows) > 20
+    charts = Geometry().charts({"a": record_of("geometry", found, 2)})
+    assert charts[3].missing == {"a": "it was not measured"}
+    assert charts[4].missing == {"a": "there are no numbers"}
 
 
 def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_counted():
@@ -301,12 +343,22 @@ def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_c
         vectors=lambda s, layer: vectors_of(s, layer) * (s.id != "s3"),
     )
     its.long = lambda sentence: sentence.id in ("s1", "s2")
-    payload = Geometry().compute(its).payload
-    assert (payload.labels, payload.missing) == ({}, {})
-    assert payload.in_several_windows == 2
+    found = Geometry().compute(its)
+    rows = numbers(found)
+    assert not any(name.startswith("upos") for name in found.facts)
+    assert found.facts["in_several_windows"] == 2
     zeros = len(bare[3])
-    assert [x.zero_vectors for x in payload.layers] == [zeros, zeros]
-    space, *others = Geometry().tables(record(payload))
-    assert len(others) == 2
+    assert [rows["zero_vectors", layer].value for layer in (0, 2)] == [zeros, zeros]
+    space, *others = tables(found)
+    assert [table.title for table in others] == [
+        f"m · c · geometry · {x}"
+        for x in (
+            "top dimensions, with share of anisotropy, %",
+            "position",
+            "context",
+            "CKA by other layer",
+        )
+    ]
     assert any("2 sentences are longer than the model's window" in x for x in space.notes)
     assert any(f"{zeros} at layer 0, {zeros} at layer 2" in x for x in space.notes)
+    assert not any("Clusters" in note for note in space.notes)

@@ -45,9 +45,8 @@ def test_of_words_every_tag_is_clustered():
     assert (group.sentence == vectors[:, 1]).all()
     for number in (0, 1):
         assert len(set(vectors[group.labels == number, 2] % 2)) == 1
-    assert found["upos"].about.model_dump() == {
-        "items": 30, "available": 30, "classes": 2, "left_out": 0, "lemmas": 0,
-    }  # fmt: skip
+    assert found["upos"].counts == {"items": 30, "available": 30, "classes": 2, "left_out": 0}
+    assert found["upos"].note == "30 items, 2 classes"
 
 
 def test_of_chunks_the_first_and_the_last_word():
@@ -63,7 +62,7 @@ def test_of_chunks_the_first_and_the_last_word():
     assert spans == {(0, 2), (4, 4)}
     for number in (0, 1):
         assert len(set(vectors[group.labels == number, 2])) == 1
-    assert (found.about.classes, found.about.left_out) == (2, 2)
+    assert found.note == "24 items, 2 classes; left out: 2"
 
 
 def frames(*rolesets):
@@ -86,9 +85,10 @@ def test_predicates_of_all_splits_are_grouped_by_lemma_without_rare_senses():
     vectors = group.vectors(read(its))
     second = group.labels == np.bincount(group.labels).argmin()
     assert set(vectors[second, 2]) == {1}
-    assert found.about.model_dump() == {
+    assert found.counts == {
         "items": 30, "available": 30, "classes": 2, "left_out": 4 + 14 + 6, "lemmas": 1,
     }  # fmt: skip
+    assert found.note == "30 items, 2 classes of 1 lemma; left out: 24"
 
 
 def test_what_cannot_be_clustered_says_why():
@@ -102,14 +102,14 @@ def test_what_cannot_be_clustered_says_why():
         "senses": "no lemma occurs 20 times in senses that occur 5 times",
     }
     absent = label_sets(context(sentences(1), train=sentences(1, "train", upos=("X",) * 5)))
-    assert absent["upos"].missing == "there are no two classes in test"
+    assert absent["upos"].note == "none, as there are no two classes in test"
     assert label_sets(context(sentences(2))) == {}
 
 
 def test_of_many_items_a_seeded_sample_is_clustered():
     many = sentences(1_200, upos=("X", "Y", "X", "Y", "X"))
     first, again, other = (label_sets(context(many, seed=seed))["upos"] for seed in (0, 0, 1))
-    assert (first.about.items, first.about.available) == (MOST, 6_000)
+    assert first.note == "5,000 of 6,000 items, 2 classes"
     rows = [each.groups[0].rows[:, 0] for each in (first, again, other)]
     assert (rows[0] == rows[1]).all()
     assert (rows[0] != rows[2]).any()

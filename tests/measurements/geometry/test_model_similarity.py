@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from corpus_records import corpus_record, record_of
 
 from probes.measurements.geometry.model_similarity import ModelSimilarity
 
@@ -41,29 +42,30 @@ def context(layers, size, base=None):
 
 @pytest.fixture
 def record():
-    its, base = ModelSimilarity(), context(BASES, 5)
-    return SimpleNamespace(
-        payload=its.compute(context(OURS, 8, base)).payload,
-        model=SimpleNamespace(name="ours"),
-        base=SimpleNamespace(name="theirs"),
-        corpus=SimpleNamespace(name="c", limited=False),
-        dtype="float32",
-    )
+    found = ModelSimilarity().compute(context(OURS, 8, context(BASES, 5)))
+    base = corpus_record("geometry", {}, 1, model="of 5").model
+    return record_of("model_similarity", found, 1, model="of 8", base=base)
 
 
 def test_similarities_are_those_of_gram_matrices(record):
-    expected = [[by_grams(x, y) for y in BASES] for x in OURS]
-    np.testing.assert_allclose(record.payload.cka, expected, rtol=1e-6)
-    assert expected[0][0] > 2 * expected[0][1]
-    assert record.payload.biased  # 60 words for 8 dimensions
+    expected = [by_grams(x, y) for x in OURS for y in BASES]
+    assert record.rows.value == pytest.approx(expected, rel=1e-6)
+    assert expected[0] > 2 * expected[1]
+    assert record.facts == {"words": 60}
 
 
-def test_numbers_table_and_grid_say_which_layer_is_whose(record):
-    its = ModelSimilarity()
-    found = {(n.layer, n.axes["base_layer"]): n.value for n in its.numbers(record)}
-    assert found[0, 1] == record.payload.cka[0][1]
+def test_rows_table_and_grid_say_which_layer_is_whose(record):
+    its, values = ModelSimilarity(), record.rows.value
+    assert [(x.metric, x.layer, x.axes["base_layer"]) for x in record.rows] == [
+        ("cka", layer, other) for layer in (0, 1) for other in (0, 1)
+    ]
+    assert set(record.rows.axes["base"]) == {"of 5"}
     (table,) = its.tables(record)
-    assert table.texts[1] == ("1", *(f"{x:.2f}" for x in record.payload.cka[1]))
-    assert any("few words" in note for note in table.notes)
+    assert table.heads == ("layer", "0", "1")
+    assert table.texts[1] == ("1", *(f"{x:.2f}".replace("0.", ".") for x in values[2:]))
+    said, few = table.notes
+    assert "rows: layers of of 8, columns: layers of of 5" in said
+    assert few.startswith("CKA is too high: 60 words are fewer than 10 times the 8 dimensions")
     (grid,) = its.charts({"ours": record})
-    assert grid.panels["ours × theirs"].values == record.payload.cka
+    assert grid.panels == {"ours × of 5": (("0", "1"), ("0", "1"), (values[:2], values[2:]))}
+    assert its.figure_names == [grid.name] == ["cka_of_models"]
