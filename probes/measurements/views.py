@@ -7,41 +7,50 @@ everything by layer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from probes.measurements.cells import score_cell
+from probes.measurements.choosing import Marks, Where, chosen, marks_of
 from probes.records.charts import Grid, Panel
 from probes.records.curves import Curves, Point
 from probes.records.row import HEADER, Row
-from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.metrics import axis_of, is_percent, label_of, quantity
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Where = Mapping[str, Any]
-"""By column, the value that rows have to have, or several of them; "test" for `split` unless
-given."""
-
-
-def chosen(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
-    """The rows of some metrics, or of all, that lie where they should."""
-    if metrics:
-        frame = frame[frame["metric"].isin(metrics)]
-    for column, wanted in {"split": "test", **where}.items():
-        if column not in frame:
-            return frame.iloc[:0]
-        several = wanted if isinstance(wanted, (list, tuple, set)) else [wanted]
-        frame = frame[frame[column].isin(several)]
-    return frame
+Key = tuple[Any, ...]
+"""The places of a column of a table."""
 
 
 def axes_of(frame: pd.DataFrame) -> list[str]:
     """The axes of its rows."""
     return [str(name) for name in frame if name not in (*HEADER, *Row._fields)]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Further lines of a `Pivot`, set back below the others.
+
+    Attributes:
+        name: what they are called: ``identity, layer 3``, or the name alone without a place.
+        metrics: by metric, that in whose column it stands; those of the table if empty.
+        where: see `Where`.
+    """
+
+    name: str
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    where: Where = field(default_factory=dict)
+
+    def chosen(self, frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+        """Its rows, under the metrics in whose columns they stand."""
+        found = chosen(frame, list(self.metrics) or metrics, self.where)
+        return found.assign(metric=found["metric"].replace(dict(self.metrics)))
 
 
 @dataclass(frozen=True)
@@ -52,13 +61,15 @@ class Pivot:
 
     Attributes:
         title: what it shows, after the model and corpus; the metric and axis, where heads do not
-            name them.
+            name them. A column in braces, as in ``rank {rank}``, stands for its places.
         metrics: those that are shown, in this order; all if empty.
         rows: a column of the frame.
         columns: those whose places are columns of the table; every one that differs if empty.
         where: see `Where`.
         below: further metrics, without a place on `rows`, each of which has a line of its own.
         apart: a column whose every place has a table of its own.
+        sections: further lines at the end, such as baselines.
+        marked: whether numbers have the marks of layers; see `marks_of`.
         note: a paragraph below it.
     """
 
@@ -69,6 +80,8 @@ class Pivot:
     where: Where = field(default_factory=dict)
     below: tuple[str, ...] = ()
     apart: str = ""
+    sections: tuple[Section, ...] = ()
+    marked: bool = False
     note: str = ""
 
     def tables(self, frame: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> list[Table]:
@@ -85,17 +98,61 @@ class Pivot:
         shown = chosen(frame, metrics, self.where)
         if shown.empty:
             return []
+        parts = [shown, *(section.chosen(frame, metrics) for section in self.sections)]
+        marks = marks_of(frame, metrics, self.where) if self.marked else {}
         if not self.apart:
-            return [self._table(shown, title, notes)]
-        return [
-            self._table(shown[shown[self.apart] == place], f"{title} · {place}", notes)
-            for place in shown[self.apart].unique()
-        ]
+            return [self._table(parts, marks, title, notes)]
+        tables = []
+        for place in shown[self.apart].unique():
+            of_place = [part[part[self.apart] == place] for part in parts]
+            tables.append(self._table(of_place, marks, f"{title} · {place}", notes))
+        return tables
 
-    def _table(self, shown: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
+    def _table(
+        self, parts: Sequence[pd.DataFrame], marks: Marks, title: str, notes: Sequence[str]
+    ) -> Table:
+        """The table of its own rows and those of each section."""
+        shown, *further = parts
         columns = self.columns or self._that_differ(shown)
-        cells: dict[tuple[Any, str], dict[tuple[Any, ...], Cell]] = {}
-        heads: dict[tuple[Any, ...], str] = {}
+        heads: dict[Key, str] = {}
+        own_cells = self._cells(shown, columns, heads, marks)
+        order = sorted(heads, key=lambda key: self._place(key, columns))
+        own = worded(self.title, shown)
+        if not own and columns and "metric" not in columns:
+            own = ", ".join(_named(metric) for metric in self.metrics or shown["metric"].unique())
+            own += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
+        lines = [
+            TableRow.of(label or str(place), *(line.get(key, Cell(NOTHING)) for key in order))
+            for (place, label), line in own_cells
+        ]
+        if self.sections:
+            lines[-1] = replace(lines[-1], ends_section=True)
+        for section, part in zip(self.sections, further, strict=True):
+            for (place, _), line in self._cells(part, columns, {}, {}):
+                label = section.name + ("" if place is None else f", {self.rows} {place}")
+                cells = (line.get(key, Cell(NOTHING)) for key in order)
+                lines.append(TableRow.of(label, *cells, faint=True))
+        borderline = any(cell.borderline for line in lines for cell in line.cells)
+        said = [self.note, *notes, *_reasons(shown)]
+        if borderline:
+            said.append(f"{' '.join(MARKS['borderline'])}.")
+        return Table(
+            " · ".join(filter(None, [title, own])),
+            (self.rows, *(heads[key] for key in order)),
+            tuple(lines),
+            notes=tuple(filter(None, said)),
+            repeated=1,
+        )
+
+    def _cells(
+        self, shown: pd.DataFrame, columns: Sequence[str], heads: dict[Key, str], marks: Marks
+    ) -> list[tuple[tuple[Any, str], dict[Key, Cell]]]:
+        """The lines with their cells by column; those without a place come last, in their order.
+
+        Args:
+            heads: of columns, to which those of these numbers are added.
+        """
+        cells: dict[tuple[Any, str], dict[Key, Cell]] = {}
         for row in _each(shown):
             key = tuple(row[name] for name in columns)
             if row["metric"] not in self.below or key not in heads:
@@ -104,28 +161,9 @@ class Pivot:
             if key in line:
                 raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
             value = row["value"]
-            line[key] = score_cell(value, _interval(row), _as(row), value=value)
-        order = sorted(heads, key=lambda key: self._place(key, columns))
-        own = self.title
-        if not own and columns and "metric" not in columns:
-            own = ", ".join(_named(metric) for metric in self.metrics or shown["metric"].unique())
-            own += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
-        return Table(
-            " · ".join(filter(None, [title, own])),
-            (self.rows, *(heads[key] for key in order)),
-            tuple(
-                TableRow.of(
-                    label or str(place),
-                    *(line.get(key, Cell(NOTHING)) for key in order),
-                )
-                # Those without a place come last, in their order.
-                for (place, label), line in sorted(
-                    cells.items(), key=lambda x: (x[0][0] is None, x[0][0] or 0)
-                )
-            ),
-            notes=tuple(filter(None, [self.note, *notes, *_reasons(shown)])),
-            repeated=1,
-        )
+            mark = marks.get((row["key"], row["metric"], row["layer"]), {})
+            line[key] = score_cell(value, _interval(row), _as(row), value=value, **mark)
+        return sorted(cells.items(), key=lambda x: (x[0][0] is None, x[0][0] or 0))
 
     def _that_differ(self, shown: pd.DataFrame) -> tuple[str, ...]:
         """The columns of the frame in which its numbers differ; of probes, the task in any case."""
@@ -182,6 +220,8 @@ class Lines:
         line: an axis whose places are curves of their own.
         log: whether x is logarithmic.
         where: see `Where`.
+        of_several: further places of the numbers of several models, which then have one curve each.
+        levels: by name, metrics of the whole that are dashed lines; the first model's are drawn.
     """
 
     name: str
@@ -192,10 +232,14 @@ class Lines:
     line: str = ""
     log: bool = False
     where: Where = field(default_factory=dict)
+    of_several: Where = field(default_factory=dict)
+    levels: Mapping[str, str] = field(default_factory=dict)
 
     def chart(self, frame: pd.DataFrame) -> Curves:
         """The curves of all models of a frame; those without such rows are missing."""
-        shown = chosen(frame, [self.metric], self.where)
+        alone = not self.of_several or frame["model"].nunique() == 1
+        where = self.where if alone else {**self.where, **self.of_several}
+        shown = chosen(frame, [self.metric], where)
         shown = shown[shown[self.x].notna()] if self.x in shown else shown.iloc[:0]
         if self.log:
             shown = shown[shown[self.x] > 0]
@@ -203,8 +247,8 @@ class Lines:
         unit = _as(rows[0]) if rows else self.metric
         curves = Curves(
             self.name,
-            self.title or label_of(self.metric),
-            self.note,
+            worded(self.title, shown) or label_of(self.metric),
+            worded(self.note, shown),
             axis_of(unit) if unit == self.metric else f"{label_of(self.metric)}, {axis_of(unit)}",
             unit,
             is_percent(unit),
@@ -213,7 +257,7 @@ class Lines:
         )
         for model in dict.fromkeys(frame["model"]):
             points = [
-                Point(row[self.x], row["value"], _interval(row), self._line(row))
+                Point(row[self.x], row["value"], _interval(row), self._line(row) if alone else "")
                 for row in rows
                 if row["model"] == model
             ]
@@ -221,6 +265,9 @@ class Lines:
                 curves.models[model] = points
             else:
                 curves.missing[model] = "it was not measured"
+        for name, metric in self.levels.items():
+            for value in chosen(frame, [metric], {})["value"].dropna()[:1]:
+                curves.levels[name] = value
         return curves
 
     def _line(self, row: Mapping[str, Any]) -> str:
@@ -302,6 +349,17 @@ def tables(
 def charts(views: Sequence[RowView], frame: pd.DataFrame) -> list[Curves | Grid]:
     """The charts among views."""
     return [view.chart(frame) for view in views if not isinstance(view, Pivot)]
+
+
+def worded(text: str, shown: pd.DataFrame) -> str:
+    """A title or note; columns in braces stand for the places of the rows that are shown."""
+
+    def places(found: re.Match[str]) -> str:
+        if found[1] not in shown:
+            return found[0]
+        return " or ".join(map(str, sorted(shown[found[1]].dropna().unique())))
+
+    return re.sub(r"\{(\w+)\}", places, text)
 
 
 def _named(metric: str) -> str:
