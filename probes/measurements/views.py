@@ -94,76 +94,74 @@ class Pivot:
         Raises:
             ValueError: two numbers would stand in one cell.
         """
-        metrics = (*self.metrics, *self.below) if self.metrics else ()
-        shown = chosen(frame, metrics, self.where)
-        if shown.empty:
+        places = chosen(frame, self._metrics, self.where)
+        if places.empty:
             return []
-        parts = [shown, *(section.chosen(frame, metrics) for section in self.sections)]
-        marks = marks_of(frame, metrics, self.where) if self.marked else {}
         if not self.apart:
-            return [self._table(parts, marks, title, notes)]
-        tables = []
-        for place in shown[self.apart].unique():
-            of_place = [part[part[self.apart] == place] for part in parts]
-            tables.append(self._table(of_place, marks, f"{title} · {place}", notes))
-        return tables
+            return [self._table(frame, title, notes)]
+        return [
+            self._table(frame[frame[self.apart] == place], f"{title} · {place}", notes)
+            for place in places[self.apart].unique()
+        ]
 
-    def _table(
-        self, parts: Sequence[pd.DataFrame], marks: Marks, title: str, notes: Sequence[str]
-    ) -> Table:
-        """The table of its own rows and those of each section."""
-        shown, *further = parts
+    @property
+    def _metrics(self) -> tuple[str, ...]:
+        return (*self.metrics, *self.below) if self.metrics else ()
+
+    def _table(self, frame: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
+        shown = chosen(frame, self._metrics, self.where)
         columns = self.columns or self._that_differ(shown)
         heads: dict[Key, str] = {}
-        own_cells = self._cells(shown, columns, heads, marks)
-        order = sorted(heads, key=lambda key: self._place(key, columns))
+        for row in _each(shown):
+            heads.setdefault(tuple(row[name] for name in columns), self._head(row, columns))
+        heads = dict(sorted(heads.items(), key=lambda head: self._place(head[0], columns)))
         own = worded(self.title, shown)
         if not own and columns and "metric" not in columns:
             own = ", ".join(_named(metric) for metric in self.metrics or shown["metric"].unique())
             own += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
-        lines = [
-            TableRow.of(label or str(place), *(line.get(key, Cell(NOTHING)) for key in order))
-            for (place, label), line in own_cells
-        ]
+        marks = marks_of(frame, self._metrics, self.where) if self.marked else {}
+        lines = self._lines(shown, columns, list(heads), marks)
         if self.sections:
             lines[-1] = replace(lines[-1], ends_section=True)
-        for section, part in zip(self.sections, further, strict=True):
-            for (place, _), line in self._cells(part, columns, {}, {}):
-                label = section.name + ("" if place is None else f", {self.rows} {place}")
-                cells = (line.get(key, Cell(NOTHING)) for key in order)
-                lines.append(TableRow.of(label, *cells, faint=True))
+        for section in self.sections:
+            part = section.chosen(frame, self._metrics)
+            lines += self._lines(part, columns, list(heads), {}, section.name)
         borderline = any(cell.borderline for line in lines for cell in line.cells)
-        said = [self.note, *notes, *_reasons(shown)]
-        if borderline:
-            said.append(f"{' '.join(MARKS['borderline'])}.")
+        meaning = f"{' '.join(MARKS['borderline'])}." * borderline
         return Table(
             " · ".join(filter(None, [title, own])),
-            (self.rows, *(heads[key] for key in order)),
+            (self.rows, *heads.values()),
             tuple(lines),
-            notes=tuple(filter(None, said)),
+            notes=tuple(filter(None, [self.note, *notes, *_reasons(shown), meaning])),
             repeated=1,
         )
 
-    def _cells(
-        self, shown: pd.DataFrame, columns: Sequence[str], heads: dict[Key, str], marks: Marks
-    ) -> list[tuple[tuple[Any, str], dict[Key, Cell]]]:
-        """The lines with their cells by column; those without a place come last, in their order.
-
-        Args:
-            heads: of columns, to which those of these numbers are added.
-        """
+    def _lines(
+        self,
+        shown: pd.DataFrame,
+        columns: Sequence[str],
+        order: Sequence[Key],
+        marks: Marks,
+        section: str = "",
+    ) -> list[TableRow]:
+        """The lines of a part of the table; those without a place come last, in their order."""
         cells: dict[tuple[Any, str], dict[Key, Cell]] = {}
         for row in _each(shown):
             key = tuple(row[name] for name in columns)
-            if row["metric"] not in self.below or key not in heads:
-                heads[key] = heads.get(key) or self._head(row, columns)
-            line = cells.setdefault(self._line(row, columns), {})
+            line = cells.setdefault(self._line(row, columns, section), {})
             if key in line:
                 raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
             value = row["value"]
             mark = marks.get((row["key"], row["metric"], row["layer"]), {})
             line[key] = score_cell(value, _interval(row), _as(row), value=value, **mark)
-        return sorted(cells.items(), key=lambda x: (x[0][0] is None, x[0][0] or 0))
+        return [
+            TableRow.of(
+                label, *(line.get(key, Cell(NOTHING)) for key in order), faint=bool(section)
+            )
+            for (_, label), line in sorted(
+                cells.items(), key=lambda x: (x[0][0] is None, x[0][0] or 0)
+            )
+        ]
 
     def _that_differ(self, shown: pd.DataFrame) -> tuple[str, ...]:
         """The columns of the frame in which its numbers differ; of probes, the task in any case."""
@@ -175,11 +173,15 @@ class Pivot:
             and (above[name].nunique(dropna=False) > 1 or (name == "task" and above[name].any()))
         )
 
-    def _line(self, row: Mapping[str, Any], columns: Sequence[str]) -> tuple[Any, str]:
-        """The line of a number: its place, or None and what the line is called."""
+    def _line(
+        self, row: Mapping[str, Any], columns: Sequence[str], section: str
+    ) -> tuple[Any, str]:
+        """The line of a number: its place, or None, and what the line is called."""
         place = row[self.rows]
+        if section:
+            return place, section if place is None else f"{section}, {self.rows} {place}"
         if place is not None:
-            return place, ""
+            return place, str(place)
         if row["metric"] in self.below:
             return None, label_of(row["metric"])
         return None, place_of(row, columns) or "model"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import Field, FiniteFloat, field_validator, model_validator
 
 from probes.records.base import Frozen
+from probes.records.values import Interval
 
 HEADER = (
     "model",
@@ -54,6 +55,11 @@ class Row(NamedTuple):
     p: float | None = None
     why: str = ""
     axes: Mapping[str, Place] = {}
+
+    @property
+    def interval(self) -> Interval:
+        """Both ends of its 95 % interval."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 _NUMBERS = "value", "low", "high", "p"

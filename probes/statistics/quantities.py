@@ -51,35 +51,29 @@ HEWITT_2019 = "Hewitt & Manning 2019"
 ETHAYARAJH_2019 = "Ethayarajh 2019"
 
 # Structure. Root accuracy and NSpr are metrics of tasks, too.
-for _name, _label, _source in (
-    ("uuas", "UUAS", f"{HEWITT_2019}, section 3"),
-    ("chain_uuas", "UUAS of neighbours", f"{HEWITT_2019}, section 3"),
-    ("control_uuas", "control UUAS", "after Hewitt & Liang 2019"),
-    ("chain_control_uuas", "control UUAS of neighbours", ""),
-    ("recall", "", ""),
-    ("chain_recall", "recall of neighbours", ""),
-    ("control_uuas_draw_sd", "control UUAS, sd over draws", ""),
-    ("uuas_training_sd", "UUAS, sd over training samples", ""),
-    ("root_accuracy_training_sd", "root acc., sd over training samples", ""),
-):
-    quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
-quantities.add(
-    "dspr", Quantity(label="DSpr", bounds=CORRELATION, source=f"{HEWITT_2019}, section 3")
-)
-quantities.add("selectivity", Quantity(of_task=True, source="Hewitt & Liang 2019"))
-for _name in ("distance_loss", "depth_loss"):
-    _loss = Quantity(lower_is_better=True, bounds=POSITIVE, source=f"{HEWITT_2019}, section 2")
-    quantities.add(_name, _loss)
-for _name, _label in (("dspr", "DSpr"), ("nspr", "NSpr")):
-    _sd = Quantity(label=f"{_label}, sd over training samples", digits=4, bounds=POSITIVE)
-    quantities.add(f"{_name}_training_sd", _sd)
 for _name, _label in (
     ("uuas", "UUAS"),
-    ("dspr", "DSpr"),
-    ("root_accuracy", "root acc."),
-    ("nspr", "NSpr"),
+    ("chain_uuas", "UUAS of neighbours"),
+    ("control_uuas", "control UUAS"),
+    ("control_uuas_draw_sd", "control UUAS, sd over draws"),
+    ("chain_control_uuas", "control UUAS of neighbours"),
+    ("recall", "recall"),
+    ("chain_recall", "recall of neighbours"),
 ):
-    quantities.add(f"{_name}_p_best", Quantity(label=f"p that {_label} is best", bounds=SHARE))
+    quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=HEWITT_2019))
+quantities.add("dspr", Quantity(label="DSpr", bounds=CORRELATION, source=HEWITT_2019))
+quantities.add("selectivity", Quantity(of_task=True, source="Hewitt & Liang 2019"))
+for _name in ("distance_loss", "depth_loss"):
+    quantities.add(_name, Quantity(lower_is_better=True, bounds=POSITIVE, source=HEWITT_2019))
+for _name, _label, _percent in (
+    ("uuas", "UUAS", True),
+    ("dspr", "DSpr", False),
+    ("root_accuracy", "root acc.", True),
+    ("nspr", "NSpr", False),
+):
+    _sd = Quantity(label=f"{_label}, sd over training samples", percent=_percent, bounds=POSITIVE)
+    quantities.add(f"{_name}_training_sd", _sd)
+    quantities.add(f"{_name}_p_best", Quantity(label=f"p of the best by {_label}", bounds=SHARE))
 
 # Geometry.
 quantities.add("anisotropy", Quantity(bounds=CORRELATION, source=f"{ETHAYARAJH_2019}, section 4.1"))

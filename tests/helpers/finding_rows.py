@@ -14,9 +14,3 @@ def row_of(rows, metric, layer=None, split="test", **axes):
 def value_of(rows, metric, layer=None, split="test", **axes):
     """Its value."""
     return row_of(rows, metric, layer, split, **axes).value
-
-
-def interval_of(rows, metric, layer=None, split="test", **axes):
-    """Its interval."""
-    row = row_of(rows, metric, layer, split, **axes)
-    return row.low, row.high

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from probes.boards.claims.bands import Band
 from probes.boards.claims.claim import Predicate
@@ -19,17 +17,11 @@ from probes.boards.claims.outcome import (
     p_above,
     split_by,
 )
-from probes.measurements.choosing import BestOnDev, PlacesOf, chosen
-from probes.measurements.frame import long_frame
+from probes.records.record import AnyRecord
+from probes.records.row import Place, Row
 from probes.statistics.significance import ALPHA
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 STRUCTURE = "structure"
-
-AT_REPORTED = {"rank": PlacesOf("uuas_p_best")}
-"""Tests between layers are of the reported rank."""
 
 
 def trees_peak_in(band: Band, metrics: Sequence[str]) -> Predicate:
@@ -40,18 +32,20 @@ def trees_peak_in(band: Band, metrics: Sequence[str]) -> Predicate:
     """
 
     def predicate(model: ModelScores) -> Outcome:
-        frame = _frame(model)
-        inside = within(model.records[STRUCTURE], band)
-        tests = {metric: _p_best(frame, metric) for metric in metrics}
+        record = _record(model)
+        inside = within(record, band)
+        tests = {
+            metric: {layer: row.value for layer, row in _rows(record, f"{metric}_p_best").items()}
+            for metric in metrics
+        }
         peaks = {
             metric: {layer for layer, p in each.items() if p is not None and p >= ALPHA}
             for metric, each in tests.items()
         }
         if untested := [metric for metric, layers in peaks.items() if not layers]:
             raise MissingError(f"{' and '.join(untested)}: layers could not be tested")
-        rank = _rank(frame)
         why = "; ".join(
-            f"{metric} at rank {rank} may be best at {listed(layers)}"
+            f"{metric} at rank {record.facts['rank']} may be best at {listed(layers)}"
             for metric, layers in peaks.items()
         )
         numbers = [
@@ -75,27 +69,32 @@ def trees_above_chain(model: ModelScores) -> Outcome:
     At the layer that is best on dev. Supported if the interval of UUAS lies above that of the chain
     of neighbours, contradicted if it lies below.
     """
-    frame = _frame(model)
-    at_best = {**AT_REPORTED, "layer": BestOnDev("uuas", AT_REPORTED)}
-    found = [chosen(frame, ["uuas"], at_best), chosen(frame, ["chain_uuas"], {})]
-    if any(rows["low"].isna().all() for rows in found):
+    record = _record(model)
+    rank = record.facts["rank"]
+    dev = {layer: row.value for layer, row in _rows(record, "uuas", "dev", rank).items()}
+    layer = max(dev, key=lambda x: -1.0 if dev[x] is None else dev[x])
+    probe = _rows(record, "uuas", rank=rank)[layer]
+    (chain,) = (row for row in record.rows if (row.metric, row.split) == ("chain_uuas", "test"))
+    if probe.interval is None or chain.interval is None:
         raise MissingError("uuas has no interval")
-    probe, chain = (rows.iloc[0] for rows in found)
-    ends, chain_ends = ((float(x["low"]), float(x["high"])) for x in (probe, chain))
-    layer, uuas, chain_uuas = int(probe["layer"]), float(probe["value"]), float(chain["value"])
+    (low, high), (chain_low, chain_high) = probe.interval, chain.interval
+    p_for, p_against = (
+        p_above(chain.interval, probe.interval),
+        p_above(probe.interval, chain.interval),
+    )
     why = (
-        f"UUAS at layer {layer} and rank {_rank(frame)}: {uuas:.3f} [{ends[0]:.3f}, "
-        f"{ends[1]:.3f}]; neighbours: {chain_uuas:.3f} [{chain_ends[0]:.3f}, {chain_ends[1]:.3f}]"
+        f"UUAS at layer {layer} and rank {rank}: {probe.value:.3f} [{low:.3f}, {high:.3f}]; "
+        f"neighbours: {chain.value:.3f} [{chain_low:.3f}, {chain_high:.3f}]"
     )
     numbers = [
-        {"layer": layer, "uuas": uuas, "interval": ends},
-        {"baseline": "neighbours", "uuas": chain_uuas, "interval": chain_ends},
+        {"layer": layer, "uuas": probe.value, "interval": probe.interval},
+        {"baseline": "neighbours", "uuas": chain.value, "interval": chain.interval},
     ]
-    return decided(p_above(chain_ends, ends), p_above(ends, chain_ends), why, numbers)
+    return decided(p_for, p_against, why, numbers)
 
 
-def _frame(model: ModelScores) -> pd.DataFrame:
-    """The rows of structural probes, which were measured at all layers.
+def _record(model: ModelScores) -> AnyRecord:
+    """What structural probes found at all layers.
 
     Raises:
         MissingError: there is no record, or not of all layers.
@@ -103,16 +102,17 @@ def _frame(model: ModelScores) -> pd.DataFrame:
     record = model.record(STRUCTURE)
     if absent := sorted(set(range(record.model.n_layers + 1)) - set(record.extent)):
         raise MissingError(f"{STRUCTURE} was not measured at layer {listed(absent)}")
-    return long_frame([record])
+    return record
 
 
-def _rank(frame: pd.DataFrame) -> int:
-    """The reported rank."""
-    return int(PlacesOf("uuas_p_best").rows(frame)["rank"].iloc[0])
-
-
-def _p_best(frame: pd.DataFrame, metric: str) -> dict[int, float | None]:
-    """By layer, the p-value of its test; None where nothing could be tested."""
-    tests = PlacesOf(f"{metric}_p_best").rows(frame)
-    pairs = zip(tests["layer"].tolist(), tests["value"].tolist(), strict=True)
-    return {layer: None if math.isnan(p) else p for layer, p in pairs}
+def _rows(
+    record: AnyRecord, metric: str, split: str = "test", rank: Place = None
+) -> dict[int, Row]:
+    """The rows of a metric by layer, of one rank or of the only one."""
+    return {
+        row.layer: row
+        for row in record.rows
+        if (row.metric, row.split) == (metric, split)
+        and row.layer is not None
+        and rank in (None, row.axes["rank"])
+    }

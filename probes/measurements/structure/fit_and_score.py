@@ -86,15 +86,14 @@ def fit_and_score(context: CorpusContext, ranks: Sequence[int], reported: int) -
         )
         sample = Sample.of(split, trees[split], edges, context.partition(split))
         known[split] = Known(sample, np.stack(of_controls), chain, np.stack(control_chain))
-    name = f"{context.model.digest} {context.corpus.fingerprint}"
-    scores = list(structure_rows(name, ranks, reported, known, layers))
+    drawn_by = f"{context.model.digest} {context.corpus.fingerprint}"
+    scores = list(structure_rows(drawn_by, ranks, reported, known, layers))
     best = best_layer(scores, reported)
     pair = pairs_of(layers[best].fitted, [reported], reported)[0]
     predicted = predicted_trees(
         context.vectors.layer(best), exact["test"], trees["test"], pair, len(rows["test"])
     )
     test, resampled = known["test"].sample, context.partition("test").clusters
-    by_split = {split: counts(each) for split, each in trees.items()}
     return Found(
         scores,
         arrays={"trees": predicted, **arrays(ranks, trees, known, layers)},
@@ -109,7 +108,7 @@ def fit_and_score(context: CorpusContext, ranks: Sequence[int], reported: int) -
             "rank": reported,
             "resampled": resampled,
             "clusters": test.n_used,
-            **{f"{split}_{x}": n for split, each in by_split.items() for x, n in each.items()},
+            **{f"{x}_{name}": n for x in trees for name, n in counts(trees[x]).items()},
         },
         notes=list(notes(trees, test, resampled, scores)),
     )
@@ -148,8 +147,8 @@ def pairs_of(
 def sample_weights(context: CorpusContext, trees: Trees) -> dict[int, torch.Tensor]:
     """How often each training sentence is in each bootstrap sample, with mean 1. Each (s,)."""
     clusters = torch.from_numpy(context.partition("train").of_sentence[trees.sentences])
-    counts = {sample: bootstrap_weights(clusters, sample) for sample in range(SAMPLES + 1)}
-    return {sample: (each / each.mean()).to(context.device) for sample, each in counts.items()}
+    drawn = {sample: bootstrap_weights(clusters, sample) for sample in range(SAMPLES + 1)}
+    return {sample: (each / each.mean()).to(context.device) for sample, each in drawn.items()}
 
 
 def arrays(

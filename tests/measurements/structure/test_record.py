@@ -5,7 +5,7 @@ from statistics import variance
 import networkx as nx
 import numpy as np
 import pytest
-from finding_rows import interval_of, row_of, value_of
+from finding_rows import row_of, value_of
 from scipy.stats import spearmanr
 
 from probes import read_parameters
@@ -77,7 +77,7 @@ def test_stored_arrays_have_all_scores_and_intervals(run, metric):
                     sums = [clusters_summed(run.arrays, x, n_clusters) for x in (found, of)]
                     resampled = score(*(draws(n_clusters) @ x for x in sums))
                     expected = np.quantile(resampled, [0.025, 0.975])
-                    assert (row.low, row.high) == pytest.approx(expected, rel=1e-6)
+                    assert row.interval == pytest.approx(expected, rel=1e-6)
 
 
 def test_stored_arrays_have_baselines_controls_and_recall(run):
@@ -96,7 +96,7 @@ def test_stored_arrays_have_baselines_controls_and_recall(run):
             assert value_of(rows, "control_uuas", *of, rank=16) == pytest.approx(found)
             uuas = arrays[f"{split}_hits"][layer, 2].sum() / edges
             assert value_of(rows, "selectivity", *of, rank=16) == pytest.approx(uuas - found)
-            low, high = interval_of(rows, "selectivity", *of, rank=16)
+            low, high = row_of(rows, "selectivity", *of, rank=16).interval
             assert low < uuas - found < high
     hits = [*arrays["test_hits"][:, 2], arrays["test_chain_hits"]]
     for layer, each in zip((*LAYERS, None), hits, strict=True):
@@ -125,7 +125,7 @@ def test_intervals_of_controls_carry_the_variance_of_draws(run):
         pairs = zip(arrays["test_control_hits"][layer], arrays["test_control_edges"], strict=True)
         mean = np.mean([resampled(*pair) for pair in pairs], axis=0)
         for metric, values in (("control_uuas", mean), ("selectivity", gold - mean)):
-            interval = interval_of(run.rows, metric, layer, rank=16)
+            interval = row_of(run.rows, metric, layer, rank=16).interval
             expected = np.quantile(values + noise, [0.025, 0.975])
             assert interval == pytest.approx(expected, abs=1e-6)
             assert np.ptp(interval) > np.ptp(np.quantile(values, [0.025, 0.975]))

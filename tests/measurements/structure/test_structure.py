@@ -150,7 +150,7 @@ def test_charts_have_the_numbers_of_the_rows(run):
         expected = [row_of(run.rows, metric, layer, rank=16) for layer in range(3)]
         points = chart.models["m"]
         assert [(p.x, p.value, p.interval) for p in points] == [
-            (x.layer, x.value, (x.low, x.high)) for x in expected
+            (x.layer, x.value, x.interval) for x in expected
         ]
         assert (chart.title, chart.note) == (
             f"{label} by layer",
@@ -199,7 +199,7 @@ def test_treebanks_of_other_languages_with_few_sentences(
     rows = list(record.rows)
     assert record.facts["test_sentences"] == record.facts["clusters"] == 2
     assert record.facts["rank"] == 2
-    assert all(row.low is None for row in rows)
+    assert all(row.interval is None for row in rows)
     assert 0 <= value_of(rows, "uuas", 2, rank=2) <= 1
     assert {row.value for row in rows if row.metric == "uuas_p_best"} == {None}
     notes = " ".join(Structure().tables(record)[0].notes)
