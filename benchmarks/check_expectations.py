@@ -17,9 +17,7 @@ from scipy.stats import spearmanr
 
 from probes.boards.comparison import compare
 from probes.boards.paired import layer_scores
-from probes.measurements.description_length import Codelengths
 from probes.measurements.results import find_results
-from probes.measurements.selectivity import ControlScores
 from probes.records.result import Result
 
 
@@ -36,18 +34,18 @@ def selectivities(linear: Result, mlp: Result) -> str:
 
 def selectivity(result: Result, layer: int) -> float | None:
     """Of one layer; None where it was not measured."""
-    found: ControlScores = result.found("selectivity")
-    at = found.at(layer)
+    at = result.row("selectivity", "selectivity", layer)
     return None if at is None else at.value
 
 
 def correlation(result: Result) -> str:
     """Spearman over layers, of accuracy and compression."""
-    found: Codelengths | None = result.found("description_length")
-    if found is None:
+    rows = [result.row("description_length", "compression", x.layer) for x in result.layers]
+    found = [row.value for row in rows if row]
+    if not found:
         return ""
     accuracy = [x.fits[0].test.get("accuracy") or result.score(x) for x in result.layers]
-    return f"{spearmanr(accuracy, [found.compression(x) for x in found.layers]).statistic:.2f}"
+    return f"{spearmanr(accuracy, found).statistic:.2f}"
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ import pandas as pd
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
 from probes.boards.separability import p_best
 from probes.measurements.cells import interval_note, layer_marks, metric_name, score_cell
-from probes.measurements.conditional_probing import best_gain
 from probes.measurements.current import is_current
 from probes.measurements.results import find_results
 from probes.records.probe_scores import best_of
@@ -174,10 +173,10 @@ def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
 def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
     """What the best layer adds to layer 0, floor, baselines, references: a cell per result."""
     named = [{**result.baselines, **result.references} for result in results]
-    gains = [best_gain(result) for result in results]
+    gains = [r.row("conditional_probing", "added_points", r.best_layer.layer) for r in results]
     if any(gains):
         cells = (
-            score_cell(gain.points, gain.points_interval, result.task.metric) if gain else NOTHING
+            score_cell(gain.value, gain.interval, result.task.metric) if gain else NOTHING
             for gain, result in zip(gains, results, strict=True)
         )
         yield TableRow.of("best layer adds to layer 0", *cells, faint=True)

@@ -153,6 +153,8 @@ def _evidence_columns(record: AnyRecord) -> list[tuple[int | None, Line]]:
     """The columns that a record of evidence adds: layer, None for all of them, and values."""
     columns: list[tuple[int | None, Line]] = []
     for number in rows_of(record):
+        if number.axes:
+            continue
         if number.metric in BOUNDED:
             bounds = {f"{number.metric}_low": number.low, f"{number.metric}_high": number.high}
             columns.append((number.layer, {number.metric: number.value, **bounds}))

@@ -10,21 +10,18 @@ a start.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.examples.scoring import number
-from probes.measurements.cells import metric_curves, score_cell, task_head
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
-from probes.records.base import Frozen
-from probes.records.curves import Curves, Point
+from probes.measurements.measurement import Level, NoPayload, ProbeMeasurement, Request
+from probes.measurements.views import Lines, Pivot
+from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import Extent, Record
+from probes.records.record import Extent
 from probes.records.result import Result
 from probes.records.row import Row
-from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.bootstrap import Draws, bounds, draws_of, interval, replicates
 from probes.statistics.gold import Gold
@@ -39,35 +36,13 @@ if TYPE_CHECKING:
     from probes.training.batches import Batches
     from probes.training.features import Features
 
-BITS = "bits per example"
-"""What tables and curves of bits name in place of a metric."""
+_NOTE = (
+    "A probe on layers 0 and k concatenated against one on layer 0 (conditional probing, Hewitt et "
+    "al. 2021)."
+)
 
 
-class LayerGain(Frozen):
-    """What one layer adds to layer 0 on test, each with its 95 % interval over the test split."""
-
-    layer: int
-    bits: float | None
-    """Per example; None for a regression, and if no example can be coded."""
-    bits_interval: Interval
-    points: float | None
-    """Of the headline metric, in its own unit: a share for accuracy. None if it is undefined."""
-    points_interval: Interval
-
-
-class ConditionalInformation(Frozen):
-    """What `ConditionalProbing` finds."""
-
-    left_out: int
-    """Test examples that bits leave out: train lacks their label, and no probe can code it."""
-    layers: tuple[LayerGain, ...]
-
-    def at(self, layer: int) -> LayerGain | None:
-        """Of one layer; None if it was not measured."""
-        return next((x for x in self.layers if x.layer == layer), None)
-
-
-class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
+class ConditionalProbing(ProbeMeasurement[NoPayload]):
     """Convex probes on layers 0 and k against one on layer 0.
 
     At the best layer on dev, or the highest if that is layer 0; with full evidence at every layer.
@@ -76,8 +51,24 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
     name = "conditional_probing"
     version = 2
     summary = "what a layer adds to layer 0 (Hewitt et al. 2021)"
-    payload: ClassVar[type[ConditionalInformation]] = ConditionalInformation
     n_concatenated = 2
+    views = (
+        Pivot(
+            "bits per example that a layer adds to layer 0",
+            ("added_bits",),
+            below=("examples_left_out",),
+            note="How much less test labels cost a probe on layers 0 and k concatenated than one "
+            "on layer 0 (Hewitt et al. 2021). ± half a 95 % interval over test documents or "
+            "sentences; training is taken as it was.",
+        ),
+        Pivot(
+            "points that a layer adds to layer 0",
+            ("added_points",),
+            note="Score of the same probe on both layers less score on layer 0.",
+        ),
+        Lines("conditional", "added_bits", "Bits that a layer adds to layer 0", _NOTE),
+        Lines("conditional_points", "added_points", "Points that a layer adds to layer 0", _NOTE),
+    )
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Only convex probes are fitted."""
@@ -95,8 +86,30 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
         wanted = scored.layers if request.level == "full" else (scored.best or scored.layers[-1],)
         return {layer: 1 for layer in wanted if layer}
 
-    def compute(self, context: ProbeContext) -> Found[ConditionalInformation]:
-        """Fit both probes, and compare them on test."""
+    def missing_of(self, result: Result) -> str:
+        """Why it was not measured what layers add to layer 0."""
+        if not may_be_convex(result.probe):
+            return "only convex probes are fitted on concatenated layers"
+        if 0 not in result.extent:
+            return "layer 0 was not probed"
+        if len(result.extent) == 1:
+            return "only layer 0 was probed"
+        return super().missing_of(result)
+
+    def curves(self, results: Mapping[str, Result]) -> Sequence[Curves]:
+        """Bits that layers add; points for a regression."""
+        found = super().curves(results)
+        assert not isinstance(found, Curves)
+        bits, points = found
+        return [bits if bits.models else points]
+
+    def compute(self, context: ProbeContext) -> Iterator[Row]:
+        """Fit both probes, and compare them on test.
+
+        Rows by layer: bits per example that it adds to layer 0, of all tasks but regressions, and
+        points of the headline metric; and the number of test examples that bits leave out, since
+        train lacks their label and no probe can code it.
+        """
         from probes.training.fit import Draw
         from probes.training.steps import fit_steps
 
@@ -128,120 +141,15 @@ class ConditionalProbing(ProbeMeasurement[ConditionalInformation]):
             bits_intervals = _intervals(
                 gold, lambda draws: replicates(mean, gold, gained, draws), len(bits)
             )
-        return Found(
-            payload=ConditionalInformation(
-                left_out=int((alone.weights == 0).sum()),
-                layers=tuple(
-                    LayerGain(
-                        layer=layer,
-                        bits=number(bits[place]),
-                        bits_interval=bits_intervals[place],
-                        points=number(points[place]),
-                        points_interval=points_intervals[place],
-                    )
-                    for place, layer in enumerate(context.layers)
-                ),
+        for place, layer in enumerate(context.layers):
+            if data.n_outputs:
+                ends = bits_intervals[place] or (None, None)
+                yield Row("added_bits", bits[place], layer, *ends)
+            yield Row(
+                "added_points", points[place], layer, *(points_intervals[place] or (None, None))
             )
-        )
-
-    def numbers(self, record: Record[ConditionalInformation]) -> Iterator[Row]:
-        """Bits and points that each layer adds."""
-        for x in record.payload.layers:
-            yield Row("added_bits", x.bits, x.layer, *(x.bits_interval or (None, None)))
-            yield Row("added_points", x.points, x.layer, *(x.points_interval or (None, None)))
-
-    def tables(self, results: Sequence[Result]) -> list[Table]:
-        """By layer: bits of all tasks but regressions, then points."""
-        classes = [result for result in results if result.task.kind != "regression"]
-        found: list[ConditionalInformation] = [result.found(self.name) for result in classes]
-        left_out = TableRow.of("examples left out", *(str(x.left_out) for x in found))
-        tables = []
-        if classes:
-            tables.append(
-                Table(
-                    "conditional probing: bits per example that a layer adds to layer 0",
-                    ("layer", *map(task_head, classes)),
-                    (
-                        *self._rows(classes, _bits_cell),
-                        *[left_out] * any(x.left_out for x in found),
-                    ),
-                    notes=(
-                        "How much less test labels cost a probe on layers 0 and k concatenated "
-                        "than one on layer 0 (Hewitt et al. 2021). ± half a 95 % interval over "
-                        "test documents or sentences; training is taken as it was.",
-                    ),
-                )
-            )
-        points = Table(
-            "conditional probing: points that a layer adds to layer 0",
-            ("layer", *(task_head(result, result.task.metric) for result in results)),
-            tuple(self._rows(results, _points_cell)),
-            notes=("Score of the same probe on both layers less score on layer 0.",),
-        )
-        return [*tables, points]
-
-    def _rows(
-        self, results: Sequence[Result], cell: Callable[[LayerGain, str], Cell]
-    ) -> Iterator[TableRow]:
-        """A row per layer that was measured for any result."""
-        every: list[ConditionalInformation] = [result.found(self.name) for result in results]
-        for layer in sorted({x.layer for found in every for x in found.layers}):
-            gains = (found.at(layer) for found in every)
-            yield TableRow.of(
-                str(layer),
-                *(
-                    cell(gain, result.task.metric) if gain else NOTHING
-                    for gain, result in zip(gains, results, strict=True)
-                ),
-            )
-
-    def curves(self, results: Mapping[str, Result]) -> Curves:
-        """Bits that layers add; points for a regression."""
-        task = next(iter(results.values())).task
-        bits = task.kind != "regression"
-        found = metric_curves(
-            "conditional",
-            "What a layer adds to layer 0",
-            "A probe on layers 0 and k concatenated against one on layer 0 (conditional probing, "
-            "Hewitt et al. 2021).",
-            BITS if bits else task.metric,
-            prefix="" if bits else "added ",
-        )
-        for model, result in results.items():
-            payload: ConditionalInformation | None = result.found(self.name)
-            if payload is None:
-                found.missing[model] = no_conditional_probing(result)
-            else:
-                found.models[model] = [
-                    Point(x.layer, x.bits, x.bits_interval)
-                    if bits
-                    else Point(x.layer, x.points, x.points_interval)
-                    for x in payload.layers
-                ]
-        return found
-
-
-def best_gain(result: Result) -> LayerGain | None:
-    """What the best layer adds to layer 0; None if it was not measured, or is layer 0."""
-    found: ConditionalInformation | None = result.found(ConditionalProbing.name)
-    return None if found is None else found.at(result.best_layer.layer)
-
-
-def no_conditional_probing(result: Result) -> str:
-    """Why it was not measured what layers add to layer 0."""
-    if not may_be_convex(result.probe):
-        return "only convex probes are fitted on concatenated layers"
-    if 0 not in result.extent:
-        return "layer 0 was not probed"
-    return "only layer 0 was probed" if len(result.extent) == 1 else "there is no record of it"
-
-
-def _bits_cell(gain: LayerGain, metric: str) -> Cell:
-    return score_cell(gain.bits, gain.bits_interval, BITS)
-
-
-def _points_cell(gain: LayerGain, metric: str) -> Cell:
-    return score_cell(gain.points, gain.points_interval, metric)
+        if left_out := int((alone.weights == 0).sum()):
+            yield Row("examples_left_out", left_out)
 
 
 class _Tested(NamedTuple):

@@ -7,19 +7,17 @@ Convex probes have the online code, others the code by prequential replay (Borns
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from probes.measurements.cells import number_cell, rows_by_layer, task_head
-from probes.measurements.learning_curve import ALONE, learning_points, learning_table
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
-from probes.records.base import Frozen
-from probes.records.curves import Curves, Point
+from probes.measurements.measurement import Found, Level, NoPayload, ProbeMeasurement, Request
+from probes.measurements.views import Lines, Pivot
+from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import Extent, Record
+from probes.records.record import Extent
 from probes.records.result import Result
-from probes.records.row import Row
-from probes.records.table import Cell, Table, TableRow
-from probes.records.values import Interval
+from probes.records.row import Place, Row
+from probes.records.values import Interval, ends
 from probes.tasks.task import Task
 from probes.training.families import is_convex
 
@@ -29,72 +27,60 @@ if TYPE_CHECKING:
     from probes.measurements.probe_context import ProbeContext
     from probes.training.codes import OnlineCode
 
-CodeName = Literal["online code", "prequential replay"]
+ALONE = {"baseline": "labels alone"}
+"""The axis of the code without vectors."""
+
+UNIFORM = {"baseline": "uniform code"}
+"""That of the code in which all labels are equally likely."""
+
+_OF_TRAIN = {"split": "train"}
 
 
-class LayerCode(Frozen):
-    """The code of one layer."""
-
-    layer: int
-    bits: float
-    """Codelength of the training labels."""
-    interval: Interval
-    """95 % interval of `bits` over training documents or sentences."""
-    block_bits: tuple[float, ...]
-    """The part of each block in `bits`."""
-
-
-class Codelengths(Frozen):
-    """What `DescriptionLength` finds."""
-
-    code: CodeName
-    ends: tuple[int, ...]
-    """Number of training examples sent by the end of each block."""
-    n_classes: int
-    uniform_bits: float
-    """Length of the code in which all labels are equally likely."""
-    prior_block_bits: tuple[float, ...]
-    """The part of each block in the length of an online code without vectors."""
-    layers: tuple[LayerCode, ...]
-
-    @property
-    def prior_bits(self) -> float:
-        """Length of an online code without vectors."""
-        return sum(self.prior_block_bits)
-
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """Number of training examples sent before each block."""
-        return (0, *self.ends[:-1])
-
-    def per_label(self, block_bits: Sequence[float]) -> list[float]:
-        """Bits of each block divided by its number of examples."""
-        sizes = (end - start for start, end in zip(self.starts, self.ends, strict=True))
-        return [bits / size for bits, size in zip(block_bits, sizes, strict=True)]
-
-    def at(self, layer: int) -> LayerCode | None:
-        """Of one layer; None if it was not measured."""
-        return next((x for x in self.layers if x.layer == layer), None)
-
-    def compression(self, layer: LayerCode) -> float | None:
-        """Length of the uniform code divided by that of a layer's; None if that is 0."""
-        return self.uniform_bits / layer.bits if layer.bits else None
-
-    def compression_interval(self, layer: LayerCode) -> Interval:
-        """95 % interval of the compression."""
-        if layer.interval is None or layer.interval[0] <= 0:
-            return None
-        low, high = layer.interval
-        return self.uniform_bits / high, self.uniform_bits / low
-
-
-class DescriptionLength(ProbeMeasurement[Codelengths]):
+class DescriptionLength(ProbeMeasurement[NoPayload]):
     """The online code of convex probes; with full evidence the replay code of others too."""
 
     name = "description_length"
     version = 2
     summary = "bits of the training labels given the vectors (Voita & Titov 2020)"
-    payload: ClassVar[type[Codelengths]] = Codelengths
+    views = (
+        Pivot(
+            "compression: length of the uniform code over that of the training labels",
+            ("compression",),
+            columns=("task",),
+            where=_OF_TRAIN,
+            note="Of the training labels, given the layer's vectors (Voita & Titov 2020). ± half a "
+            "95 % interval, of one order of the training sentences; others change codelengths by "
+            "1 to 3 % (docs/method.md). 'Labels alone' is the same code without vectors.",
+        ),
+        Pivot(
+            "learning curve: bits per label after so many training examples",
+            ("bits_per_label",),
+            columns=("examples",),
+            apart="task",
+            where=_OF_TRAIN,
+            note="Of the labels that are sent next, by probes trained on those before; at 0 by a "
+            "uniform code. The area under a row's curve is its codelength.",
+        ),
+        Lines(
+            "compression",
+            "compression",
+            "Compression by layer (description length)",
+            "Length of the uniform code over that of the training labels' code (Voita & Titov "
+            "2020); more is better.",
+            where=_OF_TRAIN,
+        ),
+        Lines(
+            "learning",
+            "bits_per_label",
+            "Learning curves (description length)",
+            "Bits per label of those sent next, after so many training examples: an estimate of "
+            "the probe's loss (Voita & Titov 2020). The area under a curve is the codelength.",
+            x="examples",
+            line="layer",
+            log=True,
+            where=_OF_TRAIN,
+        ),
+    )
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Regressions have none, and probes that are not convex have it with full evidence."""
@@ -116,116 +102,97 @@ class DescriptionLength(ProbeMeasurement[Codelengths]):
         """Every layer."""
         return dict.fromkeys(request.layers, 1)
 
-    def compute(self, context: ProbeContext) -> Found[Codelengths]:
-        """Code the training labels; neither dev nor test is used."""
+    def missing_of(self, result: Result) -> str:
+        """It is not defined for regression."""
+        if result.task.kind == "regression":
+            return "it is not defined for regression"
+        return super().missing_of(result)
+
+    def compute(self, context: ProbeContext) -> Found[NoPayload]:
+        """Code the training labels; neither dev nor test is used.
+
+        Rows by layer: the codelength in bits, compression (the length of the uniform code divided
+        by it), and bits per label of each block, by the number of examples sent before it. The
+        same of the code without vectors, and the length of the uniform code.
+        """
         from probes.training.codes import decisions, n_cells, prior_block_bits, uniform_bits
         from probes.training.steps import code_steps
 
         convex = is_convex(context.spec)
-        found: list[LayerCode] = []
+        rows: list[Row] = []
         groups = list(context.groups(context.layers, n_cells(context.spec)))
         n_outputs = context.data.n_outputs
         steps = code_steps(context.spec, context.data.sentences("train"))
+        uniform = 0.0
         with context.bar(len(groups) * steps):
             for layers, hold in groups:
                 code, labels, sets = _coded(context, layers, hold)
+                sent, outcomes = decisions(labels, n_outputs, sets)
+                uniform = sum(uniform_bits(len(each), outcomes) for each in sent)
                 parts = code.bits.tolist(), code.intervals, code.block_bits.tolist()
-                found += [
-                    LayerCode(
-                        layer=layer, bits=bits, interval=interval, block_bits=tuple(block_bits)
-                    )
-                    for layer, bits, interval, block_bits in zip(layers, *parts, strict=True)
-                ]
-        sent, outcomes = decisions(labels, n_outputs, sets)
-        alone = (prior_block_bits(each, code.ends, outcomes) for each in sent)
-        return Found(
-            payload=Codelengths(
-                code="online code" if convex else "prequential replay",
-                ends=code.ends,
-                n_classes=n_outputs,
-                uniform_bits=sum(uniform_bits(len(each), outcomes) for each in sent),
-                prior_block_bits=tuple(map(sum, zip(*alone, strict=True))),
-                layers=tuple(found),
+                for layer, bits, interval, block_bits in zip(layers, *parts, strict=True):
+                    rows += _rows(uniform, bits, interval, block_bits, code.ends, layer)
+        alone = [
+            sum(blocks)
+            for blocks in zip(
+                *(prior_block_bits(each, code.ends, outcomes) for each in sent), strict=True
             )
-        )
-
-    def numbers(self, record: Record[Codelengths]) -> Iterator[Row]:
-        """Codelength and compression of each layer."""
-        found = record.payload
-        for layer in found.layers:
-            low, high = found.compression_interval(layer) or (None, None)
-            yield Row("codelength", layer.bits, layer.layer, split="train")
-            yield Row(
-                "compression", found.compression(layer), layer.layer, low, high, split="train"
-            )
-
-    def tables(self, results: Sequence[Result]) -> list[Table]:
-        """Compression by layer, and the learning curves of each task."""
-
-        def cell(result: Result, layer: int) -> Cell | None:
-            found: Codelengths = result.found(self.name)
-            at = found.at(layer)
-            if at is None:
-                return None
-            return number_cell(found.compression(at), found.compression_interval(at))
-
-        every: list[Codelengths] = [result.found(self.name) for result in results]
-        codes = ", ".join(dict.fromkeys(x.code for x in every))
-        return [
-            Table(
-                f"compression: length of the uniform code over that of the {codes}",
-                ("layer", *map(task_head, results)),
-                (
-                    *rows_by_layer(results, cell),
-                    TableRow.of(ALONE, *(f"{x.uniform_bits / x.prior_bits:.2f}" for x in every)),
-                ),
-                notes=(
-                    "Of the training labels, given the layer's vectors (Voita & Titov 2020). ± "
-                    "half a 95 % interval, of one order of the training sentences; others change "
-                    "codelengths by 1 to 3 % (docs/method.md). 'Labels alone' is the same code "
-                    "without vectors.",
-                ),
-            ),
-            *map(learning_table, results, every),
         ]
+        rows += _rows(uniform, sum(alone), None, alone, code.ends, None, ALONE)
+        rows.append(Row("codelength", uniform, split="train", axes=UNIFORM))
+        name = "online code" if convex else "prequential replay"
+        facts: dict[str, Place] = {"code": name, "classes": n_outputs}
+        return Found(rows, facts=facts, notes=[f"Code: {name}."])
 
-    def curves(self, results: Mapping[str, Result]) -> list[Curves]:
-        """Compression by layer, and learning curves."""
-        compression = Curves(
-            "compression",
-            "Compression by layer (description length)",
-            "Length of the uniform code over that of the training labels' code (Voita & Titov "
-            "2020); more is better.",
-            "compression",
-        )
-        learning = Curves(
-            "learning",
-            "Learning curves (description length)",
-            "Bits per label of those sent next, after so many training examples: an estimate of "
-            "the probe's loss (Voita & Titov 2020). The area under a curve is the codelength.",
-            "bits per label",
-            what="training examples",
-            log=True,
-        )
-        for model, result in results.items():
-            payload: Codelengths | None = result.found(self.name)
-            if payload is None:
-                regression = result.task.kind == "regression"
-                why = (
-                    "it is not defined for regression" if regression else "there is no record of it"
-                )
-                compression.missing[model] = learning.missing[model] = why
-                continue
-            compression.levels[ALONE] = payload.uniform_bits / payload.prior_bits
-            compression.models[model] = [
-                Point(x.layer, payload.compression(x), payload.compression_interval(x))
-                for x in payload.layers
+    def curves(self, results: Mapping[str, Result]) -> Sequence[Curves]:
+        """Compression by layer; learning curves of three layers and of the labels alone."""
+        found = super().curves(results)
+        assert not isinstance(found, Curves)
+        compression, learning = found
+        few = compression.models.keys() & learning.missing.keys()
+        learning.missing.update(dict.fromkeys(few, "too few training examples"))
+        for model, points in learning.models.items():
+            layers = results[model].layers
+            three = {
+                "best layer": results[model].best_layer.layer,
+                "lowest layer": layers[0].layer,
+                "highest layer": layers[-1].layer,
+            }
+            lines = {name: f"layer {layer}" for name, layer in three.items()}
+            learning.models[model] = [
+                point._replace(line=name)
+                for name, line in {**lines, ALONE["baseline"]: ALONE["baseline"]}.items()
+                for point in points
+                if point.line == line
             ]
-            if points := list(learning_points(result, payload)):
-                learning.models[model] = points
-            else:
-                learning.missing[model] = "too few training examples"
         return [compression, learning]
+
+
+def _rows(
+    uniform: float,
+    bits: float,
+    interval: Interval,
+    block_bits: Sequence[float],
+    ends_of: Sequence[int],
+    layer: int | None,
+    axes: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Row]:
+    """The rows of a code.
+
+    Args:
+        uniform: bits of the uniform code.
+        interval: of `bits`.
+        ends_of: number of examples sent by the end of each block.
+    """
+    compressed = None
+    if interval is not None and interval[0] > 0:
+        compressed = uniform / interval[1], uniform / interval[0]
+    yield Row("codelength", bits, layer, *ends(interval), split="train", axes=axes)
+    value = uniform / bits if bits else None
+    yield Row("compression", value, layer, *ends(compressed), split="train", axes=axes)
+    for start, end, of_block in zip((0, *ends_of), ends_of, block_bits, strict=False):
+        place: dict[str, Place] = {**axes, "examples": start}
+        yield Row("bits_per_label", of_block / (end - start), layer, split="train", axes=place)
 
 
 def _coded(

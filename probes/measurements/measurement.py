@@ -197,6 +197,10 @@ class ProbeMeasurement(Measurement[P]):
         """Time of one layer and repetition, relative to that of one fit for the scores."""
         return 1.0
 
+    def missing_of(self, result: Result) -> str:
+        """Why a result lacks it, where curves name those without."""
+        return "there is no record of it"
+
     @abstractmethod
     def compute(self, context: ProbeContext) -> Found[P] | Iterable[Row]:
         """Measure the layers of `context.extent`."""
@@ -209,8 +213,8 @@ class ProbeMeasurement(Measurement[P]):
         notes = list(dict.fromkeys(note for record in records for note in record.notes))
         return tables(self.views, long_frame(records), self.name.replace("_", " "), notes)
 
-    def curves(self, results: Mapping[str, Result]) -> Curves | Sequence[Curves] | None:
-        """Curves of one task, by model, for one chart or several; None if it has none to draw.
+    def curves(self, results: Mapping[str, Result]) -> Curves | Sequence[Curves]:
+        """Curves of one task, by model: a chart each.
 
         Args:
             results: of all models; those without its record are listed as missing.
@@ -222,7 +226,7 @@ class ProbeMeasurement(Measurement[P]):
         found = charts(self.views, labelled_frame(measured))
         curves = [each for each in found if isinstance(each, Curves)]
         for each in curves:
-            each.missing.update(dict.fromkeys(records.keys() - measured, "it was not measured"))
+            each.missing.update({x: self.missing_of(results[x]) for x in records.keys() - measured})
         return curves
 
 

@@ -19,7 +19,7 @@ from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
 from probes.records.record import Extent, Record, united
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
-from probes.records.values import Interval
+from probes.records.values import Interval, ends
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.partition import Partition
 
@@ -92,12 +92,11 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
             for split, given in (("dev", first.dev), ("test", first.test)):
                 bounds = layer.intervals if split == "test" else {}
                 for metric, value in given.items():
-                    low, high = bounds.get(metric) or (None, None)
-                    yield Row(metric, value, layer.layer, low, high, split)
+                    yield Row(metric, value, layer.layer, *ends(bounds.get(metric)), split)
             for name, value in first.groups.items():
-                low, high = layer.group_intervals.get(name) or (None, None)
+                bounds_of = ends(layer.group_intervals.get(name))
                 axes = {"group": name}
-                yield Row(found.group_metric, value, layer.layer, low, high, axes=axes)
+                yield Row(found.group_metric, value, layer.layer, *bounds_of, axes=axes)
             for name, each in layer.labels.items():
                 for metric in ("precision", "recall", "f1"):
                     value, axes = getattr(each, metric), {"label": name}

@@ -6,27 +6,23 @@ the labels of the task's training examples. It can only be memorised, type by ty
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from probes.examples.control_task import control_labels
 from probes.examples.scoring import control_metric, number
-from probes.measurements.cells import metric_curves, rows_by_layer, score_cell, task_head
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, NoPayload, ProbeMeasurement, Request
 from probes.measurements.training_variance import Spread, pooled
-from probes.records.base import Frozen
-from probes.records.curves import Curves, Point
+from probes.measurements.views import Lines, Pivot
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import Extent, Record
+from probes.records.record import Extent
 from probes.records.result import Result
 from probes.records.row import Row
-from probes.records.table import NOTHING, Cell, Table, TableRow
-from probes.records.values import Interval
+from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
-from probes.statistics.formatting import shown_sd
 from probes.statistics.metrics import Metric, metrics
 from probes.statistics.training_noise import training_noise
 from probes.training.families import is_convex
@@ -35,41 +31,13 @@ if TYPE_CHECKING:
     from probes.measurements.probe_context import ProbeContext
 
 
-class LayerSelectivity(Frozen):
-    """Test scores of one layer, by `ControlScores.metric`."""
-
-    layer: int
-    task: float | None
-    """Of the probe whose scores are reported."""
-    controls: tuple[float | None, ...]
-    """Of a probe fitted to each draw of control labels."""
-    value: float | None
-    """Task minus the mean control of all draws; None if undefined."""
-    interval: Interval
-    """95 % interval of `value`, over test documents or sentences and over draws."""
+_NOTE = (
+    "The control task gives every type a random label (Hewitt & Liang 2019): it can only be "
+    "memorised. It tells how much a probe memorises, and does not choose layers."
+)
 
 
-class ControlScores(Frozen):
-    """What `Selectivity` finds."""
-
-    metric: str
-    types: int
-    """Number of types of the training examples; each has one random label."""
-    seen: float
-    """Share of test examples with a type that is in train; only their labels can be memorised."""
-    common: int
-    """Draws of each layer."""
-    draws: Spread | None
-    """Standard deviation of control scores over draws, within layers; None if it is undefined. Its
-    degrees of freedom are those of one layer, since all have the same draws."""
-    layers: tuple[LayerSelectivity, ...]
-
-    def at(self, layer: int) -> LayerSelectivity | None:
-        """Of one layer; None if it was not measured."""
-        return next((x for x in self.layers if x.layer == layer), None)
-
-
-class Selectivity(ProbeMeasurement[ControlScores]):
+class Selectivity(ProbeMeasurement[NoPayload]):
     """Probes fitted to control tasks, with the seed and the schedule of the task's own.
 
     Three draws of control labels, which also tell how much draws differ: of convex probes at every
@@ -80,7 +48,16 @@ class Selectivity(ProbeMeasurement[ControlScores]):
     name = "selectivity"
     version = 3
     summary = "score less score on control tasks (Hewitt & Liang 2019)"
-    payload: ClassVar[type[ControlScores]] = ControlScores
+    views = (
+        Pivot(
+            "score on the task less score on its control task",
+            ("selectivity",),
+            below=("types_seen", "control_sd"),
+            note=f"{_NOTE} ± half a 95 % interval over test documents or sentences and over draws "
+            "of labels.",
+        ),
+        Lines("selectivity", "selectivity", "Selectivity by layer", _NOTE),
+    )
 
     DRAWS, CONVEX_DRAWS = 3, 10
     """At each layer; the latter with full evidence."""
@@ -102,8 +79,18 @@ class Selectivity(ProbeMeasurement[ControlScores]):
         layers = request.layers if every else scored.three_layers
         return dict.fromkeys(layers, self.fits_at_once(scored.probe, request.level))
 
-    def compute(self, context: ProbeContext) -> Found[ControlScores]:
-        """Fit and score."""
+    def missing_of(self, result: Result) -> str:
+        """Control tasks need types."""
+        return super().missing_of(result) if result.examples.typed else "its examples have no types"
+
+    def compute(self, context: ProbeContext) -> Found[NoPayload]:
+        """Fit and score.
+
+        Rows by layer: selectivity; the score of the reported probe by the control metric, which is
+        the unit; and that of a probe fitted to each draw of control labels. Then the number of
+        types of train, the share of test examples with one of them, and the standard deviation of
+        control scores over draws, within layers.
+        """
         examples, layers = context.examples, context.layers
         (n_draws,) = set(context.extent.values())
         name = control_metric(context.task.kind, context.task.metric)
@@ -123,89 +110,20 @@ class Selectivity(ProbeMeasurement[ControlScores]):
             draws = Spread(sd=draws.sd, df=n_draws - 1)
         intervals = controls.intervals(metric, predicted, draws)
         of_task = metric(context.scorers["test"].gold, context.predicted(layers))
-        found = [
-            LayerSelectivity(
-                layer=layer,
-                task=number(task),
-                controls=of_layer,
-                value=_difference(number(task), of_layer),
-                interval=between,
-            )
-            for layer, of_layer, task, between in zip(
-                layers, scores, of_task, intervals, strict=True
-            )
-        ]
+        rows = []
+        for layer, of_layer, task, between in zip(layers, scores, of_task, intervals, strict=True):
+            value = _difference(number(task), of_layer)
+            rows.append(Row("selectivity", value, layer, *ends(between)))
+            rows.append(Row(name, task, layer))
+            for draw, score in enumerate(of_layer, start=1):
+                rows.append(Row(name, score, layer, axes={"draw": draw}))
         train = {e.type for e in examples.splits["train"].examples}
         test = [e.type for e in examples.splits["test"].examples]
-        return Found(
-            payload=ControlScores(
-                metric=name,
-                types=len(train),
-                seen=sum(x in train for x in test) / len(test),
-                common=n_draws,
-                draws=draws,
-                layers=tuple(found),
-            )
-        )
-
-    def numbers(self, record: Record[ControlScores]) -> Iterator[Row]:
-        """The selectivity of each layer."""
-        for layer in record.payload.layers:
-            low, high = layer.interval or (None, None)
-            yield Row("selectivity", layer.value, layer.layer, low, high)
-
-    def tables(self, results: Sequence[Result]) -> list[Table]:
-        """By layer, with the share of known types and the spread over draws."""
-
-        def cell(result: Result, layer: int) -> Cell | None:
-            found = result.found(self.name)
-            at = found.at(layer)
-            return at and score_cell(at.value, at.interval, found.metric)
-
-        every = [result.found(self.name) for result in results]
-        return [
-            Table(
-                "selectivity: score on the task less score on its control task",
-                ("layer", *(task_head(r, x.metric) for r, x in zip(results, every, strict=True))),
-                (
-                    *rows_by_layer(results, cell),
-                    TableRow.of(
-                        "test types seen in train", *(f"{100 * x.seen:.0f} %" for x in every)
-                    ),
-                    TableRow.of(
-                        "SD over draws",
-                        *(shown_sd(x.draws.sd, x.metric) if x.draws else NOTHING for x in every),
-                    ),
-                ),
-                notes=(
-                    "The control task gives every type a random label (Hewitt & Liang 2019): it "
-                    "can only be memorised. ± half a 95 % interval over test documents or "
-                    "sentences and over draws of labels. It tells how much a probe memorises, and "
-                    "does not choose layers.",
-                ),
-            )
-        ]
-
-    def curves(self, results: Mapping[str, Result]) -> Curves:
-        """Selectivity by layer."""
-        payloads = {model: result.found(self.name) for model, result in results.items()}
-        metric = next((x.metric for x in payloads.values() if x), "")
-        found = metric_curves(
-            "selectivity",
-            "Selectivity by layer",
-            "Score less score on a control task, which can only be memorised (Hewitt & Liang "
-            "2019). It tells how much a probe memorises, and does not choose layers.",
-            metric,
-            prefix="selectivity, ",
-        )
-        for model, payload in payloads.items():
-            if payload:
-                found.models[model] = [Point(x.layer, x.value, x.interval) for x in payload.layers]
-            elif not results[model].examples.typed:
-                found.missing[model] = "its examples have no types"
-            else:
-                found.missing[model] = "there is no record of it"
-        return found
+        rows.append(Row("control_types", len(train), split="train"))
+        rows.append(Row("types_seen", sum(x in train for x in test) / len(test)))
+        if draws is not None:
+            rows.append(Row("control_sd", draws.sd, n=draws.df))
+        return Found(rows, facts={"unit": name})
 
 
 class _ControlTasks:

@@ -19,6 +19,7 @@ from probes.records.curves import Curves, Point
 from probes.records.row import HEADER, Row
 from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
+from probes.statistics.formatting import shown_sd
 from probes.statistics.metrics import axis_of, is_percent, label_of, quantity
 
 if TYPE_CHECKING:
@@ -151,9 +152,7 @@ class Pivot:
             line = cells.setdefault(self._line(row, columns, section), {})
             if key in line:
                 raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
-            value = row["value"]
-            mark = marks.get((row["key"], row["metric"], row["layer"]), {})
-            line[key] = score_cell(value, _interval(row), _as(row), value=value, **mark)
+            line[key] = _cell(row, **marks.get((row["key"], row["metric"], row["layer"]), {}))
         return [
             TableRow.of(
                 label, *(line.get(key, Cell(NOTHING)) for key in order), faint=bool(section)
@@ -212,7 +211,7 @@ class Pivot:
 
 @dataclass(frozen=True)
 class Lines:
-    """Curves of one metric, for each model.
+    """Curves of one metric, for each model; baselines without a place on x are levels.
 
     Attributes:
         name: by which `figure` draws it: letters and underscores.
@@ -242,10 +241,13 @@ class Lines:
         alone = not self.of_several or frame["model"].nunique() == 1
         where = self.where if alone else {**self.where, **self.of_several}
         shown = chosen(frame, [self.metric], where)
-        shown = shown[shown[self.x].notna()] if self.x in shown else shown.iloc[:0]
-        if self.log:
-            shown = shown[shown[self.x] > 0]
         rows = _each(shown)
+        levels = {place_of(row): row["value"] for row in rows if row.get(self.x) is None}
+        for name, metric in self.levels.items():
+            levels.update((name, row["value"]) for row in _each(chosen(frame, [metric], {}))[:1])
+        rows = [row for row in rows if row.get(self.x) is not None]
+        if self.log:
+            rows = [row for row in rows if row[self.x] > 0]
         unit = _as(rows[0]) if rows else self.metric
         curves = Curves(
             self.name,
@@ -256,6 +258,7 @@ class Lines:
             is_percent(unit),
             self.x.replace("_", " "),
             self.log,
+            levels={name: value for name, value in levels.items() if name and value is not None},
         )
         for model in dict.fromkeys(frame["model"]):
             points = [
@@ -267,9 +270,6 @@ class Lines:
                 curves.models[model] = points
             else:
                 curves.missing[model] = "it was not measured"
-        for name, metric in self.levels.items():
-            for value in chosen(frame, [metric], {})["value"].dropna()[:1]:
-                curves.levels[name] = value
         return curves
 
     def _line(self, row: Mapping[str, Any]) -> str:
@@ -373,6 +373,13 @@ def place_of(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:
     """A row's places on its axes, in words: ``labels alone``."""
     known = (*HEADER, *Row._fields, *apart_from)
     return ", ".join(str(x) for name, x in row.items() if name not in known and x is not None)
+
+
+def _cell(row: Mapping[str, Any], **marks: Any) -> Cell:
+    value = row["value"]
+    if quantity(row["metric"]).deviation and value is not None:
+        return Cell(shown_sd(value, _as(row)), value=value)
+    return score_cell(value, _interval(row), _as(row), value=value, **marks)
 
 
 def _as(row: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from probes.records.row import Place, Rows
 
 P = TypeVar("P")
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 
 class Record(Frozen, Generic[P]):

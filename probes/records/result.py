@@ -10,6 +10,7 @@ from probes.records.header import ExampleCounts, TaskRecord
 from probes.records.probe_scores import LayerScores, ProbeScores, best_of
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import AnyRecord, Record
+from probes.records.row import Row
 from probes.records.values import Scores
 
 SCORES = "scores"
@@ -105,6 +106,14 @@ class Result(Record[ProbeScores]):
     def headline(self) -> dict[int, float | None]:
         """Headline test scores by layer; evidence behind other scores is not shown with these."""
         return {layer.layer: self.score(layer) for layer in self.layers}
+
+    def row(self, measurement: str, metric: str, layer: int | None = None) -> Row | None:
+        """A number of the evidence, without axes; None if it was not measured."""
+        record = self.evidence.get(measurement)
+        for row in record.rows if record else ():
+            if (row.metric, row.layer, len(row.axes)) == (metric, layer, 0):
+                return row
+        return None
 
     def found(self, measurement: str) -> Any:
         """What a measurement found, as its payload; None if there is no record of it."""

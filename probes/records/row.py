@@ -6,7 +6,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pydantic import Field, FiniteFloat, field_validator, model_validator
+from pydantic import (
+    Field,
+    FiniteFloat,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from probes.records.base import Frozen
 from probes.records.values import Interval
@@ -58,7 +65,7 @@ class Row(NamedTuple):
 
     @property
     def interval(self) -> Interval:
-        """Both ends of its 95 % interval."""
+        """Both ends of its interval; None without one."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
@@ -66,8 +73,14 @@ _NUMBERS = "value", "low", "high", "p"
 _COUNTS = "layer", "n"
 
 
+_DEFAULTS = {"value": None, **Row._field_defaults}
+
+
 class Rows(Frozen):
-    """The rows of a record, column by column: all have the same length."""
+    """The rows of a record, column by column: all have the same length.
+
+    In a file, a column of nothing but defaults is left out.
+    """
 
     metric: tuple[str, ...] = ()
     value: tuple[FiniteFloat | None, ...] = ()
@@ -103,6 +116,25 @@ class Rows(Frozen):
             columns[name] = [None if x is None else int(x) for x in columns[name]]
         axes = {name: tuple(_place(row.axes.get(name)) for row in every) for name in names}
         return cls.model_validate({**columns, "axes": axes})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole(cls, given: Any) -> Any:
+        """Add the columns that a file leaves out."""
+        if not isinstance(given, Mapping) or "metric" not in given:
+            return given
+        n = len(given["metric"])
+        defaults = {name: (x,) * n for name, x in _DEFAULTS.items() if name != "axes"}
+        return {**defaults, **given}
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, as_usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        columns: dict[str, Any] = as_usual(self)
+        return {
+            name: column
+            for name, column in columns.items()
+            if (set(column) - {_DEFAULTS.get(name)} if name != "axes" else column)
+        }
 
     @field_validator("axes")
     @classmethod

@@ -16,6 +16,11 @@ Interval = tuple[float, float] | None
 """Lower and upper bound; None where the number is undefined."""
 
 
+def ends(interval: Interval) -> tuple[float | None, float | None]:
+    """Both ends of an interval, as fields of a row."""
+    return interval or (None, None)
+
+
 class LabelScore(Frozen):
     """Test scores of one label, or one type of chunk."""
 

@@ -14,7 +14,8 @@ def shown(value: float | None, metric: str) -> str:
         return "–"
     if is_percent(metric):
         return f"{100 * value:.1f}"
-    text = f"{value:.{quantity(metric).digits}f}"
+    digits = quantity(metric).digits
+    text = f"{value:.{digits}f}" if digits else f"{value:,.0f}"
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 

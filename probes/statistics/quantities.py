@@ -29,6 +29,7 @@ class Quantity:
         percent: whether it is a share, which is shown times 100.
         digits: after the point, where it is shown as it is.
         of_task: whether it is in the unit of its task's metric, as a difference of scores is.
+        deviation: whether it is a standard deviation, which has one digit more.
         lower_is_better: whether it is an error.
         bounds: the least and the greatest value that it can have.
         source: paper and section that define it.
@@ -39,6 +40,7 @@ class Quantity:
     percent: bool = False
     digits: int = 3
     of_task: bool = False
+    deviation: bool = False
     lower_is_better: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
     source: str = ""
@@ -55,29 +57,57 @@ for _name, _label in (
     ("uuas", "UUAS"),
     ("chain_uuas", "UUAS of neighbours"),
     ("control_uuas", "control UUAS"),
-    ("control_uuas_draw_sd", "control UUAS, sd over draws"),
     ("chain_control_uuas", "control UUAS of neighbours"),
     ("recall", "recall"),
     ("chain_recall", "recall of neighbours"),
 ):
     quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=HEWITT_2019))
 quantities.add("dspr", Quantity(label="DSpr", bounds=CORRELATION, source=HEWITT_2019))
-quantities.add("selectivity", Quantity(of_task=True, source="Hewitt & Liang 2019"))
 for _name in ("distance_loss", "depth_loss"):
     quantities.add(_name, Quantity(lower_is_better=True, bounds=POSITIVE, source=HEWITT_2019))
 for _name, _label, _percent in (
-    ("uuas", "UUAS", True),
-    ("dspr", "DSpr", False),
-    ("root_accuracy", "root acc.", True),
-    ("nspr", "NSpr", False),
+    ("control_uuas_draw_sd", "control UUAS, SD over draws", True),
+    ("uuas_training_sd", "UUAS, SD over training samples", True),
+    ("dspr_training_sd", "DSpr, SD over training samples", False),
+    ("root_accuracy_training_sd", "root acc., SD over training samples", True),
+    ("nspr_training_sd", "NSpr, SD over training samples", False),
 ):
-    _sd = Quantity(label=f"{_label}, sd over training samples", percent=_percent, bounds=POSITIVE)
-    quantities.add(f"{_name}_training_sd", _sd)
-    quantities.add(f"{_name}_p_best", Quantity(label=f"p of the best by {_label}", bounds=SHARE))
+    _sd = Quantity(label=_label, percent=_percent, deviation=True, bounds=POSITIVE)
+    quantities.add(_name, _sd)
+for _name in ("uuas", "dspr", "root_accuracy", "nspr"):
+    quantities.add(f"{_name}_p_best", Quantity(bounds=SHARE))
 
 # Geometry.
 quantities.add("anisotropy", Quantity(bounds=CORRELATION, source=f"{ETHAYARAJH_2019}, section 4.1"))
 quantities.add("self_similarity", Quantity(label="self-similarity", bounds=CORRELATION))
 quantities.add("cka", Quantity(label="CKA", digits=2, bounds=SHARE, source="Kornblith et al. 2019"))
+
+# Held-out genres.
+quantities.add("held_out_score", Quantity(of_task=True))
+quantities.add("held_out_drop", Quantity(of_task=True))
+quantities.add("random_drop", Quantity(of_task=True))
+
+# Description length.
+VOITA_2020 = "Voita & Titov 2020"
+quantities.add(
+    "codelength", Quantity(unit="bits", digits=0, bounds=POSITIVE, source=f"{VOITA_2020}, eq. 3")
+)
+quantities.add("compression", Quantity(digits=2, bounds=POSITIVE, source=VOITA_2020))
+quantities.add("bits_per_label", Quantity(label="bits per label", digits=2, bounds=POSITIVE))
+
+# Selectivity.
+quantities.add("selectivity", Quantity(of_task=True, source="Hewitt & Liang 2019"))
+quantities.add("types_seen", Quantity(label="test types seen in train", percent=True, bounds=SHARE))
+quantities.add("control_types", Quantity(digits=0, bounds=POSITIVE))
+quantities.add(
+    "control_sd", Quantity(label="SD over draws", of_task=True, deviation=True, bounds=POSITIVE)
+)
+
+# Conditional probing.
+quantities.add("added_bits", Quantity(label="bits per example", source="Hewitt et al. 2021"))
+quantities.add("added_points", Quantity(label="added", of_task=True))
+quantities.add("examples_left_out", Quantity(label="examples left out", digits=0, bounds=POSITIVE))
+
+quantities.add("examples", Quantity(digits=0, bounds=POSITIVE))
 
 quantities.mark_as_shipped()

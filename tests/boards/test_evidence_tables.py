@@ -5,9 +5,9 @@ from results_by_hand import evidence_record, make_full_result, make_result
 
 from probes.boards.evidence import evidence_tables
 from probes.boards.layer_tables import score_table
-from probes.measurements.description_length import Codelengths, DescriptionLength, LayerCode
+from probes.measurements.description_length import DescriptionLength
 from probes.measurements.localisation import Localisation, Mixes, MixResult
-from probes.measurements.selectivity import ControlScores, LayerSelectivity, Selectivity
+from probes.measurements.selectivity import Selectivity
 from probes.measurements.training_variance import (
     LayerVariance,
     Spread,
@@ -15,6 +15,7 @@ from probes.measurements.training_variance import (
     Variances,
 )
 from probes.records.probe_spec import PROBES
+from probes.records.row import Row
 from probes.records.values import Estimate
 
 
@@ -27,37 +28,38 @@ def bare(*names, **more):
     return make_result(*names, p_best=False, **more)
 
 
-CONTROLS = ControlScores(
-    metric="accuracy",
-    types=10,
-    seen=0.876,
-    common=1,
-    draws=Spread(sd=0.0125, df=18),
-    layers=(
-        LayerSelectivity(
-            layer=0, task=0.5, controls=(0.25, 0.3), value=0.25, interval=(0.23, 0.27)
-        ),
-        LayerSelectivity(layer=1, task=0.9, controls=(0.25,), value=0.65, interval=None),
-    ),
+CONTROLS = [
+    Row("selectivity", 0.25, 0, 0.23, 0.27),
+    Row("selectivity", 0.65, 1),
+    Row("accuracy", 0.9, 1),
+    Row("accuracy", 0.25, 1, axes={"draw": 1}),
+    Row("types_seen", 0.876),
+]
+DRAWS = Row("control_sd", 0.0125, n=18)
+
+
+def code_rows(bits, blocks=None, starts=(0,), uniform=8000.0):
+    """The rows of codes by layer, None for that of the labels alone.
+
+    Args:
+        bits: by layer, with an interval or without.
+        blocks: bits per label, by layer.
+    """
+    rows = []
+    for layer, (value, *interval) in bits.items():
+        axes = {} if layer is not None else {"baseline": "labels alone"}
+        low, high = [uniform / x for x in reversed(interval)] or (None, None)
+        rows.append(Row("codelength", value, layer, split="train", axes=axes))
+        rows.append(Row("compression", uniform / value, layer, low, high, split="train", axes=axes))
+        for start, each in zip(starts, (blocks or {}).get(layer, [value]), strict=True):
+            place = {**axes, "examples": start}
+            rows.append(Row("bits_per_label", each, layer, split="train", axes=place))
+    return rows
+
+
+CODES = code_rows(
+    {0: (4000.0, 3800.0, 4200.0), 1: (2000 / 0.9, 1900 / 0.9, 2100 / 0.9), None: (6000.0,)}
 )
-
-
-def codelengths(**more):
-    fields = {
-        "code": "online code",
-        "ends": (9,),
-        "n_classes": 4,
-        "uniform_bits": 8000.0,
-        "prior_block_bits": (6000.0,),
-        "layers": tuple(
-            LayerCode(layer=x, bits=bits, interval=interval, block_bits=(bits,))
-            for x, bits, interval in (
-                (0, 4000.0, (3800.0, 4200.0)),
-                (1, 2000 / 0.9, (1900 / 0.9, 2100 / 0.9)),
-            )
-        ),
-    }
-    return Codelengths(**{**fields, **more})
 
 
 def test_scores_alone_have_no_evidence():
@@ -82,59 +84,59 @@ def test_tables_are_in_the_order_of_the_measurements():
 
 
 def test_selectivity_with_half_intervals_and_the_spread_over_draws():
-    result = with_found(bare(scores=(0.5, 0.7, 0.9)), "selectivity", CONTROLS)
-    (table,) = evidence_tables([result])["selectivity"]
+    given = bare(scores=(0.5, 0.7, 0.9))
+    (table,) = evidence_tables([with_found(given, "selectivity", [*CONTROLS, DRAWS])])[
+        "selectivity"
+    ]
     assert table.texts == [
         ("0", "25.0 ± 2.0"),
         ("1", "65.0"),
-        ("2", "–"),
-        ("test types seen in train", "88 %"),
+        ("test types seen in train", "87.6"),
         ("SD over draws", "1.25"),
     ]
-    once = with_found(result, "selectivity", CONTROLS.model_copy(update={"draws": None}))
-    (table,) = evidence_tables([once])["selectivity"]
-    assert table.texts[-1] == ("SD over draws", "–")
+    (table,) = evidence_tables([with_found(given, "selectivity", CONTROLS)])["selectivity"]
+    assert table.texts[-1] == ("test types seen in train", "87.6")
 
 
 def test_compression_is_that_of_the_uniform_code():
-    result = with_found(bare(scores=(0.5, 0.9)), "description_length", codelengths())
+    result = with_found(bare(scores=(0.5, 0.9)), "description_length", CODES)
     table, _ = evidence_tables([result])["description_length"]
-    assert table.title == "compression: length of the uniform code over that of the online code"
+    assert table.title == (
+        "description length · compression: length of the uniform code over that of the training "
+        "labels"
+    )
     # 8000 / 4000, between 8000 / 4200 and 8000 / 3800.
     assert table.texts == [
-        ("0", "2.00 ± 0.10"),
-        ("1", "3.60 ± 0.18"),
+        ("0", "2.00 ± .10"),
+        ("1", "3.60 ± .18"),
         ("labels alone", "1.33"),
     ]
 
 
-LEARNT = {
-    "ends": (20, 50, 100),
-    "prior_block_bits": (40.0, 45.0, 60.0),
-    "layers": tuple(
-        LayerCode(layer=x, bits=sum(blocks), interval=None, block_bits=blocks)
-        for x, blocks in ((0, (40.0, 30.0, 45.0)), (1, (40.0, 15.0, 5.0)), (2, (40.0, 24.0, 20.0)))
-    ),
-}
+LEARNT = code_rows(
+    {0: (115.0,), 1: (60.0,), 2: (84.0,), None: (145.0,)},
+    {0: (2.0, 1.0, 0.9), 1: (2.0, 0.5, 0.1), 2: (2.0, 0.8, 0.4), None: (2.0, 1.5, 1.2)},
+    (0, 20, 50),
+)
 """Blocks of 20, 30 and 50 examples of four classes."""
 
 
 def test_learning_curves_are_bits_per_label_after_so_many_examples():
-    result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", codelengths(**LEARNT))
+    result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", LEARNT)
     _, table = evidence_tables([result])["description_length"]
-    assert table.title.startswith("learning curve of pos: bits per label")
+    assert table.title.startswith("description length · pos · learning curve: bits per label")
     assert table.heads == ("layer", "0", "20", "50")
     assert table.texts == [
-        ("0", "2.00", "1.00", "0.90"),
-        ("1", "2.00", "0.50", "0.10"),
-        ("2", "2.00", "0.80", "0.40"),
+        ("0", "2.00", "1.00", ".90"),
+        ("1", "2.00", ".50", ".10"),
+        ("2", "2.00", ".80", ".40"),
         ("labels alone", "2.00", "1.50", "1.20"),
     ]
 
 
 def test_learning_curves_of_three_layers_and_the_labels_alone():
-    result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", codelengths(**LEARNT))
-    once = with_found(bare(), "description_length", codelengths())
+    result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", LEARNT)
+    once = with_found(bare(), "description_length", CODES)
     _, found = DescriptionLength().curves({"m": result, "once": once})
     assert [(p.line, p.x, p.value) for p in found.models["m"]] == [
         ("best layer", 20, 0.5),
@@ -147,15 +149,6 @@ def test_learning_curves_of_three_layers_and_the_labels_alone():
         ("labels alone", 50, 1.2),
     ]
     assert found.missing == {"once": "too few training examples"}
-
-
-def test_the_two_codes_are_named():
-    found = [
-        with_found(bare(), "description_length", codelengths()),
-        with_found(bare(), "description_length", codelengths(code="prequential replay")),
-    ]
-    table, *_ = evidence_tables(found)["description_length"]
-    assert table.title.endswith("over that of the online code, prequential replay")
 
 
 def test_training_variance_by_layer_and_pooled():
@@ -231,50 +224,6 @@ def numbers(measurement, payload):
     return [(*tuple(x)[:5], x.split) for x in measurement.numbers(record)]
 
 
-def test_numbers_of_selectivity():
-    assert numbers(Selectivity(), CONTROLS) == [
-        ("selectivity", 0.25, 0, 0.23, 0.27, "test"),
-        ("selectivity", pytest.approx(0.65), 1, None, None, "test"),
-    ]
-    undefined = LayerSelectivity(layer=3, task=None, controls=(0.5,), value=None, interval=None)
-    payload = CONTROLS.model_copy(update={"layers": (undefined,)})
-    assert numbers(Selectivity(), payload) == [("selectivity", None, 3, None, None, "test")]
-
-
-def test_numbers_of_description_length():
-    layers = (
-        LayerCode(layer=0, bits=4000.0, interval=(3200.0, 5000.0), block_bits=(4000.0,)),
-        LayerCode(layer=1, bits=100.0, interval=(-20.0, 220.0), block_bits=(100.0,)),
-        LayerCode(layer=2, bits=0.0, interval=(0.0, 0.0), block_bits=(0.0,)),
-    )
-    assert numbers(DescriptionLength(), codelengths(layers=layers)) == [
-        ("codelength", 4000.0, 0, None, None, "train"),
-        ("compression", 2.0, 0, 1.6, 2.5, "train"),
-        ("codelength", 100.0, 1, None, None, "train"),
-        # A code that may be shorter than nothing has no upper bound of its compression.
-        ("compression", 80.0, 1, None, None, "train"),
-        ("codelength", 0.0, 2, None, None, "train"),
-        ("compression", None, 2, None, None, "train"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("drawn", "said"),
-    [
-        (("sentences",), "training sentences, each"),
-        (("documents",), "training documents, each"),
-        (("documents", "sentences"), "training documents or sentences, each"),
-    ],
-)
-def test_the_note_says_what_training_samples_are_drawn_from(drawn, said):
-    results = []
-    for task, clusters in zip(("pos", "srl"), drawn, strict=False):
-        found = Variances(layers=(), resampled=clusters, seeds=None, both=None, p_best={})
-        results.append(with_found(bare(task), "training_variance", found))
-    (table,) = evidence_tables(results)["training_variance"]
-    assert f"bootstrap samples of {said}" in table.notes[0]
-
-
 def test_numbers_of_training_variance():
     found = Variances(
         layers=(),
@@ -312,7 +261,7 @@ def test_curves_have_the_same_numbers_and_say_why_there_are_none():
         "mlp": bare(scores=(0.5, 0.7), probe=PROBES["mlp"]),
         "part": bare(scores=(0.5, 0.7), n_layers=9),
     }
-    selectivity = Selectivity().curves(results)
+    (selectivity,) = Selectivity().curves(results)
     assert [p.value for p in selectivity.models["full"]] == pytest.approx([0.2, 0.4])
     assert selectivity.missing == dict.fromkeys(
         ("scores", "mlp", "part"), "there is no record of it"

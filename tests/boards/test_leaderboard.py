@@ -15,14 +15,12 @@ from results_by_hand import with_layers
 
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
-from probes.measurements.conditional_probing import ConditionalInformation, LayerGain
-from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.results import read_result
-from probes.measurements.selectivity import ControlScores, LayerSelectivity
 from probes.measurements.training_variance import Spread, Variances
 from probes.records.csv_text import csv_line, escaped, unescaped
 from probes.records.files import write_record
+from probes.records.row import Row
 from probes.records.values import Estimate
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
@@ -154,14 +152,11 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=[0.03, None])
     put(tmp_path, "other", "pos", 9, p_best=False)
     none = Estimate(value=None, interval=None, missing="no gain")
-    codes = Codelengths(
-        code="online code",
-        ends=(9,),
-        n_classes=2,
-        uniform_bits=200.0,
-        prior_block_bits=(100.0,),
-        layers=(LayerCode(layer=0, bits=50.0, interval=(40.0, 80.0), block_bits=(50.0,)),),
-    )
+    codes = [
+        Row("codelength", 50.0, 0, 40.0, 80.0, split="train"),
+        Row("compression", 4.0, 0, 2.5, 5.0, split="train"),
+        Row("compression", 2.0, split="train", axes={"baseline": "labels alone"}),
+    ]
     mixes = Mixes(
         mixes=(
             MixResult(
@@ -179,23 +174,14 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
         kl=none,
         sample_weights=(),
     )
-    controls = ControlScores(
-        metric="accuracy",
-        types=9,
-        seen=0.5,
-        common=2,
-        draws=None,
-        layers=(
-            LayerSelectivity(
-                layer=1, task=0.75, controls=(0.625, 0.375), value=0.25, interval=(0.125, 0.375)
-            ),
-        ),
-    )
-    gain = LayerGain(
-        layer=1, bits=0.5, bits_interval=(0.25, 0.75), points=0.0625, points_interval=None
-    )
+    controls = [
+        Row("selectivity", 0.25, 1, 0.125, 0.375),
+        Row("accuracy", 0.75, 1),
+        Row("accuracy", 0.625, 1, axes={"draw": 1}),
+    ]
+    gains = [Row("added_bits", 0.5, 1, 0.25, 0.75), Row("added_points", 0.0625, 1)]
     put_evidence(path, "description_length", codes)
-    put_evidence(path, "conditional_probing", ConditionalInformation(left_out=0, layers=(gain,)))
+    put_evidence(path, "conditional_probing", gains)
     put_evidence(path, "localisation", mixes)
     put_evidence(path, "selectivity", controls)
     frame = read(tmp_path)

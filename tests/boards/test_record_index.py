@@ -197,7 +197,7 @@ def test_records_of_an_older_schema_are_counted_once_for_each_folder(folder, cap
     error = capsys.readouterr().err
     m, other = folder / "m" / "c", folder / "other" / "c"
     # Of m: two results and two records of their training variance.
-    assert f"left out 4 results of schema 5 in {m}; this version reads schema 7" in error
+    assert f"left out 4 results of schema 5 in {m}; this version reads schema 8" in error
     assert f"left out 1 result of schema 5 in {other}; " in error
     assert error.count("left out") == 2
 

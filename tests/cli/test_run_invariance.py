@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from found_in_rows import controls_in
 from tiny_runs import assert_close, payloads, run, scores
 
 import probes
@@ -70,7 +71,9 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
             for ours, theirs in zip(a.fits, b.fits, strict=True):
                 assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-4 if convex else 1e-2)
         for ours, theirs in zip(
-            one.found("selectivity").layers, other.found("selectivity").layers, strict=True
+            controls_in(one.evidence["selectivity"]).layers,
+            controls_in(other.evidence["selectivity"]).layers,
+            strict=True,
         ):
             assert ours.controls == pytest.approx(theirs.controls, abs=0.021)
         for ours, theirs in zip(

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from found_in_rows import controls_in
 from PIL import Image
 from tiny_runs import run
 
@@ -113,7 +114,7 @@ def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, ca
         ("random:tiny-bert", "depth", 0),
     ]
     for result in found.results[:2]:
-        control = result.found("selectivity")
+        control = controls_in(result.evidence["selectivity"])
         assert control.metric == ("accuracy" if result.task.name == "pos" else "nspr")
         assert {x.layer: len(x.controls) for x in control.layers} == {0: 3, 1: 3, 2: 3}
         assert len(set(zip(*(x.controls for x in control.layers), strict=True))) == 3

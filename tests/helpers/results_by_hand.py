@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from probes.measurements.conditional_probing import ConditionalInformation, LayerGain
-from probes.measurements.description_length import Codelengths, LayerCode
 from probes.measurements.localisation import Mixes, MixResult
+from probes.measurements.measurement import NoPayload
 from probes.measurements.scores import ScoreMeasurement
-from probes.measurements.selectivity import ControlScores, LayerSelectivity
 from probes.measurements.training_variance import LayerVariance, Spread, Variances
 from probes.records.header import (
     CorpusRecord,
@@ -19,6 +17,7 @@ from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
 from probes.records.probe_spec import PROBES
 from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.result import Result
+from probes.records.row import Row, Rows
 from probes.records.values import Estimate
 
 
@@ -123,8 +122,14 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
 
 
 def evidence_record(result, measurement, payload, **more):
-    """A record of evidence behind a result."""
+    """A record of evidence behind a result.
+
+    Args:
+        payload: or a list of rows.
+    """
     fields = {name: getattr(result, name) for name in Record.model_fields}
+    if isinstance(payload, list):
+        fields["rows"], payload = Rows.of(payload), NoPayload()
     fields |= {"measurement": measurement, "key": "2" * 64, "arrays": (), "payload": payload}
     fields["behind"] = result.headline
     return Record(**{**fields, **more})
@@ -173,52 +178,39 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
         ),
         intervals=lambda layer: {metric: (score(layer) - half, score(layer) + half)},
     )
-    controls = ControlScores(
-        metric=metric,
-        types=9,
-        seen=0.9,
-        common=1,
-        draws=None,
-        layers=tuple(
-            LayerSelectivity(
-                layer=x.layer,
-                task=score(x),
-                controls=(0.3,),
-                value=score(x) - 0.3,
-                interval=(score(x) - 0.3 - half, score(x) - 0.3 + half),
-            )
-            for x in given.layers
-        ),
-    )
-    codes = Codelengths(
-        code="online code",
-        ends=(4, 9),
-        n_classes=2,
-        uniform_bits=300.0,
-        prior_block_bits=(80.0, 200.0),
-        layers=tuple(
-            LayerCode(
-                layer=x.layer,
-                bits=100 / score(x),
-                interval=(90 / score(x), 110 / score(x)),
-                block_bits=(40 / score(x), 60 / score(x)),
-            )
-            for x in given.layers
-        ),
-    )
-    gains = ConditionalInformation(
-        left_out=0,
-        layers=tuple(
-            LayerGain(
-                layer=x.layer,
-                bits=2 * score(x),
-                bits_interval=(2 * score(x) - half, 2 * score(x) + half),
-                points=score(x) - 0.3,
-                points_interval=(score(x) - 0.3 - half, score(x) - 0.3 + half),
-            )
-            for x in given.layers[1:]
-        ),
-    )
+    controls = [
+        Row(
+            "selectivity",
+            score(x) - 0.3,
+            x.layer,
+            score(x) - 0.3 - half,
+            score(x) - 0.3 + half,
+        )
+        for x in given.layers
+    ]
+    codes = [Row("compression", 300 / 280, split="train", axes={"baseline": "labels alone"})]
+    for x in given.layers:
+        low, high = 300 * score(x) / 110, 300 * score(x) / 90
+        codes += [
+            Row("codelength", 100 / score(x), x.layer, split="train"),
+            Row("compression", 3 * score(x), x.layer, low, high, split="train"),
+            Row("bits_per_label", 10 / score(x), x.layer, split="train", axes={"examples": 0}),
+            Row("bits_per_label", 12 / score(x), x.layer, split="train", axes={"examples": 4}),
+        ]
+    gains = [
+        row
+        for x in given.layers[1:]
+        for row in (
+            Row("added_bits", 2 * score(x), x.layer, 2 * score(x) - half, 2 * score(x) + half),
+            Row(
+                "added_points",
+                score(x) - 0.3,
+                x.layer,
+                score(x) - 0.3 - half,
+                score(x) - 0.3 + half,
+            ),
+        )
+    ]
     mixes = _mixes(scores, metric, half, located=located)
     return result.with_evidence(
         evidence_record(result, "selectivity", controls),

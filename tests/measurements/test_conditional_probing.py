@@ -1,5 +1,7 @@
 """What a layer adds to layer 0, against scikit-learn, scipy and planted information."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -13,14 +15,11 @@ from sklearn.preprocessing import StandardScaler
 
 from probes.boards.evidence import evidence_tables
 from probes.boards.layer_tables import score_table
-from probes.measurements.conditional_probing import (
-    ConditionalInformation,
-    ConditionalProbing,
-    LayerGain,
-)
+from probes.measurements.conditional_probing import ConditionalProbing
 from probes.measurements.measurement import Request, Scored
 from probes.records.curves import Point
 from probes.records.probe_spec import PROBES
+from probes.records.row import Row
 from probes.training.dataset import work_of
 from probes.training.memory_plan import group_layers
 
@@ -33,7 +32,23 @@ class Planted(PlantedTask):
     """A planted task, conditional probing on it, and its features."""
 
     def found(self, layers=(1,), memory=2**30, spec=LINEAR):
-        return ConditionalProbing().compute(self.context(layers, memory, spec)).payload
+        """The rows of each layer, as `gains`, and the number of examples that are left out."""
+        rows = list(ConditionalProbing().compute(self.context(layers, memory, spec)))
+        of = {(row.metric, row.layer): row for row in rows}
+        none, left_out = Row("", None), of.get(("examples_left_out", None))
+        return SimpleNamespace(
+            left_out=left_out.value if left_out else 0,
+            layers=[
+                SimpleNamespace(
+                    layer=layer,
+                    bits=of.get(("added_bits", layer), none).value,
+                    bits_interval=of.get(("added_bits", layer), none).interval,
+                    points=of["added_points", layer].value,
+                    points_interval=of["added_points", layer].interval,
+                )
+                for layer in layers
+            ],
+        )
 
     def features(self, *layers):
         """Of each split: standardised as scikit-learn does, layers concatenated."""
@@ -301,27 +316,13 @@ def test_only_convex_probes_are_fitted():
     )
 
 
-FOUND = ConditionalInformation(
-    left_out=0,
-    layers=(
-        LayerGain(
-            layer=1,
-            bits=0.25,
-            bits_interval=(0.2, 0.3),
-            points=0.125,
-            points_interval=(0.1, 0.15),
-        ),
-        LayerGain(layer=3, bits=-0.5, bits_interval=None, points=-0.01, points_interval=None),
-    ),
-)
-NUMBERS = ConditionalInformation(
-    left_out=0,
-    layers=(
-        LayerGain(
-            layer=2, bits=None, bits_interval=None, points=0.0625, points_interval=(0.06, 0.065)
-        ),
-    ),
-)
+FOUND = [
+    Row("added_bits", 0.25, 1, 0.2, 0.3),
+    Row("added_points", 0.125, 1, 0.1, 0.15),
+    Row("added_bits", -0.5, 3),
+    Row("added_points", -0.01, 3),
+]
+NUMBERS = [Row("added_points", 0.0625, 2, 0.06, 0.065)]
 
 
 def with_found(payload=FOUND, task="pos", scores=(0.5, 0.9, 0.6, 0.7), **more):
@@ -347,26 +348,16 @@ def test_tables_of_bits_and_of_points():
     ]
     (alone,) = evidence_tables([regression()])["conditional_probing"]
     assert alone.texts == [("2", ".062 ± .003")]
-    unseen = with_found(FOUND.model_copy(update={"left_out": 7}))
+    unseen = with_found([*FOUND, Row("examples_left_out", 7)])
     bits, _ = evidence_tables([unseen])["conditional_probing"]
     assert bits.texts[-1] == ("examples left out", "7")
-
-
-def test_numbers_of_a_record():
-    record = with_found().evidence["conditional_probing"]
-    assert [tuple(x)[:5] for x in ConditionalProbing().numbers(record)] == [
-        ("added_bits", 0.25, 1, 0.2, 0.3),
-        ("added_points", 0.125, 1, 0.1, 0.15),
-        ("added_bits", -0.5, 3, None, None),
-        ("added_points", -0.01, 3, None, None),
-    ]
 
 
 def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
     def bare(**more):
         return make_result(scores=(0.5, 0.7), p_best=False, **more)
 
-    curves = ConditionalProbing().curves(
+    (curves,) = ConditionalProbing().curves(
         {
             "full": with_found(),
             "scores": bare(),
@@ -383,9 +374,9 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
         "part": "layer 0 was not probed",
         "one": "only layer 0 was probed",
     }
-    curves = ConditionalProbing().curves({"m": regression()})
-    assert curves.models == {"m": [Point(2, 0.0625, (0.06, 0.065))]}
-    assert curves.axis == "added NSpr"
+    (points,) = ConditionalProbing().curves({"m": regression()})
+    assert points.models == {"m": [Point(2, 0.0625, (0.06, 0.065))]}
+    assert points.axis == "added, NSpr"
 
 
 def test_the_table_of_scores_says_what_the_best_layer_adds():

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from found_in_rows import code_in
 from tiny_runs import run
 
 from probes.measurements.description_length import DescriptionLength
@@ -208,7 +209,7 @@ class PlantedCodes:
                 features=layers, labels=labels[None], sets=sets
             ),
         )
-        return DescriptionLength().compute(context).payload
+        return code_in(DescriptionLength().compute(context))
 
 
 @pytest.mark.parametrize(
@@ -222,24 +223,22 @@ def test_layers_are_coded_in_groups_and_compared_with_codes_without_vectors(
     labels = torch.tensor([0, 0, 1, 0, 1, 2, 0, 0, 1, 0, 2, 0])
     found = codes.found(family, labels, 3)
     assert codes.asked == [(function, 3, family)] * 2
-    assert (found.code, found.ends, found.n_classes) == (name, (5, 12), 3)
-    assert [(x.layer, x.bits, x.block_bits) for x in found.layers] == [
-        (2, 14, (5, 9)),
-        (3, 15, (5, 10)),
-        (7, 19, (5, 14)),
+    assert (found.code, found.starts) == (name, [0, 5])
+    assert [(x.layer, x.bits, [5 * x.per_label[0], 7 * x.per_label[1]]) for x in found.layers] == [
+        (2, 14, pytest.approx([5, 9])),
+        (3, 15, pytest.approx([5, 10])),
+        (7, 19, pytest.approx([5, 14])),
     ]
     assert found.layers[0].interval == pytest.approx((14 - 1.96, 14 + 1.96))
     assert found.uniform_bits == pytest.approx(12 * math.log2(3))
     # After 0 0 1 0 1: 3.5, 2.5 and .5 of 6.5. Sent: 2 0 0 1 0 2 0.
     sent = [0.5, 3.5, 3.5, 2.5, 3.5, 0.5, 3.5]
     later = -sum(math.log2(x / 6.5) for x in sent)
-    assert found.prior_block_bits == pytest.approx((5 * math.log2(3), later))
     assert found.prior_bits == pytest.approx(5 * math.log2(3) + later)
     # The first block after 0 examples has 5, the second after 5 has 7.
-    assert found.starts == (0, 5)
-    assert found.per_label(found.prior_block_bits) == pytest.approx([math.log2(3), later / 7])
-    assert found.per_label(found.layers[0].block_bits) == [1, 9 / 7]
-    assert found.compression(found.layers[0]) == pytest.approx(12 * math.log2(3) / 14)
+    assert found.prior_per_label == pytest.approx([math.log2(3), later / 7])
+    assert found.layers[0].per_label == [1, 9 / 7]
+    assert found.layers[0].compression == pytest.approx(12 * math.log2(3) / 14)
 
 
 def test_sets_of_labels_are_sent_label_by_label(monkeypatch):
@@ -257,7 +256,7 @@ def test_sets_of_labels_are_sent_label_by_label(monkeypatch):
 def test_full_evidence_has_the_code_with_replay_of_mlps(tiny_bert, tmp_path, short_schedule):
     settings = {"quick": False, "twins": 0, "tasks": ("pos",), "limit": 40}
     found = {
-        r.probe.family: r.found("description_length")
+        r.probe.family: code_in(r.evidence["description_length"])
         for r in run(tiny_bert, tmp_path, evidence=("full",), **settings)
     }
     assert {family: x.code for family, x in found.items()} == {
@@ -266,15 +265,14 @@ def test_full_evidence_has_the_code_with_replay_of_mlps(tiny_bert, tmp_path, sho
     }
     # They send the same labels in the same blocks.
     linear, mlp = found.values()
-    assert (mlp.ends, mlp.uniform_bits, mlp.prior_bits) == (
-        linear.ends,
+    assert (mlp.starts, mlp.uniform_bits, mlp.prior_bits) == (
+        linear.starts,
         linear.uniform_bits,
         linear.prior_bits,
     )
     for layer in mlp.layers:
-        assert len(layer.block_bits) == len(mlp.ends)
-        assert layer.bits == pytest.approx(sum(layer.block_bits))
-        assert 0.5 < mlp.compression(layer) < 2
+        assert len(layer.per_label) == len(mlp.starts)
+        assert 0.5 < layer.compression < 2
 
 
 @pytest.mark.real_data
@@ -298,18 +296,18 @@ def test_ewt_dev_changes_nothing_and_compression_is_sensible(
         return result
 
     result = measured("a")
-    found = result.found("description_length")
-    assert (found.code, found.ends[-1]) == ("online code", result.examples.n["train"])
-    alone = found.uniform_bits / found.prior_bits
+    found = code_in(result.evidence["description_length"])
+    assert found.code == "online code"
+    alone = found.prior_compression
+    assert alone == pytest.approx(found.uniform_bits / found.prior_bits)
+    sizes = np.diff([*found.starts, result.examples.n["train"]])
     assert 1 < alone < 1.3
     assert [x.layer for x in found.layers] == [0, 1, 2]
     for layer in found.layers:
-        assert sum(layer.block_bits) == pytest.approx(layer.bits)
-        areas = np.multiply(found.per_label(layer.block_bits), np.diff(found.ends, prepend=0))
-        assert areas.sum() == pytest.approx(layer.bits)
-        low, high = found.compression_interval(layer)
-        assert low < found.compression(layer) < high
-        assert found.compression(layer) > 1.05 * alone
+        assert layer.per_label @ sizes == pytest.approx(layer.bits)
+        low, high = layer.compression_interval
+        assert low < layer.compression < high
+        assert layer.compression > 1.05 * alone
 
     def shuffled(self, split, *others):
         made = batches(self, split, *others)
@@ -318,5 +316,5 @@ def test_ewt_dev_changes_nothing_and_compression_is_sensible(
     batches = ProbingData.batches
     monkeypatch.setattr(ProbingData, "batches", shuffled)
     other = measured("b")
-    assert other.found("description_length") == found
+    assert code_in(other.evidence["description_length"]) == found
     assert other.layers[0].fits[0].dev_loss != result.layers[0].fits[0].dev_loss

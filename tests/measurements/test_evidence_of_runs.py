@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from found_in_rows import controls_in
 from stored_replicates import of_all_layers
 from tiny_runs import run
 
@@ -101,7 +102,7 @@ def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(found):
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
 def test_selectivity_is_that_of_the_scores(found, unit):
     _, result = found[unit]
-    controls = result.found("selectivity")
+    controls = controls_in(result.evidence["selectivity"])
     metric = "accuracy" if "pos" in unit else "nspr"
     assert controls.metric == metric == result.task.metric
     tested = {x.layer: result.score(x) for x in result.layers}
@@ -111,7 +112,7 @@ def test_selectivity_is_that_of_the_scores(found, unit):
         assert low < layer.value < high
         assert layer.value == pytest.approx(layer.task - np.mean(layer.controls))
     assert controls.common == 3
-    assert controls.draws.sd == pooled([x.controls for x in controls.layers]).sd
+    assert controls.sd == pooled([x.controls for x in controls.layers]).sd
 
 
 def test_the_mix_of_layer_0_is_layer_0(found):

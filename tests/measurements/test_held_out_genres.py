@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from results_by_hand import evidence_record, make_result
 from sklearn.linear_model import LogisticRegression, Ridge
 from tiny_runs import run
 
@@ -15,10 +16,11 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError, collect_examples
 from probes.extraction.vectors import Sharded
 from probes.measurements.held_out_genres import HeldOutGenres, kept_without
+from probes.measurements.measurement import NoPayload
 from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.probe_spec import PROBES
-from probes.records.row import Row
+from probes.records.row import Row, Rows
 from probes.statistics.metrics import metrics
 from probes.tasks.task import Example, Task
 from probes.training.dataset import ProbingData
@@ -95,45 +97,59 @@ def vector(word):
     return sign, sign, genre * sign
 
 
-def found(splits):
-    context = context_of(splits, reversed_in_b, vector)
-    return HeldOutGenres().compute(context).payload
+def genres_of(outcome):
+    """The rows of each genre, by metric; examples by split."""
+    genres = {}
+    for row in outcome.rows:
+        name = row.split if row.metric == "examples" else row.metric
+        genres.setdefault(row.axes["genre"], {})[name] = row
+    return genres
+
+
+def interval(row):
+    return None if row.low is None else (row.low, row.high)
+
+
+def outcome_of(splits):
+    return HeldOutGenres().compute(context_of(splits, reversed_in_b, vector))
 
 
 def test_a_rule_that_is_reversed_in_a_genre_is_lost_with_it_and_not_with_other_sentences():
-    result = found({split: sentences(30) for split in ("train", "dev", "test")})
-    assert [(x.genre, x.train, x.test) for x in result.genres] == [("a", 120, 120), ("b", 120, 120)]
-    for each in result.genres:
+    genres = genres_of(outcome_of({split: sentences(30) for split in ("train", "dev", "test")}))
+    assert list(genres) == ["a", "b"]
+    for each in genres.values():
+        assert (each["train"].value, each["test"].value) == (120, 120)
         # Of two signs and one that tells the label, two are wrong in the other genre.
-        assert (each.held_out.score, each.held_out.drop) == (0, 1)
-        assert each.held_out.interval == (1, 1)
-        assert (each.random.score, each.random.drop) == (1, 0)
-        assert each.random.interval == (0, 0)
+        assert (each["held_out_score"].value, each["held_out_drop"].value) == (0, 1)
+        assert interval(each["held_out_drop"]) == (1, 1)
+        assert (each["random_drop"].value, interval(each["random_drop"])) == (0, (0, 0))
 
 
 def test_genres_that_cannot_be_held_out_are_named_and_few_sentences_have_no_interval():
     train = sentences(30, ("a", "b", "c"))
     test = [*sentences(30, ("a",)), *sentences(19, ("b",))]
-    result = found({"train": train, "dev": train, "test": test})
-    a, b, c = result.genres
+    outcome = outcome_of({"train": train, "dev": train, "test": test})
+    genres = genres_of(outcome)
     # Without a, the others still tell what decides in it.
-    assert (a.held_out.drop, a.held_out.interval) == (0, (0, 0))
-    assert (b.held_out.drop, b.held_out.interval, b.random.interval) == (1, None, None)
-    assert (c.genre, c.train, c.test, c.held_out, c.random) == ("c", 120, 0, None, None)
-    task = SimpleNamespace(name="toy", metric="accuracy")
-    corpus = SimpleNamespace(other_trees=False)
-    scored = SimpleNamespace(
-        task=task, view="plain", silver=False, corpus=corpus, found=lambda name: result
-    )
-    tables = HeldOutGenres().tables([scored])
+    assert genres["a"]["held_out_drop"][1:5] == (0, 0, 0, 0)
+    assert genres["b"]["held_out_drop"][1:5] == (1, 0, None, None)
+    assert interval(genres["b"]["random_drop"]) is None
+    assert {name: row.value for name, row in genres["c"].items()} == {"train": 120, "test": 0}
+    result = make_result("toy", p_best=False)
+    record = evidence_record(result, "held_out_genres", NoPayload())
+    update = {"rows": Rows.of(outcome.rows), "notes": tuple(outcome.notes)}
+    tables = HeldOutGenres().tables([result.with_evidence(record.model_copy(update=update))])
     assert [table.texts for table in tables] == [
-        [("a", "100.0"), ("b", "0.0"), ("c", "–")],
-        [("a", "0.0 ± 0.0"), ("b", "100.0"), ("c", "–")],
-        [("a", "0.0 ± 0.0"), ("b", "0.0"), ("c", "–")],
-        [("a", "120 / 120"), ("b", "120 / 76"), ("c", "120 / 0")],
+        [("a", "100.0"), ("b", "0.0")],
+        [("a", "0.0 ± 0.0"), ("b", "100.0")],
+        [("a", "0.0 ± 0.0"), ("b", "0.0")],
+        [("a", "120", "120"), ("b", "120", "76"), ("c", "120", "0")],
     ]
-    assert [tables[k].heads[1] for k in (0, 3)] == ["toy (accuracy)", "toy"]
-    assert tables[3].notes[0].startswith("Not held out in every task: c; ")
+    assert [tables[k].heads[1] for k in (0, 3)] == ["toy (accuracy)", "toy\ntrain"]
+    assert tables[0].notes == (
+        "toy: at layer 0, the best on dev.",
+        "toy: not held out: c; a genre has to be in train and test, beside others in train.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +165,7 @@ def test_without_genres_that_can_be_held_out_there_is_a_reason(train, test, why)
         return sentences(5, genres) if genres else [("", w) for _, w in sentences(5)]
 
     with pytest.raises(NotServedError, match=why):
-        found({"train": part(train), "dev": part(train), "test": part(test)})
+        outcome_of({"train": part(train), "dev": part(train), "test": part(test)})
 
 
 def noisy(kind):
@@ -175,7 +191,7 @@ def noisy(kind):
 def test_both_probes_are_those_of_scikit_learn_on_the_same_sentences(kind):
     metric = "accuracy" if kind == "classification" else "corpus_spearman"
     context = context_of(*noisy(kind), kind=kind, metric=metric)
-    result = HeldOutGenres().compute(context).payload
+    genres = genres_of(HeldOutGenres().compute(context))
     features = {
         split: each.block(slice(None))[0].numpy()
         for split, each in context.data.features([0]).items()
@@ -186,15 +202,19 @@ def test_both_probes_are_those_of_scikit_learn_on_the_same_sentences(kind):
     strength = context.scores.layers[0].fits[0].l2
     gold = context.scorers["test"].gold
     score = metrics.get(metric)
-    assert [x.genre for x in result.genres] == ["a", "b", "c"]
-    for each in result.genres:
-        of_test = test.genre == each.genre
+    assert list(genres) == ["a", "b", "c"]
+    for genre, each in genres.items():
+        of_test = test.genre == genre
         own = gold.part(of_test)
         reported = score(own, context.predicted([0])[:, of_test])[0]
-        _, control = kept_without(train.genre == each.genre, train.sentence)
-        genres = np.array(list("aabc"))[sentence % 4]
-        kept = (genres != each.genre, np.isin(sentence, train.sentence[control]))
-        for refit, keep in zip((each.held_out, each.random), kept, strict=True):
+        _, control = kept_without(train.genre == genre, train.sentence)
+        of_training = np.array(list("aabc"))[sentence % 4]
+        kept = {
+            "held_out_drop": of_training != genre,
+            "random_drop": np.isin(sentence, train.sentence[control]),
+        }
+        for name, keep in kept.items():
+            drop = each[name]
             n = keep.sum()
             model = (
                 Ridge(alpha=strength * n)
@@ -204,11 +224,12 @@ def test_both_probes_are_those_of_scikit_learn_on_the_same_sentences(kind):
             theirs = score(own, model.predict(features["test"][of_test])[None])[0]
             # At most one example of the genre's 50 or 100 is on another side.
             within = 0.021 if kind == "classification" else 1e-4
-            assert refit.score == pytest.approx(theirs, abs=within)
-            assert refit.drop == pytest.approx(reported - refit.score)
-            low, high = refit.interval or (refit.drop, refit.drop)
-            assert low <= refit.drop <= high
-        assert (each.held_out.interval is None) == (each.genre != "a")
+            assert reported - drop.value == pytest.approx(theirs, abs=within)
+            low, high = interval(drop) or (drop.value, drop.value)
+            assert low <= drop.value <= high
+        held_out = each["held_out_score"].value
+        assert each["held_out_drop"].value == pytest.approx(reported - held_out)
+        assert (interval(each["held_out_drop"]) is None) == (genre != "a")
 
 
 def test_the_control_lacks_as_many_examples_of_any_genre():
@@ -269,7 +290,7 @@ def test_a_run_has_tables_and_rows_of_it_and_says_where_it_is_not_made(tiny_bert
     (linear,) = (r for r in results if r.probe.family == "linear")
     record = linear.evidence["held_out_genres"]
     assert record.extent == {linear.best_layer.layer: 1}
-    numbers = list(HeldOutGenres().numbers(record))
+    numbers = list(record.rows)
     layer, axes = linear.best_layer.layer, {"genre": "mail"}
     assert Row("examples", 216, layer, split="train", axes=axes) in numbers
     with (tmp_path / "results" / "measurements.csv").open(encoding="utf-8") as file:
@@ -282,7 +303,7 @@ def test_a_run_has_tables_and_rows_of_it_and_says_where_it_is_not_made(tiny_bert
     assert len(rows) == len(numbers) == 10
     assert main(["show", str(tmp_path / "results"), "--by", "held_out_genres"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "tiny-bert · toy · linear probe · held-out genres: drop from the reported" in shown
+    assert "tiny-bert · toy · linear probe · held out genres · drop from the reported" in shown
 
     run(tiny_bert, tmp_path, probes="linear", **{**settings, "limit": 60})
     assert (

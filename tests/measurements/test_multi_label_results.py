@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from found_in_rows import code_in, controls_in
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
@@ -91,12 +92,12 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path, monkeypatch):
     assert np.quantile(of_all_layers(result, path).values[1], [0.025, 0.975]) == pytest.approx(
         [low, high]
     )
-    controls = result.found("selectivity")
+    controls = controls_in(result.evidence["selectivity"])
     assert controls.metric == "micro_f1"
-    assert controls.at(1).task == layer.fits[0].test["micro_f1"]
-    code = result.found("description_length")
+    assert controls.layers[1].task == layer.fits[0].test["micro_f1"]
+    code = code_in(result.evidence["description_length"])
     assert code.uniform_bits == result.examples.n["train"] * len(gold.classes)
-    assert 0 < code.at(1).bits < code.uniform_bits
+    assert 0 < code.layers[1].bits < code.uniform_bits
     assert code.prior_bits < code.uniform_bits
     mixed = result.found("localisation")
     (beside,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-localisation-*.json")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from found_in_rows import controls_in
 from planted_context import WORDS, PlantedContext, corpus, draw
 from results_by_hand import make_result
 from scipy.stats import t
@@ -16,7 +17,6 @@ from probes.examples.examples import collect_examples
 from probes.examples.scoring import control_metric
 from probes.measurements.measurement import Request, Scored
 from probes.measurements.selectivity import Selectivity
-from probes.measurements.training_variance import Spread
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
@@ -89,9 +89,8 @@ def test_without_types_there_is_no_control():
     assert not has_types(collect_examples(bare, made, "masked"))
     scored = Scored(PROBES["linear"], (0, 1), 1, False)
     assert Selectivity().extent(Request((0, 1), 1, scored=scored)) == {}
-    assert Selectivity().curves({"m": without_types()}).missing == {
-        "m": "its examples have no types"
-    }
+    (curves,) = Selectivity().curves({"m": without_types()})
+    assert curves.missing == {"m": "its examples have no types"}
 
 
 def without_types():
@@ -168,7 +167,7 @@ def measured(examples, errors, extent, control_errors):
     scores = {layer: with_errors(gold, n) for layer, n in errors.items()}
     dev = dict.fromkeys(errors, 0.5)
     context = PlantedContext(examples, scores, dev, extent, control)
-    return Selectivity().compute(context).payload, context
+    return controls_in(Selectivity().compute(context)), context
 
 
 def test_selectivity_is_the_score_of_the_task_minus_that_of_the_control(examples):
@@ -182,7 +181,7 @@ def test_selectivity_is_the_score_of_the_task_minus_that_of_the_control(examples
     # Sentences are all right or all wrong in both: 10 both wrong, 20 right in the task alone.
     half = 1.96 * np.sqrt(0.5 * 0.5 / 41)
     assert (low, high) == (pytest.approx(0.5 - half, abs=0.03), pytest.approx(0.5 + half, abs=0.03))
-    assert (found.common, found.draws) == (2, Spread(sd=0.0, df=1))
+    assert (found.common, found.sd, found.df) == (2, 0, 1)
     assert len(context.asked) == 1
 
 
@@ -204,7 +203,7 @@ def test_every_draw_counts_and_intervals_know_of_others(n):
     )
     sd = np.std(ERRORS[:n], ddof=1) / 10
     # The same draws at three layers tell no more than at one.
-    assert (found.draws.sd, found.draws.df) == (pytest.approx(sd), n - 1)
+    assert (found.sd, found.df) == (pytest.approx(sd), n - 1)
     value = np.mean(ERRORS[:n]) / 10
     half = t(n - 1).ppf(0.975) * sd / np.sqrt(n)
     for layer in found.layers:
@@ -272,12 +271,12 @@ def test_given_the_task_s_own_labels_a_control_probe_is_the_scored_probe(
     found = run(tiny_bert, tmp_path, probes=(family,), evidence=("selectivity",), **settings)
     assert [r.task.metric for r in found] == ["accuracy", "nspr", "balanced_accuracy"]
     for result in found:
-        for layer in result.found("selectivity").layers:
+        for layer in controls_in(result.evidence["selectivity"]).layers:
             assert layer.controls == pytest.approx([layer.task] * len(layer.controls), abs=1e-12)
             assert layer.value == pytest.approx(0, abs=1e-12)
 
 
-def test_the_payload_counts_types_and_the_share_known_from_train(examples):
+def test_rows_count_types_and_the_share_known_from_train(examples):
     found, _ = measured(examples, {4: 100}, {4: 1}, lambda layer, number: 300)
     assert (found.metric, found.types) == ("accuracy", 60)
     assert found.seen == pytest.approx(400 / 401)
@@ -293,7 +292,7 @@ def test_the_controls_of_layers_that_differ(examples):
     assert last.controls == pytest.approx([198 / 401, 188 / 401, 178 / 401])
     assert [first.value, last.value] == pytest.approx([110 / 401, 163 / 401])
     # Steps of 10 words.
-    assert (found.draws.sd, found.draws.df) == (pytest.approx(10 / 401), 2)
+    assert (found.sd, found.df) == (pytest.approx(10 / 401), 2)
 
 
 def test_with_very_few_sentences_there_are_no_intervals():
@@ -301,5 +300,5 @@ def test_with_very_few_sentences_there_are_no_intervals():
     few = collect_examples(tasks.get("pos"), corpus(splits), "masked")
     found, _ = measured(few, {0: 19, 1: 0}, {0: 2, 1: 2}, lambda layer, number: 95)
     assert [x.interval for x in found.layers] == [None, None]
-    assert found.draws is not None
+    assert found.sd is not None
     assert [x.value for x in found.layers] == pytest.approx([0.4, 0.5])

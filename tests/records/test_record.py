@@ -266,7 +266,7 @@ def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, ca
     assert error.count("left out") == 1
     assert f"left out 2 results of schema 5 in {tmp_path / 'm' / 'c'}" in error
     (path, *_) = (tmp_path / "m" / "c").glob("*.json")
-    with pytest.raises(UserError, match="result schema 5, this version reads 7"):
+    with pytest.raises(UserError, match="result schema 5, this version reads 8"):
         read_record(path)
 
 

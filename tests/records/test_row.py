@@ -59,6 +59,21 @@ def test_numbers_of_numpy_become_plain_ones_and_nan_none():
     assert json.loads(rows.model_dump_json())["value"] == [0.5, None]
 
 
+def test_columns_of_nothing_but_defaults_are_not_in_the_file():
+    rows = Rows.of([Row("m", None, 0), Row("m", 0.5, 1, why="few", axes={"head": 1})])
+    stored = json.loads(rows.model_dump_json())
+    assert stored == {
+        "metric": ["m", "m"],
+        "value": [None, 0.5],
+        "layer": [0, 1],
+        "why": ["", "few"],
+        "axes": {"head": [None, 1]},
+    }
+    assert json.loads(Rows().model_dump_json()) == {}
+    assert list(Rows.model_validate({})) == []
+    assert list(Rows.model_validate({"metric": ["m"]})) == [Row("m", None)]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -1,6 +1,7 @@
 """Labels of regressions: their unit, origin, range and precision."""
 
 import pytest
+from found_in_rows import controls_in
 from stored_replicates import of_all_layers
 
 from probes.measurements import probe_context
@@ -59,7 +60,9 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run_with, family, mo
                 assert one.test["corpus_spearman"] == pytest.approx(expected, abs=rel)
                 assert one.dev_loss == pytest.approx(scale**2 * of_plain.dev_loss, rel=2 * rel)
         for ours, theirs in zip(
-            other.found("selectivity").layers, plain.found("selectivity").layers, strict=True
+            controls_in(other.evidence["selectivity"]).layers,
+            controls_in(plain.evidence["selectivity"]).layers,
+            strict=True,
         ):
             assert ours.controls == pytest.approx(theirs.controls, abs=rel)
         if family == "mlp":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from probes.boards.claims.bands import Band
 from probes.boards.claims.claim import Predicate
@@ -71,8 +72,8 @@ def trees_above_chain(model: ModelScores) -> Outcome:
     """
     record = _record(model)
     rank = record.facts["rank"]
-    dev = {layer: row.value for layer, row in _rows(record, "uuas", "dev", rank).items()}
-    layer = max(dev, key=lambda x: -1.0 if dev[x] is None else dev[x])
+    dev = {layer: row.value or 0.0 for layer, row in _rows(record, "uuas", "dev", rank).items()}
+    layer = max(dev, key=dev.__getitem__)
     probe = _rows(record, "uuas", rank=rank)[layer]
     (chain,) = (row for row in record.rows if (row.metric, row.split) == ("chain_uuas", "test"))
     if probe.interval is None or chain.interval is None:
@@ -86,7 +87,7 @@ def trees_above_chain(model: ModelScores) -> Outcome:
         f"UUAS at layer {layer} and rank {rank}: {probe.value:.3f} [{low:.3f}, {high:.3f}]; "
         f"neighbours: {chain.value:.3f} [{chain_low:.3f}, {chain_high:.3f}]"
     )
-    numbers = [
+    numbers: list[dict[str, Any]] = [
         {"layer": layer, "uuas": probe.value, "interval": probe.interval},
         {"baseline": "neighbours", "uuas": chain.value, "interval": chain.interval},
     ]
