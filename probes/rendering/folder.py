@@ -10,6 +10,7 @@ import pandas as pd
 from probes.boards.layer_tables import layer_frames
 from probes.boards.transferability import all_ranks
 from probes.common.files import published
+from probes.common.terminal import progress
 from probes.measurements.measurement import CorpusMeasurement, get_measurement
 from probes.records.csv_text import csv_line
 from probes.records.record import AnyRecord
@@ -33,10 +34,13 @@ def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
         return paths
     # The picture shows what the text says and takes a second. It is drawn first, so that the text
     # is never newer than the picture.
-    from probes.rendering.heatmap import draw_heat_map
+    from probes.rendering.drawing.figures import draw_layers, no_room
 
-    with published(paths[2]) as temporary:
-        draw_heat_map(temporary, results)
+    if why := no_room():
+        progress.say(f"{paths[2]}: not drawn, since {why}")
+        paths[2].unlink(missing_ok=True)
+    else:
+        draw_layers(paths[2], results)
     with published(paths[1]) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return paths

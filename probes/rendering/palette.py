@@ -7,6 +7,15 @@ from collections.abc import Iterable
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8639a", "#c08a00", "#3f9fdb")
 """After Okabe & Ito 2008, with the light ones darkened; beyond six models, symbols differ too."""
 
+SYMBOLS = {
+    "circle": "●○",
+    "square": "■□",
+    "diamond": "◆◇",
+    "triangle-up": "▲△",
+    "triangle-down": "▼▽",
+}
+"""Vega's names of markers, with characters for them, filled and open."""
+
 _RAMP = (
     (68, 1, 84),
     (71, 45, 123),
@@ -18,7 +27,7 @@ _RAMP = (
     (173, 220, 48),
     (253, 231, 37),
 )
-"""Points of viridis, the colour map of the heat maps; importing matplotlib itself is slow."""
+"""Points of viridis, the colour map of the heat maps."""
 
 
 def shade(share: float) -> tuple[int, int, int]:

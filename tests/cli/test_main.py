@@ -81,14 +81,14 @@ def test_questions_are_answered_without_torch(flag):
 def test_a_second_run_imports_nothing_slow_and_redraws_nothing(tiny_bert, tmp_path):
     command = (
         "import sys; from probes.cli.main import main; status = main(sys.argv[1:]); "
-        "print(*{'torch', 'matplotlib', 'scipy'} & set(sys.modules)); sys.exit(status)"
+        "print(*{'torch', 'altair', 'vl_convert', 'scipy'} & set(sys.modules)); sys.exit(status)"
     )
     flags = ["--model", str(tiny_bert), "--tasks", "depth", "--probes", "linear", "--limit", "30"]
     flags += ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c"), "-q"]
     flags += ["--twins", "0"]  # two models are compared anew
     flags += ["--evidence", ",".join(EVIDENCE)]
     drawn = []
-    for imported in ({"torch", "matplotlib", "scipy"}, set()):
+    for imported in ({"torch", "altair", "vl_convert", "scipy"}, set()):
         done = subprocess.run(
             [sys.executable, "-c", command, *flags], capture_output=True, text=True, check=True
         )

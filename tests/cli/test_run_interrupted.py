@@ -60,7 +60,7 @@ def test_a_stop_while_the_first_tables_are_drawn_is_a_stop(
     def draw(path, results):
         raise failures.pop(0)
 
-    monkeypatch.setattr("probes.rendering.heatmap.draw_heat_map", draw)
+    monkeypatch.setattr("probes.rendering.drawing.figures.draw_layers", draw)
     with pytest.raises(KeyboardInterrupt):
         run(tiny_bert, tmp_path, tasks=("pos",), quick=False, evidence="selectivity", twins=0)
     assert failures == []

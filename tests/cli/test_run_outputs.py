@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from found_in_rows import controls_in
-from PIL import Image
+from scenes import png_size
 from tiny_runs import run
 
 import probes
@@ -46,7 +46,7 @@ def test_a_run_writes_json_tables_heat_map_and_leaderboard(tiny_bert, tmp_path):
     wide = pd.read_csv(folder / "layers.csv", index_col="layer")
     assert wide.loc[2, "pos (mlp)"] == pytest.approx(table.loc[2, "pos"], abs=1e-6)
     assert "| **" in (folder / "layers.md").read_text()
-    assert Image.open(folder / "layers.png").size[0] > 1000
+    assert png_size((folder / "layers.png").read_bytes())[0] > 1000
 
 
 def test_stored_predictions_give_the_stored_scores(tiny_bert, tmp_path):

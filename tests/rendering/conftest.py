@@ -1,31 +1,17 @@
-"""Figures as matplotlib has them."""
-
-from contextlib import contextmanager
+"""Charts as Vega draws them."""
 
 import pytest
-from matplotlib import rc_context
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from scenes import Scene
 
-from probes.rendering.figures import style
+from probes.rendering.drawing.style import INCH, Style
 
 
 @pytest.fixture
-def drawn(monkeypatch, tmp_path):
-    """Draws something and returns the figure."""
+def drawn():
+    """Draws something in a room that is less than the width, and returns its scene."""
 
-    def drawn(module, given, width=style.COLUMN):
-        made = []
-
-        @contextmanager
-        def saved(path, width, height):
-            with rc_context(style._SETTINGS):
-                made.append(Figure(figsize=(width, height), layout="constrained", dpi=300))
-                yield made[0]
-                FigureCanvasAgg(made[0]).draw()
-
-        monkeypatch.setattr(module, "saved", saved)
-        module.draw(tmp_path / "x.png", given, width)
-        return made[0]
+    def drawn(make, given, inches=3.3, **more):
+        style = Style(inches * INCH, **more)
+        return Scene(make(given, style, style.width - 40), style)
 
     return drawn

@@ -1,6 +1,5 @@
 """Scatters, galleries and cards on the page."""
 
-import json
 import math
 import re
 from pathlib import Path
@@ -8,12 +7,12 @@ from pathlib import Path
 import pytest
 from browser import started
 from corpus_records import corpus_record
-from matplotlib import colormaps
+from pages import data_of, own
 
 from probes.boards.corpus_groups import of_corpora
 from probes.measurements.plugins import load_file
 from probes.rendering.page.page import page, write_page
-from probes.rendering.palette import COLOURS
+from probes.rendering.palette import COLOURS, shade
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -76,11 +75,6 @@ def given(write, plug_ins):
     return given
 
 
-def data_of(text):
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    return json.loads(found[1])
-
-
 def test_cards_and_pictures_are_in_the_data_once(given):
     data = data_of(page({}, "x", given()))["cards"]["of-my_own"]
     assert data["pictures"] == [[[1.0, 0.000123], [None, 0.25]], [[0.5]], [[0.0]]]
@@ -128,25 +122,34 @@ def test_points_are_in_the_data_by_group_and_in_a_table(given):
     charts = data_of(text)["charts"]
     assert list(charts) == ["of-my_own-0-2-0", "of-my_own-0-2-1"]
     chart = charts["of-my_own-0-2-0"]
-    assert (chart["kind"], chart["scale"], chart["span"]) == ("plane", "layer", [1, 2])
-    assert chart["x"] == pytest.approx([-0.08, 1.08])
-    assert chart["y"] == pytest.approx([-0.08, 1.08])
-    first, second = chart["series"]
-    assert (first["name"], first["x"], first["y"]) == ("diagonal", [0, 0.5], [0, 1])
-    assert (first["level"], first["text"]) == ([1, None], ["1-1", "2-2"])
-    assert first["side"] == ["middle right"] * 2
-    assert first["hover"] == ["1-1, diagonal", "2-2, diagonal"]
-    assert second["name"] == "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"
-    assert [each["colour"] for each in chart["series"]] == list(COLOURS[:2])
-    own = text.partition("Points: m</summary>")[2].partition("</table>")[0]
-    cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", own)
+    (rows,) = chart["datasets"].values()
+    assert [tuple(row.values())[:-1] for row in rows] == [
+        (0, 0, "1-1", "diagonal", 1, "right"),
+        (1, 0.25, EVIL, EVIL, 2, "left"),
+        (0.5, 1, "2-2", "diagonal", None, "right"),
+    ]
+    assert [row["said"] for row in rows] == [
+        {"point": "1-1", "group": "diagonal", "layer": 1},
+        {"point": EVIL, "group": EVIL, "layer": 2},
+        {"point": "2-2", "group": "diagonal"},
+    ]
+    for layer in chart["layer"]:
+        for axis in "xy":
+            domain = layer["encoding"][axis]["scale"]["domain"]
+            assert domain == pytest.approx([-0.08, 1.08])
+    (levels,) = (x["encoding"]["color"] for x in chart["layer"] if "color" in x["encoding"])
+    assert (levels["scale"]["domain"], levels["legend"]["title"]) == ([1, 2], ["layer"])
+    (groups,) = (x["encoding"]["fill"] for x in chart["layer"] if "fill" in x["encoding"])
+    assert groups["scale"] == {"domain": ["diagonal", EVIL], "range": list(COLOURS[:2])}
+    points = text.partition("Points: m</summary>")[2].partition("</table>")[0]
+    cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", points)
     assert cells[:10] == ["point", "group", "x", "y", "layer", "1-1", "diagonal", "0", "0", "1"]
     assert cells[-5:] == ["2-2", "diagonal", "0.5", "1", "–"]
 
 
 def test_nothing_that_a_plug_in_says_is_markup(given):
     text = page({}, "x", given())
-    assert "<img" not in text
+    assert "<img" not in own(text)
     assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;" in text
 
 
@@ -201,16 +204,16 @@ def test_pictures_and_points_in_a_browser(browser, tmp_path, given):
     place = "return document.querySelector(`[data-chart='of-my_own-0-2-0']`)"
     browser.js(f"{place}.scrollIntoView()")
     browser.until(f"{place}.classList.contains('done')")
-    assert browser.js(f"{place}.data.map(x => x.name)")[0] == "diagonal"
-    assert browser.js(f"{place}.data.map(x => [x.x, x.y])") == [[[0, 0.5], [0, 1]], [[1], [0.25]]]
-    written = f"[...{place[7:]}.querySelectorAll('.textpoint')].map(x => x.textContent)"
-    assert browser.js(f"return {written}") == ["1-1", "2-2", EVIL]
-    scales = """
-        const layout = arguments[0]._fullLayout;
-        return [layout.xaxis, layout.yaxis].map(x => x._length / Math.abs(x.range[1] - x.range[0]));
-    """
-    across, up = browser.js(scales, browser.one("[data-chart='of-my_own-0-2-0']"))
-    assert across == pytest.approx(up, rel=1e-3)
+    written = f"[...{place[7:]}.querySelectorAll('.role-mark.mark-text text')]"
+    assert set(browser.js(f"return {written}.map(x => x.textContent)")) == {"1-1", "2-2", EVIL}
+    boxes = browser.js(
+        f"return [...{place[7:]}.querySelectorAll('.mark-symbol.role-mark path')]"
+        ".map(x => x.getBoundingClientRect()).map(b => [b.x + b.width / 2, b.y + b.height / 2])"
+    )
+    (a, b, c) = boxes  # with levels, of both groups; and without
+    assert b[0] - a[0] == pytest.approx(2 * (c[0] - a[0]), abs=1)
+    assert a[1] - c[1] == pytest.approx(b[0] - a[0], abs=1)
+    assert a[1] - b[1] == pytest.approx((a[1] - c[1]) / 4, abs=1)
     browser.one("#random").click()
     assert len(browser.texts(".gallery caption")) == len(browser.texts(".plane > p")) == 1
     assert browser.js("return document.documentElement.scrollWidth") <= 1280
@@ -229,5 +232,4 @@ def assert_map_is_drawn(browser, selector):
     drawn = [data[i : i + 4] for i in range(0, 16, 4)]
     assert drawn.pop(2) == [0] * 4  # not a number
     for colour, value in zip(drawn, (1.0, 0.00012345, 0.25), strict=True):
-        expected = [255 * x for x in colormaps["viridis"](math.sqrt(value))]
-        assert colour == pytest.approx(expected, abs=6)
+        assert colour == pytest.approx([*shade(math.sqrt(value)), 255], abs=6)

@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+import vl_convert
 from browser import started
 from corpus_records import corpus_record, geometry, store_record
+from pages import data_of, own, rows_of
 from results_by_hand import make_full_result
 
 from probes.__main__ import main
@@ -61,11 +63,6 @@ def both(**more):
     return records(geometry([0.1, 0.2, 0.3], **more), twin)
 
 
-def data_of(text):
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    return json.loads(found[1])
-
-
 def tabs(text):
     return re.findall(r'role="tab" id="tab-[\w-]+" aria-controls="[\w-]+">([^<]*)<', text)
 
@@ -82,11 +79,17 @@ def test_curves_of_all_models_are_in_the_pages_data():
     data = data_of(page({}, "x", both()))
     chart = data["charts"]["of-geometry-0-0"]
     assert [model["label"] for model in data["models"]] == ["m", "random:m"]
-    assert (chart["axis"], chart["digits"]) == ("expected cosine", 3)
-    (first, second) = chart["series"]
-    assert (first["m"], first["x"], first["y"]) == (0, [0, 1, 2], [0.1, 0.2, 0.3])
-    assert (first["l"], first["h"]) == ([0.09, 0.19, 0.29], [0.11, 0.21, 0.31])
-    assert (second["m"], second["y"]) == (1, [0.4, 0.4, 0.4])
+    assert rows_of(chart)[0]["said"] == {
+        "layer": "0",
+        "model": "m",
+        "expected cosine": "0.100 [0.090, 0.110]",
+    }
+    rows = rows_of(chart)
+    assert [(r["model"], r["x"], r["value"]) for r in rows] == [
+        *zip(["m"] * 3, (0, 1, 2), (0.1, 0.2, 0.3), strict=True),
+        *(("random:m", x, 0.4) for x in (0, 1, 2)),
+    ]
+    assert [(r["low"], r["high"]) for r in rows[:3]] == [(0.09, 0.11), (0.19, 0.21), (0.29, 0.31)]
 
 
 def test_a_grid_is_a_table_whose_last_row_comes_first():
@@ -140,12 +143,40 @@ def plug_in(write, plug_ins):
 def test_what_a_plug_in_says_is_escaped(plug_in):
     text = page({}, "x", records(plug_in(1.0)))
     assert tabs(text)[0] == "My own"
-    assert "<img" not in text
-    own = text.partition('id="of-my_own"')[2].partition("</section>")[0]
-    assert own.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;") >= 10
+    assert "<img" not in own(text)
+    part = text.partition('id="of-my_own"')[2].partition("</section>")[0]
+    assert part.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;") >= 10
     (chart,) = data_of(text)["charts"].values()
-    assert chart["axis"] == chart["what"] == "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"
-    assert (chart["series"][0]["x"], chart["series"][0]["y"]) == ([0], [0.5])  # no NaN
+    assert [(r["x"], r["value"], r["line"]) for r in rows_of(chart)] == [(0, 0.5, EVIL)]  # no NaN
+
+
+QUOTES = 'a"b\\"c\\'
+
+
+def expressions(spec):
+    """Every expression of a chart, as Vega-Lite hands it to Vega."""
+    if isinstance(spec, list):
+        return [found for each in spec for found in expressions(each)]
+    if not isinstance(spec, dict):
+        return []
+    own = [
+        value
+        for name, value in spec.items()
+        if name in ("signal", "expr", "test", "update", "init") and isinstance(value, str)
+    ]
+    return own + [found for each in spec.values() for found in expressions(each)]
+
+
+def test_what_a_plug_in_says_is_in_no_expression(write, plug_ins):
+    load_file(write(PLUG_IN.replace(repr(EVIL), repr(QUOTES))))
+    record = corpus_record("my_own", {"value": 1.0}, 2, model=QUOTES)
+    data = data_of(page({}, "x", records(record)))
+    (chart,) = data["charts"].values()
+    assert QUOTES in json.dumps(chart, ensure_ascii=False).replace('\\"', '"').replace("\\\\", "\\")
+    compiled = vl_convert.vegalite_to_vega({**chart, "config": data["config"]})
+    found = expressions(compiled)
+    assert 'datum["said"]' in found or "datum.said" in found
+    assert not any("b\\" in expression or "c\\" in expression for expression in found)
 
 
 def test_a_plug_in_that_fails_costs_its_part_alone(plug_in, capsys):
@@ -178,6 +209,13 @@ def browser():
         yield found
 
 
+NAMES = """
+    const said = [...document.querySelectorAll("[data-chart='of-geometry-0-0'] .mark-symbol path")]
+      .map(each => each.__data__.datum.model);
+    return [...new Set(said)];
+"""
+
+
 @pytest.mark.parametrize("scored", [False, True])
 def test_the_part_in_a_browser(browser, tmp_path, plug_in, scored):
     scores = {tmp_path / "s.json": make_full_result("pos", model="m")} if scored else {}
@@ -186,12 +224,11 @@ def test_the_part_in_a_browser(browser, tmp_path, plug_in, scored):
     browser.open(write_page(scores, tmp_path / "p.html", "x", others), "of-geometry")
     place = "return document.querySelector(`[data-chart='of-geometry-0-0']`)"
     browser.until(f"{place}?.classList.contains('done')")
-    names = f"{place}.data.filter(x => x.visible && x.name).map(x => x.name)"
-    assert browser.js(names) == ["m", "random:m"]
+    assert browser.js(NAMES) == ["m", "random:m"]
     assert browser.texts("#of-geometry .heat caption") == ["● m", "○ random:m never trained"]
     browser.one("#random").click()
     browser.until(f"{place}.classList.contains('done')")
-    assert browser.js(names) == ["m"]
+    assert browser.js(NAMES) == ["m"]
     assert browser.texts("#of-geometry .heat caption") == ["● m"]
     browser.one("#tab-of-my_own").click()
     browser.until("return !!document.querySelector('#of-my_own .chart.done')")

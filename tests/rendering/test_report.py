@@ -1,22 +1,26 @@
 """The report and figure commands, and how they group results; no browser."""
 
-import json
 import re
+import resource
 from pathlib import Path
 
 import pytest
 from board_by_hand import store
-from PIL import Image
+from pages import data_of
 from results_by_hand import make_full_result, make_result
+from scenes import png_size
 
 from probes.__main__ import main
 from probes.boards.groups import group, model_labels
 from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_names import pretrained_name
-from probes.measurements.localisation import Localisation
+from probes.measurements.localisation import Localisation, mixes_of
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Curves, Point
-from probes.rendering.page.charts import line_chart
+from probes.rendering.drawing import figures, scores
+from probes.rendering.drawing.style import Style
+from probes.rendering.folder import write_tables
+from probes.rendering.page.charts import line_chart, shades_of
 from probes.rendering.page.models import shown_models
 from probes.rendering.page.page import page
 from probes.rendering.page.tables import numbers
@@ -121,8 +125,7 @@ def test_the_page_is_one_file_with_everything_escaped(tmp_path):
     found = paths(tmp_path, [make_full_result("pos", model=evil)])
     text = page(found, evil)
     assert evil not in text
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    assert json.loads(data[1])["models"][0]["label"] == evil
+    assert data_of(text)["models"][0]["label"] == evil
     own = text.split("<script>")[0]
     assert not re.search(r'(src|href)="(?!#|data:)', own)
 
@@ -131,7 +134,7 @@ def test_the_report_command(folder, capsys):
     assert main(["report", str(folder)]) == 0
     assert capsys.readouterr().out.strip() == str(folder / "report.html")
     text = (folder / "report.html").read_text(encoding="utf-8")
-    assert "Copyright 2012-2026, Plotly" in text or "Plotly, Inc." in text
+    assert "Vega-Embed (BSD licence" in text
     page = folder / "new" / "p.html"
     assert main(["report", str(folder), "-o", str(page)]) == 2
     assert f"{page}: there is no folder {page.parent}; create it" in capsys.readouterr().err
@@ -156,10 +159,103 @@ def test_figures_have_a_columns_width_and_embedded_fonts(folder, kind):
         path = folder / f"{kind}{inches}"
         for suffix in (".png", ".pdf", ".svg"):
             assert main(["figure", kind, str(folder), "-o", f"{path}{suffix}", *wide]) == 0
-        assert Image.open(f"{path}.png").width == pytest.approx(300 * inches, abs=2)
-        pdf = path.with_name(path.name + ".pdf").read_bytes()
-        assert b"/FontFile2" in pdf
-        assert b"/Type3" not in pdf
+        read = {s: path.with_name(path.name + s).read_bytes() for s in (".png", ".pdf", ".svg")}
+        assert png_size(read[".png"])[0] == pytest.approx(300 * inches, abs=2)
+        (box,) = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) [\d.]+\]", read[".pdf"])
+        assert float(box) == pytest.approx(72 * inches, abs=0.6)
+        assert fonts(read[".pdf"]) == {"LiberationSans"}
+        assert b"/FontFile2" in read[".pdf"]
+        assert b"/Type3" not in read[".pdf"]
+        assert f'width="{72 * inches:g}pt"'.encode() in read[".svg"]
+
+
+def fonts(pdf):
+    """Names of the fonts in a PDF file, without the marks of their subsets."""
+    return {x.decode() for x in re.findall(rb"/FontName\s*/[A-Z]{6}\+([^\s/]+)", pdf)}
+
+
+def test_a_figures_size_title_and_font_can_be_chosen(folder):
+    path = folder / "x.pdf"
+    line = ["figure", "curves", str(folder), "-o", str(path), "--width", "5"]
+    assert main([*line, "--font", "DejaVu Serif"]) == 0
+    assert "DejaVuSerif" in fonts(path.read_bytes())
+    assert b"/MediaBox [0 0 360 " in path.read_bytes()
+    svg = path.with_suffix(".svg")
+    line = ["figure", "expected-layers", str(folder), "-o", str(svg)]
+    for more, said in ((), True), (("--no-title",), False):
+        assert main([*line, *more]) == 0
+        assert ("Bars: expected layer" in svg.read_text()) == said
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (("--font", "Nowhere Sans"), "--font Nowhere Sans: no such font is installed"),
+        (("--fonts", "nowhere"), "--fonts nowhere: there is no such folder"),
+        (("--width", "0.5"), "--width 0.5: not a number of inches from 1 to 40"),
+        (("--width", "x"), "--width x: not a number of inches from 1 to 40"),
+    ],
+)
+def test_a_font_or_size_that_there_is_not_is_refused_in_one_line(folder, capsys, more, why):
+    path = folder / "y.pdf"
+    line = ["figure", "curves", str(folder), "-o", str(path), *more]
+    try:
+        status = main(line)
+    except SystemExit as stop:
+        status = stop.code
+    assert status == 2
+    assert why in " ".join(capsys.readouterr().err.split())
+    assert not path.exists()
+
+
+def test_other_scripts_than_latin_are_drawn(tmp_path):
+    points = {"Ελληνικά": [Point(0, 0.5)], "русский עברית": [Point(0, 0.6)]}
+    curves = Curves("c", "C", "", "share", models=points)
+    figures.draw(tmp_path / "x.pdf", "c", curves, Style())
+    # A letter that no font has would be drawn from none, or as an empty box.
+    figures.draw(tmp_path / "x.svg", "c", curves, Style())
+    svg = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert "Ελληνικά" in svg
+    assert "русский עברית" in svg
+    assert fonts((tmp_path / "x.pdf").read_bytes())
+
+
+def test_the_heat_map_has_layer_0_and_the_floor_at_the_bottom(drawn):
+    (group_of_pos,), _ = group({Path("p.json"): make_result("pos", (0.5, 0.7, 0.6))})
+    scene = drawn(scores.of_group, group_of_pos)
+    names = {mark.text: mark.y for mark in scene.of("text", "axis-label")}
+    assert names["2"] < names["1"] < names["0"] < names["floor"]
+    # The floor is the score of layer 0, which knows no context.
+    expected = {"2": "60.0", "1": "70.0", "0": "50.0", "floor": "50.0"}
+    found = {
+        name: mark.text
+        for name, y in names.items()
+        for mark in scene.of("text")
+        if mark.y == pytest.approx(y, abs=1)
+    }
+    assert found == expected
+    assert any("worst score" in title for title in scene.texts("legend-title"))
+    (frame,) = (r for r in scene.of("rect") if r.item.get("stroke") == scores.FRAME)
+    assert frame.y + frame.item["height"] / 2 == pytest.approx(names["1"], abs=1)
+    assert {"best on dev", "not above the floor"} <= set(scene.texts())
+
+
+def test_bars_of_expected_layers_end_where_they_should(drawn):
+    (located,), _ = group({Path("p.json"): make_full_result("pos")})
+    mixes = mixes_of(located.units[0].first)
+    scene = drawn(scores.of_localisation, located)
+    ticks = {float(m.text): m.x for m in scene.of("text", "axis-label") if m.text.isdigit()}
+    unit = (max(ticks.values()) - min(ticks.values())) / (max(ticks) - min(ticks))
+    (bar,) = scene.of("rect")
+    assert bar.item["width"] / unit == pytest.approx(mixes.expected_layer.value, abs=0.02)
+    (point,) = (m for m in scene.of("symbol") if m.item["fill"] == "white" and m.y < bar.y + 40)
+    zero = min(ticks.values())
+    assert (point.x - zero) / unit == pytest.approx(mixes.centre_of_gravity.value, abs=0.05)
+    (rule,) = (m for m in scene.of("rule") if m.item.get("stroke") == "black")
+    low, _ = mixes.expected_layer.interval
+    assert (rule.x - zero) / unit == pytest.approx(low, abs=0.05)
+    (said,) = (float(text) for text in scene.texts() if text != "m")
+    assert said == pytest.approx(mixes.expected_layer.value, abs=0.051)
 
 
 def test_colours_span_the_models_that_are_shown_together():
@@ -202,15 +298,37 @@ def test_a_chart_has_a_line_for_each_curve_of_a_model():
     points = [Point(20, 1.5, line="a"), Point(100, 0.5, line="a"), Point(20, 2.0, line="b")]
     curves = Curves("c", "C", "", "bits", what="examples", log=True, models={"m": points})
     found = {Path("p.json"): make_result(model="m")}
-    chart = line_chart(curves, shown_models(found))
-    assert (chart["log"], chart["lines"], chart["shades"]) == (True, ["a", "b"], [])
-    assert [(s["m"], s["line"], s["x"], s["y"]) for s in chart["series"]] == [
-        (0, "a", [20, 100], [1.5, 0.5]),
-        (0, "b", [20], [2.0]),
+    chart = line_chart(curves, list(shown_models(found)))
+    rows = [row for rows in chart["datasets"].values() for row in rows]
+    assert [(r["model"], r["line"], r["x"], r["value"]) for r in rows] == [
+        ("m", "a", 20, 1.5),
+        ("m", "a", 100, 0.5),
+        ("m", "b", 20, 2.0),
     ]
+    assert shades_of(curves) == []
     many = Curves("c", "C", "", "", models={"m": [Point(0, 1.0, line=x) for x in "abcde"]})
-    shades = line_chart(many, shown_models(found))["shades"]
+    shades = shades_of(many)
     assert (len(set(shades)), shades[0]) == (5, "#440154")
     table = numbers(curves)
     assert table.heads == ("model, by examples", "20", "100")
     assert table.texts == [("m, a", "1.50", "0.50"), ("m, b", "2.00", "–")]
+
+
+def test_under_a_low_limit_of_addresses_nothing_is_drawn(folder, capsys, monkeypatch):
+    """The JavaScript engine would end the process."""
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (8 << 30, 8 << 30))
+    page = folder / "report.html"
+    for line in (["figure", "curves", str(folder), "-o", str(folder / "x.pdf")],
+                 ["report", str(folder), "-o", str(page)]):  # fmt: skip
+        assert main(line) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "since drawing takes 128 GB of addresses (not of memory), and this process" in said
+    result = make_result("pos", (0.5, 0.7))
+    write_tables(folder, [result])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "layers.png: not drawn, since drawing takes 128 GB" in said
+    assert (folder / "layers.md").exists()
+    assert not (folder / "layers.png").exists()
+    monkeypatch.undo()
+    write_tables(folder, [result])
+    assert (folder / "layers.png").exists()

@@ -1,9 +1,11 @@
 """Tables in the terminal."""
 
 import io
+import json
+import re
 
 import pytest
-from matplotlib import colormaps
+import vl_convert
 from results_by_hand import make_result
 from rich.console import Console
 
@@ -34,7 +36,15 @@ def test_no_table_is_wider_than_the_terminal():
 
 
 def test_shades_are_those_of_the_heat_maps():
-    viridis = colormaps["viridis"]
-    for i in range(101):
-        drawn = [255 * part for part in viridis(i / 100)[:3]]
-        assert shade(i / 100) == pytest.approx(drawn, abs=20)
+    """They are those of viridis, as Vega has it."""
+    spec = {
+        "data": {"values": [{"i": i} for i in range(101)]},
+        "mark": "point",
+        "encoding": {
+            "fill": {"field": "i", "type": "quantitative", "scale": {"scheme": "viridis"}}
+        },
+    }
+    text = json.dumps(vl_convert.vegalite_to_scenegraph(spec)["scenegraph"])
+    drawn = re.findall(r'"fill": "rgb\((\d+), (\d+), (\d+)\)"', text)[:101]
+    for i, parts in enumerate(drawn):
+        assert shade(i / 100) == pytest.approx(list(map(int, parts)), abs=20)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from pathlib import Path
 
 from probes.boards.corpus_groups import CorpusGroup, corpus_groups, corpus_measurements, of_corpora
@@ -24,17 +23,14 @@ from probes.records.files import or_published
 
 SUMMARY = "Draw a figure for a paper: of scores by layer, or a chart of another measurement."
 
-KINDS = {"heatmap": "heat", "expected-layers": "expected", "curves": "curves"}
-"""Figures of scores; each is a module in probes/rendering/figures with `draw`."""
+KINDS = ("heatmap", "expected-layers", "curves")
+"""Figures of scores."""
 
 GRIDS = {"separability": lambda group: separability(group.paths), "steps": steps}
 """Figures of scores that are drawn as grids: how well probes tell layers apart, and training."""
 
 TREE = "tree"
 """The figure of one sentence."""
-
-MODULES = {**KINDS, TREE: TREE}
-"""What draws a figure, if not `charts`."""
 
 FORMATS = (".pdf", ".svg", ".png")
 
@@ -52,7 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a .pdf, .svg or .png file",
     )
-    add("--wide", action="store_true", help="6.8 inches, for two columns, instead of 3.3")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument(
+        "--wide", action="store_true", help="6.8 inches, for two columns, instead of 3.3"
+    )
+    size.add_argument("--width", type=inches, metavar="W", help="in inches")
+    add("--no-title", action="store_true", help="leave the title to the paper's caption")
+    add("--font", default="", metavar="NAME", help="a font family (default: Liberation Sans)")
+    add("--fonts", type=Path, metavar="DIR", help="a folder with more fonts than the system's")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
     add("--measurement", default="", metavar="M", help="whose, if several have a figure of a name")
     add("--sentence", type=int, metavar="N", help=f"of {TREE}: which test sentence, from 1")
@@ -91,13 +94,29 @@ def run(options: argparse.Namespace) -> int:
         )
     else:
         chosen = _one_chart(options.folders, options.kind, options.measurement)
-    # matplotlib is imported once there is something to draw.
-    module = MODULES.get(options.kind, "charts")
-    figure = importlib.import_module(f"probes.rendering.figures.{module}")
-    style = importlib.import_module("probes.rendering.figures.style")
-    figure.draw(options.output, chosen, style.WIDE if options.wide else style.COLUMN)
+    # The drawing library is imported once there is something to draw.
+    from probes.rendering.drawing import figures
+    from probes.rendering.drawing.style import COLUMN, INCH, WIDE, Style
+
+    if why := figures.no_room():
+        raise UserError(f"{options.output}: not drawn, since {why}; lift the limit.")
+    width = options.width or (WIDE if options.wide else COLUMN)
+    font = figures.font_of(options.font, options.fonts)
+    style = Style(width * INCH, font, titled=not options.no_title)
+    figures.draw(options.output, options.kind, chosen, style)
     print(options.output)
     return 0
+
+
+def inches(text: str) -> float:
+    """A width of 1 to 40 inches."""
+    try:
+        width = float(text)
+    except ValueError:
+        width = 0.0
+    if not 1 <= width <= 40:
+        raise argparse.ArgumentTypeError(f"{text}: not a number of inches from 1 to 40")
+    return width
 
 
 def _known() -> list[str]:

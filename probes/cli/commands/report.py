@@ -30,8 +30,8 @@ def run(options: argparse.Namespace) -> int:
     """Write the page and print its path.
 
     Raises:
-        UserError: there is no such folder, there are no results, or it is not known where the page
-            is to be written.
+        UserError: there is no such folder, there are no results, it is not known where the page is
+            to be written, or the process has not enough addresses.
     """
     folders = options.folders
     if options.output:
@@ -44,8 +44,11 @@ def run(options: argparse.Namespace) -> int:
     if not found and not others:
         raise no_results(folders)
     # Templates and the plotting library are imported once there is something to draw.
+    from probes.rendering.drawing.figures import no_room
     from probes.rendering.page.page import write_page
 
+    if why := no_room():
+        raise UserError(f"{path}: not written, since {why}; lift the limit.")
     title = " · ".join(dict.fromkeys(folder.resolve().name for folder in folders))
     write_page(found, path, title, others)
     print(path)

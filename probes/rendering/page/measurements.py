@@ -103,7 +103,7 @@ def parts(
             data: dict[str, dict[str, Any]] = {}
             for view in views:
                 for each in view.charts:
-                    data |= _data(each, view.models)
+                    data |= _data(each, list(models))
             html = template.render(
                 summary=get_measurement(name).summary,
                 views=views,
@@ -152,8 +152,8 @@ def _chart(id: str, chart: Chart, cards: Cards) -> ChartView:
             return ChartView(id, "gallery", chart, {}, numbered, [])
 
 
-def _data(view: ChartView, models: Mapping[str, Shown]) -> dict[str, dict[str, Any]]:
-    """What the plotting library draws, by the identifiers of its places."""
+def _data(view: ChartView, models: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What is drawn, by the identifiers of its places."""
     match view.chart:
         case Curves() as curves if curves.models:
             return {view.id: charts.line_chart(curves, models)}

@@ -9,10 +9,7 @@ from pathlib import Path
 from probes.boards.groups import model_key, model_labels, model_order
 from probes.extraction.model_names import pretrained_name
 from probes.records.record import AnyRecord
-from probes.rendering.palette import COLOURS
-
-SYMBOLS = {"circle": "●○", "square": "■□", "diamond": "◆◇", "triangle-up": "▲△", "star": "★☆"}
-"""Characters for plotly's symbols, filled and open."""
+from probes.rendering.palette import COLOURS, SYMBOLS
 
 MOST_DRAWN = 8
 """Number of models that are drawn in the charts at first; more are hard to read."""
@@ -32,7 +29,6 @@ class Shown:
     label: str
     record: AnyRecord
     colour: str
-    symbol: str
     glyph: str
     random: bool
     drawn: bool
@@ -55,7 +51,6 @@ def shown_models(found: Mapping[Path, AnyRecord]) -> dict[str, Shown]:
             label=label,
             record=firsts[label],
             colour=COLOURS[base % len(COLOURS)],
-            symbol=symbol,
             glyph=SYMBOLS[symbol][random],
             random=random,
             drawn=place < MOST_DRAWN,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -32,11 +32,12 @@ from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
 from probes.records.table import Table
 from probes.records.titles import model_title
+from probes.rendering.drawing.planes import key_of
 from probes.rendering.page import charts, tables
 from probes.rendering.page.measurements import parts
-from probes.rendering.page.models import MOST_DRAWN, Shown, shown_models
+from probes.rendering.page.models import MOST_DRAWN, shown_models
 from probes.rendering.page.sources import sources
-from probes.rendering.palette import css, distinct
+from probes.rendering.palette import SYMBOLS, css, distinct
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,16 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(shades_of=charts.shades_of, grids=tables.grids, distinct=distinct)
+    environment.globals.update(
+        shades_of=charts.shades_of,
+        grids=tables.grids,
+        distinct=distinct,
+        key_of=key_of,
+        symbols=SYMBOLS,
+    )
     scored = {id: view.group for id, view in views.items()}
     own = {part.id: part for part in parts(corpora, scored, models, environment)}
-    drawn = [_charts(views.values(), models), *(part.charts for part in own.values())]
+    drawn = [_charts(views.values(), list(models)), *(part.charts for part in own.values())]
     return environment.get_template("page.html").render(
         name=name,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -127,22 +134,17 @@ def page(
         claims_without_scores=_claims_without_scores(found, others),
         claims_note=NOTE,
         sources=sources(list(every.values())),
-        data={
-            "models": charts.model_styles(models),
-            "charts": dict(ChainMap(*drawn)),
-            "cards": {part.id: part.cards for part in own.values()},
-            "shades": [css(i / 255) for i in range(256)],
-        },
-        plotly=_script(),
+        data=charts.packed(
+            {
+                "models": charts.model_names(models),
+                "charts": dict(ChainMap(*drawn)),
+                "config": charts.PAGE.config,
+                "cards": {part.id: part.cards for part in own.values()},
+                "shades": [css(i / 255) for i in range(256)],
+            }
+        ),
+        script=charts.script(),
     )
-
-
-def _script() -> str:
-    """The plotting library's own script, with its notice (MIT)."""
-    from plotly.offline import get_plotlyjs
-
-    script: str = get_plotlyjs()
-    return script.replace("</script", "<\\/script")
 
 
 def _group_view(name: str, given: Group, others: Mapping[Path, AnyRecord]) -> GroupView:
@@ -205,10 +207,10 @@ def _claims_without_scores(
     return make_reports({}, "", alone)
 
 
-def _charts(views: Iterable[GroupView], models: Mapping[str, Shown]) -> dict[str, Any]:
+def _charts(views: Iterable[GroupView], models: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for view in views:
-        located = charts.expected_layer_chart(view.group, models)
+        located = charts.expected_layer_chart(view.group)
         if located:
             found[f"{view.id}-located"] = located
         for place, each in enumerate(view.units):

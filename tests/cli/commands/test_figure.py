@@ -23,9 +23,8 @@ def draws(monkeypatch, tmp_path, capsys):
 
     def draws(*arguments):
         given = []
-        for module in ("charts", "tree"):
-            name = f"probes.rendering.figures.{module}.draw"
-            monkeypatch.setattr(name, lambda path, chart, width: given.append(chart))
+        name = "probes.rendering.drawing.figures.draw"
+        monkeypatch.setattr(name, lambda path, kind, chart, style: given.append(chart))
         status = main(["figure", *map(str, arguments), "-o", str(tmp_path / "x.pdf")])
         return status, (given or [None])[0], " ".join(capsys.readouterr().err.split())
 
@@ -175,7 +174,7 @@ def test_names_are_listed_without_torch():
     code = (
         "import sys\nfrom probes.__main__ import main\n"
         "try: main(['figure', '--help'])\nexcept SystemExit: pass\n"
-        "print(sorted({'torch', 'matplotlib', 'sklearn'} & set(sys.modules)))"
+        "print(sorted({'torch', 'altair', 'vl_convert', 'sklearn'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     *shown, loaded = run.stdout.splitlines()

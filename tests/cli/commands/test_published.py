@@ -114,7 +114,8 @@ def test_the_report_is_of_the_users_own_results(folder, capsys):
 def test_figures_take_the_users_own_result(folder, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "probes.rendering.figures.curves.draw", lambda path, group, width: drawn.append(group)
+        "probes.rendering.drawing.figures.draw",
+        lambda path, kind, group, style: drawn.append(group),
     )
     out = str(tmp_path / "x.pdf")
     assert main(["figure", "curves", str(folder / "published"), str(folder), "-o", out]) == 0

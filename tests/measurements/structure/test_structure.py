@@ -175,7 +175,8 @@ def test_the_same_command_again_computes_nothing(run, monkeypatch):
 def test_a_predicted_tree_is_drawn(run, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "probes.rendering.figures.tree.draw", lambda path, tree, width: drawn.append(tree)
+        "probes.rendering.drawing.figures.draw",
+        lambda path, kind, tree, style: drawn.append(tree),
     )
     number = int(run.arrays["test_sentences"][2])
     line = ["figure", "tree", str(run.path.parent), "--sentence", str(number + 1)]

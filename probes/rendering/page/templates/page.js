@@ -1,7 +1,9 @@
 // Tabs, filters, sorting and printing.
 document.documentElement.classList.add("js");
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-const data = JSON.parse(document.getElementById("data").textContent);
+const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), c => c.charCodeAt());
+const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+const data = await new Response(unpacked).json();
 const controls = document.getElementById("controls");
 
 // Tabs: arrow keys, Home and End move; the address names the part that is open.
@@ -66,22 +68,6 @@ function filter() {
   hide("task", name => !task || name === task);
   document.getElementById("count").value = `${matching.size} of ${data.models.length} models`;
   redraw();
-}
-
-if (controls) {
-  // Not every way of choosing an option gives both.
-  for (const kind of ["input", "change"]) controls.addEventListener(kind, filter);
-  controls.addEventListener("submit", event => event.preventDefault());
-  all("[data-draw]").forEach(box => box.addEventListener("change", redraw));
-  all("[data-tick]").forEach(button => button.addEventListener("click", () => {
-    for (const box of all("[data-draw]")) {
-      if (matching.has(Number(box.dataset.draw))) box.checked = button.dataset.tick === "all";
-    }
-    redraw();
-  }));
-  const named = tabs.find(tab => "#" + tab.getAttribute("aria-controls") === location.hash);
-  open(named ?? tabs[0]);
-  filter();
 }
 
 // On paper there are no tabs and nothing to unfold: everything is drawn, at the paper's width.

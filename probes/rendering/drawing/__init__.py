@@ -1,0 +1,1 @@
+"""Charts as Altair draws them: in figures for papers, in a run's folder, and on the page."""

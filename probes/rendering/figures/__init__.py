@@ -1,1 +1,0 @@
-"""Figures for papers, at the width of a column."""
