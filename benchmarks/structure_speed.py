@@ -30,10 +30,10 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import plain_view
 from probes.measurements.corpus_context import CorpusContext
-from probes.measurements.structure.batches import exact_batches, training_batches
+from probes.measurements.structure.fit_and_score import fit_and_score
 from probes.measurements.structure.fitting import Fitted, fit
-from probes.measurements.structure.measure import measure
 from probes.measurements.structure.probe import Probe
+from probes.measurements.structure.sentence_batches import exact_batches, training_batches
 from probes.measurements.structure.trees import trees_of
 
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -57,7 +57,7 @@ def main() -> None:
         n = len(context.layers) * len(RANKS) * 2
         print(f"{n} fits at once: {ours:.1f} s, {ours / encoding:.1f} × encoding; loss {loss:.4f}")
         clock = time.perf_counter()
-        measure(context, RANKS, RANK)
+        fit_and_score(context, RANKS, RANK)
         whole = time.perf_counter() - clock
         print(f"the whole measurement: {whole:.1f} s, {whole / encoding:.1f} × encoding")
         for epoch, (seconds, loss) in enumerate(plain_loop(context, options.epochs), start=1):

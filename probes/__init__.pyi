@@ -15,6 +15,8 @@ from probes.data.sentence import Frame as Frame
 from probes.data.sentence import Sentence as Sentence
 from probes.extraction.attention import AttentionCollector as AttentionCollector
 from probes.extraction.collectors import Collector as Collector
+from probes.measurements.choosing import BestOnDev as BestOnDev
+from probes.measurements.choosing import PlacesOf as PlacesOf
 from probes.measurements.corpus_context import CorpusContext as CorpusContext
 from probes.measurements.measurement import CorpusMeasurement as CorpusMeasurement
 from probes.measurements.measurement import Found as Found
@@ -29,6 +31,7 @@ from probes.measurements.probe_context import ProbeContext as ProbeContext
 from probes.measurements.views import Cells as Cells
 from probes.measurements.views import Lines as Lines
 from probes.measurements.views import Pivot as Pivot
+from probes.measurements.views import Section as Section
 from probes.records.base import Frozen as Frozen
 from probes.records.charts import Card as Card
 from probes.records.charts import Grid as Grid

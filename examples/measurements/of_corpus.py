@@ -31,9 +31,8 @@ class OfCorpus(CorpusMeasurement):
     # How the rows are shown: a table, and a chart that `figure` draws, too.
     views = (Pivot(), Lines("of_corpus", "mean_norm"))
 
-    def missing(self, layers: frozenset[str]) -> str:
-        # The annotation layers of the corpus: upos, xpos, feats, heads, deprels, chunks, frames.
-        return ""  # or why the corpus cannot be measured, such as "it has no heads"
+    # Annotation layers without which a corpus is refused: upos, xpos, feats, heads, …
+    needs = ()
 
     def compute(self, context: CorpusContext):
         for layer in context.layers:

@@ -26,7 +26,7 @@ from probes.records.record import AnyRecord, Extent, Record, covers, united
 from probes.records.result import Result
 from probes.records.row import Place, Row
 from probes.records.table import Table
-from probes.records.titles import subject_title
+from probes.records.titles import TREES, subject_title
 from probes.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -234,6 +234,7 @@ class CorpusMeasurement(Measurement[P]):
     """A measurement of a model's vectors of a corpus as a whole, without tasks.
 
     Attributes:
+        needs: annotation layers of the corpus without which there is nothing to measure.
         figures: names of its charts that are no views.
         of_pairs: name of the `PairMeasurement` that is made along with it; empty for none.
         csv_name: name of the CSV file in the folder of model and corpus, without its ending; the
@@ -242,6 +243,7 @@ class CorpusMeasurement(Measurement[P]):
             and may be passed on where a licence forbids text.
     """
 
+    needs: ClassVar[tuple[str, ...]] = ()
     figures: ClassVar[tuple[str, ...]] = ()
     of_pairs: ClassVar[str] = ""
     csv_name: ClassVar[str] = ""
@@ -249,7 +251,8 @@ class CorpusMeasurement(Measurement[P]):
 
     def missing(self, layers: frozenset[str]) -> str:
         """Why a corpus with these annotation layers cannot be measured; empty if it can."""
-        return ""
+        lacking = [name for name in self.needs if name not in layers]
+        return f"it has no {' and no '.join(lacking)}" if lacking else ""
 
     def view(self, corpus: Corpus, options: Any) -> View | None:
         """The texts that the collector reads; None for all sentences."""
@@ -274,6 +277,7 @@ class CorpusMeasurement(Measurement[P]):
         from probes.measurements.frame import long_frame
 
         title = f"{subject_title(record)} · {self.name.replace('_', ' ')}"
+        title += f" · {TREES}" * (record.corpus.other_trees and "heads" in self.needs)
         return tables(self.views, long_frame([record]), title, record.notes)
 
     def charts(self, records: Mapping[str, Record[P]]) -> Sequence[Chart]:

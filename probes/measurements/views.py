@@ -7,15 +7,17 @@ everything by layer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from probes.measurements.cells import score_cell
+from probes.measurements.choosing import Marks, Where, chosen, marks_of
 from probes.records.charts import Grid, Panel
 from probes.records.curves import Curves, Point
 from probes.records.row import HEADER, Row
-from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.formatting import shown_sd
 from probes.statistics.metrics import axis_of, is_percent, label_of, quantity
@@ -23,26 +25,33 @@ from probes.statistics.metrics import axis_of, is_percent, label_of, quantity
 if TYPE_CHECKING:
     import pandas as pd
 
-Where = Mapping[str, Any]
-"""By column, the value that rows have to have, or several of them; "test" for `split` unless
-given."""
-
-
-def chosen(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
-    """The rows of some metrics, or of all, that lie where they should."""
-    if metrics:
-        frame = frame[frame["metric"].isin(metrics)]
-    for column, wanted in {"split": "test", **where}.items():
-        if column not in frame:
-            return frame.iloc[:0]
-        several = wanted if isinstance(wanted, (list, tuple, set)) else [wanted]
-        frame = frame[frame[column].isin(several)]
-    return frame
+Key = tuple[Any, ...]
+"""The places of a column of a table."""
 
 
 def axes_of(frame: pd.DataFrame) -> list[str]:
     """The axes of its rows."""
     return [str(name) for name in frame if name not in (*HEADER, *Row._fields)]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Further lines of a `Pivot`, set back below the others.
+
+    Attributes:
+        name: what they are called: ``identity, layer 3``, or the name alone without a place.
+        metrics: by metric, that in whose column it stands; those of the table if empty.
+        where: see `Where`.
+    """
+
+    name: str
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    where: Where = field(default_factory=dict)
+
+    def chosen(self, frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+        """Its rows, under the metrics in whose columns they stand."""
+        found = chosen(frame, list(self.metrics) or metrics, self.where)
+        return found.assign(metric=found["metric"].replace(dict(self.metrics)))
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,7 @@ class Pivot:
 
     Attributes:
         title: what it shows, after the model and corpus; the metric and axis, where heads do not
-            name them.
+            name them. A column in braces, as in ``rank {rank}``, stands for its places.
         metrics: those that are shown, in this order; all if empty.
         rows: a column of the frame.
         columns: those whose places are columns of the table; every one that differs if empty.
@@ -61,6 +70,8 @@ class Pivot:
         before: an axis whose place is written before each number, as a dimension: ``223: 27.1``.
         below: further metrics, without a place on `rows`, each of which has a line of its own.
         apart: a column whose every place has a table of its own.
+        sections: further lines at the end, such as baselines.
+        marked: whether numbers have the marks of layers; see `marks_of`.
         note: a paragraph below it.
     """
 
@@ -72,6 +83,8 @@ class Pivot:
     before: str = ""
     below: tuple[str, ...] = ()
     apart: str = ""
+    sections: tuple[Section, ...] = ()
+    marked: bool = False
     note: str = ""
 
     def tables(self, frame: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> list[Table]:
@@ -84,53 +97,75 @@ class Pivot:
         Raises:
             ValueError: two numbers would stand in one cell.
         """
-        metrics = (*self.metrics, *self.below) if self.metrics else ()
-        shown = chosen(frame, metrics, self.where)
-        if shown.empty:
+        places = chosen(frame, self._metrics, self.where)
+        if places.empty:
             return []
         if not self.apart:
-            return [self._table(shown, title, notes)]
+            return [self._table(frame, title, notes)]
         return [
-            self._table(shown[shown[self.apart] == place], f"{title} · {place}", notes)
-            for place in shown[self.apart].unique()
+            self._table(frame[frame[self.apart] == place], f"{title} · {place}", notes)
+            for place in places[self.apart].unique()
         ]
 
-    def _table(self, shown: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
+    @property
+    def _metrics(self) -> tuple[str, ...]:
+        return (*self.metrics, *self.below) if self.metrics else ()
+
+    def _table(self, frame: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
+        shown = chosen(frame, self._metrics, self.where)
         columns = self.columns or self._that_differ(shown)
-        cells: dict[tuple[Any, str], dict[tuple[Any, ...], Cell]] = {}
-        heads: dict[tuple[Any, ...], str] = {}
+        heads: dict[Key, str] = {}
         for row in _each(shown):
-            key = tuple(row[name] for name in columns)
-            if row["metric"] not in self.below or key not in heads:
-                heads[key] = heads.get(key) or self._head(row, columns)
-            line = cells.setdefault(self._line(row, columns), {})
-            if key in line:
-                raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
-            cell = _cell(row)
-            if self.before:
-                cell = replace(cell, text=f"{row[self.before]}: {cell.text}")
-            line[key] = cell
-        order = sorted(heads, key=lambda key: self._place(key, columns))
-        own = self.title
+            heads.setdefault(tuple(row[name] for name in columns), self._head(row, columns))
+        heads = dict(sorted(heads.items(), key=lambda head: self._place(head[0], columns)))
+        own = worded(self.title, shown)
         if not own and columns and "metric" not in columns:
             own = ", ".join(_named(metric) for metric in self.metrics or shown["metric"].unique())
             own += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
+        marks = marks_of(frame, self._metrics, self.where) if self.marked else {}
+        lines = self._lines(shown, columns, list(heads), marks)
+        if self.sections:
+            lines[-1] = replace(lines[-1], ends_section=True)
+        for section in self.sections:
+            part = section.chosen(frame, self._metrics)
+            lines += self._lines(part, columns, list(heads), {}, section.name)
+        borderline = any(cell.borderline for line in lines for cell in line.cells)
+        meaning = f"{' '.join(MARKS['borderline'])}." * borderline
         return Table(
             " · ".join(filter(None, [title, own])),
-            (self.rows, *(heads[key] for key in order)),
-            tuple(
-                TableRow.of(
-                    label or str(place),
-                    *(line.get(key, Cell(NOTHING)) for key in order),
-                )
-                # Those without a place come last, in their order.
-                for (place, label), line in sorted(
-                    cells.items(), key=lambda x: (x[0][0] is None, x[0][0] or 0)
-                )
-            ),
-            notes=tuple(filter(None, [self.note, *notes, *_reasons(shown)])),
+            (self.rows, *heads.values()),
+            tuple(lines),
+            notes=tuple(filter(None, [self.note, *notes, *_reasons(shown), meaning])),
             repeated=1,
         )
+
+    def _lines(
+        self,
+        shown: pd.DataFrame,
+        columns: Sequence[str],
+        order: Sequence[Key],
+        marks: Marks,
+        section: str = "",
+    ) -> list[TableRow]:
+        """The lines of a part of the table; those without a place come last, in their order."""
+        cells: dict[tuple[Any, str], dict[Key, Cell]] = {}
+        for row in _each(shown):
+            key = tuple(row[name] for name in columns)
+            line = cells.setdefault(self._line(row, columns, section), {})
+            if key in line:
+                raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
+            cell = _cell(row, **marks.get((row["key"], row["metric"], row["layer"]), {}))
+            if self.before:
+                cell = replace(cell, text=f"{row[self.before]}: {cell.text}")
+            line[key] = cell
+        return [
+            TableRow.of(
+                label, *(line.get(key, Cell(NOTHING)) for key in order), faint=bool(section)
+            )
+            for (_, label), line in sorted(
+                cells.items(), key=lambda x: (x[0][0] is None, x[0][0] or 0)
+            )
+        ]
 
     def _that_differ(self, shown: pd.DataFrame) -> tuple[str, ...]:
         """The columns of the frame in which its numbers differ; of probes, the task in any case."""
@@ -142,11 +177,15 @@ class Pivot:
             and (above[name].nunique(dropna=False) > 1 or (name == "task" and above[name].any()))
         )
 
-    def _line(self, row: Mapping[str, Any], columns: Sequence[str]) -> tuple[Any, str]:
-        """The line of a number: its place, or None and what the line is called."""
+    def _line(
+        self, row: Mapping[str, Any], columns: Sequence[str], section: str
+    ) -> tuple[Any, str]:
+        """The line of a number: its place, or None, and what the line is called."""
         place = row[self.rows]
+        if section:
+            return place, section if place is None else f"{section}, {self.rows} {place}"
         if place is not None:
-            return place, ""
+            return place, str(place)
         if row["metric"] in self.below:
             return None, label_of(row["metric"])
         return None, place_of(row, columns) or "model"
@@ -190,6 +229,8 @@ class Lines:
         line: an axis whose places are curves of their own.
         log: whether x is logarithmic.
         where: see `Where`.
+        of_several: further places of the numbers of several models, which then have one curve each.
+        levels: by name, metrics of the whole that are dashed lines; the first model's are drawn.
     """
 
     name: str
@@ -200,12 +241,19 @@ class Lines:
     line: str = ""
     log: bool = False
     where: Where = field(default_factory=dict)
+    of_several: Where = field(default_factory=dict)
+    levels: Mapping[str, str] = field(default_factory=dict)
 
     def chart(self, frame: pd.DataFrame) -> Curves:
         """The curves of all models of a frame; those without such rows are missing."""
         metrics = (self.metric,) if isinstance(self.metric, str) else self.metric
-        rows = _each(chosen(frame, metrics, self.where))
+        alone = not self.of_several or frame["model"].nunique() == 1
+        where = self.where if alone else {**self.where, **self.of_several}
+        shown = chosen(frame, metrics, where)
+        rows = _each(shown)
         levels = {place_of(row): row["value"] for row in rows if row.get(self.x) is None}
+        for name, metric in self.levels.items():
+            levels.update((name, row["value"]) for row in _each(chosen(frame, [metric], {}))[:1])
         rows = [row for row in rows if row.get(self.x) is not None]
         if self.log:
             rows = [row for row in rows if row[self.x] > 0]
@@ -217,8 +265,8 @@ class Lines:
             axis = self.title.lower() + ", %" * is_percent(unit)
         curves = Curves(
             self.name,
-            self.title or label_of(metrics[0]),
-            self.note,
+            worded(self.title, shown) or label_of(metrics[0]),
+            worded(self.note, shown),
             axis,
             unit,
             is_percent(unit),
@@ -228,7 +276,7 @@ class Lines:
         )
         for model in dict.fromkeys(frame["model"]):
             points = [
-                Point(row[self.x], row["value"], _interval(row), self._line(row))
+                Point(row[self.x], row["value"], _interval(row), self._line(row) if alone else "")
                 for row in rows
                 if row["model"] == model
             ]
@@ -330,6 +378,17 @@ def charts(views: Sequence[RowView], frame: pd.DataFrame) -> list[Curves | Grid]
     return [view.chart(frame) for view in views if not isinstance(view, Pivot)]
 
 
+def worded(text: str, shown: pd.DataFrame) -> str:
+    """A title or note; columns in braces stand for the places of the rows that are shown."""
+
+    def places(found: re.Match[str]) -> str:
+        if found[1] not in shown:
+            return found[0]
+        return " or ".join(map(str, sorted(shown[found[1]].dropna().unique())))
+
+    return re.sub(r"\{(\w+)\}", places, text)
+
+
 def _named(metric: str) -> str:
     """A metric in heads and titles of tables."""
     return label_of(metric) + ", %" * is_percent(metric)
@@ -341,11 +400,11 @@ def place_of(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:
     return ", ".join(str(x) for name, x in row.items() if name not in known and x is not None)
 
 
-def _cell(row: Mapping[str, Any]) -> Cell:
+def _cell(row: Mapping[str, Any], **marks: Any) -> Cell:
     value = row["value"]
     if quantity(row["metric"]).deviation and value is not None:
         return Cell(shown_sd(value, _as(row)), value=value)
-    return score_cell(value, _interval(row), _as(row), value=value)
+    return score_cell(value, _interval(row), _as(row), value=value, **marks)
 
 
 def _as(row: Mapping[str, Any]) -> str:

@@ -54,8 +54,29 @@ ETHAYARAJH_2019 = "Ethayarajh 2019"
 TIMKEY_2021 = "Timkey & van Schijndel 2021"
 
 # Structure. Root accuracy and NSpr are metrics of tasks, too.
-quantities.add("uuas", Quantity(label="UUAS", percent=True, bounds=SHARE, source=HEWITT_2019))
+for _name, _label in (
+    ("uuas", "UUAS"),
+    ("chain_uuas", "UUAS of neighbours"),
+    ("control_uuas", "control UUAS"),
+    ("chain_control_uuas", "control UUAS of neighbours"),
+    ("recall", "recall"),
+    ("chain_recall", "recall of neighbours"),
+):
+    quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=HEWITT_2019))
 quantities.add("dspr", Quantity(label="DSpr", bounds=CORRELATION, source=HEWITT_2019))
+for _name in ("distance_loss", "depth_loss"):
+    quantities.add(_name, Quantity(lower_is_better=True, bounds=POSITIVE, source=HEWITT_2019))
+for _name, _label, _percent in (
+    ("control_uuas_draw_sd", "control UUAS, SD over draws", True),
+    ("uuas_training_sd", "UUAS, SD over training samples", True),
+    ("dspr_training_sd", "DSpr, SD over training samples", False),
+    ("root_accuracy_training_sd", "root acc., SD over training samples", True),
+    ("nspr_training_sd", "NSpr, SD over training samples", False),
+):
+    _sd = Quantity(label=_label, percent=_percent, deviation=True, bounds=POSITIVE)
+    quantities.add(_name, _sd)
+for _name in ("uuas", "dspr", "root_accuracy", "nspr"):
+    quantities.add(f"{_name}_p_best", Quantity(bounds=SHARE))
 
 # Geometry.
 quantities.add("anisotropy", Quantity(bounds=CORRELATION, source=f"{ETHAYARAJH_2019}, section 3.3"))

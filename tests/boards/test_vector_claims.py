@@ -2,10 +2,9 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from corpus_records import corpus_record, estimate, geometry, store_record
+from corpus_records import corpus_record, geometry, store_record
 from results_by_hand import make_result
 from scipy.stats import norm
 
@@ -14,8 +13,7 @@ from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.outcome import all_of, any_of, p_above
 from probes.boards.claims.report import make_reports
 from probes.boards.claims.vector_claims import VECTOR_CLAIMS
-from probes.records.base import Frozen
-from probes.records.row import Rows
+from probes.records.row import Row, Rows
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 FLAT = [0.3] * 7
@@ -84,32 +82,26 @@ def test_clusters_of_senses(senses, expected):
     assert on("senses-cluster", geometry=geometry(FLAT, senses=senses)).verdict == expected
 
 
-class Trees(Frozen):
-    """As much of what structural probes find as the claims read."""
+def structure(uuas=0.7, peaks=((3,), (3, 4)), layers=range(7), rank=64):
+    """A record of structure, best on dev at layer 3."""
 
-    reported: int = 64
-    best: dict[str, int]
-    layers: tuple[int, ...] = tuple(range(7))
-    p_best: dict[str, dict[int, float | None]]
-    uuas: float
-    chain: dict[str, object]
+    def rows():
+        for layer in layers:
+            of = {"layer": layer, "axes": {"rank": rank}}
+            yield Row("uuas", 0.9 if layer == 3 else 0.1, split="dev", **of)
+            yield Row("uuas", 0.99, layer, split="dev", axes={"rank": 2 * rank})
+            found = uuas if layer == 3 else 0.99
+            yield Row("uuas", found, low=found - 0.01, high=found + 0.01, **of)
+            for metric, may_be_best in zip(("uuas", "nspr"), peaks, strict=True):
+                p = 1.0 if layer in may_be_best else 0.001
+                yield Row(f"{metric}_p_best", p if may_be_best else None, **of)
+        yield Row("chain_uuas", 0.9, split="dev")
+        yield Row("chain_uuas", 0.43, low=0.42, high=0.44)
 
-    def may_be_best(self, metric):
-        return {layer for layer, p in self.p_best[metric].items() if p is not None and p >= 0.05}
-
-    def cell(self, layer, rank):
-        assert (layer, rank) == (3, 64)
-        return SimpleNamespace(scores={"test": {"uuas": estimate(self.uuas)}})
-
-
-def structure(uuas=0.7, peaks=((3,), (3, 4)), **more):
-    p_best = {
-        metric: {layer: 1.0 if layer in layers else 0.001 for layer in range(7)}
-        for metric, layers in zip(("uuas", "nspr"), peaks, strict=True)
-    }
-    chain = {"test": estimate(0.43)}
-    payload = Trees(best={"uuas": 3}, p_best=p_best, uuas=uuas, chain=chain, **more)
-    return corpus_record("geometry", payload, 6)
+    extent = dict.fromkeys(layers, 1)
+    return corpus_record(
+        "structure", {}, 6, rows=Rows.of(rows()), extent=extent, facts={"rank": rank}
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,7 +110,12 @@ def structure(uuas=0.7, peaks=((3,), (3, 4)), **more):
 def test_trees_are_recovered(uuas, expected):
     found = on("trees-recovered", structure=structure(uuas))
     assert found.verdict == expected
-    assert found.why.endswith("neighbours: 0.430 [0.420, 0.440]")
+    assert found.why == (
+        f"UUAS at layer 3 and rank 64: {uuas:.3f} [{uuas - 0.01:.3f}, {uuas + 0.01:.3f}]; "
+        "neighbours: 0.430 [0.420, 0.440]"
+    )
+    probe, chain = found.numbers
+    assert (probe["layer"], probe["uuas"], chain["uuas"]) == (3, uuas, 0.43)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +142,10 @@ def test_what_is_missing_is_named():
     )
     untested = structure(peaks=((), (3,)))
     assert on("trees-middle", structure=untested).why == "uuas: layers could not be tested"
+    whole = structure()
+    few = Rows.of(row._replace(low=None, high=None) for row in whole.rows)
+    without = whole.model_copy(update={"rows": few})
+    assert on("trees-recovered", structure=without).why == "uuas has no interval"
     rows = [
         row._replace(low=None, high=None) if (row.metric, row.layer) == ("anisotropy", 4) else row
         for row in geometry(FLAT).rows

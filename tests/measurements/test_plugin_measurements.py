@@ -316,7 +316,7 @@ def test_evidence_that_fails_leaves_scores_and_other_evidence(
 def test_a_corpus_that_cannot_be_measured_is_refused_before_anything_is_read(
     write, command, tmp_path, capsys
 ):
-    text = NORMS.replace('return ""', 'return "" if "gaze" in layers else "it has no gaze"')
+    text = NORMS.replace("needs = ()", 'needs = ("gaze",)')
     path = write(text, "word_norms.py")
     assert command("--include", path, "--measurements", "word_norms") == 2
     assert capsys.readouterr().err == (

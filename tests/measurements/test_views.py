@@ -3,8 +3,9 @@
 import pytest
 from corpus_records import corpus_record
 
+from probes.measurements.choosing import BestOnDev, PlacesOf, chosen
 from probes.measurements.frame import labelled_frame, long_frame
-from probes.measurements.views import Cells, Lines, Pivot
+from probes.measurements.views import Cells, Lines, Pivot, Section
 from probes.records.charts import Panel
 from probes.records.curves import Point
 from probes.records.row import Row, Rows
@@ -166,3 +167,99 @@ def test_a_registered_number_has_its_label_unit_and_digits(plug_ins):
         assert (table.heads, table.texts) == (("layer", "length"), [("0", "12.3")])
     finally:
         del quantities._entries["bits_of_mine"]
+
+
+TRAINED = [
+    *(
+        Row("uuas", value, layer, split=split, axes={"rank": rank})
+        for split, rank, values in (
+            ("dev", 2, (0.9, 0.8, 0.1)),
+            ("dev", 4, (0.3, 0.7, 0.7)),
+            ("test", 0, (0.1, 0.2, 0.3)),
+            ("test", 2, (0.25, 0.35, 0.45)),
+            ("test", 4, (0.55, 0.65, 0.75)),
+        )
+        for layer, value in enumerate(values)
+    ),
+    *(Row("dspr", 0.5, layer, split="dev", axes={"rank": 4}) for layer in range(3)),
+    *(Row("dspr", 0.5, layer, axes={"rank": 4}) for layer in range(3)),
+    *(
+        Row("uuas_p_best", p, layer, axes={"rank": 4})
+        for layer, p in enumerate((0.001, 0.049, 1.0))
+    ),
+    Row("chain", 0.125),
+]
+"""Of rank 4, layer 1 is the best on dev and layer 2 on test."""
+
+TESTED = {"rank": PlacesOf("uuas_p_best")}
+
+
+def test_marks_are_of_metrics_with_tests_at_the_places_of_the_table():
+    pivot = Pivot(
+        "rank {rank} · test", ("uuas", "dspr"), columns=("metric",), where=TESTED, marked=True
+    )
+    (table,) = pivot.tables(long_frame([record(TRAINED)]), "t")
+    assert table.title == "t · rank 4 · test"
+    uuas, dspr = ([row.cells[place] for row in table.rows] for place in (1, 2))
+    assert [cell.text + cell.marks for cell in uuas] == ["55.0", "65.0★†≈", "75.0☆"]
+    assert not any(cell.marks for cell in dspr)
+    assert table.notes == ("≈ borderline: p is within three Monte Carlo errors of .05.",)
+
+
+def test_sections_are_faint_lines_below_in_the_columns_of_others():
+    sections = (
+        Section("identity", where={"rank": 0}),
+        Section("chain", {"chain": "uuas"}),
+        Section("absent", where={"rank": 7}),
+    )
+    pivot = Pivot("", ("uuas", "dspr"), columns=("metric",), where=TESTED, sections=sections)
+    (table,) = pivot.tables(long_frame([record(TRAINED)]), "t")
+    assert table.texts[2:] == [
+        ("2", "75.0", ".500"),
+        ("identity, layer 0", "10.0", "–"),
+        ("identity, layer 1", "20.0", "–"),
+        ("identity, layer 2", "30.0", "–"),
+        ("chain", "12.5", "–"),
+    ]
+    assert [row.faint for row in table.rows] == [False] * 3 + [True] * 4
+    assert [row.ends_section for row in table.rows] == [False, False, True, *[False] * 4]
+
+
+def test_rows_are_chosen_by_other_rows_of_the_same_record():
+    other = [
+        Row("uuas", 0.5, 2, split="dev", axes={"rank": 2}),
+        Row("uuas", 0.625, 2, axes={"rank": 2}),
+        Row("uuas", None, 0, split="dev", axes={"rank": 2}),
+        Row("uuas_p_best", None, 2, axes={"rank": 2}),
+    ]
+    frame = labelled_frame({"a": record(TRAINED), "b": record(other)})
+    best = chosen(frame, ["uuas"], {**TESTED, "layer": BestOnDev("uuas", TESTED)})
+    assert best[["model", "layer", "rank", "value"]].values.tolist() == [
+        ["a", 1, 4, 0.65],  # the first of equal ones
+        ["b", 2, 2, 0.625],
+    ]
+    nothing = record([Row("uuas", None, 0, split="dev", axes={"rank": 2})])
+    assert BestOnDev("uuas").rows(long_frame([nothing])).empty
+
+
+def test_several_models_have_one_curve_each_where_a_view_says_so():
+    view = Lines(
+        "ranks",
+        "uuas",
+        note="Of layer {layer}.",
+        x="rank",
+        line="layer",
+        log=True,
+        of_several={"layer": BestOnDev("uuas", TESTED)},
+        levels={"neighbours": "chain"},
+    )
+    alone = view.chart(labelled_frame({"a": record(TRAINED)}))
+    assert [(p.line, p.x) for p in alone.models["a"]] == [
+        *(("layer 0", 2), ("layer 1", 2), ("layer 2", 2)),
+        *(("layer 0", 4), ("layer 1", 4), ("layer 2", 4)),
+    ]
+    assert (alone.note, alone.levels) == ("Of layer 0 or 1 or 2.", {"neighbours": 0.125})
+    frame = labelled_frame({"a": record(TRAINED), "b": record(TRAINED)})
+    both = view.chart(frame)
+    assert both.models == {key: [Point(2, 0.35, None), Point(4, 0.65, None)] for key in "ab"}
+    assert both.note == "Of layer 1."

@@ -15,7 +15,7 @@ from probes.boards.claims.intervals import (
     lies_above,
     lies_below,
 )
-from probes.boards.claims.structure import trees_above_chain, trees_peak_in
+from probes.boards.claims.tree_predicates import trees_above_chain, trees_peak_in
 
 FAR = 0.1
 """An expected cosine that counts as far from isotropic: below that of any layer of BERT-base in

@@ -11,12 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
+from probes.data.sentence import ROOT
 from probes.extraction.vectors import Sharded
-from probes.measurements.structure.batches import Batch
-from probes.measurements.structure.decoding import lowest, oriented
-from probes.measurements.structure.payload import BINS
 from probes.measurements.structure.probe import depths, distances
-from probes.measurements.structure.trees import Trees
+from probes.measurements.structure.sentence_batches import Batch
+from probes.measurements.structure.trees import BINS, Trees
 from probes.records.charts import LEFT_OUT
 from probes.statistics.rank_correlation import spearman
 from probes.statistics.spanning_trees import spanning_trees
@@ -121,6 +120,20 @@ def predicted_trees(
             first = trees.first[sentence]
             found[first : first + len(kept[i])] = oriented(heads[i], roots[i])
     return found
+
+
+def oriented(heads: Ints, root: int) -> Ints:
+    """The same tree of one sentence, with heads towards another root. Shape (n,)."""
+    found, word, below = heads.copy(), root, ROOT
+    while word != ROOT:
+        found[word], word, below = below, int(heads[word]), word
+    return found
+
+
+def lowest(depths: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:
+    """The least deep of the words that are kept, -1 where there are none. (…, n) to (…,)."""
+    found: Ints = np.where(kept, depths, np.inf).argmin(-1)
+    return np.where(kept.any(-1), found, ROOT)
 
 
 def predictions(

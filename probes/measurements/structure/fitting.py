@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.extraction.vectors import Sharded
-from probes.measurements.structure.batches import Batch
 from probes.measurements.structure.probe import Probe, losses, slopes
+from probes.measurements.structure.sentence_batches import Batch
 from probes.training.adam import Adam
 
 EPOCHS = 10
@@ -45,12 +45,10 @@ class Fitted:
     Attributes:
         matrices: to be applied to the model's vectors. Each (rank, H), float32.
         dev_losses: mean over dev sentences.
-        stopped: share of the steps after which the dev loss was lowest.
     """
 
     matrices: dict[Probe, NDArray[np.float32]]
     dev_losses: dict[Probe, float]
-    stopped: dict[Probe, float]
 
 
 def n_steps(n_batches: int) -> int:
@@ -88,7 +86,7 @@ def fit(
     adam, steps, rng = Adam([rows], LEARNING_RATE), n_steps(len(train)), np.random.default_rng(0)
     checks = {round(steps * (check + 1) / CHECKS) for check in range(CHECKS)}
     best = torch.full((len(probes),), torch.inf, device=device)
-    kept, stopped, order = rows.clone(), torch.zeros(len(probes)), np.array([], dtype=np.int64)
+    kept, order = rows.clone(), np.array([], dtype=np.int64)
     for step in range(steps):
         if not len(order):
             order = rng.permutation(len(train))
@@ -104,7 +102,6 @@ def fit(
             loss = mean_losses(layer, dev, probes, rows * row_scale * scale)
             better = loss < best
             best = torch.where(better, loss, best)
-            stopped[better.cpu()] = (step + 1) / steps
             of_rows = better.repeat_interleave(torch.tensor(ranks, device=device))
             kept[of_rows] = rows[of_rows]
     matrices = (kept * row_scale * scale).cpu().split(ranks)
@@ -115,7 +112,6 @@ def fit(
     return Fitted(
         {probe: matrices[i].numpy() for probe, i in chosen.items()},
         {probe: float(best[i]) for probe, i in chosen.items()},
-        {probe: float(stopped[i]) for probe, i in chosen.items()},
     )
 
 

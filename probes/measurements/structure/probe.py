@@ -12,9 +12,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from probes.measurements.structure.batches import Batch
+from probes.measurements.structure.sentence_batches import Batch
 
 Kind = Literal["distance", "depth"]
+
+SAMPLES = 3
+"""Bootstrap samples of training documents, at the reported rank."""
 
 
 class Probe(NamedTuple):

@@ -5,28 +5,36 @@ After Hewitt & Manning (2019). docs/structure.md says what each number is, and w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
 from probes.common.wording import names_in
-from probes.measurements.measurement import CorpusMeasurement, Found
-from probes.measurements.structure.charts import FIGURES, charts
-from probes.measurements.structure.numbers import numbers
-from probes.measurements.structure.payload import Findings
-from probes.measurements.structure.tables import tables
+from probes.measurements.choosing import BestOnDev, PlacesOf
+from probes.measurements.measurement import CorpusMeasurement, Found, NoPayload
+from probes.measurements.structure.trees import DRAWS
+from probes.measurements.views import Lines, Pivot, Section
 from probes.records.base import Frozen
-from probes.records.charts import Chart
-from probes.records.record import Record
-from probes.records.row import Row
-from probes.records.table import Table
+from probes.statistics.metrics import label_of
+from probes.statistics.rank_correlation import NSPR_LENGTHS
 
 if TYPE_CHECKING:
     from probes.measurements.corpus_context import CorpusContext
 
 REPORTED = 64
 """The rank of controls, tests and predicted trees, or the next lower one that is asked for."""
+
+AT_REPORTED = {"rank": PlacesOf("uuas_p_best")}
+
+CHAIN = "chain of neighbours"
+
+MEANINGS = (
+    "UUAS: gold edges between words that are not punctuation, found by a spanning tree. DSpr, "
+    "NSpr: rank correlation of distances and of depths, in sentences of "
+    f"{NSPR_LENGTHS.start} to {NSPR_LENGTHS.stop - 1} words. Control UUAS: the mean on {DRAWS} "
+    "draws of control trees, in which each word form depends on the first word or on the one "
+    "before; selectivity: UUAS less that mean. Identity: the vectors without a probe."
+)
 
 
 def _ranks(text: str) -> str:
@@ -49,7 +57,7 @@ class Options(Frozen):
         return sorted({min(int(rank), hidden_size) for rank in self.ranks.split(",")})
 
 
-class Structure(CorpusMeasurement[Findings]):
+class Structure(CorpusMeasurement[NoPayload]):
     """Distance and depth probes of every rank on every layer.
 
     Probes are fitted with Adam for ten epochs, with a learning rate that falls to 0; of ten states
@@ -58,9 +66,12 @@ class Structure(CorpusMeasurement[Findings]):
     Arrays beside the record, for dev and test: ``test_hits`` (layers, ranks, sentences, bins), gold
     edges found by distance of both words; ``test_dspr``, ``test_roots``, ``test_nspr`` (layers,
     ranks, sentences); ``test_control_hits`` (layers, draws, sentences, bins);
-    ``test_control_edges`` (draws, sentences, bins); ``test_chain_hits``, ``test_edges`` (sentences,
-    bins); ``test_sentences`` (their numbers in the split), ``test_lengths``, ``test_clusters``
-    (sentences,). ``layers`` and ``ranks`` name the axes, rank 0 being the vectors themselves.
+    ``test_control_edges`` (draws, sentences, bins); ``test_control_uuas`` (layers, draws);
+    ``test_chain_hits``, ``test_edges`` (sentences, bins); ``test_sentences`` (their numbers in the
+    split), ``test_lengths``, ``test_clusters`` (sentences,). ``layers`` and ``ranks`` name the
+    axes, rank 0 being the vectors themselves. ``test_refits`` (layers, scores, samples) are test
+    scores of the probes of the reported rank that were fitted to bootstrap samples: UUAS, DSpr,
+    root accuracy, NSpr.
     ``trees`` (words of test,) are the trees predicted by the reported rank at the layer that is
     best on dev: the head of each word within its sentence, oriented from the predicted root, -1
     for the root, -2 for punctuation and for sentences that are left out.
@@ -72,30 +83,63 @@ class Structure(CorpusMeasurement[Findings]):
     name = "structure"
     version = 2
     summary = "structural probes: trees in distances and lengths of projected vectors, by rank"
-    payload: ClassVar[type[Findings]] = Findings
     options = Options
-    figures = FIGURES
+    needs = ("heads", "upos")
+    views = (
+        Pivot(
+            "rank {rank} · test",
+            ("uuas", "dspr", "root_accuracy", "nspr", "control_uuas", "selectivity"),
+            columns=("metric",),
+            where=AT_REPORTED,
+            marked=True,
+            sections=(
+                Section("identity", where={"rank": 0}),
+                Section(CHAIN, {"chain_uuas": "uuas", "chain_control_uuas": "control_uuas"}),
+            ),
+            note=MEANINGS,
+        ),
+        Pivot(
+            "UUAS by rank · test",
+            ("uuas",),
+            columns=("rank",),
+            note="Rank 0: the vectors without a probe.",
+        ),
+        Pivot(
+            "share of gold edges found, by the distance of their words · test",
+            ("recall",),
+            columns=("words",),
+            sections=(Section(CHAIN, {"chain_recall": "recall"}),),
+            note="In %, by probes of the rank of the first table.",
+        ),
+        Lines(
+            "ranks",
+            "uuas",
+            "UUAS by rank",
+            "Of distance probes, of several models at the layer that is best on dev; dashed: the "
+            f"{CHAIN}.",
+            x="rank",
+            line="layer",
+            log=True,
+            of_several={"layer": BestOnDev("uuas", AT_REPORTED)},
+            levels={CHAIN: "chain_uuas"},
+        ),
+        *(
+            Lines(
+                f"structure_{metric}",
+                metric,
+                f"{label_of(metric)} by layer",
+                "Of probes of rank {rank}, with 95 % intervals.",
+                where=AT_REPORTED,
+                levels={CHAIN: "chain_uuas"} if metric == "uuas" else {},
+            )
+            for metric in ("uuas", "dspr", "root_accuracy", "nspr")
+        ),
+    )
 
-    def missing(self, layers: frozenset[str]) -> str:
-        """Heads and parts of speech are needed."""
-        lacking = [name for name in ("heads", "upos") if name not in layers]
-        return f"it has no {' and no '.join(lacking)}" if lacking else ""
-
-    def compute(self, context: CorpusContext) -> Found[Findings]:
+    def compute(self, context: CorpusContext) -> Found[NoPayload]:
         """Fit every layer's probes at once, then score them."""
-        from probes.measurements.structure.measure import measure
+        from probes.measurements.structure.fit_and_score import fit_and_score
 
         ranks = context.options.up_to(context.model.hidden_size)
-        return measure(context, ranks, max([x for x in ranks if x <= REPORTED] or ranks[:1]))
-
-    def numbers(self, record: Record[Findings]) -> Iterator[Row]:
-        """All scores on dev and test, by layer and rank."""
-        return numbers(record.payload)
-
-    def tables(self, record: Record[Findings]) -> Sequence[Table]:
-        """Scores by layer, UUAS by rank, recall by the distance of words."""
-        return tables(record)
-
-    def charts(self, records: Mapping[str, Record[Findings]]) -> Sequence[Chart]:
-        """UUAS by rank, and scores by layer."""
-        return charts(records)
+        reported = max([x for x in ranks if x <= REPORTED] or ranks[:1])
+        return fit_and_score(context, ranks, reported)

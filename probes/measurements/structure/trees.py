@@ -23,9 +23,11 @@ NO_TAGS = "without parts of speech"
 ONE_WORD = "of one word"
 LONG = "longer than the model's window"
 
-
 DRAWS = 5
 """Of control trees: how well one draw is learnt says little of others."""
+
+BINS = {"1": (1, 1), "2": (2, 2), "3–5": (3, 5), "6+": (6, 10**6)}
+"""Words from one end of an edge to the other, first and last, by name."""
 
 
 class Tree(NamedTuple):

@@ -46,25 +46,27 @@ def measured(tiny_bert, tmp_path_factory):
 def run(measured, few_steps, tmp_path_factory):
     """One record on 40 sentences of each split, and the vectors that it was found in.
 
-    Attributes: record, path, arrays, sentences of test, and vectors (words of test, H) by layer.
+    Attributes: record, its rows and facts, path, arrays, sentences of test, and vectors (words of
+    test, H) by layer.
     """
-    from probes.measurements.structure import measure as module
+    from probes.measurements.structure import fit_and_score as module
 
-    folder, vectors, measure = tmp_path_factory.mktemp("structure"), {}, module.measure
+    folder, vectors, fit_and_score = tmp_path_factory.mktemp("structure"), {}, module.fit_and_score
     corpus = small_corpus(folder / "small", 40)
 
     def noted(context, *more):
         vectors.update((x, context.words("test", x).astype(np.float64)) for x in context.layers)
-        return measure(context, *more)
+        return fit_and_score(context, *more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "measure", noted)
+        patch.setattr(module, "fit_and_score", noted)
         found = measured(folder, corpus, "--structure-ranks", "3,1,99", "--twins", "0")
     assert found.status == 0
     ((path, record),) = found.records.items()
     return SimpleNamespace(
         record=record,
-        payload=record.payload,
+        rows=list(record.rows),
+        facts=record.facts,
         path=path,
         arrays=read_arrays(path),
         sentences=find_corpus(str(corpus)).load().splits["test"],

@@ -11,8 +11,7 @@ from scipy.stats import spearmanr
 
 from probes.data.sentence import ROOT
 from probes.extraction.vectors import Sharded
-from probes.measurements.structure import batches as batching
-from probes.measurements.structure.batches import exact_batches
+from probes.measurements.structure import sentence_batches as batching
 from probes.measurements.structure.contributions import (
     chain_hits,
     contributions,
@@ -22,8 +21,8 @@ from probes.measurements.structure.contributions import (
     predicted_trees,
     predictions,
 )
-from probes.measurements.structure.payload import BINS
-from probes.measurements.structure.trees import DRAWS
+from probes.measurements.structure.sentence_batches import exact_batches
+from probes.measurements.structure.trees import BINS, DRAWS
 from probes.records.charts import LEFT_OUT
 
 SIZE = 5

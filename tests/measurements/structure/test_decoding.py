@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from probes.data.sentence import ROOT
-from probes.measurements.structure.decoding import lowest, oriented
+from probes.measurements.structure.contributions import lowest, oriented
 from probes.records.charts import LEFT_OUT
 from probes.statistics.rank_correlation import spearman
 

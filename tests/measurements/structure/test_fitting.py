@@ -8,12 +8,12 @@ from scipy.stats import ortho_group
 from sklearn.preprocessing import StandardScaler
 
 from probes.extraction.vectors import Sharded
-from probes.measurements.structure import batches as batching
 from probes.measurements.structure import fitting
-from probes.measurements.structure.batches import exact_batches, training_batches
+from probes.measurements.structure import sentence_batches as batching
 from probes.measurements.structure.contributions import contributions, gold_edges
 from probes.measurements.structure.probe import Probe
-from probes.measurements.structure.scoring import Sample
+from probes.measurements.structure.sentence_batches import exact_batches, training_batches
+from probes.measurements.structure.sentence_scores import SCORES, Sample
 from probes.statistics.partition import by_sentence
 
 CPU, LONGEST, NOISE = torch.device("cpu"), 9, 3
@@ -47,10 +47,10 @@ class Split:
         return exact_batches(self.trees, self.rows, CPU)
 
     def scores(self, pair):
-        n = len(self.trees.lengths)
         edges = gold_edges(self.trees, self.exact())[0]
-        sample = Sample.of(self.trees.lengths, edges, np.arange(n), by_sentence(n))
-        return sample.values(contributions(self.layer, self.exact(), self.trees, [pair]))[0]
+        sample = Sample.of("test", self.trees, edges, by_sentence(len(self.trees.lengths)))
+        found = contributions(self.layer, self.exact(), self.trees, [pair])
+        return {metric: sample.values(found, metric)[0] for metric in SCORES}
 
 
 def joined(*splits):
@@ -160,7 +160,6 @@ def test_the_state_with_the_least_dev_loss_is_kept(few_steps, monkeypatch):
         losses = [float(loss[place]) for _, loss in checked]
         assert found.dev_losses[probe] == min(losses)
         assert np.argmin(losses) == 3
-        assert found.stopped[probe] == pytest.approx(0.4)
         rows = checked[3][0][slice(0, 4) if place == 0 else slice(4, 7)]
         assert found.matrices[probe] == pytest.approx(rows.numpy(), rel=1e-5)
 
@@ -184,7 +183,6 @@ def test_probes_are_the_same_fitted_alone_and_together(few_steps):
         alone = fit(probe)
         assert alone.matrices[probe] == pytest.approx(together.matrices[probe], abs=1e-4)
         assert alone.dev_losses[probe] == pytest.approx(together.dev_losses[probe], rel=1e-4)
-        assert alone.stopped[probe] == together.stopped[probe]
     again = fit(*probes)
     assert all((again.matrices[x] == together.matrices[x]).all() for x in probes)
     # Without what it is fitted to, it would be another one.

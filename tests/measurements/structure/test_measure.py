@@ -6,13 +6,15 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from corpus_records import corpus_record
+from finding_rows import value_of
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import ROOT, Corpus, Sentence
 from probes.examples.examples import NotServedError
 from probes.measurements.structure import fitting
 from probes.measurements.structure.structure import Options, Structure
-from probes.measurements.structure.tables import tables
+from probes.records.row import Rows
 
 LAYERS = (0, 1)
 
@@ -75,38 +77,30 @@ def few_steps(monkeypatch):
 
 def compute(of):
     its = context(of)
-    return its, Structure().compute(its).payload
-
-
-def tables_of(payload):
-    record = SimpleNamespace(
-        payload=payload,
-        model=SimpleNamespace(name="m"),
-        corpus=SimpleNamespace(name="toy", limited=False, other_trees=False),
-        dtype="float32",
-    )
-    return tables(record)
+    return its, Structure().compute(its)
 
 
 def test_vectors_whose_distances_are_those_of_trees_need_no_probe():
     its, found = compute(corpus([6, 7, 8]))
-    identity = found.cell(1, None).scores["test"]
-    assert [identity[x].value for x in ("uuas", "dspr", "root_accuracy", "nspr")] == [1] * 4
-    assert found.best == dict.fromkeys(found.best, 1)
+    for metric in ("uuas", "dspr", "root_accuracy", "nspr"):
+        assert value_of(found.rows, metric, 1, rank=0) == 1
+        noise, exact = (value_of(found.rows, metric, x, "dev", rank=10) for x in LAYERS)
+        assert noise < exact
     # A chain finds what networkx says that trees and paths share.
     shared = total = 0
     for each in its.corpus.splits["test"]:
         gold = nx.Graph((i, head) for i, head in enumerate(each.heads) if head != ROOT)
         shared += len(nx.intersection(gold, nx.path_graph(len(each))).edges)
         total += gold.number_of_edges()
-    assert found.chain["test"].value == pytest.approx(shared / total)
-    assert found.counts["test"].edges == total
+    assert value_of(found.rows, "chain_uuas") == pytest.approx(shared / total)
+    assert found.facts["test_edges"] == total
 
 
 def test_a_metric_without_any_score_has_no_best_layer():
     _, found = compute(corpus([3, 4]))
-    assert all(found.cell(x, 10).scores["test"]["dspr"].value is None for x in LAYERS)
-    scores = tables_of(found)[0]
+    assert all(value_of(found.rows, "dspr", x, rank=10) is None for x in LAYERS)
+    record = corpus_record("structure", {}, 1, rows=Rows.of(found.rows), facts=found.facts)
+    scores = Structure().tables(record)[0]
     dspr = [row.cells[2] for row in scores.rows[: len(LAYERS)]]
     assert [(cell.value, cell.best) for cell in dspr] == [(None, False)] * 2
     uuas = [row.cells[1].best for row in scores.rows[: len(LAYERS)]]

@@ -5,6 +5,7 @@ from statistics import variance
 import networkx as nx
 import numpy as np
 import pytest
+from finding_rows import row_of, value_of
 from scipy.stats import spearmanr
 
 from probes import read_parameters
@@ -49,22 +50,18 @@ def draws(n_clusters):
 
 
 def test_what_it_is_of(run):
-    payload, arrays = run.payload, run.arrays
-    assert (payload.ranks, payload.reported, payload.layers) == (RANKS, 16, LAYERS)
+    facts, arrays = run.facts, run.arrays
+    assert (facts["rank"], tuple(run.record.extent)) == (16, LAYERS)
     assert run.json["settings"] == {"ranks": "1,3,99"}
     assert arrays["ranks"].tolist() == [1, 3, 16, 0]
     assert arrays["layers"].tolist() == [0, 1, 2]
-    assert (payload.resampled, payload.clusters) == ("sentences", len(arrays["test_lengths"]))
-    assert 20 < payload.clusters < 40
-    counts = payload.counts["test"]
-    assert counts.sentences + sum(counts.left_out.values()) == 40
+    assert (facts["resampled"], facts["clusters"]) == ("sentences", len(arrays["test_lengths"]))
+    assert 20 < facts["clusters"] < 40
+    assert facts["test_sentences"] + facts["test_left_out"] == 40
     kept = [run.sentences[number] for number in arrays["test_sentences"]]
     assert arrays["test_lengths"].tolist() == [len(s) for s in kept]
-    assert counts.words == sum(map(len, kept))
-    assert payload.gold_edges == dict(
-        zip(("1", "2", "3–5", "6+"), arrays["test_edges"].sum(0), strict=True)
-    )
-    assert counts.edges == sum(payload.gold_edges.values())
+    assert facts["test_words"] == sum(map(len, kept))
+    assert facts["test_edges"] == arrays["test_edges"].sum()
 
 
 @pytest.mark.parametrize("metric", SCORES)
@@ -73,43 +70,44 @@ def test_stored_arrays_have_all_scores_and_intervals(run, metric):
         n_clusters = 40
         for layer in LAYERS:
             for rank in (*RANKS, 0):
-                estimate = run.payload.cell(layer, rank or None).scores[split][metric]
+                row = row_of(run.rows, metric, layer, split, rank=rank)
                 found, of = parts(run.arrays, split, metric, layer, rank)
-                assert estimate.value == pytest.approx(score(found.sum(0), of.sum(0)), rel=1e-6)
+                assert row.value == pytest.approx(score(found.sum(0), of.sum(0)), rel=1e-6)
                 if split == "test":
                     sums = [clusters_summed(run.arrays, x, n_clusters) for x in (found, of)]
                     resampled = score(*(draws(n_clusters) @ x for x in sums))
                     expected = np.quantile(resampled, [0.025, 0.975])
-                    assert estimate.interval == pytest.approx(expected, rel=1e-6)
+                    assert row.interval == pytest.approx(expected, rel=1e-6)
 
 
 def test_stored_arrays_have_baselines_controls_and_recall(run):
-    arrays, payload = run.arrays, run.payload
+    arrays, rows = run.arrays, run.rows
     for split in ("dev", "test"):
         edges, of_draws = arrays[f"{split}_edges"].sum(), arrays[f"{split}_control_edges"]
         chain = arrays[f"{split}_chain_hits"].sum() / edges
-        assert payload.chain[split].value == pytest.approx(chain)
-        for place, control in enumerate(payload.controls):
-            draws = arrays[f"{split}_control_hits"][place].sum((1, 2)) / of_draws.sum((1, 2))
-            assert control.draws[split] == pytest.approx(draws)
+        assert value_of(rows, "chain_uuas", split=split) == pytest.approx(chain)
+        for layer in LAYERS:
+            draws = arrays[f"{split}_control_hits"][layer].sum((1, 2)) / of_draws.sum((1, 2))
+            assert arrays[f"{split}_control_uuas"][layer] == pytest.approx(draws)
             assert len(draws) == DRAWS
             assert len(set(draws)) > 2
             found = draws.mean()
-            assert control.uuas[split].value == pytest.approx(found)
-            uuas = arrays[f"{split}_hits"][place, 2].sum() / edges
-            assert control.selectivity[split].value == pytest.approx(uuas - found)
-            low, high = control.selectivity[split].interval
+            of = layer, split
+            assert value_of(rows, "control_uuas", *of, rank=16) == pytest.approx(found)
+            uuas = arrays[f"{split}_hits"][layer, 2].sum() / edges
+            assert value_of(rows, "selectivity", *of, rank=16) == pytest.approx(uuas - found)
+            low, high = row_of(rows, "selectivity", *of, rank=16).interval
             assert low < uuas - found < high
-    assert [recall.layer for recall in payload.recall] == [0, 1, 2, None]
     hits = [*arrays["test_hits"][:, 2], arrays["test_chain_hits"]]
-    for recall, each in zip(payload.recall, hits, strict=True):
-        expected = each.sum(0) / arrays["test_edges"].sum(0)
-        assert [x.value for x in recall.edges.values()] == pytest.approx(expected)
+    for layer, each in zip((*LAYERS, None), hits, strict=True):
+        metric = "chain_recall" if layer is None else "recall"
+        found = [value_of(rows, metric, layer, words=x) for x in ("1", "2", "3–5", "6+")]
+        assert found == pytest.approx(each.sum(0) / arrays["test_edges"].sum(0))
 
 
 def test_intervals_of_controls_carry_the_variance_of_draws(run):
     """t times the layer's own standard deviation over draws is added."""
-    arrays, payload, n = run.arrays, run.payload, 40
+    arrays, n = run.arrays, 40
     name = f"{run.record.model.digest} {run.record.corpus.fingerprint} control trees"
 
     def resampled(found, of):
@@ -118,31 +116,27 @@ def test_intervals_of_controls_carry_the_variance_of_draws(run):
         )
         return (draws(n) @ found / (draws(n) @ of))[:, 0]
 
-    for place, control in enumerate(payload.controls):
-        sd, spread = np.std(control.draws["test"], ddof=1), control.spread["test"]
-        assert (spread.sd, spread.df) == (pytest.approx(sd), DRAWS - 1)
-        noise = training_noise(f"{name} {place}", [0], sd / np.sqrt(DRAWS), DRAWS - 1, 2000)[0]
-        gold = resampled(arrays["test_hits"][place, 2], arrays["test_edges"])
-        pairs = zip(arrays["test_control_hits"][place], arrays["test_control_edges"], strict=True)
+    for layer in LAYERS:
+        sd = np.std(arrays["test_control_uuas"][layer], ddof=1)
+        spread = value_of(run.rows, "control_uuas_draw_sd", layer, rank=16)
+        assert spread == pytest.approx(sd)
+        noise = training_noise(f"{name} {layer}", [0], sd / np.sqrt(DRAWS), DRAWS - 1, 2000)[0]
+        gold = resampled(arrays["test_hits"][layer, 2], arrays["test_edges"])
+        pairs = zip(arrays["test_control_hits"][layer], arrays["test_control_edges"], strict=True)
         mean = np.mean([resampled(*pair) for pair in pairs], axis=0)
-        for estimate, values in ((control.uuas, mean), (control.selectivity, gold - mean)):
+        for metric, values in (("control_uuas", mean), ("selectivity", gold - mean)):
+            interval = row_of(run.rows, metric, layer, rank=16).interval
             expected = np.quantile(values + noise, [0.025, 0.975])
-            assert estimate["test"].interval == pytest.approx(expected, abs=1e-6)
-            alone = np.ptp(np.quantile(values, [0.025, 0.975]))
-            assert np.ptp(estimate["test"].interval) > alone
+            assert interval == pytest.approx(expected, abs=1e-6)
+            assert np.ptp(interval) > np.ptp(np.quantile(values, [0.025, 0.975]))
 
 
 @pytest.mark.parametrize("metric", SCORES)
-def test_best_layers_and_tests_between_layers(run, metric):
-    payload = run.payload
-    dev = [payload.cell(layer, 16).scores["dev"][metric].value for layer in LAYERS]
-    assert payload.best[metric] == np.argmax(dev)
-
-    refits = [[scores[metric] for scores in each.scores] for each in payload.refits]
-    assert np.array(refits).shape == (3, 3)
-    spread = payload.spread[metric]
-    assert spread.sd == pytest.approx(np.sqrt(np.mean([variance(each) for each in refits])))
-    assert spread.df == 6
+def test_tests_between_layers(run, metric):
+    refits = run.arrays["test_refits"][:, SCORES.index(metric)]
+    assert refits.shape == (3, 3)
+    sd, df = value_of(run.rows, f"{metric}_training_sd", rank=16), 6
+    assert sd == pytest.approx(np.sqrt(np.mean([variance(each) for each in refits.tolist()])))
 
     n, values, influences, scores = 40, [], [], []
     for layer in LAYERS:
@@ -157,11 +151,12 @@ def test_best_layers_and_tests_between_layers(run, metric):
         scores.append(score(a, b))
     record = run.record
     name = f"{record.model.digest} {record.corpus.fingerprint} {metric}"
-    values = np.stack(values) + training_noise(name, LAYERS, spread.sd, spread.df, 2000)
-    errors = Errors(np.stack(influences), np.full(3, spread.sd**2), draws(n))
+    values = np.stack(values) + training_noise(name, LAYERS, sd, df, 2000)
+    errors = Errors(np.stack(influences), np.full(3, sd**2), draws(n))
     pairs = all_pairs(3)
     expected = p_best(np.array(scores), pairs, max_t(np.array(scores), [(values, errors)], pairs))
-    assert list(payload.p_best[metric].values()) == pytest.approx(expected, abs=2e-3)
+    found = [value_of(run.rows, f"{metric}_p_best", layer, rank=16) for layer in LAYERS]
+    assert found == pytest.approx(expected, abs=2e-3)
     assert max(expected) == 1
 
 
@@ -205,15 +200,16 @@ def test_stored_matrices_applied_to_the_models_vectors_have_the_scores_of_the_re
     matrices = read_parameters(run.folder / "cache", run.record.key)
     names = {f"{k}.layer-{x:02d}.rank-{r:03d}" for k in KINDS for x in LAYERS for r in RANKS}
     assert matrices.keys() == names
+    best = np.argmax([value_of(run.rows, "uuas", x, "dev", rank=16) for x in LAYERS])
     for layer in LAYERS:
         for rank in RANKS:
             pair = [matrices[f"{kind}.layer-{layer:02d}.rank-{rank:03d}"] for kind in KINDS]
             assert all(matrix.shape == (rank, 16) for matrix in pair)
             scores, trees = loops(run, layer, *pair)
-            found = run.payload.cell(layer, rank).scores["test"]
-            assert {x: found[x].value for x in SCORES} == pytest.approx(scores, abs=2e-4)
-            if (layer, rank) == (run.payload.best["uuas"], 16):
+            found = {x: value_of(run.rows, x, layer, rank=rank) for x in SCORES}
+            assert found == pytest.approx(scores, abs=2e-4)
+            if (layer, rank) == (best, 16):
                 assert run.arrays["trees"].tolist() == trees
     scores, _ = loops(run, 1, np.eye(16), np.eye(16))
-    found = run.payload.cell(1, None).scores["test"]
-    assert {x: found[x].value for x in SCORES} == pytest.approx(scores, abs=2e-4)
+    found = {x: value_of(run.rows, x, 1, rank=0) for x in SCORES}
+    assert found == pytest.approx(scores, abs=2e-4)

@@ -11,13 +11,13 @@ from planted_vectors import PlantedVectors
 from probes.data.sentence import Corpus
 from probes.extraction.vectors import Sharded
 from probes.measurements.structure import fitting
-from probes.measurements.structure.fitting import Fitted
-from probes.measurements.structure.measure import (
-    measure,
+from probes.measurements.structure.fit_and_score import (
+    fit_and_score,
     pairs_of,
     probes_of,
     sample_weights,
 )
+from probes.measurements.structure.fitting import Fitted
 from probes.measurements.structure.probe import Probe
 from probes.measurements.structure.trees import DRAWS
 from probes.statistics.partition import partition
@@ -27,7 +27,7 @@ from probes.tasks.validation import TaskError
 def test_pairs_are_of_each_rank_the_identity_and_each_sample():
     probes = probes_of([2, 4], 4)
     assert len(set(probes)) == len(probes) == 4 + 6 + DRAWS
-    fitted = Fitted({probe: np.float32([[place]]) for place, probe in enumerate(probes)}, {}, {})
+    fitted = Fitted({probe: np.float32([[place]]) for place, probe in enumerate(probes)}, {})
     found = [
         tuple(None if x is None else probes[int(x[0, 0])] for x in pair)
         for pair in pairs_of(fitted, [2, 4], 4)
@@ -78,7 +78,8 @@ def test_a_dev_loss_that_is_not_finite_is_an_error(size, monkeypatch):
     context.model = SimpleNamespace(digest="m")
     context.vectors = SimpleNamespace(layer=lambda x: Sharded([context.all_rows[x]]))
     if size == 1:
-        assert measure(context, [2], 2).payload.layers == (3,)
+        rows = fit_and_score(context, [2], 2).rows
+        assert {row.layer for row in rows if row.metric == "uuas"} == {3}
         return
     with pytest.raises(TaskError, match="the dev loss at layer 3 is not finite"):
-        measure(context, [2], 2)
+        fit_and_score(context, [2], 2)

@@ -2,145 +2,171 @@
 
 import csv
 import re
+from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from changed_corpus import changed
+from finding_rows import row_of, value_of
 from killing import small_corpus
 
 import probes.cli.main
 from probes.__main__ import main as command
 from probes.data.sources import OTHER_TREES
-from probes.measurements.structure import measure as module
+from probes.measurements.structure import fit_and_score as module
 from probes.measurements.structure.structure import Options, Structure
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
 SCORES = ("uuas", "dspr", "root_accuracy", "nspr")
 
 
-def bounds(estimate):
-    return list(estimate.interval or (None, None))
-
-
-def test_structure_csv_has_every_number(run):
+def test_structure_csv_has_every_row(run):
     with run.path.with_name("structure.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    found = {
-        tuple(row[x] for x in ("metric", "layer", "split", "rank", "words")): [
-            float(row[x]) if row[x] else None for x in ("value", "low", "high")
-        ]
-        for row in rows
-    }
-    assert len(found) == len(rows)
-    payload, expected = run.payload, {}
+        lines = list(csv.DictReader(file))
+    assert list(lines[0]) == [
+        *("model", "corpus", "limit", "layer", "rank", "words"),
+        *("metric", "split", "value", "low", "high", "key"),
+    ]
+    for line, row in zip(lines, run.rows, strict=True):
+        places = row.metric, row.layer, row.split, row.axes.get("rank"), row.axes.get("words")
+        expected = ["" if x is None else str(x) for x in places]
+        assert [line[x] for x in ("metric", "layer", "split", "rank", "words")] == expected
+        for name in ("value", "low", "high"):
+            number = getattr(row, name)
+            if number is None:
+                assert line[name] == ""
+            else:
+                assert float(line[name]) == pytest.approx(number, rel=1e-4, abs=1e-6)
 
-    def put(metric, estimate, layer="", split="test", rank="", words=""):
-        place = metric, str(layer), split, str(rank), words
-        expected[place] = [estimate.value, *bounds(estimate)]
 
-    def number(value):
-        return SimpleNamespace(value=value, interval=None)
-
-    for cell in payload.cells:
-        for split in ("dev", "test"):
-            for metric in SCORES:
-                put(metric, cell.scores[split][metric], cell.layer, split, cell.rank or 0)
-        for kind, loss in cell.dev_losses.items():
-            put(f"{kind}_loss", number(loss), cell.layer, "dev", cell.rank)
-    for split in ("dev", "test"):
-        put("chain_uuas", payload.chain[split], split=split)
-        put("chain_control_uuas", payload.control_chain[split], split=split)
-        for control in payload.controls:
-            put("control_uuas", control.uuas[split], control.layer, split, 16)
-            put("selectivity", control.selectivity[split], control.layer, split, 16)
-            sd = number(control.spread[split].sd)
-            put("control_uuas_draw_sd", sd, control.layer, split, 16)
-    for recall in payload.recall:
-        name = "chain_recall" if recall.layer is None else "recall"
-        layer = "" if recall.layer is None else recall.layer
-        for words, estimate in recall.edges.items():
-            put(name, estimate, layer, "test", words=words)
+def test_rows_are_of_all_layers_ranks_and_splits(run):
+    found = {(x.metric, x.layer, x.split, *x.axes.items()) for x in run.rows}
+    expected = set()
+    for layer, split in product(range(3), ("dev", "test")):
+        for metric, rank in product(SCORES, (1, 3, 16, 0)):
+            expected.add((metric, layer, split, ("rank", rank)))
+        for metric in ("control_uuas", "selectivity", "control_uuas_draw_sd"):
+            expected.add((metric, layer, split, ("rank", 16)))
+    for layer, kind, rank in product(range(3), ("distance", "depth"), (1, 3, 16)):
+        expected.add((f"{kind}_loss", layer, "dev", ("rank", rank)))
+    for metric, split in product(("chain_uuas", "chain_control_uuas"), ("dev", "test")):
+        expected.add((metric, None, split))
+    for words in ("1", "2", "3–5", "6+"):
+        expected.add(("chain_recall", None, "test", ("words", words)))
+        expected |= {("recall", layer, "test", ("words", words)) for layer in range(3)}
     for metric in SCORES:
-        put(f"{metric}_training_sd", number(payload.spread[metric].sd), rank=16)
-        for layer, p in payload.p_best[metric].items():
-            put(f"{metric}_p_best", number(p), layer, rank=16)
-    assert found.keys() == expected.keys()
-    for place, values in expected.items():
-        known = [x is not None for x in values]
-        assert [x is not None for x in found[place]] == known, place
-        for one, other in zip(np.array(found[place])[known], np.array(values)[known], strict=True):
-            assert one == pytest.approx(other, rel=1e-4, abs=1e-6), place
-    # 3 layers × 4 cells × 2 splits × 4 scores, losses, baselines, controls, recall, tests
-    assert len(rows) == 96 + 18 + 4 + 12 + 6 + 16 + 16
+        expected.add((f"{metric}_training_sd", None, "test", ("rank", 16)))
+        expected |= {(f"{metric}_p_best", x, "test", ("rank", 16)) for x in range(3)}
+    assert found == expected
+    # 3 layers × 4 ranks × 2 splits × 4 scores, losses, baselines, controls, recall, tests
+    assert len(run.rows) == len(found) == 96 + 18 + 4 + 12 + 6 + 16 + 16
 
 
-def test_tables_have_the_numbers_of_the_payload(run):
+def best_on_dev(run, metric):
+    return int(np.argmax([value_of(run.rows, metric, x, "dev", rank=16) for x in range(3)]))
+
+
+def test_tables_have_the_numbers_of_the_rows(run):
     scores, ranks, distances = Structure().tables(run.record)
-    payload = run.payload
     assert scores.title == "tiny-bert · small · structure · rank 16 · test"
     corpus = run.record.corpus.model_copy(update={"notes": {OTHER_TREES: 40}})
     silver = run.record.model_copy(update={"corpus": corpus})
     titles = [table.title for table in Structure().tables(silver)]
     assert all(" · small · structure · trees not UD · " in title for title in titles)
+    assert scores.heads == (
+        *("layer", "UUAS, %", "DSpr", "root acc., %", "NSpr", "control UUAS, %", "selectivity"),
+    )
     names = [row.cells[0].text for row in scores.rows]
     assert names == [
         *"012",
         *(f"identity, layer {layer}" for layer in range(3)),
         "chain of neighbours",
     ]
-    for row, control in zip(scores.rows, payload.controls, strict=False):
-        found = payload.cell(control.layer, 16).scores["test"]
-        expected = [*(found[x] for x in SCORES), control.uuas["test"], control.selectivity["test"]]
-        assert [cell.value for cell in row.cells[1:]] == [x.value for x in expected]
+    assert [row.faint for row in scores.rows] == [False] * 3 + [True] * 4
+    assert [row.ends_section for row in scores.rows] == [False, False, True, *[False] * 4]
+    for layer, row in enumerate(scores.rows[:3]):
+        columns = (*SCORES, "control_uuas", "selectivity")
+        expected = [value_of(run.rows, x, layer, rank=16) for x in columns]
+        assert [cell.value for cell in row.cells[1:]] == expected
+        # All of them are shown in per cent, or as correlations.
+        shown = [cell.text.removeprefix("-") for cell in row.cells[1:]]
+        assert [text.startswith(".") for text in shown] == [0, 1, 0, 1, 0, 0]
         for place, metric in enumerate(SCORES):
-            assert row.cells[place + 1].best == (payload.best[metric] == control.layer)
-    chain = payload.chain["test"].value
-    assert scores.rows[-1].cells[1].value == chain
-    for row, layer in zip(ranks.rows, payload.layers, strict=True):
-        expected = [payload.cell(layer, rank).scores["test"]["uuas"].value for rank in (1, 3, 16)]
+            cell, p = row.cells[place + 1], value_of(run.rows, f"{metric}_p_best", layer, rank=16)
+            assert cell.best == (best_on_dev(run, metric) == layer)
+            assert (cell.tied, cell.beaten) == (p >= 0.05 and not cell.best, p < 0.05 and cell.best)
+    for layer, row in enumerate(scores.rows[3:6]):
+        expected = [value_of(run.rows, metric, layer, rank=0) for metric in SCORES]
+        assert [cell.value for cell in row.cells[1:]] == [*expected, None, None]
+        assert not any(cell.marks for cell in row.cells)
+    chain = value_of(run.rows, "chain_uuas"), value_of(run.rows, "chain_control_uuas")
+    assert [cell.value for cell in scores.rows[6].cells[1:]] == [
+        chain[0],
+        *[None] * 3,
+        chain[1],
+        None,
+    ]
+    assert ranks.heads == ("layer", "1", "3", "16", "0")
+    for layer, row in enumerate(ranks.rows):
+        expected = [value_of(run.rows, "uuas", layer, rank=rank) for rank in (1, 3, 16, 0)]
         assert [cell.value for cell in row.cells[1:]] == expected
-    best = payload.best["uuas"]
-    assert [row.cells[0].text for row in distances.rows] == [f"layer {best}", "chain of neighbours"]
-    for row, place in zip(distances.rows, (best, 3), strict=True):
-        expected = [x.value for x in payload.recall[place].edges.values()]
+    assert distances.heads == ("layer", "1", "2", "3–5", "6+")
+    assert [row.cells[0].text for row in distances.rows] == [*"012", "chain of neighbours"]
+    for row, layer in zip(distances.rows, (0, 1, 2, None), strict=True):
+        metric = "chain_recall" if layer is None else "recall"
+        expected = [value_of(run.rows, metric, layer, words=x) for x in distances.heads[1:]]
         assert [cell.value for cell in row.cells[1:]] == expected
-    notes = " ".join(scores.notes)
-    counts = payload.counts["test"]
-    (long,) = counts.left_out.values()
+
+
+def test_notes_say_what_was_counted(run):
+    notes, facts = " ".join(Structure().tables(run.record)[0].notes), run.facts
     assert (
-        f"test: {counts.sentences} sentences, {counts.words} words; {long} left out, longer than "
-        "the model's window." in notes
+        f"test: {facts['test_sentences']} sentences, {facts['test_words']} words; "
+        f"{facts['test_left_out']} left out, longer than the model's window." in notes
     )
     assert "over test sentences" in notes
+    sds = {x: value_of(run.rows, f"{x}_training_sd", rank=16) for x in SCORES}
+    assert f"(standard deviation: UUAS {100 * sds['uuas']:.2f}, DSpr " in notes
+    of_draws = [value_of(run.rows, "control_uuas_draw_sd", x, rank=16) for x in range(3)]
+    assert f"{100 * min(of_draws):.2f} to {100 * max(of_draws):.2f})." in notes
+    n = run.arrays["test_edges"].sum(0)
+    assert f"{n[0]} of 1 word, {n[1]} of 2 words, {n[2]} of 3–5 words, {n[3]} of 6+ words." in notes
 
 
-def test_charts_have_the_numbers_of_the_payload(run):
-    payload = run.payload
+def test_charts_have_the_numbers_of_the_rows(run):
     ranks, *layers = Structure().charts({"m": run.record})
-    assert [ranks.name, *(chart.name for chart in layers)] == list(Structure.figures)
+    assert [ranks.name, *(chart.name for chart in layers)] == Structure().figure_names
     assert [(p.line, p.x, p.value) for p in ranks.models["m"]] == [
-        (f"layer {layer}", rank, payload.cell(layer, rank).scores["test"]["uuas"].value)
+        (f"layer {layer}", rank, value_of(run.rows, "uuas", layer, rank=rank))
         for layer in range(3)
         for rank in (1, 3, 16)
     ]
-    assert ranks.levels == {"chain of neighbours": payload.chain["test"].value}
-    for chart, metric in zip(layers, SCORES, strict=True):
-        expected = [payload.cell(layer, 16).scores["test"][metric] for layer in range(3)]
+    assert ranks.log
+    chain = {"chain of neighbours": value_of(run.rows, "chain_uuas")}
+    assert ranks.levels == chain
+    labels = ("UUAS", "DSpr", "root acc.", "NSpr")
+    for chart, metric, label in zip(layers, SCORES, labels, strict=True):
+        expected = [row_of(run.rows, metric, layer, rank=16) for layer in range(3)]
         points = chart.models["m"]
         assert [(p.x, p.value, p.interval) for p in points] == [
-            (layer, each.value, each.interval) for layer, each in enumerate(expected)
+            (x.layer, x.value, x.interval) for x in expected
         ]
+        assert (chart.title, chart.note) == (
+            f"{label} by layer",
+            "Of probes of rank 16, with 95 % intervals.",
+        )
+        assert chart.levels == (chain if metric == "uuas" else {})
     # Of several models, the layer that is best on dev.
     (two, *_) = Structure().charts({"m": run.record, "n": run.record})
-    best = payload.best["uuas"]
-    expected = [payload.cell(best, rank).scores["test"]["uuas"].value for rank in (1, 3, 16)]
+    best = best_on_dev(run, "uuas")
+    expected = [value_of(run.rows, "uuas", best, rank=rank) for rank in (1, 3, 16)]
     assert [p.value for p in two.models["n"]] == expected
+    assert {p.line for p in two.models["n"]} == {""}
 
 
 def test_the_same_command_again_computes_nothing(run, monkeypatch):
-    monkeypatch.setattr(module, "measure", None)
+    monkeypatch.setattr(module, "fit_and_score", None)
     before = run.path.read_bytes(), run.path.stat().st_mtime_ns
     assert probes.cli.main.main(run.line) == 0
     assert (run.path.read_bytes(), run.path.stat().st_mtime_ns) == before
@@ -171,14 +197,12 @@ def test_treebanks_of_other_languages_with_few_sentences(
     found = measured(tmp_path, folder, "--structure-ranks", "2", "--twins", "0", "--layers", "0,2")
     assert found.status == 0
     ((_, record),) = found.records.items()
-    payload = record.payload
-    assert payload.counts["test"].sentences == payload.clusters == 2
-    assert payload.reported == 2
-    estimates = [x for cell in payload.cells for x in cell.scores["test"].values()]
-    assert all(x.interval is None for x in [*estimates, *payload.chain.values()])
-    assert 0 <= payload.cell(2, 2).scores["test"]["uuas"].value <= 1
-    assert set(payload.p_best["uuas"].values()) == {None}
-    assert payload.may_be_best("uuas") == set()
+    rows = list(record.rows)
+    assert record.facts["test_sentences"] == record.facts["clusters"] == 2
+    assert record.facts["rank"] == 2
+    assert all(row.interval is None for row in rows)
+    assert 0 <= value_of(rows, "uuas", 2, rank=2) <= 1
+    assert {row.value for row in rows if row.metric == "uuas_p_best"} == {None}
     notes = " ".join(Structure().tables(record)[0].notes)
     assert "No intervals and no tests: fewer than 20 test" in notes
 

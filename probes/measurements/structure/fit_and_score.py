@@ -1,4 +1,4 @@
-"""Measures structure: fits, applies and scores the probes of every layer."""
+"""Fits, applies and scores the probes of every layer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from probes.compute.precision import exact_products
 from probes.examples.examples import NotServedError
 from probes.measurements.corpus_context import CorpusContext
-from probes.measurements.measurement import Found
-from probes.measurements.structure.batches import exact_batches, training_batches
+from probes.measurements.measurement import Found, NoPayload
 from probes.measurements.structure.contributions import (
     chain_hits,
     contributions,
@@ -20,21 +19,26 @@ from probes.measurements.structure.contributions import (
     gold_edges,
     predicted_trees,
 )
-from probes.measurements.structure.findings import LayerFound, Scored, findings
 from probes.measurements.structure.fitting import Fitted, fit, n_steps
-from probes.measurements.structure.payload import Findings
-from probes.measurements.structure.probe import Kind, Probe
-from probes.measurements.structure.scoring import Sample
+from probes.measurements.structure.probe import SAMPLES, Kind, Probe
+from probes.measurements.structure.sentence_batches import exact_batches, training_batches
+from probes.measurements.structure.sentence_scores import SCORES, Sample
+from probes.measurements.structure.structure_notes import counts, notes
+from probes.measurements.structure.structure_rows import (
+    Known,
+    LayerFound,
+    best_layer,
+    control_uuas,
+    refits,
+    structure_rows,
+)
 from probes.measurements.structure.trees import DRAWS, Trees, trees_of
 from probes.tasks.validation import TaskError
 from probes.training.batches import bootstrap_weights
 
-SAMPLES = 3
-"""Bootstrap samples of training documents, at the reported rank."""
-
 
 @exact_products()
-def measure(context: CorpusContext, ranks: Sequence[int], reported: int) -> Found[Findings]:
+def fit_and_score(context: CorpusContext, ranks: Sequence[int], reported: int) -> Found[NoPayload]:
     """Fit probes to every layer, and score them on dev and test.
 
     Raises:
@@ -75,28 +79,38 @@ def measure(context: CorpusContext, ranks: Sequence[int], reported: int) -> Foun
                 },
                 {s: control_hits(stored, exact[s], trees[s], controls) for s in exact},
             )
-    scored = {}
+    known = {}
     for split, batches in exact.items():
-        of = trees[split]
-        edges, chain = (find(of, batches) for find in (gold_edges, chain_hits))
-        sample = Sample.of(of.lengths, edges[0], of.sentences, context.partition(split))
-        scored[split] = Scored(sample, edges[1:], chain[0], chain[1:])
-    name = f"{context.model.digest} {context.corpus.fingerprint}"
-    payload = findings(name, ranks, reported, trees, scored, layers, context.partition("test"))
-    best = payload.best["uuas"]
+        (edges, *of_controls), (chain, *control_chain) = (
+            find(trees[split], batches) for find in (gold_edges, chain_hits)
+        )
+        sample = Sample.of(split, trees[split], edges, context.partition(split))
+        known[split] = Known(sample, np.stack(of_controls), chain, np.stack(control_chain))
+    drawn_by = f"{context.model.digest} {context.corpus.fingerprint}"
+    scores = list(structure_rows(drawn_by, ranks, reported, known, layers))
+    best = best_layer(scores, reported)
     pair = pairs_of(layers[best].fitted, [reported], reported)[0]
     predicted = predicted_trees(
         context.vectors.layer(best), exact["test"], trees["test"], pair, len(rows["test"])
     )
+    test, resampled = known["test"].sample, context.partition("test").clusters
     return Found(
-        payload=payload,
-        arrays={"trees": predicted, **arrays(ranks, trees, scored, layers)},
+        scores,
+        arrays={"trees": predicted, **arrays(ranks, trees, known, layers)},
         parameters={
             f"{probe.kind}.layer-{layer:02d}.rank-{probe.rank:03d}": matrix
             for layer, found in layers.items()
             for probe, matrix in found.fitted.matrices.items()
             if not probe.control and not probe.sample
         },
+        facts={
+            "unit": "uuas",
+            "rank": reported,
+            "resampled": resampled,
+            "clusters": test.n_used,
+            **{f"{x}_{name}": n for x in trees for name, n in counts(trees[x]).items()},
+        },
+        notes=list(notes(trees, test, resampled, scores)),
     )
 
 
@@ -133,14 +147,14 @@ def pairs_of(
 def sample_weights(context: CorpusContext, trees: Trees) -> dict[int, torch.Tensor]:
     """How often each training sentence is in each bootstrap sample, with mean 1. Each (s,)."""
     clusters = torch.from_numpy(context.partition("train").of_sentence[trees.sentences])
-    counts = {sample: bootstrap_weights(clusters, sample) for sample in range(SAMPLES + 1)}
-    return {sample: (each / each.mean()).to(context.device) for sample, each in counts.items()}
+    drawn = {sample: bootstrap_weights(clusters, sample) for sample in range(SAMPLES + 1)}
+    return {sample: (each / each.mean()).to(context.device) for sample, each in drawn.items()}
 
 
 def arrays(
     ranks: Sequence[int],
     trees: Mapping[str, Trees],
-    scored: Mapping[str, Scored],
+    known: Mapping[str, Known],
     layers: Mapping[int, LayerFound],
 ) -> dict[str, NDArray[np.generic]]:
     """What the sentences of dev and test contribute; see `Structure`."""
@@ -149,17 +163,23 @@ def arrays(
         "layers": np.array(list(layers)),
         "ranks": np.array([*ranks, 0]),
     }
-    for split, known in scored.items():
+    for split, each in known.items():
         for part in ("hits", "dspr", "roots", "nspr"):
-            every = [getattr(layer.found[split], part)[:n] for layer in layers.values()]
-            found[f"{split}_{part}"] = np.stack(every)
+            of_layers = [getattr(layer.found[split], part)[:n] for layer in layers.values()]
+            found[f"{split}_{part}"] = np.stack(of_layers)
+        control = [layer.control[split] for layer in layers.values()]
         found |= {
             f"{split}_sentences": trees[split].sentences,
-            f"{split}_lengths": known.sample.lengths,
-            f"{split}_clusters": known.sample.clusters,
-            f"{split}_edges": known.sample.edges,
-            f"{split}_control_edges": known.control_edges,
-            f"{split}_control_hits": np.stack([x.control[split] for x in layers.values()]),
-            f"{split}_chain_hits": known.chain,
+            f"{split}_lengths": each.sample.lengths,
+            f"{split}_clusters": each.sample.clusters,
+            f"{split}_edges": each.sample.edges,
+            f"{split}_control_edges": each.control_edges,
+            f"{split}_control_hits": np.stack(control),
+            f"{split}_control_uuas": np.array([control_uuas(each, x) for x in control], float),
+            f"{split}_chain_hits": each.chain,
         }
-    return found
+    of_samples = [
+        [refits(known["test"].sample, layer, metric) for metric in SCORES]
+        for layer in layers.values()
+    ]
+    return found | {"test_refits": np.array(of_samples, float)}

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
 from probes.measurements.structure.contributions import Contributions
-from probes.measurements.structure.payload import LIKE, METRICS
+from probes.measurements.structure.trees import Trees
 from probes.measurements.training_variance import Spread, p_best_of
-from probes.records.values import Estimate
+from probes.records.row import Row
 from probes.statistics.bootstrap import bounds, interval, resample, resampled_sums, summed
-from probes.statistics.metrics import metrics
+from probes.statistics.metrics import mean_value, metrics
 from probes.statistics.partition import FEWEST, Partition
 from probes.statistics.rank_correlation import parts_by_length
 from probes.statistics.replicates import Replicates
@@ -27,18 +27,28 @@ from probes.statistics.sums import ratio, sparse
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+SCORES = {
+    "uuas": metrics.get("accuracy"),
+    "dspr": metrics.get("nspr"),
+    "root_accuracy": metrics.get("root_accuracy"),
+    "nspr": metrics.get("nspr"),
+}
+"""The scores of structural probes, and the metrics of tasks that are the same functions of sums."""
+
 
 @dataclass(frozen=True)
 class Sample:
     """The sentences of a split, and what is resampled of them.
 
     Attributes:
+        split: its name.
         lengths: words of each. Shape (s,).
         edges: gold edges, by distance of the words. Shape (s, bins).
         clusters: the document of each sentence, or the sentence itself. Shape (s,).
         n_clusters: of the whole split.
     """
 
+    split: str
     lengths: Ints
     edges: NDArray[np.uint16]
     clusters: Ints
@@ -46,10 +56,11 @@ class Sample:
 
     @classmethod
     def of(
-        cls, lengths: Ints, edges: NDArray[np.uint16], sentences: Ints, partition: Partition
+        cls, split: str, trees: Trees, edges: NDArray[np.uint16], partition: Partition
     ) -> Sample:
         """Those sentences of a split that are measured."""
-        return cls(lengths, edges, partition.of_sentence[sentences], partition.n)
+        clusters = partition.of_sentence[trees.sentences]
+        return cls(split, trees.lengths, edges, clusters, partition.n)
 
     @property
     def n_used(self) -> int:
@@ -72,9 +83,15 @@ class Sample:
         """What sentences contribute (s, k), summed over each cluster. Shape (clusters, k)."""
         return summed(sparse(parts), self.clusters, self.n_clusters)
 
-    def estimate(
-        self, parts: Floats, value: Callable[[Floats], Floats], noise: Floats | float = 0.0
-    ) -> Estimate:
+    def row(
+        self,
+        metric: str,
+        layer: int | None,
+        parts: Floats,
+        value: Callable[[Floats], Floats] = mean_value,
+        noise: Floats | float = 0.0,
+        **axes: int | str,
+    ) -> Row:
         """A score with its 95 % interval, where there are enough clusters for one.
 
         Args:
@@ -82,41 +99,23 @@ class Sample:
             value: the score, from sums (…, k).
             noise: what else would have come out otherwise, in each resample. Shape (resamples,).
         """
-        whole = float(value(parts.sum(0)))
-        if np.isnan(whole):
-            return Estimate(value=None, interval=None)
-        if self.n_used < FEWEST:
-            return Estimate(value=whole, interval=None)
-        resampled = value(resampled_sums(self.sums(parts), resample(self.n_clusters)))
-        return Estimate(value=whole, interval=bounds(interval(resampled + noise)))
+        whole, ends = float(value(parts.sum(0))), None
+        if self.n_used >= FEWEST and not np.isnan(whole):
+            resampled = value(resampled_sums(self.sums(parts), resample(self.n_clusters)))
+            ends = bounds(interval(resampled + noise))
+        low, high = ends or (None, None)
+        known = None if np.isnan(whole) else whole
+        return Row(metric, known, layer, low, high, self.split, axes=axes)
 
-    def scores(self, found: Contributions) -> list[dict[str, Estimate]]:
-        """All scores of each probe, by metric."""
-        by_metric = {
-            metric: [
-                self.estimate(parts, metrics.get(LIKE[metric]).value)
-                for parts in self.parts(found, metric)
-            ]
-            for metric in METRICS
-        }
-        return [
-            {metric: found[i] for metric, found in by_metric.items()}
-            for i in range(len(found.roots))
-        ]
+    def rows(self, found: Contributions, layer: int, rank: int) -> Iterator[Row]:
+        """All scores of one probe."""
+        for metric, like in SCORES.items():
+            (parts,) = self.parts(found, metric)
+            yield self.row(metric, layer, parts, like.value, rank=rank)
 
-    def values(self, found: Contributions) -> list[dict[str, float | None]]:
-        """All scores of each probe, by metric, without intervals."""
-        by_metric = {
-            metric: [
-                float(metrics.get(LIKE[metric]).value(parts.sum(0)))
-                for parts in self.parts(found, metric)
-            ]
-            for metric in METRICS
-        }
-        return [
-            {metric: None if np.isnan(x[i]) else x[i] for metric, x in by_metric.items()}
-            for i in range(len(found.roots))
-        ]
+    def values(self, found: Contributions, metric: str) -> list[float]:
+        """One score of each probe; NaN where it is undefined."""
+        return [float(SCORES[metric].value(x.sum(0))) for x in self.parts(found, metric)]
 
     def p_best(
         self,
@@ -126,7 +125,10 @@ class Sample:
         found: Contributions,
         spread: Spread | None,
     ) -> dict[int, float | None]:
-        """See `Findings.p_best`; the tests know what other trainings would change.
+        """By layer, the p-value of the test behind the confidence set of layers.
+
+        It is the least corrected one of a difference from a layer that scores higher, 1 without
+        any; None where nothing can be tested. Tests know what other trainings would change.
 
         Args:
             name: by which the noise of training is drawn.
@@ -135,11 +137,10 @@ class Sample:
         """
         if self.n_used < FEWEST or spread is None or len(layers) < 2:
             return dict.fromkeys(layers)
-        like, parts = metrics.get(LIKE[metric]), list(self.parts(found, metric))
-        sums = [self.sums(each) for each in parts]
-        scores = np.array([float(like.value(each.sum(0))) for each in parts])
-        named = f"{name} {metric}"
-        return p_best_of(Replicates(scores, like, sums, layers, named, spread.sd, spread.df))
+        sums = [self.sums(each) for each in self.parts(found, metric)]
+        scores, named = np.array(self.values(found, metric)), f"{name} {metric}"
+        tested = Replicates(scores, SCORES[metric], sums, layers, named, spread.sd, spread.df)
+        return p_best_of(tested)
 
 
 def shares(found: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:

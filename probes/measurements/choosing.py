@@ -1,0 +1,84 @@
+"""Which rows of a long frame are meant: by metric and place, at the best layer, with marks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from probes.measurements.cells import layer_marks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RECORD = ["model", "key"]
+"""The columns that say which record of a frame a row is of."""
+
+Where = Mapping[str, Any]
+"""By column, the place that rows have to have, or several of them, or `PlacesOf` or `BestOnDev`;
+"test" for `split` unless given."""
+
+Marks = Mapping[tuple[str, str, int], Mapping[str, bool]]
+"""By record, metric and layer, the marks of numbers as fields of `probes.records.table.Cell`."""
+
+
+@dataclass(frozen=True)
+class PlacesOf:
+    """In `Where`: the places that rows of another metric of the same record have."""
+
+    metric: str
+
+    def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows whose places are meant."""
+        return frame[frame["metric"] == self.metric]
+
+
+@dataclass(frozen=True)
+class BestOnDev:
+    """In `Where`: the place, such as the layer, where a metric of the same record is best on dev.
+
+    Attributes:
+        where: what else has to hold of the numbers on dev.
+    """
+
+    metric: str
+    where: Where = field(default_factory=dict)
+
+    def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The row with the highest dev score of each record, of equal ones the first."""
+        scores = chosen(frame, [self.metric], {**self.where, "split": "dev"}).dropna(
+            subset=["value"]
+        )
+        return scores.loc[scores.groupby(RECORD)["value"].idxmax()]
+
+
+def chosen(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
+    """The rows of some metrics, or of all, that lie where they should."""
+    found = frame[frame["metric"].isin(metrics)] if metrics else frame
+    for column, wanted in {"split": "test", **where}.items():
+        if column not in found:
+            return found.iloc[:0]
+        if isinstance(wanted, (PlacesOf, BestOnDev)):
+            places = wanted.rows(frame)[[*RECORD, column]].drop_duplicates()
+            found = found.merge(places)
+        else:
+            several = wanted if isinstance(wanted, (list, tuple, set)) else [wanted]
+            found = found[found[column].isin(several)]
+    return found
+
+
+def marks_of(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> Marks:
+    """The marks of layers: the best on dev, and those that may be the best on test.
+
+    Of metrics with rows ``<metric>_p_best``, the p-values of the test behind the confidence set of
+    layers; they have no value where nothing could be tested.
+    """
+    found = {}
+    for metric in metrics:
+        best = BestOnDev(metric, where).rows(frame)
+        best_layers = set(zip(best["key"], best["layer"], strict=True))
+        tests = chosen(frame, [f"{metric}_p_best"], where)
+        tests = tests.astype(object).where(tests.notna(), None)
+        for key, layer, p in zip(tests["key"], tests["layer"], tests["value"], strict=True):
+            found[key, metric, layer] = layer_marks(p, best=(key, layer) in best_layers)
+    return found

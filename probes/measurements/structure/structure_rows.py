@@ -1,0 +1,194 @@
+"""The rows of structure, from what sentences contribute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats
+from probes.measurements.structure.contributions import Contributions, joined
+from probes.measurements.structure.fitting import Fitted
+from probes.measurements.structure.probe import SAMPLES, Probe
+from probes.measurements.structure.sentence_scores import (
+    SCORES,
+    Sample,
+    difference,
+    mean_share,
+    shares,
+)
+from probes.measurements.structure.trees import BINS
+from probes.measurements.training_variance import Spread, pooled
+from probes.records.row import Row
+from probes.statistics.bootstrap import RESAMPLES
+from probes.statistics.sums import ratio
+from probes.statistics.training_noise import training_noise
+
+Edges = NDArray[np.uint16]
+"""By sentence and distance of both words. Shape (s, bins)."""
+
+
+@dataclass(frozen=True)
+class LayerFound:
+    """One layer's probes, and what they find on dev and test.
+
+    Attributes:
+        found: of each rank, the identity, and each bootstrap sample, by split.
+        control: edges of control trees that are found, by split. Each (draws, s, bins).
+    """
+
+    fitted: Fitted
+    found: Mapping[str, Contributions]
+    control: Mapping[str, Edges]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a split before anything is predicted.
+
+    Attributes:
+        control_edges: edges of control trees between words that are not punctuation. Shape
+            (draws, s, bins).
+        chain, control_chain: those of gold and of control trees that the chain finds.
+    """
+
+    sample: Sample
+    control_edges: Edges
+    chain: Edges
+    control_chain: Edges
+
+
+def structure_rows(
+    name: str,
+    ranks: Sequence[int],
+    reported: int,
+    known: Mapping[str, Known],
+    layers: Mapping[int, LayerFound],
+) -> Iterator[Row]:
+    """Score everything; rank 0 is the vectors themselves.
+
+    Args:
+        name: by which the noise of training is drawn.
+    """
+    place, test = list(ranks).index(reported), known["test"].sample
+    for layer, found in layers.items():
+        yield from _scores(ranks, known, layer, found)
+    for layer, found in layers.items():
+        yield from _controls(name, place, reported, known, layer, found)
+    for each in known.values():
+        edges = each.sample.edges.sum(-1)
+        yield each.sample.row("chain_uuas", None, shares(each.chain.sum(-1), edges))
+        spread = pooled([control_uuas(each, each.control_chain)])
+        noise = _noise(f"{name} control trees, chain", spread)
+        parts = _shares(each.control_chain, each.control_edges)
+        yield each.sample.row("chain_control_uuas", None, parts, mean_share, noise)
+    for layer, found in layers.items():
+        yield from _recall(test, "recall", layer, found.found["test"].hits[place])
+    yield from _recall(test, "chain_recall", None, known["test"].chain)
+    yield from _tests(name, place, reported, test, layers)
+
+
+def best_layer(rows: Sequence[Row], reported: int) -> int:
+    """The layer with the highest UUAS on dev; of equal ones, or without any score, the lowest."""
+    dev = {
+        row.layer: -np.inf if row.value is None else row.value
+        for row in rows
+        if (row.metric, row.split, row.axes.get("rank")) == ("uuas", "dev", reported)
+        and row.layer is not None
+    }
+    return max(dev, key=dev.__getitem__)
+
+
+def refits(test: Sample, found: LayerFound, metric: str) -> list[float | None]:
+    """Test scores of a layer's probes that were fitted to bootstrap samples."""
+    return _defined(test.values(found.found["test"], metric)[-SAMPLES:])
+
+
+def control_uuas(known: Known, found: Edges) -> list[float | None]:
+    """The share of edges that is found in each draw of control trees."""
+    sums = _shares(found, known.control_edges).sum(0)
+    return _defined(ratio(sums[::2], sums[1::2]).tolist())
+
+
+def _scores(
+    ranks: Sequence[int], known: Mapping[str, Known], layer: int, found: LayerFound
+) -> Iterator[Row]:
+    """Of the probes of each rank, and of the identity."""
+    for i, rank in enumerate([*ranks, 0]):
+        for split, each in known.items():
+            yield from each.sample.rows(found.found[split].of(i), layer, rank)
+        for probe, loss in found.fitted.dev_losses.items():
+            if probe == Probe(probe.kind, rank):
+                yield Row(f"{probe.kind}_loss", loss, layer, split="dev", axes={"rank": rank})
+
+
+def _controls(
+    name: str,
+    place: int,
+    reported: int,
+    known: Mapping[str, Known],
+    layer: int,
+    found: LayerFound,
+) -> Iterator[Row]:
+    """UUAS on control trees, the mean over draws, and what gold trees have beyond it.
+
+    Intervals cover other draws, too. Layers have standard deviations of their own: they differ in
+    them several times over.
+    """
+    axes, uuas, selectivity, sds = {"rank": reported}, [], [], []
+    for split, each in known.items():
+        control = _shares(found.control[split], each.control_edges)
+        spread = pooled([control_uuas(each, found.control[split])])
+        noise = _noise(f"{name} control trees {layer}", spread)
+        uuas.append(each.sample.row("control_uuas", layer, control, mean_share, noise, **axes))
+        gold = shares(found.found[split].hits[place].sum(-1), each.sample.edges.sum(-1))
+        both = np.concatenate([gold, control], axis=1)
+        selectivity.append(each.sample.row("selectivity", layer, both, difference, noise, **axes))
+        sd = spread.sd if spread else None
+        sds.append(Row("control_uuas_draw_sd", sd, layer, split=split, axes=axes))
+    yield from (*uuas, *selectivity, *sds)
+
+
+def _recall(sample: Sample, metric: str, layer: int | None, hits: Edges) -> Iterator[Row]:
+    """The share of gold edges that is found, by the distance of both words in the sentence."""
+    for i, words in enumerate(BINS):
+        yield sample.row(metric, layer, shares(hits[:, i], sample.edges[:, i]), words=words)
+
+
+def _tests(
+    name: str, place: int, reported: int, test: Sample, layers: Mapping[int, LayerFound]
+) -> Iterator[Row]:
+    """Standard deviations over bootstrap samples, pooled over layers, and tests between layers.
+
+    A p-value is the least corrected one of a difference from a layer that scores higher on test, 1
+    without any; None where nothing could be tested.
+    """
+    axes = {"rank": reported}
+    each_layer = joined([found.found["test"].of(place) for found in layers.values()])
+    for metric in SCORES:
+        spread = pooled([refits(test, found, metric) for found in layers.values()])
+        yield Row(f"{metric}_training_sd", spread.sd if spread else None, axes=axes)
+        tests = test.p_best(name, metric, list(layers), each_layer, spread)
+        for layer, p in tests.items():
+            yield Row(f"{metric}_p_best", p, layer, axes=axes)
+
+
+def _shares(hits: Edges, edges: Edges) -> Floats:
+    """Parts of the share of edges found in each draw. (draws, s, bins) twice to (s, 2 · draws)."""
+    pairs = zip(hits.sum(-1), edges.sum(-1), strict=True)
+    return np.concatenate([shares(found, of) for found, of in pairs], axis=1)
+
+
+def _defined(values: Sequence[float]) -> list[float | None]:
+    return [None if np.isnan(x) else x for x in values]
+
+
+def _noise(name: str, draws: Spread | None) -> Floats | float:
+    """What other draws of control trees would have changed in their mean, in each resample."""
+    if draws is None:
+        return 0.0
+    sd = draws.sd / (draws.df + 1) ** 0.5
+    found: Floats = training_noise(name, [0], sd, draws.df, RESAMPLES)[0]
+    return found
