@@ -5,7 +5,7 @@
 Runs the same commands in both checkouts, with results of their own and one cache for both:
 `sample`; a part of EWT, also with more evidence; structure, geometry and attention of two models;
 the plug-ins of each checkout's own guides. Then it compares every CSV file, digit for digit, and
-the records: every number in a payload of BEFORE must stand in the record of the same measurement of
+the records: every number that one of BEFORE found must stand in the record of the same measurement of
 AFTER or its arrays, in whatever form. Exits with 1 if anything differs.
 """
 
@@ -122,7 +122,7 @@ def differences(before: Path, after: Path) -> Iterator[str]:
     """What two folders of results differ in, a line each."""
     for path in sorted(before.rglob("*.csv")):
         yield from of_tables(path, after / path.relative_to(before))
-    for path in sorted(before.rglob("*-*.json")):
+    for path in sorted(before.rglob("*-????????.json")):
         same = path.name.rsplit("-", 1)[0]
         places = list((after / path.relative_to(before).parent).glob(f"{same}-????????.json"))
         yield from of_records(
@@ -150,12 +150,13 @@ def of_tables(path: Path, other: Path) -> Iterator[str]:
 
 
 def of_records(path: Path, other: Path) -> Iterator[str]:
-    """Numbers of a payload that the other record lacks."""
+    """Numbers of a record that the other lacks."""
     if not other.exists():
         yield f"{other}: missing"
         return
-    payload = json.loads(path.read_text(encoding="utf-8"))["payload"]
-    missing = Counter(numbers(payload)).keys() - set(numbers(json.loads(other.read_text("utf-8"))))
+    record = json.loads(path.read_text(encoding="utf-8"))
+    own = {*numbers(record["payload"]), *numbers(record.get("rows"))}
+    missing = own - set(numbers(json.loads(other.read_text("utf-8"))))
     missing -= set(arrays(other.with_suffix(".npz")))
     if missing:
         yield f"{path.name}: numbers without a place: {sorted(missing)[:5]} … ({len(missing)})"
