@@ -274,6 +274,7 @@ class CorpusMeasurement(Measurement[P]):
         from probes.measurements.frame import long_frame
 
         title = f"{subject_title(record)} · {self.name.replace('_', ' ')}"
+        title += f" from {record.base.name}" if record.base else ""
         return tables(self.views, long_frame([record]), title, record.notes)
 
     def charts(self, records: Mapping[str, Record[P]]) -> Sequence[Chart]:

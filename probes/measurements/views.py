@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Where = Mapping[str, Any]
-"""By column, the value that rows have to have, or several of them; "test" for `split` unless
-given."""
+"""By column, the value that rows have to have, or several of them: None for no place on an axis,
+`...` for any. Without it, `split` has to be "test"."""
 
 
 def chosen(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
@@ -33,10 +33,14 @@ def chosen(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.Data
     if metrics:
         frame = frame[frame["metric"].isin(metrics)]
     for column, wanted in {"split": "test", **where}.items():
+        several = list(wanted) if isinstance(wanted, (list, tuple, set)) else [wanted]
         if column not in frame:
-            return frame.iloc[:0]
-        several = wanted if isinstance(wanted, (list, tuple, set)) else [wanted]
-        frame = frame[frame[column].isin(several)]
+            frame = frame if None in several else frame.iloc[:0]
+            continue
+        absent = frame[column].isna()
+        known = [x for x in several if x is not None]
+        found = ~absent if ... in several else frame[column].isin(known)
+        frame = frame[(found | absent) if None in several else found]
     return frame
 
 
