@@ -61,11 +61,11 @@ quantities.add("anisotropy", Quantity(bounds=CORRELATION, source=f"{ETHAYARAJH_2
 quantities.add("self_similarity", Quantity(label="self-similarity", bounds=CORRELATION))
 quantities.add("cka", Quantity(label="CKA", digits=2, bounds=SHARE, source="Kornblith et al. 2019"))
 
-# Attention, and how it changes from one model to another. Of `feature`, it is the word of a kind
-# that gets most of it; of `offset`, the token at a distance, 0 being itself; `pattern` is along the
-# diagonal, in the two strongest columns, or within a segment. `relation`: how often the word that is
-# attended to most is the head, or the dependent; `role`: the greatest from a word of an argument to
-# one of its predicate, or back.
+# Attention, and how it changes from one model to another. `feature`: to the word of a kind that
+# gets most of it; `offset`: to the token at a distance, 0 being itself; `pattern`: along the
+# diagonal, in the two strongest columns, or within a segment. `relation`: how often the word that
+# is attended to most is the head, or the dependent; `role`: the greatest attention from a word of
+# an argument to one of its predicate, or back; `uas`: right heads in the maximum spanning tree.
 CLARK_2019, KOVALEVA_2019 = "Clark et al. 2019", "Kovaleva et al. 2019"
 for _name, _label, _source in (
     ("entropy", "entropy", f"{CLARK_2019}, section 3.3"),
@@ -77,6 +77,7 @@ for _name, _label, _source in (
     ("feature", "feature", f"{KOVALEVA_2019}, section 4.4"),
     ("relation", "relation", f"{CLARK_2019}, section 4.2.1"),
     ("role", "role", f"{KOVALEVA_2019}, section 4.2"),
+    ("uas", "UAS", "Raganato & Tiedemann 2018"),
 ):
     quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
 quantities.add("above_baseline", Quantity(percent=True, bounds=CORRELATION))

@@ -16,7 +16,7 @@ from probes.measurements.attention.live import PerText, Together, by_text, sampl
 from probes.measurements.corpus_context import CorpusContext
 from probes.measurements.geometry.estimates import means
 from probes.measurements.measurement import Found, NoPayload
-from probes.records.row import Row
+from probes.records.row import Place, Row
 from probes.records.values import Estimate
 
 Tokens = dict[int, tuple[int, ...]]
@@ -64,11 +64,12 @@ def _rows(context: CorpusContext, estimates: Sequence[Estimate], width: int) -> 
     pairs = iter(zip(estimates[::2], estimates[1::2], strict=True))
     for layer in context.layers:
         for head in range(width):
-            axes = {"head": head} if head else {}
+            axes: dict[str, Place] = {"base": context.base.model.name}
+            if head:
+                axes["head"] = head
             for name, found in zip(("cosine", "divergence"), next(pairs), strict=True):
                 low, high = found.interval or (None, None)
-                of = {**axes, "base": context.base.model.name}
-                yield Row(name, found.value, layer, low, high, axes=of)
+                yield Row(name, found.value, layer, low, high, axes=axes)
 
 
 def changes(context: CorpusContext, base: CorpusContext, view: View) -> dict[int, Floats]:
