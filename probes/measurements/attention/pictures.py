@@ -45,7 +45,7 @@ IN_CARD = 5
 """Relations of a head's card, those in which it exceeds the offset most."""
 
 
-class Heads(HeadRows):
+class DrawnHeads(HeadRows):
     """The heads of one model.
 
     Attributes:
@@ -130,12 +130,12 @@ class Heads(HeadRows):
 
 def pictures(records: Mapping[str, AnyRecord], arrays: Mapping[str, Arrays]) -> list[Chart]:
     """All charts, in the order of `Attention.figures`."""
-    found = {label: Heads(record, arrays.get(label, {})) for label, record in records.items()}
+    found = {label: DrawnHeads(record, arrays.get(label, {})) for label, record in records.items()}
     made: list[Chart] = [_grid(name, found) for name in GRIDS]
     return [*made, _patterns(found), _relations(found), _clusters(found)]
 
 
-def _grid(name: str, models: Mapping[str, Heads]) -> Grid:
+def _grid(name: str, models: Mapping[str, DrawnHeads]) -> Grid:
     title, measure, feature, note = GRIDS[name]
     note = f"{note}, averaged over test texts."
     grid = Grid(name, title, note, "layer", "head", low=0.0, high=1.0)
@@ -150,7 +150,7 @@ def _grid(name: str, models: Mapping[str, Heads]) -> Grid:
     return grid
 
 
-def _patterns(models: Mapping[str, Heads]) -> Gallery:
+def _patterns(models: Mapping[str, DrawnHeads]) -> Gallery:
     """The mean map of every head, with its class."""
     note = f"Mean maps of texts of {TOKENS} tokens; rows attend to columns. Signs: class by rule."
     order = tuple(CLASSES)
@@ -168,7 +168,7 @@ def _patterns(models: Mapping[str, Heads]) -> Gallery:
     return gallery
 
 
-def _relations(models: Mapping[str, Heads]) -> Grid:
+def _relations(models: Mapping[str, DrawnHeads]) -> Grid:
     """The best head of each layer on dev, scored on test, for every relation."""
     grid = Grid(
         "relations",
@@ -192,7 +192,7 @@ def _relations(models: Mapping[str, Heads]) -> Grid:
     return grid
 
 
-def _clusters(models: Mapping[str, Heads]) -> Scatter:
+def _clusters(models: Mapping[str, DrawnHeads]) -> Scatter:
     """Heads as points, whose distances say how differently they attend."""
     points, missing, stress = {}, {}, []
     for label, found in models.items():
