@@ -5,7 +5,7 @@
 Runs the same commands in both checkouts, with results of their own and one cache for both:
 `sample`; a part of EWT, also with more evidence; structure, geometry and attention of two models;
 the plug-ins of each checkout's own guides. Then it compares every CSV file, digit for digit, and
-the records: every number that one of BEFORE found must stand in the record of the same measurement of
+the records: every number that one of BEFORE found must stand in that of the same measurement of
 AFTER or its arrays, in whatever form. Exits with 1 if anything differs.
 """
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from probes.boards.groups import model_order
 from probes.common.terminal import progress
-from probes.measurements.attention.patterns import CLASSES
-from probes.measurements.attention.payload import Findings
-from probes.measurements.attention.tables import WHERE_BOUNDS, choice_tables, counted_classes
+from probes.measurements.head_patterns import CLASSES, WHERE_BOUNDS, counted_classes
+from probes.measurements.head_rows import HeadRows
+from probes.measurements.head_tables import choice_tables
 from probes.records.record import AnyRecord
-from probes.records.table import NOTHING, Table, TableRow
+from probes.records.table import Table, TableRow
 from probes.records.titles import corpus_title, model_title
 
 ATTENTION = "attention"
@@ -36,21 +36,20 @@ def head_tables(
         return [table for path in ordered for table in pattern_tables(records[path])]
     tables = []
     for path in ordered:
-        if records[path].payload.choices:
-            title = _title(records[path])
-            tables += choice_tables(title, records[path].payload, every=all_choices)
-        else:
+        made = choice_tables(_title(records[path]), records[path], every=all_choices)
+        if not made:
             progress.say(f"left out {path}: it has no relations, roles or trees")
+        tables += made
     return tables
 
 
 def entropy_table(record: AnyRecord) -> Table:
     """The entropy of every head, as a share of the greatest possible."""
-    found: Findings = record.payload
+    found = HeadRows(record.rows)
     entropy = found.of("entropy")
     assert entropy is not None
     rows = tuple(
-        TableRow.of(str(layer), *map(_whole, values), _whole(_mean(values)))
+        TableRow.of(str(layer), *(f"{100 * x:.0f}" for x in (*values, values.mean())))
         for layer, values in zip(found.layers, entropy.values, strict=True)
     )
     note = (
@@ -63,13 +62,15 @@ def entropy_table(record: AnyRecord) -> Table:
 
 def pattern_tables(record: AnyRecord) -> list[Table]:
     """The class of every head by its sign, and how many heads have each class."""
-    found: Findings = record.payload
+    found = HeadRows(record.rows)
     title = f"{_title(record)} · patterns"
     signs = ", ".join(f"{sign} {name}" for name, sign in CLASSES.items())
     note = f"By head: {signs}. By a rule on mean masses; these are in heads.csv."
     rows = tuple(
-        TableRow.of(str(layer), *(CLASSES[name] for name in names))
-        for layer, names in zip(found.layers, found.patterns, strict=True)
+        TableRow.of(
+            str(layer), *(CLASSES[found.classes[layer, int(head)]] for head in _numbers(found))
+        )
+        for layer in found.layers
     )
     heads = ("layer", *_numbers(found))
     last = len(found.layers) - 1
@@ -85,18 +86,9 @@ def pattern_tables(record: AnyRecord) -> list[Table]:
 
 
 def _title(record: AnyRecord) -> str:
-    segments = " · pairs of sentences" * (record.payload.segments == "two")
+    segments = " · pairs of sentences" * (record.settings["segments"] == "two")
     return f"{model_title(record)} · {corpus_title(record)}{segments}"
 
 
-def _numbers(found: Findings) -> tuple[str, ...]:
-    return tuple(str(head) for head in range(1, found.heads + 1))
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def _whole(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.0f}"
+def _numbers(found: HeadRows) -> tuple[str, ...]:
+    return tuple(str(head) for head in range(1, found.n_heads + 1))

@@ -15,8 +15,8 @@ RECORD = ["model", "key"]
 """The columns that say which record of a frame a row is of."""
 
 Where = Mapping[str, Any]
-"""By column, the place that rows have to have, or several of them, or `PlacesOf` or `BestOnDev`;
-"test" for `split` unless given."""
+"""By column, the place that rows have to have, or several of them, or `PlacesOf` or `BestOnDev`:
+None for no place on an axis, `...` for any; "test" for `split` unless given."""
 
 Marks = Mapping[tuple[str, str, int], Mapping[str, bool]]
 """By record, metric and layer, the marks of numbers as fields of `probes.records.table.Cell`."""
@@ -56,14 +56,17 @@ def chosen(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.Data
     """The rows of some metrics, or of all, that lie where they should."""
     found = frame[frame["metric"].isin(metrics)] if metrics else frame
     for column, wanted in {"split": "test", **where}.items():
+        several = list(wanted) if isinstance(wanted, (list, tuple, set)) else [wanted]
         if column not in found:
-            return found.iloc[:0]
-        if isinstance(wanted, (PlacesOf, BestOnDev)):
+            found = found if None in several else found.iloc[:0]
+        elif isinstance(wanted, (PlacesOf, BestOnDev)):
             places = wanted.rows(frame)[[*RECORD, column]].drop_duplicates()
             found = found.merge(places)
         else:
-            several = wanted if isinstance(wanted, (list, tuple, set)) else [wanted]
-            found = found[found[column].isin(several)]
+            absent = found[column].isna()
+            known = [x for x in several if x is not None]
+            there = ~absent if ... in several else found[column].isin(known)
+            found = found[(there | absent) if None in several else there]
     return found
 
 

@@ -21,6 +21,7 @@ from probes.measurements.views import Pivot, RowView, charts, tables
 from probes.records.base import Frozen
 from probes.records.charts import Chart
 from probes.records.curves import Curves
+from probes.records.files import Arrays
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import AnyRecord, Extent, Record, covers, united
 from probes.records.result import Result
@@ -45,6 +46,10 @@ M = TypeVar("M", bound="Measurement[Any]")
 
 Level = Literal["standard", "full"]
 """How much evidence is asked for."""
+
+
+CSV_FIELDS = "metric", "split", "value", "low", "high"
+"""Fields of a row that every CSV file of a measurement has."""
 
 
 class NoOptions(Frozen):
@@ -278,6 +283,7 @@ class CorpusMeasurement(Measurement[P]):
 
         title = f"{subject_title(record)} · {self.name.replace('_', ' ')}"
         title += f" · {TREES}" * (record.corpus.other_trees and "heads" in self.needs)
+        title += f" from {record.base.name}" if record.base else ""
         return tables(self.views, long_frame([record]), title, record.notes)
 
     def charts(self, records: Mapping[str, Record[P]]) -> Sequence[Chart]:
@@ -286,9 +292,25 @@ class CorpusMeasurement(Measurement[P]):
 
         return charts(self.views, labelled_frame(records))
 
-    def beside(self, record: Record[P]) -> Iterable[Mapping[str, Place]]:
-        """What stands beside each number in the measurement's CSV file, in columns of its own."""
-        return ({} for _ in self.numbers(record))
+    def pictures(
+        self, records: Mapping[str, Record[P]], arrays: Mapping[str, Arrays]
+    ) -> Sequence[Chart]:
+        """Charts of arrays, or of rows in ways that no view has; `figures` names them.
+
+        Args:
+            records, arrays: by label; there are no arrays of records whose file cannot be read.
+        """
+        return ()
+
+    def csv_lines(self, record: Record[P]) -> Iterator[Mapping[str, Place]]:
+        """The lines of its CSV file, by column: all numbers as they are."""
+        rows = list(self.numbers(record))
+        axes = dict.fromkeys(axis for row in rows for axis in row.axes)
+        filled = [name for name in ("n", "p") if any(getattr(row, name) for row in rows)]
+        for row in rows:
+            places = {axis: row.axes.get(axis) for axis in axes}
+            found = {name: getattr(row, name) for name in (*CSV_FIELDS, *filled)}
+            yield {"layer": row.layer, **places, **found}
 
 
 class PairMeasurement(CorpusMeasurement[P]):

@@ -41,7 +41,10 @@ def _require_shown(record: AnyRecord, path: Path) -> None:
     try:
         for table in its.tables(record):
             _ = table.texts
-        for chart in its.charts({record.model.name: record}):
+        named = {record.model.name: record}
+        stored = its.figures and path.with_suffix(".npz").exists()
+        arrays = {record.model.name: read_arrays(path)} if stored else {}
+        for chart in (*its.charts(named), *its.pictures(named, arrays)):
             if not isinstance(chart, Curves) and chart.fault:
                 raise ValueError(f"the chart {chart.name!r} has {chart.fault}")
     except MISFITS as error:

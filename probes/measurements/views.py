@@ -29,6 +29,16 @@ Key = tuple[Any, ...]
 """The places of a column of a table."""
 
 
+def averaged(frame: pd.DataFrame, axis: str, rows: str) -> pd.DataFrame:
+    """The means over the places on an axis, of baselines over `rows` as well; without intervals."""
+    if "baseline" in frame:
+        frame = frame.assign(**{rows: frame[rows].mask(frame["baseline"].notna())})
+    gone = {axis, "value", "low", "high", "n", "p", "why"}
+    alike = [name for name in frame if name not in gone]
+    means = frame.groupby(alike, dropna=False, sort=False)["value"].mean().reset_index()
+    return means.assign(low=None, high=None, n=None, p=None, why="")
+
+
 def axes_of(frame: pd.DataFrame) -> list[str]:
     """The axes of its rows."""
     return [str(name) for name in frame if name not in (*HEADER, *Row._fields)]
@@ -69,9 +79,12 @@ class Pivot:
         where: see `Where`.
         before: an axis whose place is written before each number, as a dimension: ``223: 27.1``.
         below: further metrics, without a place on `rows`, each of which has a line of its own.
+        mean: an axis over whose places numbers are averaged; baselines are averaged over rows, too,
+            and have a line of their own.
         apart: a column whose every place has a table of its own.
         sections: further lines at the end, such as baselines.
         marked: whether numbers have the marks of layers; see `marks_of`.
+        places: what metrics, or places of axes, are called in heads of columns.
         note: a paragraph below it.
     """
 
@@ -82,9 +95,11 @@ class Pivot:
     where: Where = field(default_factory=dict)
     before: str = ""
     below: tuple[str, ...] = ()
+    mean: str = ""
     apart: str = ""
     sections: tuple[Section, ...] = ()
     marked: bool = False
+    places: Mapping[Any, str] = field(default_factory=dict)
     note: str = ""
 
     def tables(self, frame: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> list[Table]:
@@ -113,6 +128,8 @@ class Pivot:
 
     def _table(self, frame: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
         shown = chosen(frame, self._metrics, self.where)
+        if self.mean:
+            shown = averaged(shown, self.mean, self.rows)
         columns = self.columns or self._that_differ(shown)
         heads: dict[Key, str] = {}
         for row in _each(shown):
@@ -195,8 +212,10 @@ class Pivot:
         parts = []
         for name in columns:
             place = row[name]
-            if name == "metric":
-                parts.append(_named(place))
+            if place in self.places:
+                parts.append(self.places[place])
+            elif name == "metric":
+                parts.append(label_of(place) if self.title.endswith("%") else _named(place))
             elif name == "task" and place is not None:
                 metric = label_of(row["unit"]) if quantity(row["metric"]).of_task else ""
                 marks = ", ".join(filter(None, [metric, row["marks"]]))
@@ -365,12 +384,27 @@ RowView = Pivot | Lines | Cells
 def tables(
     views: Sequence[RowView], frame: pd.DataFrame, title: str, notes: Sequence[str] = ()
 ) -> list[Table]:
-    """The tables among views; the first has the notes of the record."""
+    """The tables among views, each with its notes; the first has those that belong to none."""
     found: list[Table] = []
     for view in views:
         if isinstance(view, Pivot):
-            found += view.tables(frame, title, () if found else notes)
+            own = notes_of(notes, view.title) if view.title else []
+            own += [] if found else notes_of(notes, "")
+            found += view.tables(frame, title, own)
     return found
+
+
+def note_of(title: str, note: str) -> str:
+    """A note that stands below the table of this title alone."""
+    return f"[{title}] {note}"
+
+
+def notes_of(notes: Sequence[str], title: str) -> list[str]:
+    """The notes that belong to the table of a title; "" for those that belong to none."""
+    if not title:
+        return [note for note in notes if not note.startswith("[")]
+    mark = note_of(title, "")
+    return [note.removeprefix(mark) for note in notes if note.startswith(mark)]
 
 
 def charts(views: Sequence[RowView], frame: pd.DataFrame) -> list[Curves | Grid]:

@@ -62,19 +62,14 @@ def write_numbers(folder: Path, record: AnyRecord) -> Path:
         record: its payload in the measurement's own type.
     """
     its = get_measurement(record.measurement)
-    rows = list(its.numbers(record))
-    beside = list(its.beside(record)) if isinstance(its, CorpusMeasurement) else [{}] * len(rows)
-    axes = dict.fromkeys(axis for row in rows for axis in row.axes)
-    more = dict.fromkeys(name for each in beside for name in each)
-    filled = [name for name in ("n", "p") if any(getattr(row, name) for row in rows)]
-    values = "metric", "split", "value", "low", "high", *filled
+    assert isinstance(its, CorpusMeasurement)
     about = record.model.name, record.corpus.name, limit_of(record)
     key = f"sha256:{record.key[:8]}"
-    lines = [csv_line(("model", "corpus", "limit", "layer", *axes, *values, *more, "key"))]
-    for row, other in zip(rows, beside, strict=True):
-        places = [row.layer, *map(row.axes.get, axes)]
-        found = [getattr(row, name) for name in values]
-        lines.append(csv_line([*about, *places, *found, *map(other.get, more), key]))
+    lines: list[str] = []
+    for line in its.csv_lines(record):
+        if not lines:
+            lines.append(csv_line(("model", "corpus", "limit", *line, "key")))
+        lines.append(csv_line([*about, *line.values(), key]))
     path = numbers_path(folder, record.measurement)
     with published(path) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8", newline="")

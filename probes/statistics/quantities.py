@@ -109,6 +109,33 @@ quantities.add("nmi", Quantity(label="NMI", bounds=SHARE, source="Vinh et al. 20
 quantities.add("ami", Quantity(label="AMI", source="Vinh et al. 2010, AMI_sum"))
 quantities.add("cka", Quantity(label="CKA", digits=2, bounds=SHARE, source="Kornblith et al. 2019"))
 
+# Attention, and how it changes from one model to another. `feature`: to the word of a kind that
+# gets most of it; `offset`: to the token at a distance, 0 being itself; `pattern`: along the
+# diagonal, in the two strongest columns, or within a segment. `relation`: how often the word that
+# is attended to most is the head, or the dependent; `role`: the greatest attention from a word of
+# an argument to one of its predicate, or back; `uas`: right heads in the maximum spanning tree.
+CLARK_2019, KOVALEVA_2019 = "Clark et al. 2019", "Kovaleva et al. 2019"
+for _name, _label, _source in (
+    ("entropy", "entropy", f"{CLARK_2019}, section 3.3"),
+    ("first", "first token", f"{CLARK_2019}, section 3.2"),
+    ("separators", "separators", f"{CLARK_2019}, section 3.2"),
+    ("special", "special tokens and punctuation", f"{CLARK_2019}, section 3.2"),
+    ("offset", "offset", f"{CLARK_2019}, section 3.1"),
+    ("pattern", "pattern", f"{KOVALEVA_2019}, section 4.1"),
+    ("feature", "feature", f"{KOVALEVA_2019}, section 4.4"),
+    ("relation", "relation", f"{CLARK_2019}, section 4.2.1"),
+    ("role", "role", f"{KOVALEVA_2019}, section 4.2"),
+    ("uas", "UAS", "Raganato & Tiedemann 2018"),
+):
+    quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
+quantities.add("above_baseline", Quantity(percent=True, bounds=CORRELATION))
+quantities.add(
+    "head_distance",
+    Quantity(label="distance", bounds=(0.0, math.sqrt(math.log(2))), source=CLARK_2019),
+)
+quantities.add("divergence", Quantity(unit="nats", bounds=(0.0, math.log(2)), source="Lin 1991"))
+quantities.add("cosine", Quantity(bounds=CORRELATION, source=f"{KOVALEVA_2019}, section 4.3"))
+
 # Held-out genres.
 quantities.add("held_out_score", Quantity(of_task=True))
 quantities.add("held_out_drop", Quantity(of_task=True))

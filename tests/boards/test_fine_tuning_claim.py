@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from corpus_records import corpus_record, estimate
+from corpus_records import corpus_record
 
 from probes.boards.claims.report import make_reports
-from probes.measurements.attention.change import Change, Changes, LayerChange
+from probes.records.row import Row, Rows
 
 pytestmark = pytest.mark.usefixtures("all_current")
 
@@ -16,20 +16,16 @@ def all_current(monkeypatch):
     monkeypatch.setattr("probes.boards.claims.report.is_current", lambda record: True)
 
 
-def pair(divergences, name="tuned", base="before", **more):
-    layers = tuple(
-        LayerChange(
-            layer=layer,
-            mean=Change(cosine=estimate(0.5), divergence=estimate(value)),
-            heads=(),
-        )
+def pair(divergences, name="tuned", base="before", layers=None, **more):
+    """A record with the mean divergence of each layer, ± .01, or of some of them."""
+    rows = [
+        Row("divergence", value, layer, value - 0.01, value + 0.01, axes={"base": base})
         for layer, value in enumerate(divergences, start=1)
-    )
-    payload = Changes(layers=layers, sentences=9, left_out=0, resampled="documents")
-    record = corpus_record("attention_change", payload, len(divergences), model=name, **more)
-    return record.model_copy(
-        update={"base": record.model.model_copy(update={"name": base, "digest": base})}
-    )
+        if layers is None or layer in layers
+    ]
+    record = corpus_record("attention_change", {}, len(divergences), model=name, **more)
+    base = record.model.model_copy(update={"name": base, "digest": base})
+    return record.model_copy(update={"base": base, "rows": Rows.of(rows)})
 
 
 def outcome(*records):
@@ -77,6 +73,5 @@ def test_of_two_bases_the_second_is_left_out_with_a_message(capsys):
 
 def test_without_what_it_needs_it_is_not_tested():
     assert "has none below the last 2" in outcome(pair([0.1, 0.2])).why
-    few = pair([0.1, 0.2, 0.3, 0.4])
-    some = few.payload.model_copy(update={"layers": few.payload.layers[1:]})
-    assert outcome(few.model_copy(update={"payload": some})).why == "layer 1 was not compared"
+    few = pair([0.1, 0.2, 0.3, 0.4], layers=(2, 3, 4))
+    assert outcome(few).why == "layer 1 was not compared"

@@ -182,15 +182,17 @@ def test_what_is_missing_is_named():
 
 
 def full():
-    masses = with_masses(0.9, 0.8).payload.numbers
-    special = with_special((0.6, 0.6)).payload.numbers
+    of_heads = [
+        [row for row in record.rows if row.metric != "class"]
+        for record in (with_masses(0.9, 0.8), with_special((0.6, 0.6)))
+    ]
     choices = [
         choice("all but punct"),
         choice("obj", test=0.7),
         choice("ARG0", measure="role", test=0.7),
         choice("", measure="uas"),
     ]
-    return attention(choices, (*masses, *special), n_layers=1)
+    return attention(choices, of_heads, n_layers=1)
 
 
 def test_every_claim_has_a_source_and_fits_in_json():

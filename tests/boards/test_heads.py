@@ -5,7 +5,7 @@ from heads_by_hand import attention, choice, numbers
 
 from probes.__main__ import main
 from probes.boards.heads import entropy_table, pattern_tables
-from probes.measurements.attention.tables import choice_tables
+from probes.measurements.head_tables import choice_tables
 from probes.records.files import write_record
 
 OWN, TWIN = {"model": "m"}, {"model": "random:m", "random_seed": 0}
@@ -51,11 +51,12 @@ def chosen(n_rare=60):
         choice("obj", at=(3, 1), test=0.7, n_test=200),
         choice("list", at=(2, 1), test=0.2, n_test=n_rare, p=None, half=None),
     ]
-    return attention(own, rare={"fixed": 7}, **OWN)
+    note = "[relations] Too rare to be scored, with words in test: fixed 7."
+    return attention(own, notes=(note,), **OWN)
 
 
 def relations(**more):
-    (table,) = choice_tables("m", chosen().payload, **more)
+    (table,) = choice_tables("m", chosen(), **more)
     return table
 
 
@@ -91,7 +92,7 @@ def test_directions_of_roles():
         choice("ARG0", measure="role", direction="argument to predicate"),
         choice("core, at most 12 words", **to_argument),
     ]
-    (table,) = choice_tables("m", attention(own).payload)
+    (table,) = choice_tables("m", attention(own))
     assert [row[:4] for row in table.texts] == [
         ("ARG0", "200", "1–1", "to pred."),
         ("core, ≤ 12 words", "200", "1–1", "to arg."),

@@ -2,91 +2,83 @@
 
 from __future__ import annotations
 
-import numpy as np
-from corpus_records import corpus_record, estimate
+from itertools import chain
 
-from probes.measurements.attention.payload import Choice, Findings, HeadNumbers, MeanMaps, Split
-from probes.records.values import Estimate
+from corpus_records import corpus_record
+
+from probes.records.row import Row, Rows
 
 SENTENCES = 40
 WORDS = 5
 """Of each sentence that count for a choice: 200 in all."""
 
 
-def choice(feature, *, measure="relation", at=(1, 1), test=0.5, baseline=0.3, **more):
-    """A chosen head with a difference of test and baseline ± .05 and p = .001.
+def choice(feature, *, measure="relation", at=(1, 1), test=0.5, baseline=0.3, half=0.05, **more):
+    """The rows of a chosen head: scores ± .01, a difference ± `half`, and p = .001.
 
     Args:
-        more: `half` of the interval of the difference, None for no interval; fields of `Choice`.
+        half: None for no interval of the difference.
+        more: `p`, `n_test`, `chance` and `direction`.
     """
-    half = more.pop("half", 0.05)
-    value = test - baseline
-    difference = Estimate(
-        value=value, interval=None if half is None else (value - half, value + half)
-    )
-    fields = {
-        "measure": measure,
-        "feature": feature,
-        "direction": "dependent to head",
-        "layer": at[0],
-        "head": at[1],
-        "dev": test,
-        "test": estimate(test),
-        "baseline": estimate(baseline),
-        "baseline_kind": "offset -2",
-        "chance": 0.1,
-        "difference": difference,
-        "p": 0.001,
-        "n_dev": SENTENCES * WORDS,
-        "n_test": SENTENCES * WORDS,
-    }
-    return Choice(**{**fields, **more})
+    layer, head = at
+    direction, n = more.get("direction", "dependent to head"), more.get("n_test", SENTENCES * WORDS)
+    axes = {"head": head, "direction": direction, "chosen": "best on dev"}
+    axes |= {"feature": feature} if feature else {}
+    above = test - baseline
+    ends = (None, None) if half is None else (above - half, above + half)
+
+    def row(value, **of):
+        return Row(measure, value, layer, value - 0.01, value + 0.01, n=n, axes={**axes, **of})
+
+    return [
+        row(test),
+        row(baseline, baseline="offset -2"),
+        row(more.get("chance", 0.1), baseline="chance"),
+        Row(
+            "above_baseline",
+            above,
+            layer,
+            *ends,
+            n=n,
+            p=more.get("p", 0.001),
+            axes={**axes, "measure": measure},
+        ),
+    ]
 
 
-def numbers(measure, values, uniform, *, feature="", half=0.01):
-    """A measure of every head, ± `half`, with the same uniform baseline for all heads of a layer."""
-    grid = np.array(values)
-    return HeadNumbers(
-        measure=measure,
-        feature=feature,
-        direction="",
-        split="test",
-        n=SENTENCES,
-        values=grid.tolist(),
-        low=() if half is None else (grid - half).tolist(),
-        high=() if half is None else (grid + half).tolist(),
-        baseline=tuple((x,) for x in uniform),
-        baseline_kind="uniform",
-    )
+def numbers(measure, values, uniform, *, feature=None, half=0.01):
+    """The rows of all heads, ± `half`, with the same uniform baseline for all heads of a layer."""
+    of = {} if feature is None else {"feature": feature}
+    rows = []
+    for layer, (of_layer, base) in enumerate(zip(values, uniform, strict=False), start=1):
+        rows.append(Row(measure, base, layer, axes={**of, "baseline": "uniform"}))
+        for head, value in enumerate(of_layer, start=1):
+            ends = (None, None) if half is None else (value - half, value + half)
+            rows.append(Row(measure, value, layer, *ends, n=SENTENCES, axes={"head": head, **of}))
+    return rows
 
 
 def attention(choices=(), of_heads=(), patterns=None, *, n_layers=2, n_heads=2, **more):
     """A record of attention.
 
     Args:
+        choices, of_heads: rows, see above.
         patterns: names of classes by layer and head; all heterogeneous if not given.
-        more: fields of the payload; `model`, `random_seed` and whatever `corpus_record` takes.
+        more: `layers`, `random_seed`, `segments` and whatever `corpus_record` takes.
     """
-    layers = more.pop("layers", tuple(range(1, n_layers + 1)))
-    seed = more.pop("random_seed", None)
-    payload = {
-        "layers": layers,
-        "heads": n_heads,
-        "segments": "one",
-        "splits": {x: Split(texts=SENTENCES, words=999, too_long=0) for x in ("dev", "test")},
-        "resampled": "sentences",
-        "numbers": tuple(of_heads),
-        "choices": tuple(choices),
-        "patterns": patterns or [["heterogeneous"] * n_heads] * len(layers),
-        "mean_maps": MeanMaps(tokens=16, texts=0, maps=()),
-        "mixes": None,
-        "clusters": None,
-        "rare": {},
-        "without_controls": 0,
-        "rare_roles": {},
-        "chains": {},
+    layers = more.pop("layers", range(1, n_layers + 1))
+    seed, segments = more.pop("random_seed", None), more.pop("segments", "one")
+    classes = [
+        Row("class", None, layer, axes={"head": head + 1, "feature": names[head]})
+        for layer, names in zip(
+            layers, patterns or [["heterogeneous"] * n_heads] * n_layers, strict=False
+        )
+        for head in range(n_heads)
+    ]
+    record = corpus_record("attention", {}, n_layers, result={"random_seed": seed}, **more)
+    found = {
+        "rows": Rows.of([*chain(*of_heads), *chain(*choices), *classes]),
+        "facts": {"resampled": "sentences", "mean_map_texts": 0},
+        "settings": {**record.settings, "segments": segments},
     }
-    payload |= {name: more.pop(name) for name in list(more) if name in payload}
-    return corpus_record(
-        "attention", Findings(**payload), n_layers, result={"random_seed": seed}, **more
-    )
+    return record.model_copy(update=found)

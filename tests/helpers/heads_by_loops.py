@@ -87,10 +87,10 @@ def of_heads(encoder, sentences):
 
 
 def assert_equal(found, expected):
-    """That findings have the numbers of `of_heads`."""
+    """That `HeadRows` have the numbers of `of_heads`."""
     names = {
-        "next": ("offset", "+1"),
-        "self": ("offset", "+0"),
+        "next": ("offset", 1),
+        "self": ("offset", 0),
         "vertical": ("pattern", "vertical"),
     }
     names |= {x: ("relation", "all", x) for x in ("dependent to head", "head to dependent")}
@@ -99,4 +99,4 @@ def assert_equal(found, expected):
     for name, values in expected.items():
         of = found.of(*names.get(name, (name,)))
         its = of.baseline if name.startswith("controls") else of.values
-        np.testing.assert_allclose(np.array(its), values, atol=2e-5, err_msg=name)
+        np.testing.assert_allclose(its, values, atol=2e-5, err_msg=name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from probes.cli.main import main
+from probes.measurements.head_rows import HeadRows
 from probes.measurements.results import typed
 from probes.records.files import find_records
 
@@ -28,4 +29,5 @@ def one(model, corpus, out, *more):
     found = measured(model, corpus, out, *more, "-q")
     assert found.status == 0
     ((path, record),) = found.records.items()
-    return SimpleNamespace(path=path, record=record, payload=record.payload, line=found.line)
+    heads = HeadRows(record.rows)
+    return SimpleNamespace(path=path, record=record, heads=heads, line=found.line)

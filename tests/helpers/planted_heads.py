@@ -21,6 +21,8 @@ from probes.measurements.attention.collector import trees
 from probes.measurements.attention.links import text_links
 from probes.measurements.attention.names import OFFSETS, STATISTICS, TOKENS
 from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.head_rows import HeadRows
+from probes.records.row import Rows
 
 TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
 TO_PREDICATE, TO_ARGUMENT = "argument to predicate", "predicate to argument"
@@ -261,11 +263,27 @@ def share(sentences, right, counts=lambda of, i: True):
 
 
 def compute(of, maps=maps_of, layers=(1, 2, 3), **more):
-    """What attention finds."""
-    return Attention().compute(context(of, maps, layers=layers, **more))
+    """What attention finds, and its rows as `heads`."""
+    found = Attention().compute(context(of, maps, layers=layers, **more))
+    return SimpleNamespace(**vars(found), heads=HeadRows(Rows.of(found.rows)))
 
 
 def chosen(found, measure, feature=""):
     """The choice of a feature."""
-    (choice,) = (x for x in found.payload.choices_of(measure) if x.feature == feature)
+    (choice,) = (x for x in found.heads.choices_of(measure) if x.feature == feature)
     return choice
+
+
+def where(choice):
+    """Layer, head and direction."""
+    return choice.test.layer, choice.test.axes["head"], choice.test.axes["direction"]
+
+
+def on_dev(found, choice):
+    """What the head was chosen by: its score on dev, of roles less that of controls."""
+    test = choice.test
+    axes = (test.axes.get("feature"), test.axes["direction"])
+    dev = found.heads.of(test.metric, *axes, "dev")
+    place = found.heads.layers.index(test.layer), test.axes["head"] - 1
+    controls = dev.baseline[place] if test.metric == "role" else 0
+    return dev.values[place] - controls

@@ -22,8 +22,6 @@ class Mine(CorpusMeasurement):
     def compute(self, context):
         raise NotImplementedError
 
-    def beside(self, record):
-        return [{"baseline": 0.3}, {"kind": "offset +1"}]
 """
 
 ROWS = [
@@ -37,7 +35,7 @@ def my_own():
 
 
 @pytest.mark.usefixtures("plug_ins")
-def test_what_stands_beside_a_number_has_columns_after_its_interval(write, tmp_path):
+def test_the_file_has_a_line_for_each_row(write, tmp_path):
     load_file(write(PLUG_IN))
     path = write_numbers(tmp_path, my_own())
     assert path == tmp_path / "heads.csv"
@@ -46,11 +44,11 @@ def test_what_stands_beside_a_number_has_columns_after_its_interval(write, tmp_p
     rows = [[None if pd.isna(x) else x for x in row] for row in table.values.tolist()]
     assert list(table) == [
         *("model", "corpus", "limit", "layer", "head", "metric", "split", "value", "low", "high"),
-        *("n", "baseline", "kind", "key"),
+        *("n", "key"),
     ]
     assert rows == [
-        ["m", "c", None, 1, 2, "uas", "test", 0.5, 0.4, 0.6, 7, 0.3, None, key],
-        ["m", "c", None, 2, 1, "uas", "test", *[None] * 3, 9, None, "offset +1", key],
+        ["m", "c", None, 1, 2, "uas", "test", 0.5, 0.4, 0.6, 7, key],
+        ["m", "c", None, 2, 1, "uas", "test", *[None] * 3, 9, key],
     ]
 
 

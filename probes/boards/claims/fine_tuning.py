@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.outcome import MissingError, Outcome, all_of, any_of, decided, p_above
-from probes.records.values import Estimate
 
 CHANGE = "attention_change"
 
@@ -24,7 +23,11 @@ def final_layers_change_most(model: ModelScores) -> Outcome:
             "--measurements attention)"
         )
     record = model.records[CHANGE]
-    found: dict[int, Estimate] = {x.layer: x.mean.divergence for x in record.payload.layers}
+    found = {
+        row.layer: row
+        for row in record.rows
+        if row.metric == "divergence" and "head" not in row.axes and row.layer is not None
+    }
     n = record.model.n_layers
     if n <= _FINAL:
         raise MissingError(f"a model of {n} layers has none below the last {_FINAL}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
+
+import numpy as np
 
 from probes.boards.claims.claim import Predicate
 from probes.boards.claims.model_scores import ModelScores
@@ -21,11 +22,9 @@ from probes.boards.claims.outcome import (
 )
 from probes.boards.heads import ATTENTION
 from probes.common.wording import counted
-from probes.measurements.attention.gold import EVERY, NOT_PUNCTUATION
-from probes.measurements.attention.patterns import BOUNDS, classes
-from probes.measurements.attention.payload import Choice, Findings, HeadNumbers
-from probes.measurements.attention.tables import is_better
-from probes.records.values import Estimate
+from probes.measurements.head_patterns import BOUNDS, classes
+from probes.measurements.head_rows import EVERY, NOT_PUNCTUATION, Choice, HeadNumbers, HeadRows
+from probes.records.row import Row
 
 
 def mostly_patterns(model: ModelScores) -> Outcome:
@@ -37,10 +36,9 @@ def mostly_patterns(model: ModelScores) -> Outcome:
     it is with all at the upper ends.
     """
     found = _found(model)
-    for each in found.numbers:
-        if each.measure == "pattern" and not each.low:
-            raise MissingError(f"{each.feature} has no intervals")
-    n = len(found.layers) * found.heads
+    for (name, _), mass in found.each("pattern").items():
+        _require_intervals(mass, str(name))
+    n = len(found.layers) * found.n_heads
     counts = [
         [_heterogeneous(found, bound, end) for end in ("high", "values", "low")] for bound in BOUNDS
     ]
@@ -61,8 +59,8 @@ def mostly_patterns(model: ModelScores) -> Outcome:
     )
 
 
-def _heterogeneous(found: Findings, bound: float, end: Literal["values", "low", "high"]) -> int:
-    return sum(row.count("heterogeneous") for row in classes(found.numbers, bound, end))
+def _heterogeneous(found: HeadRows, bound: float, end: Literal["values", "low", "high"]) -> int:
+    return sum(row.count("heterogeneous") for row in classes(found, bound, end))
 
 
 def to_special_tokens(model: ModelScores) -> Outcome:
@@ -73,17 +71,14 @@ def to_special_tokens(model: ModelScores) -> Outcome:
     found = _found(model)
     _numbers(found, "separators")
     share = _numbers(found, "special")
-    n = len(list(_heads(found)))
-
-    def of_heads(end: str) -> list[float]:
-        return [_end(share, end, *head) for head in _heads(found)]
-
-    uniform = [_uniform(share, *head) for head in _heads(found)]
+    _require_intervals(share, "special")
+    if np.isnan(share.baseline).any():
+        raise MissingError("special has no uniform baseline")
+    n = share.values.size
     least, above, most = (
-        sum(x > base for x, base in zip(of_heads(end), uniform, strict=True))
-        for end in ("low", "values", "high")
+        int((x > share.baseline).sum()) for x in (share.low, share.values, share.high)
     )
-    mean, mean_uniform = (sum(x) / n for x in (of_heads("values"), uniform))
+    mean, mean_uniform = (float(x.mean()) for x in (share.values, share.baseline))
     return Outcome(
         verdict(for_it=2 * least > n, against=2 * most < n),
         f"{above} of {n} heads attend to special tokens and punctuation more than uniformly "
@@ -106,20 +101,20 @@ def some_above(measure: str) -> Predicate:
         tested = [choice for choice in found.choices_of(measure) if _is_tested(choice)]
         if not tested:
             raise MissingError(f"no {measure} is frequent enough to be tested")
-        above = sorted(filter(is_better, tested), key=lambda x: -(x.difference.value or 0))
+        above = sorted((x for x in tested if x.is_better), key=lambda x: -(x.difference.value or 0))
         why = f"of {counted(len(tested), measure)}, {len(above)} have a head above the baseline"
         return decided(
-            min(_p_positive(choice.difference, choice.p) for choice in tested),
+            min(_p_positive(choice.difference) for choice in tested),
             all_of(_p_below(choice.difference) for choice in tested),
             "; ".join([why, *map(_named, above[:3])]),
             [
                 {
                     "feature": choice.feature,
-                    "layer": choice.layer,
-                    "head": choice.head,
+                    "layer": choice.test.layer,
+                    "head": choice.test.axes["head"],
                     "difference": choice.difference.value,
                     "interval": choice.difference.interval,
-                    "p": choice.p,
+                    "p": choice.difference.p,
                 }
                 for choice in tested
             ],
@@ -156,12 +151,12 @@ def none_complete(model: ModelScores) -> Outcome:
     singles = [
         choice
         for choice in _found(model).choices
-        if (choice.measure, choice.feature) in (("relation", NOT_PUNCTUATION), ("uas", ""))
+        if (choice.test.metric, choice.feature) in (("relation", NOT_PUNCTUATION), ("uas", ""))
     ]
     ends = [choice.test.interval for choice in singles if choice.test.interval is not None]
     if len(ends) < 2:
         raise MissingError("single heads have no interval")
-    bar, named = (COMPLETE, COMPLETE), [f"{x.layer}–{x.head}{_BY[x.measure]}" for x in singles]
+    bar, named = (COMPLETE, COMPLETE), [f"{x.name}{_BY[x.test.metric]}" for x in singles]
     shown = (
         f"head {name} {x.test.value:.3f} [{low:.3f}, {high:.3f}]"
         for name, x, (low, high) in zip(named, singles, ends, strict=True)
@@ -180,7 +175,7 @@ def none_complete(model: ModelScores) -> Outcome:
 _BY = {"relation": ", by the word attended to most", "uas": ", by trees"}
 
 
-def _of_difference(found: Estimate, why: str) -> Outcome:
+def _of_difference(found: Row, why: str) -> Outcome:
     """The verdict that a difference is above 0."""
     if found.interval is None:
         raise MissingError("the difference has no interval")
@@ -194,32 +189,32 @@ def _of_difference(found: Estimate, why: str) -> Outcome:
 def _named(choice: Choice) -> str:
     """``obj by head 3–1: .719 (offset −2: .383)``."""
     score, base = (f"{x.value:.3f}".replace("0.", ".", 1) for x in (choice.test, choice.baseline))
-    kind = choice.baseline_kind.replace("-", "−")
-    return f"{choice.feature} by head {choice.layer}–{choice.head}: {score} ({kind}: {base})"
+    kind = choice.kind.replace("-", "−")
+    return f"{choice.feature} by head {choice.name}: {score} ({kind}: {base})"
 
 
 def _is_tested(choice: Choice) -> bool:
-    return choice.p is not None and choice.feature not in (EVERY, NOT_PUNCTUATION)
+    return choice.difference.p is not None and choice.feature not in (EVERY, NOT_PUNCTUATION)
 
 
-def _p_positive(found: Estimate, p: float | None) -> float:
+def _p_positive(found: Row) -> float:
     """The p-value of a difference being above 0, from its own."""
-    return 1.0 if found.value is None or p is None else p_if(found.value > 0, p)
+    return 1.0 if found.value is None or found.p is None else p_if(found.value > 0, found.p)
 
 
-def _p_below(found: Estimate) -> float:
+def _p_below(found: Row) -> float:
     """The p-value of a difference being below 0, from its interval."""
     return 1.0 if found.interval is None else p_above(found.interval, ZERO)
 
 
-def _found(model: ModelScores) -> Findings:
+def _found(model: ModelScores) -> HeadRows:
     """What was found of all heads.
 
     Raises:
         MissingError: there is no record, or not of all layers.
     """
     record = model.record(ATTENTION)
-    found: Findings = record.payload
+    found = HeadRows(record.rows)
     if absent := sorted(set(range(1, record.model.n_layers + 1)) - set(found.layers)):
         raise MissingError(f"{ATTENTION} was not measured at layer {listed(absent)}")
     return found
@@ -231,29 +226,13 @@ _ABSENT = {
 }
 
 
-def _numbers(found: Findings, measure: str) -> HeadNumbers:
+def _numbers(found: HeadRows, measure: str) -> HeadNumbers:
     numbers = found.of(measure)
     if numbers is None:
         raise MissingError(_ABSENT.get(measure, f"there is no {measure} in the record"))
     return numbers
 
 
-def _heads(found: Findings) -> Iterable[tuple[int, int]]:
-    """The place of every head: among layers, and in its layer."""
-    return ((layer, head) for layer in range(len(found.layers)) for head in range(found.heads))
-
-
-def _end(numbers: HeadNumbers, end: str, layer: int, head: int) -> float:
-    """A head's number, or an end of its interval: "values", "low" or "high"."""
-    grid = getattr(numbers, end)
-    if not grid or grid[layer][head] is None:
-        raise MissingError(f"{numbers.feature or numbers.measure} has no intervals")
-    value: float = grid[layer][head]
-    return value
-
-
-def _uniform(numbers: HeadNumbers, layer: int, head: int) -> float:
-    value = numbers.baseline_of(layer, head)
-    if value is None:
-        raise MissingError(f"{numbers.feature or numbers.measure} has no uniform baseline")
-    return value
+def _require_intervals(found: HeadNumbers, name: str) -> None:
+    if np.isnan([found.low, found.high]).any():
+        raise MissingError(f"{name} has no intervals")

@@ -9,7 +9,7 @@ from probes.boards.heads import ATTENTION, head_tables
 from probes.cli.arguments import add_folders
 from probes.cli.load_results import records_below
 from probes.common.errors import UserError
-from probes.measurements.attention.gold import FEWEST_LISTED
+from probes.measurements.head_tables import FEWEST_LISTED
 from probes.records.files import or_published
 from probes.rendering.printing import print_tables
 

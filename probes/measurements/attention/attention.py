@@ -6,21 +6,28 @@ docs/attention.md says what each number is, and when not to trust it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PositiveInt
 
-from probes.measurements.attention.charts import FIGURES, charts
 from probes.measurements.attention.names import CLUSTER_SENTENCES, MIX_SENTENCES
-from probes.measurements.attention.numbers import beside, numbers
-from probes.measurements.attention.payload import Findings
-from probes.measurements.attention.tables import tables
-from probes.measurements.measurement import CorpusMeasurement, Found, Request
+from probes.measurements.head_rows import ABOVE, DISTANCE, HeadRows
+from probes.measurements.head_tables import DISTANCES, MIXES, choice_tables, pattern_table
+from probes.measurements.measurement import (
+    CSV_FIELDS,
+    CorpusMeasurement,
+    Found,
+    NoPayload,
+    Request,
+)
+from probes.measurements.views import Pivot
 from probes.records.base import Frozen
 from probes.records.charts import Chart
-from probes.records.record import Extent, Record
-from probes.records.row import Place, Row
+from probes.records.files import Arrays
+from probes.records.record import AnyRecord, Extent
+from probes.records.row import Place
 from probes.records.table import Table
+from probes.records.titles import subject_title
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
@@ -45,15 +52,22 @@ class Options(Frozen):
     )
 
 
-class Attention(CorpusMeasurement[Findings]):
+class Attention(CorpusMeasurement[NoPayload]):
     """General statistics, patterns, relations, roles and trees of every head.
+
+    Rows are described in `probes.measurements.head_rows`; those of the class of a head have it as
+    their ``feature``, and those of mixes of heads have no head. Facts count texts by split
+    (``test_texts``, ``test_words``, ``test_too_long``) and the samples of mixes and distances.
 
     Arrays beside the record: ``test_sums``, ``test_counts``, ``test_baseline_sums`` (choices,
     sentences), what test sentences contribute to the chosen heads and to their baselines, in the
     order of the choices: a score is Σ sums / Σ counts. ``test_clusters`` (sentences,) is the
     document of each, or the sentence itself. ``test_mix_hits`` (probes, sentences) and
     ``test_mix_counts`` (sentences,): words whose head is found by the mixes of each layer's heads
-    and, in the last row, of all.
+    and, in the last row, of all. ``mean_maps`` (layers, heads, tokens, tokens) are the maps
+    averaged over texts of one length, whose rows attend to columns; there are none without such
+    texts. ``positions`` (layers of the model, heads, 2) are heads as points whose distances say how
+    differently they attend, without layers where nothing can be drawn.
 
     Parameters: ``mix.layer-03`` (2, heads), how much each head's attention to a word, and from it,
     counts for that word being the head; ``mix.all`` (layers, 2, heads) for all heads of
@@ -63,9 +77,52 @@ class Attention(CorpusMeasurement[Findings]):
     name = "attention"
     version = 2
     summary = "what attention heads attend to: positions, patterns, relations, roles, trees"
-    payload: ClassVar[type[Findings]] = Findings
     options = Options
-    figures = FIGURES
+    views = (
+        Pivot(
+            "mean over heads, %",
+            ("entropy", "first", "separators", "feature", "offset"),
+            columns=("metric", "feature"),
+            where={"feature": [None, "punctuation", -1, 0, 1], "baseline": [None, "uniform"]},
+            mean="head",
+            places={
+                **{"first": "first\ntoken", "feature": "to", "offset": "to"},
+                **{"punctuation": "punct.", -1: "previous", 0: "self", 1: "next"},
+            },
+        ),
+        Pivot(
+            "to words, mean over heads, %",
+            ("feature",),
+            columns=("feature",),
+            where={
+                "feature": ["nouns", "verbs", "pronouns", "subjects", "objects", "negation"],
+                "baseline": [None, "uniform"],
+            },
+            mean="head",
+            note="Mean attention of a sentence's tokens to that word of a kind which gets most of "
+            "it, over sentences with such words.",
+        ),
+        Pivot(
+            MIXES,
+            ("uas",),
+            columns=("feature", "split"),
+            where={"feature": "mix of heads", "split": ["dev", "test"]},
+            places={"mix of heads": ""},
+            note="UAS of the attention-only probe of Clark et al. (2019), words that are not "
+            "punctuation: a weighted sum of the heads of a layer, or of all heads of the model.",
+        ),
+        Pivot(
+            DISTANCES,
+            (DISTANCE,),
+            columns=("metric",),
+            note="Of two heads of a layer, in the mean: root of the mean Jensen–Shannon "
+            "divergence, at most .83.",
+        ),
+    )
+    figures = (
+        *("heads", "first_token", "separators", "previous_token", "next_token"),
+        *("patterns", "relations", "clusters"),
+    )
     of_pairs = "attention_change"
     csv_name = "heads"
     shares_arrays = True
@@ -89,24 +146,42 @@ class Attention(CorpusMeasurement[Findings]):
             return HeadSums({}, of_words=False)
         return HeadSums(text_links((*corpus.splits["dev"], *corpus.splits["test"])))
 
-    def compute(self, context: CorpusContext) -> Found[Findings]:
+    def compute(self, context: CorpusContext) -> Found[NoPayload]:
         """Average what was collected, choose heads on dev, and score them on test."""
         from probes.measurements.attention.measure import measure
 
         return measure(context)
 
-    def numbers(self, record: Record[Findings]) -> Iterator[Row]:
-        """A number for each layer, head, measure and feature."""
-        return numbers(record.payload)
+    def tables(self, record: AnyRecord) -> Sequence[Table]:
+        """Those of views, then patterns and chosen heads."""
+        title = f"{subject_title(record)} · attention"
+        patterns = pattern_table(title, HeadRows(record.rows))
+        return [*super().tables(record), patterns, *choice_tables(title, record)]
 
-    def beside(self, record: Record[Findings]) -> Iterator[Mapping[str, Place]]:
-        """The baseline of each number, and of heads that were chosen on dev chance and p-value."""
-        return beside(record.payload)
+    def pictures(
+        self, records: Mapping[str, AnyRecord], arrays: Mapping[str, Arrays]
+    ) -> Sequence[Chart]:
+        """Grids of layers and heads with a card of each, mean maps, and heads in a plane."""
+        from probes.measurements.attention.pictures import pictures
 
-    def tables(self, record: Record[Findings]) -> Sequence[Table]:
-        """Statistics by layer, patterns, chosen heads."""
-        return tables(record)
+        return pictures(records, arrays)
 
-    def charts(self, records: Mapping[str, Record[Findings]]) -> Sequence[Chart]:
-        """Grids of layers and heads."""
-        return charts(records)
+    def csv_lines(self, record: AnyRecord) -> Iterator[Mapping[str, Place]]:
+        """The numbers of heads; beside them their baselines, and chance and p of those chosen."""
+        found = HeadRows(record.rows)
+        for row in record.rows:
+            axes = row.axes
+            if row.metric in (ABOVE, DISTANCE) or {"baseline", "chosen"} & axes.keys():
+                continue
+            baseline, choice = found.baseline_of(row), found.choice_of(row)
+            yield {
+                "layer": row.layer,
+                **{axis: axes.get(axis) for axis in ("head", "feature", "direction")},
+                **{name: getattr(row, name) for name in CSV_FIELDS},
+                "baseline": baseline.value if baseline else None,
+                "baseline_kind": baseline.axes["baseline"] if baseline else None,
+                "chance": choice.chance.value if choice else None,
+                "p": choice.difference.p if choice else None,
+                "chosen": "yes" if choice else None,
+                "n": row.n,
+            }

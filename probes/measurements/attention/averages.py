@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from probes.common.arrays import Floats
 from probes.measurements.attention.gold import Gold
 from probes.measurements.attention.names import STATISTICS
-from probes.measurements.attention.patterns import MASSES
-from probes.measurements.attention.payload import Grid, HeadNumbers
 from probes.measurements.attention.scored import Scored
 from probes.measurements.attention.scoring import Contributions, intervals
 from probes.measurements.attention.texts import Texts
 from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.head_patterns import MASSES
+from probes.records.row import Place, Row
 from probes.statistics.partition import Partition
 
 UNIFORM = "uniform"
@@ -39,35 +39,29 @@ class Heads:
         """The places of the layers in what the collector kept."""
         return [layer - 1 for layer in self.layers]
 
-    def grid(self, values: Floats) -> Grid:
-        """Numbers of all heads, layer by layer, as a payload has them."""
-        rows = np.asarray(values, dtype=np.float64).reshape(len(self.layers), -1)
-        return tuple(
-            tuple(None if np.isnan(x) else round(float(x), 6) for x in row) for row in rows
-        )
-
     def named(self, cell: int) -> tuple[int, int]:
         """Layer and head, both counted from 1."""
         layer, head = divmod(cell, self.n)
         return self.layers[layer], head + 1
 
 
-def of_texts(context: CorpusContext, heads: Heads, test: Texts) -> Iterator[HeadNumbers]:
+def of_texts(context: CorpusContext, heads: Heads, test: Texts) -> Iterator[Row]:
     """What is one number per text and head, averaged over texts."""
     values = context.of_texts("statistics")[test.index][:, heads.blocks]
     for place, name in enumerate(STATISTICS):
         of_name = values[..., place].astype(np.float64)
         if np.isnan(of_name).all():
             continue
-        measured, _, feature = name.partition(" ")
+        measured, _, offset = name.partition(" ")
+        of: tuple[str, Place] = (measured, int(offset) if offset else None)
         if name in MASSES:
-            measured, feature = "pattern", name
-        yield averaged(measured, feature, of_name, heads, test.partition)
+            of = "pattern", name
+        yield from averaged(*of, of_name, heads, test.partition)
 
 
 def averaged(
-    measured: str, feature: str, values: Floats, heads: Heads, partition: Partition
-) -> HeadNumbers:
+    measured: str, feature: Place, values: Floats, heads: Heads, partition: Partition
+) -> Iterator[Row]:
     """A mean over texts in which it is defined.
 
     Args:
@@ -79,14 +73,12 @@ def averaged(
     counts = known.astype(np.float64)
     of_heads = Contributions(filled[..., :-1].reshape(len(values), -1), counts)
     uniform = Contributions(filled[..., -1], counts).scores
-    return _numbers(
-        measured, feature, "", "test", of_heads, heads, partition, heads.grid(uniform), UNIFORM
-    )
+    axes = {} if feature is None else {"feature": feature}
+    yield from _rows(measured, "test", of_heads, heads, partition, axes)
+    yield from _baselines(measured, "test", uniform, heads, {**axes, "baseline": UNIFORM})
 
 
-def of_features(
-    context: CorpusContext, heads: Heads, gold: Gold, test: Texts
-) -> Iterator[HeadNumbers]:
+def of_features(context: CorpusContext, heads: Heads, gold: Gold, test: Texts) -> Iterator[Row]:
     """Attention to words with a feature, and to special tokens and punctuation together.
 
     Sentences without a word of the feature are left out; of several such words, that which gets
@@ -99,7 +91,7 @@ def of_features(
         others = received * ~gold.features["punctuation"][:, None, None]
         starts = np.flatnonzero(np.diff(gold.sentence, prepend=-1))
         values = 1 - np.add.reduceat(others, starts, axis=0, dtype=np.float64)
-        yield averaged("special", "", values, heads, test.partition)
+        yield from averaged("special", None, values, heads, test.partition)
     for feature, words in gold.features.items():
         if not words.any():
             continue
@@ -107,57 +99,52 @@ def of_features(
         first = np.flatnonzero(np.diff(sentence, prepend=-1))
         values = np.full((gold.n_sentences, *received.shape[1:]), np.nan)
         values[sentence[first]] = np.maximum.reduceat(received[words], first, axis=0)
-        yield averaged("feature", feature, values, heads, test.partition)
+        yield from averaged("feature", feature, values, heads, test.partition)
 
 
-def of_scored(scored: Scored, heads: Heads, partition: Partition) -> Iterator[HeadNumbers]:
+def of_scored(scored: Scored, heads: Heads, partition: Partition) -> Iterator[Row]:
     """The scores of all heads on dev and test."""
     for place, direction in enumerate(scored.directions):
+        axes: dict[str, Place] = {"direction": direction}
+        if scored.feature:
+            axes["feature"] = scored.feature
         for split, found in (("dev", scored.dev), ("test", scored.test)):
-            cells = np.arange(found.sums.shape[1]).reshape(-1, len(scored.directions))[:, place]
-            base = scored.baselines[split]
-            same = base.sums.shape[1] == 1
-            of_base = base.scores if same else base.scores[cells]
-            yield _numbers(
-                scored.measure,
-                scored.feature,
-                direction,
-                split,
-                Contributions(found.sums[:, cells], found.counts),
-                heads,
-                partition if split == "test" else None,
-                ((round(float(of_base[0]), 6),),) if same else heads.grid(of_base),
-                scored.baseline_kind,
-            )
+            cells = slice(place, None, len(scored.directions))
+            of_cells = Contributions(found.sums[:, cells], found.counts)
+            base = scored.baselines[split].scores
+            of_base = base if len(base) == 1 else base[cells]
+            resampled = partition if split == "test" else None
+            yield from _rows(scored.measure, split, of_cells, heads, resampled, axes)
+            of = {**axes, "baseline": scored.baseline_kind}
+            yield from _baselines(scored.measure, split, of_base, heads, of)
 
 
-def _numbers(
+def _rows(
     measured: str,
-    feature: str,
-    direction: str,
     split: str,
     found: Contributions,
     heads: Heads,
     partition: Partition | None,
-    baseline: Grid,
-    kind: str,
-) -> HeadNumbers:
+    axes: Mapping[str, Place],
+) -> Iterator[Row]:
     """Numbers of all heads, with intervals if there is a partition."""
-    low: Grid = ()
-    high: Grid = ()
-    if partition is not None:
-        ends = intervals(found, partition)
-        if not np.isnan(ends).all():
-            low, high = heads.grid(ends[:, 0]), heads.grid(ends[:, 1])
-    return HeadNumbers(
-        measure=measured,
-        feature=feature,
-        direction=direction,
-        split=split,
-        n=found.n,
-        values=heads.grid(found.scores),
-        low=low,
-        high=high,
-        baseline=baseline,
-        baseline_kind=kind,
-    )
+    scores = found.scores
+    ends = np.full((len(scores), 2), np.nan) if partition is None else intervals(found, partition)
+    for cell, (score, pair) in enumerate(zip(scores.tolist(), ends.tolist(), strict=True)):
+        layer, head = heads.named(cell)
+        low, high = (round(end, 6) for end in pair)
+        of = {"head": head, **axes}
+        yield Row(measured, round(score, 6), layer, low, high, split, found.n, axes=of)
+
+
+def _baselines(
+    measured: str, split: str, values: Floats, heads: Heads, axes: Mapping[str, Place]
+) -> Iterator[Row]:
+    """Baselines of all heads: one for all, one for each layer, or one for each."""
+    for place, value in enumerate(round(x, 6) for x in values.tolist()):
+        if len(values) <= len(heads.layers):
+            layer = None if len(values) == 1 else heads.layers[place]
+            yield Row(measured, value, layer, split=split, axes=axes)
+        else:
+            layer, head = heads.named(place)
+            yield Row(measured, value, layer, split=split, axes={"head": head, **axes})

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.attention.averages import Heads
-from probes.measurements.attention.payload import Choice
 from probes.measurements.attention.scored import Scored
 from probes.measurements.attention.scoring import Contributions, difference, estimate, p_values
+from probes.measurements.head_rows import ABOVE, CHANCE
+from probes.records.row import Place, Row
+from probes.records.values import Estimate
 from probes.statistics.partition import Partition
 
 
@@ -21,7 +23,6 @@ class Picked:
 
     Attributes:
         cell: layer, head and direction, as in `Scored`.
-        dev: what it was picked by.
         test, baseline: what test sentences contribute to its score, and to its baseline's.
     """
 
@@ -29,12 +30,10 @@ class Picked:
     feature: str
     directions: tuple[str, ...]
     cell: int
-    dev: float
     test: Contributions
     baseline: Contributions
     baseline_kind: str
     chance: float
-    n_dev: int
 
     @classmethod
     def of(cls, scored: Scored) -> Picked:
@@ -45,41 +44,38 @@ class Picked:
             scored.feature,
             scored.directions,
             cell,
-            float(scored.on_dev[cell]),
             scored.test.of(cell),
             scored.baseline("test", cell),
             scored.baseline_kind,
             float(scored.chance[cell]),
-            scored.dev.n,
         )
 
 
-def choices_of(picked: Sequence[Picked], heads: Heads, partition: Partition) -> list[Choice]:
-    """The scores of all heads that were picked for a measure, tested together."""
+def choices_of(picked: Sequence[Picked], heads: Heads, partition: Partition) -> Iterator[Row]:
+    """The scores of all heads that were picked for a measure, tested together.
+
+    See `probes.measurements.head_rows`.
+    """
     p_of = p_values([(each.test, each.baseline) for each in picked], partition)
-    choices = []
     for each, p in zip(picked, p_of, strict=True):
-        head, direction = divmod(each.cell, len(each.directions))
-        layer, number = heads.named(head)
-        choices.append(
-            Choice(
-                measure=each.measure,
-                feature=each.feature,
-                direction=each.directions[direction],
-                layer=layer,
-                head=number,
-                dev=each.dev,
-                test=estimate(each.test, partition),
-                baseline=estimate(each.baseline, partition),
-                baseline_kind=each.baseline_kind,
-                chance=each.chance,
-                difference=difference(each.test, each.baseline, partition),
-                p=p,
-                n_dev=each.n_dev,
-                n_test=each.test.n,
-            )
-        )
-    return choices
+        cell, direction = divmod(each.cell, len(each.directions))
+        layer, head = heads.named(cell)
+        axes: dict[str, Place] = {"head": head, "direction": each.directions[direction]}
+        if each.feature:
+            axes["feature"] = each.feature
+        axes["chosen"] = "best on dev"
+        name, n, own = each.measure, each.test.n, {"baseline": each.baseline_kind}
+        test, baseline = (estimate(x, partition) for x in (each.test, each.baseline))
+        above = difference(each.test, each.baseline, partition)
+        yield Row(name, test.value, layer, *_ends(test), n=n, axes=axes)
+        yield Row(name, baseline.value, layer, *_ends(baseline), n=n, axes={**axes, **own})
+        yield Row(name, each.chance, layer, n=n, axes={**axes, "baseline": CHANCE})
+        of = {**axes, "measure": name}
+        yield Row(ABOVE, above.value, layer, *_ends(above), n=n, p=p, axes=of)
+
+
+def _ends(found: Estimate) -> tuple[float | None, float | None]:
+    return found.interval or (None, None)
 
 
 def arrays_of(picked: Sequence[Picked]) -> dict[str, NDArray[np.generic]]:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.records.base import Frozen
 
 FEWEST_HEADS = 3
 """With fewer there is nothing to be drawn in two dimensions."""
 
 
-class HeadClusters(Frozen):
+@dataclass(frozen=True)
+class HeadClusters:
     """Distances of heads: the square roots of their mean Jensen–Shannon divergence.
 
     The root is a metric (Endres & Schindelin 2003), also of a mean over tokens, which is what
     multidimensional scaling needs; the divergence itself, which the source sums, is not one.
     """
 
-    positions: tuple[tuple[tuple[float, float], ...], ...]
-    """In two dimensions, by metric multidimensional scaling; by layer and head. Empty with fewer
-    than three heads, or if all are the same."""
+    positions: Floats
+    """In two dimensions, by metric multidimensional scaling. Shape (layers, heads, 2), or without
+    layers if there are fewer than three heads, or all are the same."""
     stress: float | None
     """How badly distances are kept: Kruskal's stress-1; 0 is best, .2 poor."""
     within: float | None
@@ -58,10 +60,7 @@ def clusters(divergence: Floats, n_layers: int) -> HeadClusters:
         nearest = float(((closest & same).sum(1) / closest.sum(1)).mean())
         by_chance = float((same & other).sum() / other.sum())
     return HeadClusters(
-        positions=tuple(
-            tuple((float(x), float(y)) for x, y in positions[layer == each])
-            for each in range(n_layers if len(positions) else 0)
-        ),
+        positions=positions.reshape(-1, len(far) // n_layers, 2),
         stress=stress,
         within=_mean(far[same & other]),
         between=_mean(far[~same]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -12,16 +12,18 @@ from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import View, plain_text, view_over
-from probes.measurements.attention.change import Change, Changes, LayerChange
 from probes.measurements.attention.live import PerText, Together, by_text, sample
 from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.measurement import Found, NoPayload
+from probes.records.row import Place, Row
+from probes.records.values import Estimate
 from probes.statistics.estimates import means
 
 Tokens = dict[int, tuple[int, ...]]
 """Token ids of each text, special ones among them, by its place in the view."""
 
 
-def changes_of(context: CorpusContext, n_sentences: int, seed: int = 0) -> Changes:
+def changes_of(context: CorpusContext, n_sentences: int, seed: int = 0) -> Found[NoPayload]:
     """How the heads of `context.layers` have changed from the base, on a sample of test sentences.
 
     Raises:
@@ -43,24 +45,31 @@ def changes_of(context: CorpusContext, n_sentences: int, seed: int = 0) -> Chang
     partition = context.partition("test")
     documents, cluster = np.unique(partition.of_sentence[kept], return_inverse=True)
     estimates = means(every.reshape(len(kept), -1), cluster, len(documents), partition.clusters)
-    both = [
-        Change(cosine=cosine, divergence=divergence)
-        for cosine, divergence in zip(estimates[::2], estimates[1::2], strict=True)
-    ]
-    width = every.shape[2]
-    return Changes(
-        layers=tuple(
-            LayerChange(
-                layer=layer,
-                mean=both[place * width],
-                heads=tuple(both[place * width + 1 : (place + 1) * width]),
-            )
-            for place, layer in enumerate(context.layers)
-        ),
-        sentences=len(kept),
-        left_out=len(drawn) - len(kept),
-        resampled=partition.clusters,
+    left_out = len(drawn) - len(kept)
+    note = (
+        f"{len(kept):,} test sentences; intervals over {partition.clusters}. Divergence: "
+        "Jensen–Shannon, in nats, of a token's attention, at most .693."
     )
+    long = f"{left_out:,} sentences longer than a window are left out."
+    return Found(
+        rows=tuple(_rows(context, estimates, every.shape[2])),
+        facts={"sentences": len(kept), "left_out": left_out, "resampled": partition.clusters},
+        notes=(note, *[long] * (left_out > 0)),
+    )
+
+
+def _rows(context: CorpusContext, estimates: Sequence[Estimate], width: int) -> Iterator[Row]:
+    """Of each layer the mean over heads, then its heads; of each of these cosine and divergence."""
+    assert context.base is not None
+    pairs = iter(zip(estimates[::2], estimates[1::2], strict=True))
+    for layer in context.layers:
+        for head in range(width):
+            axes: dict[str, Place] = {"base": context.base.model.name}
+            if head:
+                axes["head"] = head
+            for name, found in zip(("cosine", "divergence"), next(pairs), strict=True):
+                low, high = found.interval or (None, None)
+                yield Row(name, found.value, layer, low, high, axes=axes)
 
 
 def changes(context: CorpusContext, base: CorpusContext, view: View) -> dict[int, Floats]:

@@ -11,17 +11,13 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
 from probes.data.sentence import ROOT, Sentence
+from probes.measurements.head_rows import EVERY, NOT_PUNCTUATION
 
 Words = NDArray[np.bool_]
 """Some words of a split. Shape (words,)."""
 
-EVERY, NOT_PUNCTUATION = "all", "all but punct"
-
 FEWEST_WORDS = 20
 """Relations that are rarer in dev or in test, or unknown in train, are counted, not scored."""
-
-FEWEST_LISTED = 100
-"""Relations that are rarer in test are not in tables, for brevity."""
 
 FURTHEST = 10
 """Offsets of the baseline: a word's head is always so many words away, in either direction."""

@@ -1,9 +1,8 @@
-"""Measures attention: from what a collector kept of every head to estimates and choices."""
+"""Measures attention: from what a collector kept of every head to rows, choices and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,42 +15,33 @@ from probes.measurements.attention.clusters import clusters
 from probes.measurements.attention.divergence import divergences
 from probes.measurements.attention.gold import frequent, gold_of
 from probes.measurements.attention.mixing import HeadMixes, mixing
-from probes.measurements.attention.names import TOKENS
-from probes.measurements.attention.patterns import classes
-from probes.measurements.attention.payload import (
-    Choice,
-    Clusters,
-    Findings,
-    HeadNumbers,
-    MeanMaps,
-    Mixes,
-)
 from probes.measurements.attention.roles import roles
 from probes.measurements.attention.scored import relations, trees
 from probes.measurements.attention.scoring import Contributions, estimate
 from probes.measurements.attention.texts import Texts, texts_of
 from probes.measurements.corpus_context import CorpusContext
-from probes.measurements.measurement import Found
+from probes.measurements.head_patterns import classes
+from probes.measurements.head_rows import CLASS, DISTANCE, HeadRows
+from probes.measurements.head_tables import DISTANCES, MIXES, RELATIONS, ROLES, TREES
+from probes.measurements.measurement import Found, NoPayload
+from probes.measurements.views import note_of
+from probes.records.row import Place, Row
+from probes.statistics.formatting import shown
 from probes.statistics.partition import Partition
 
 
-@dataclass
-class OfSentences:
-    """What is found of sentences, and not of pairs of them."""
+class Gathering:
+    """What is found, as it grows; see `Found`."""
 
-    numbers: list[HeadNumbers] = field(default_factory=list)
-    choices: list[Choice] = field(default_factory=list)
-    mixes: Mixes | None = None
-    clusters: Clusters | None = None
-    rare: dict[str, int] = field(default_factory=dict)
-    rare_roles: dict[str, int] = field(default_factory=dict)
-    without_controls: int = 0
-    chains: dict[str, float] = field(default_factory=dict)
-    arrays: dict[str, NDArray[np.generic]] = field(default_factory=dict)
-    parameters: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.arrays: dict[str, NDArray[np.generic]] = {}
+        self.parameters: dict[str, NDArray[np.float32]] = {}
+        self.facts: dict[str, Place] = {}
+        self.notes: list[str] = []
 
 
-def measure(context: CorpusContext) -> Found[Findings]:
+def measure(context: CorpusContext) -> Found[NoPayload]:
     """Everything that is measured of heads.
 
     Raises:
@@ -61,67 +51,90 @@ def measure(context: CorpusContext) -> Found[Findings]:
     n_heads = context.stored.arrays("mean_maps")[0].shape[1]
     heads = Heads(context.layers, n_heads)
     splits = {name: texts_of(context, name, segments) for name in splits_of(segments)}
+    found = Gathering()
     for name, texts in splits.items():
         if texts.left_out.all():
             raise NotServedError(f"no text of {name} fits into the model's window")
-    numbers = list(of_texts(context, heads, splits["test"]))
-    rest = of_sentences(context, heads, splits) if segments == "one" else OfSentences()
-    payload = Findings(
-        layers=context.layers,
-        heads=n_heads,
-        segments=segments,
-        splits={name: texts.counts for name, texts in splits.items()},
-        resampled=splits["test"].partition.clusters,
-        numbers=(*numbers, *rest.numbers),
-        choices=tuple(rest.choices),
-        patterns=classes(numbers),
-        mean_maps=mean_maps(context, heads),
-        mixes=rest.mixes,
-        clusters=rest.clusters,
-        rare=rest.rare,
-        rare_roles=rest.rare_roles,
-        without_controls=rest.without_controls,
-        chains=rest.chains,
+        count_texts(found, name, texts, segments)
+    test = splits["test"].partition
+    found.facts["resampled"] = test.clusters
+    found.notes.append(
+        "Entropy: share of the greatest that is possible. Means over test texts; those of single "
+        f"heads, with intervals over {test.clusters}, are in heads.csv."
     )
-    return Found(payload=payload, arrays=rest.arrays, parameters=rest.parameters)
+    found.rows += of_texts(context, heads, splits["test"])
+    of_class = classes(HeadRows(found.rows))
+    if segments == "one":
+        add_of_sentences(found, context, heads, splits)
+    for layer, names in zip(heads.layers, of_class, strict=True):
+        for head, name in enumerate(names, start=1):
+            found.rows.append(Row(CLASS, None, layer, axes={"head": head, "feature": name}))
+    add_mean_maps(found, context, heads)
+    return Found(found.rows, found.arrays, found.parameters, found.facts, found.notes)
 
 
-def of_sentences(context: CorpusContext, heads: Heads, splits: Mapping[str, Texts]) -> OfSentences:
-    """Features, relations, trees, roles, mixes and distances."""
-    found, test = OfSentences(), splits["test"]
+def count_texts(found: Gathering, split: str, texts: Texts, segments: str) -> None:
+    """Count the texts of a split, and those that do not fit into the model's window."""
+    n, left_out = len(texts.index), int(texts.left_out.sum())
+    counts = {"texts": n, "words": texts.n_words, "too_long": left_out}
+    found.facts |= {f"{split}_{name}": count for name, count in counts.items()}
+    what = "pairs of neighbouring sentences" if segments == "two" else "sentences"
+    long = f"; {left_out:,} left out, longer than the model's window" * bool(left_out)
+    found.notes.append(f"{split}: {n:,} {what}, {texts.n_words:,} words{long}.")
+
+
+def add_of_sentences(
+    found: Gathering, context: CorpusContext, heads: Heads, splits: Mapping[str, Texts]
+) -> None:
+    """Add features, relations, trees, roles, mixes and distances."""
+    test = splits["test"]
     gold = {name: gold_of(texts.sentences, texts.left_out) for name, texts in splits.items()}
     train = context.corpus.splits["train"]
     gold["train"] = gold_of(train, np.zeros(len(train), dtype=bool))
-    found.numbers += of_features(context, heads, gold["test"], test)
-    names, found.rare = frequent(gold)
-    found_trees, found.chains = trees(context, heads.blocks, gold)
-    found_roles, found.rare_roles, found.without_controls = roles(context, heads.blocks, splits)
+    found.rows += of_features(context, heads, gold["test"], test)
+    names, rare = frequent(gold)
+    found_trees, chains = trees(context, heads.blocks, gold)
+    found_roles, rare_roles, without_controls = roles(context, heads.blocks, splits)
     every: list[Picked] = []
-    for scored in (relations(context, heads.blocks, gold, names), found_trees, found_roles):
+    lacking = []
+    for what, scored in (
+        (RELATIONS, relations(context, heads.blocks, gold, names)),
+        (TREES, found_trees),
+        (ROLES, found_roles),
+    ):
         picked = []
         for each in scored:
-            found.numbers += of_scored(each, heads, test.partition)
+            found.rows += of_scored(each, heads, test.partition)
             picked.append(Picked.of(each))
-        found.choices += choices_of(picked, heads, test.partition)
+        found.rows += choices_of(picked, heads, test.partition)
+        lacking += [what] * (not picked)
         every += picked
-    found.arrays = {**arrays_of(every), "test_clusters": test.partition.of_sentence}
-    found.clusters = clusters_of(context)
+    found.rows += chains
+    found.facts["links_without_controls"] = without_controls
+    shares = ", ".join(f"{row.axes['baseline']} {shown(row.value, 'uas')}" for row in chains)
+    found.notes += [
+        *[note_of(TREES, f"Chains on test: {shares}.")] * bool(chains),
+        *_too_rare(RELATIONS, "words", rare),
+        *_too_rare(ROLES, "links", rare_roles),
+        *[
+            note_of(
+                ROLES,
+                f"{without_controls:,} links of dev and test have no such place and are left out.",
+            )
+        ]
+        * bool(without_controls),
+        *[f"Left out for lack of annotation: {', '.join(sorted(lacking))}."] * bool(lacking),
+    ]
+    found.arrays |= {**arrays_of(every), "test_clusters": test.partition.of_sentence}
+    add_distances(found, context)
     if names and found_trees:
         add_mixes(found, context, heads, test.partition)
-    return found
 
 
-def add_mixes(
-    found: OfSentences, context: CorpusContext, heads: Heads, partition: Partition
-) -> None:
-    """Add the attention-only probe."""
-    mix = mixing(context, context.options.mix_sentences)
-    found.mixes = mixes_of(mix, heads, partition)
-    found.arrays["test_mix_hits"] = mix.hits["test"][[*heads.blocks, -1]]
-    found.arrays["test_mix_counts"] = mix.counts["test"]
-    found.parameters = {"mix.all": mix.all_weights} | {
-        f"mix.layer-{layer:02d}": mix.weights[layer - 1] for layer in context.layers
-    }
+def _too_rare(title: str, of: str, rare: Mapping[str, int]) -> Iterator[str]:
+    if rare:
+        names = ", ".join(f"{name} {n}" for name, n in rare.items())
+        yield note_of(title, f"Too rare to be scored, with {of} in test: {names}.")
 
 
 def splits_of(segments: str) -> tuple[str, ...]:
@@ -129,43 +142,66 @@ def splits_of(segments: str) -> tuple[str, ...]:
     return ("dev", "test") if segments == "one" else ("test",)
 
 
-def mixes_of(found: HeadMixes, heads: Heads, partition: Partition) -> Mixes:
-    """The attention-only probe's scores."""
+def add_mixes(found: Gathering, context: CorpusContext, heads: Heads, partition: Partition) -> None:
+    """Add the attention-only probe."""
+    mix = mixing(context, context.options.mix_sentences)
+    found.rows += mixes_of(mix, heads, partition)
+    of_mixes = {"sentences": mix.sentences, "words": mix.words, "left_out": mix.left_out}
+    found.facts |= {f"mix_{name}": count for name, count in of_mixes.items()}
+    found.notes.append(
+        note_of(MIXES, f"Fitted to {mix.words:,} words in {mix.sentences:,} training sentences.")
+    )
+    if mix.left_out:
+        long = f"{mix.left_out:,} sentences of the sample are left out: they are too long."
+        found.notes.append(note_of(MIXES, long))
+    found.arrays["test_mix_hits"] = mix.hits["test"][[*heads.blocks, -1]]
+    found.arrays["test_mix_counts"] = mix.counts["test"]
+    found.parameters = {"mix.all": mix.all_weights} | {
+        f"mix.layer-{layer:02d}": mix.weights[layer - 1] for layer in context.layers
+    }
+
+
+def mixes_of(found: HeadMixes, heads: Heads, partition: Partition) -> Iterator[Row]:
+    """The attention-only probe's scores: of each layer's heads, then of all."""
     counts = found.counts["test"].astype(np.float64)
-    *layers, every = (
-        estimate(
-            Contributions(found.hits["test"][row][:, None].astype(np.float64), counts), partition
-        )
-        for row in (*heads.blocks, -1)
+    axes = {"feature": "mix of heads"}
+    for layer, row in zip((*heads.layers, None), (*heads.blocks, -1), strict=True):
+        hits = found.hits["test"][row][:, None].astype(np.float64)
+        test = estimate(Contributions(hits, counts), partition)
+        low, high = test.interval or (None, None)
+        yield Row("uas", found.uas("dev")[row], layer, split="dev", axes=axes)
+        yield Row("uas", test.value, layer, low, high, axes=axes)
+
+
+def add_distances(found: Gathering, context: CorpusContext) -> None:
+    """Add distances of all heads of the model, and where they then lie in a plane."""
+    between = divergences(context, context.options.cluster_sentences)
+    its = clusters(between.mean, context.model.n_layers)
+    for layer in context.layers:
+        found.rows.append(Row(DISTANCE, its.within_layers[layer - 1], layer))
+    found.arrays["positions"] = its.positions
+    of_heads = ("stress", "within", "between", "nearest_in_layer", "nearest_by_chance")
+    found.facts |= {f"heads_{name}": getattr(its, name) for name in of_heads}
+    of_sample = ("texts", "tokens", "left_out")
+    found.facts |= {f"distance_{name}": getattr(between, name) for name in of_sample}
+    nearest, chance = (
+        "–" if x is None else f"{100 * x:.0f} %"
+        for x in (its.nearest_in_layer, its.nearest_by_chance)
     )
-    dev = [None if np.isnan(x) else float(x) for x in found.uas("dev")]
-    return Mixes(
-        sentences=found.sentences,
-        words=found.words,
-        left_out=found.left_out,
-        layers=tuple(layers),
-        every=every,
-        dev_layers=tuple(dev[block] for block in heads.blocks),
-        dev_every=dev[-1],
-    )
+    within, apart = (shown(x, DISTANCE) for x in (its.within, its.between))
+    for note in (
+        f"Over {between.tokens:,} tokens of {between.texts:,} sentences of dev and test. Two heads "
+        f"of one layer: {within} in the mean; of two layers: {apart}.",
+        f"The nearest head is of the same layer for {nearest} of heads, {chance} by chance.",
+    ):
+        found.notes.append(note_of(DISTANCES, note))
 
 
-def clusters_of(context: CorpusContext) -> Clusters:
-    """Distances of all heads of the model."""
-    found = divergences(context, context.options.cluster_sentences)
-    return Clusters(
-        texts=found.texts,
-        tokens=found.tokens,
-        left_out=found.left_out,
-        found=clusters(found.mean, context.model.n_layers),
-    )
-
-
-def mean_maps(context: CorpusContext, heads: Heads) -> MeanMaps:
-    """The mean maps of all heads."""
+def add_mean_maps(found: Gathering, context: CorpusContext, heads: Heads) -> None:
+    """Add the mean maps of all heads."""
     texts = int(np.concatenate(context.stored.arrays("n_mean_maps")).sum())
-    if not texts:
-        return MeanMaps(tokens=TOKENS, texts=0, maps=())
-    sums: Floats = np.stack(context.stored.arrays("mean_maps")).sum(0, dtype=np.float64)
-    maps = (sums[heads.blocks] / texts).round(3)
-    return MeanMaps(tokens=TOKENS, texts=texts, maps=maps.tolist())
+    found.facts["mean_map_texts"] = texts
+    if texts:
+        sums: Floats = np.stack(context.stored.arrays("mean_maps")).sum(0, dtype=np.float64)
+        maps = (sums[heads.blocks] / texts).round(3)
+        found.arrays["mean_maps"] = maps.astype(np.float32)

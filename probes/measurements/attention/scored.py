@@ -18,6 +18,7 @@ from probes.measurements.attention.gold import (
 from probes.measurements.attention.names import DIRECTIONS, TREES
 from probes.measurements.attention.scoring import Contributions
 from probes.measurements.corpus_context import CorpusContext
+from probes.records.row import Row
 from probes.statistics.sums import sparse
 
 
@@ -119,7 +120,7 @@ def summed_up(
 
 def trees(
     context: CorpusContext, blocks: Sequence[int], gold: Mapping[str, Gold]
-) -> tuple[list[Scored], dict[str, float]]:
+) -> tuple[list[Scored], list[Row]]:
     """Trees that are read from maps, and what chains of words reach on test.
 
     Maximum spanning arborescences (Raganato & Tiedemann 2018) without being told the root, and
@@ -130,7 +131,7 @@ def trees(
     """
     right = {split: each.without_punctuation for split, each in gold.items()}
     if not all(words.any() for words in right.values()):
-        return [], {}
+        return [], []
     chains = {"right-branching": -1, "left-branching": +1}
     best = max(chains, key=lambda x: _at(gold["train"], chains[x])[right["train"]].mean())
     hits: dict[str, dict[str, Contributions]] = {"uas": {}, "uuas": {}}
@@ -148,10 +149,12 @@ def trees(
         hits["uuas"][split] = summed(_linked(heads[..., -1], its))
         base["uas"][split] = summed(_at(its, chains[best]))
         base["uuas"][split] = summed(_at(its, -1) | _at(its, 1))
-    of_chains = {
-        **{x: float(_at(gold["test"], at)[right["test"]].mean()) for x, at in chains.items()},
-        "neighbours": float(base["uuas"]["test"].scores[0]),
-    }
+    of_chains = [
+        Row("uas", float(_at(gold["test"], at)[right["test"]].mean()), axes={"baseline": chain})
+        for chain, at in chains.items()
+    ]
+    neighbours = float(base["uuas"]["test"].scores[0])
+    of_chains.append(Row("uuas", neighbours, axes={"baseline": "neighbours"}))
     linked = (1 / gold["test"].length[right["test"]]).mean()
     kinds = {"uas": (DIRECTIONS, best, linked), "uuas": (TREES[-1:], "neighbours", 2 * linked)}
     return [

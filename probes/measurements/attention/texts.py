@@ -12,7 +12,6 @@ from probes.common.arrays import Ints
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError
 from probes.extraction.views import View, neighbouring, pair_text, plain_text, view_over
-from probes.measurements.attention.payload import Split
 from probes.measurements.corpus_context import CorpusContext
 from probes.statistics.partition import Partition, partition
 
@@ -33,12 +32,6 @@ class Texts:
     left_out: NDArray[np.bool_]
     partition: Partition
     n_words: int
-
-    @property
-    def counts(self) -> Split:
-        """For records."""
-        n = len(self.index)
-        return Split(texts=n, words=self.n_words, too_long=int(self.left_out.sum()))
 
 
 def view_of(corpus: Corpus, segments: str) -> View:

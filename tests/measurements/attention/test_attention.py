@@ -16,7 +16,7 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.measurements.attention import measure as module
 from probes.measurements.attention.attention import Attention
-from probes.measurements.attention.patterns import CLASSES
+from probes.measurements.head_patterns import CLASSES
 from probes.records.files import read_arrays
 
 
@@ -42,15 +42,15 @@ def test_numbers_are_those_of_the_maps_that_a_model_returns(folder, family, requ
     encoder = load_encoder(find_model(str(folder / family)), device="cpu")
     test = find_corpus(str(folder / "small")).load().splits["test"]
     expected, too_long = of_heads(encoder, test)
-    assert its.payload.splits["test"].too_long == too_long > 0
+    assert its.record.facts["test_too_long"] == too_long > 0
     if family == "gpt2":
         # A decoder's entropy is a share of what each token sees; the other figure is of all tokens.
         # Sentences that fit have too few links.
         gone = "entropy", "role", "controls"
         expected = {name: x for name, x in expected.items() if not name.startswith(gone)}
-        assert its.payload.of("separators") is None
-    assert_equal(its.payload, expected)
-    assert its.payload.of("entropy").n == 120 - too_long
+        assert its.heads.of("separators") is None
+    assert_equal(its.heads, expected)
+    assert its.heads.of("entropy").n == 120 - too_long
 
 
 def test_heads_csv_has_every_number(bert):
@@ -63,77 +63,102 @@ def test_heads_csv_has_every_number(bert):
     axes = "metric", "feature", "direction", "split", "layer", "head"
     found = {tuple(row[x] for x in axes): row for row in rows}
     assert len(found) == len(rows)
-    payload, n = bert.payload, 0
-    for of in payload.numbers:
-        feature = str(int(of.feature)) if of.measure == "offset" else of.feature
-        for i, layer in enumerate(payload.layers):
-            for j in range(payload.heads):
-                place = of.measure, feature, of.direction, of.split, str(layer), str(j + 1)
-                row, n = found[place], n + 1
-                values = [of.values[i][j], of.baseline_of(i, j)]
-                values += [of.low[i][j], of.high[i][j]] if of.low else [None, None]
-                for name, value in zip(("value", "baseline", "low", "high"), values, strict=True):
-                    given = float(row[name]) if row[name] else None
-                    assert (given is None) == (value is None), (place, name)
-                    assert value is None or given == pytest.approx(value, rel=1e-4, abs=1e-6)
-                assert (row["n"], row["baseline_kind"]) == (str(of.n), of.baseline_kind)
-                assert of.split == "test" or not of.low
-    heads = payload.heads * len(payload.layers)
+    heads, n = bert.heads, 0
+    numbers = [
+        row
+        for row in bert.record.rows
+        if "head" in row.axes
+        and row.metric != "class"
+        and not {"baseline", "chosen"} & row.axes.keys()
+    ]
+    for of in numbers:
+        place = tuple(
+            str("" if x is None else x)
+            for x in (of.metric, of.axes.get("feature"), of.axes.get("direction"), of.split)
+        )
+        row, n = found[*place, str(of.layer), str(of.axes["head"])], n + 1
+        grid = heads.of(of.metric, of.axes.get("feature"), of.axes.get("direction"), of.split)
+        baseline = grid.baseline[of.layer - 1, of.axes["head"] - 1]
+        values = of.value, baseline, of.low, of.high
+        for name, value in zip(("value", "baseline", "low", "high"), values, strict=True):
+            given = float(row[name]) if row[name] else None
+            assert (given is None) == (value is None), (place, name)
+            assert value is None or given == pytest.approx(value, rel=1e-4, abs=1e-6)
+        assert (row["n"], row["baseline_kind"]) == (str(of.n), grid.kind)
+        assert of.split == "test" or of.interval is None
+    assert (
+        n
+        == len(
+            {
+                (row["metric"], row["feature"], row["direction"], row["split"])
+                for row in rows
+                if row["head"] and row["metric"] != "class"
+            }
+        )
+        * 4
+    )
     classes = {(x[1], x[4], x[5]) for x in found if x[0] == "class"}
     assert classes == {
-        (payload.patterns[i][j], str(layer), str(j + 1))
-        for i, layer in enumerate(payload.layers)
-        for j in range(payload.heads)
+        (name, str(layer), str(head)) for (layer, head), name in heads.classes.items()
     }
     mixes = [row for row in rows if row["feature"] == "mix of heads"]
     assert [(row["layer"], row["split"]) for row in mixes] == [
         (layer, split) for layer in ("1", "2", "") for split in ("dev", "test")
     ]
-    scores = [x.value for x in (*payload.mixes.layers, payload.mixes.every)]
-    assert [float(row["value"]) for row in mixes[1::2]] == pytest.approx(scores, rel=1e-4)
-    assert len(rows) == n + heads + len(mixes)
+    assert [float(row["value"]) for row in mixes[1::2]] == pytest.approx(of_mixes(bert), rel=1e-4)
+    assert len(rows) == n + 4 + len(mixes)
     assert {place[3] for place, row in found.items() if row["chosen"]} == {"test"}
     chosen = {place[:3] + place[4:]: row for place, row in found.items() if row["chosen"]}
-    assert chosen.keys() == {
-        (x.measure, x.feature, x.direction, str(x.layer), str(x.head)) for x in payload.choices
-    }
-    for x in payload.choices:
-        row = chosen[x.measure, x.feature, x.direction, str(x.layer), str(x.head)]
-        assert row["p"] == ("" if x.p is None else f"{x.p:.6g}")
-        assert float(row["chance"]) == pytest.approx(x.chance, rel=1e-4)
+    assert len(chosen) == len(heads.choices) > 4
+    for x in heads.choices:
+        axes = x.test.axes
+        at = str(x.test.layer), str(axes["head"])
+        row = chosen[x.test.metric, x.feature, axes["direction"], *at]
+        p = x.difference.p
+        assert row["p"] == ("" if p is None else f"{p:.6g}")
+        assert float(row["chance"]) == pytest.approx(x.chance.value, rel=1e-4)
+
+
+def of_mixes(run, split="test"):
+    """The scores of mixes of heads: of each layer, then of all."""
+    rows = run.record.rows
+    return [x.value for x in rows if (x.axes.get("feature"), x.split) == ("mix of heads", split)]
 
 
 def test_arrays_have_what_sentences_contribute(bert):
-    arrays, payload = read_arrays(bert.path), bert.payload
+    arrays = read_arrays(bert.path)
     scores = arrays["test_sums"].sum(1) / arrays["test_counts"].sum(1)
-    assert scores == pytest.approx([x.test.value for x in payload.choices], rel=1e-5)
-    assert len(arrays["test_clusters"]) == payload.splits["test"].texts == 120
+    assert scores == pytest.approx([x.test.value for x in bert.heads.choices], rel=1e-5)
+    assert len(arrays["test_clusters"]) == bert.record.facts["test_texts"] == 120
 
 
 def text(value):
     return f"{100 * value:.1f}"
 
 
-def test_tables_have_the_numbers_of_the_payload(bert):
-    payload, tables = bert.payload, Attention().tables(bert.record)
-    statistics, patterns, words, relations, roles, trees, mixes, distances = tables
+def test_tables_have_the_numbers_of_rows(bert):
+    heads, facts, tables = bert.heads, bert.record.facts, Attention().tables(bert.record)
+    statistics, words, mixes, distances, patterns, relations, roles, trees = tables
     assert statistics.title == "bert · small · attention · mean over heads, %"
-    columns = ["entropy", "first", "separators"]
-    for row, layer in zip(statistics.texts, range(2), strict=False):
-        means = [np.mean(payload.of(name).values[layer]) for name in columns]
-        means += [np.mean(payload.of("feature", "punctuation").values[layer])]
-        means += [np.mean(payload.of("offset", x).values[layer]) for x in ("-1", "+0", "+1")]
-        assert row == (str(layer + 1), *map(text, means))
-    assert statistics.texts[-1][:3] == (
-        "uniform",
-        "100.0",
-        text(payload.of("first").baseline[0][0]),
+    assert statistics.heads == (
+        *("layer", "entropy", "first\ntoken", "separators"),
+        *("to\npunct.", "to\nprevious", "to\nself", "to\nnext"),
     )
-    long = payload.splits["test"].too_long
+    columns = [("entropy",), ("first",), ("separators",), ("feature", "punctuation")]
+    columns += [("offset", x) for x in (-1, 0, 1)]
+    for row, layer in zip(statistics.texts, range(2), strict=False):
+        means = [heads.of(*of).values[layer].mean() for of in columns]
+        assert row == (str(layer + 1), *map(text, means))
+    uniform = [heads.of(*of).baseline.mean() for of in columns]
+    assert statistics.texts[-1] == ("uniform", *map(text, uniform))
+    assert uniform[0] == 1
     notes = " ".join(statistics.notes)
-    assert f"test: 120 sentences, {payload.splits['test'].words:,} words; {long} left out" in notes
+    long, n_words = facts["test_too_long"], facts["test_words"]
+    assert f"test: 120 sentences, {n_words:,} words; {long} left out" in notes
+    assert "[" not in notes
 
-    counts = [[row.count(name) for name in CLASSES] for row in payload.patterns]
+    names = [[heads.classes[layer, head] for head in (1, 2)] for layer in (1, 2)]
+    counts = [[row.count(name) for name in CLASSES] for row in names]
     shown = [["–" if x == 0 else str(x) for x in row] for row in counts]
     assert [list(row[-5:]) for row in patterns.texts[:2]] == shown
     bounds = {row[0]: row[-5:] for row in patterns.texts[2:]}
@@ -141,69 +166,81 @@ def test_tables_have_the_numbers_of_the_payload(bert):
     assert bounds["all, .5"] == tuple(str(x or "–") for x in np.sum(counts, 0))
     for row, layer in zip(patterns.texts[:2], range(2), strict=True):
         for place, name in enumerate(("vertical", "diagonal"), start=1):
-            of = payload.of("pattern", name)
-            uniform = of.baseline_of(layer, 0)
-            beyond = (np.mean(of.values[layer]) - uniform) / (1 - uniform)
+            of = heads.of("pattern", name)
+            uniform = of.baseline[layer, 0]
+            beyond = (of.values[layer].mean() - uniform) / (1 - uniform)
             assert float(row[place]) == pytest.approx(100 * beyond, abs=0.051)
 
-    nouns = [text(np.mean(payload.of("feature", "nouns").values[layer])) for layer in range(2)]
+    nouns = [text(x) for x in heads.of("feature", "nouns").values.mean(1)]
     assert [row[1] for row in words.texts[:2]] == nouns
 
-    choices = [x for x in payload.choices_of("relation") if x.n_test >= 100]
+    choices = [x for x in heads.choices_of("relation") if x.test.n >= 100]
     assert len(choices) > 1
     for choice, row in zip(choices, relations.texts, strict=True):
-        assert row[:3] == (choice.feature, str(choice.n_test), f"{choice.layer}–{choice.head}")
-        low, high = choice.test.interval
-        assert row[4].rstrip(
-            "★"
-        ) == f"{text(choice.test.value)} ± {text((high - low) / 2)}".replace("± 0.", "± .")
-        offset = choice.baseline_kind.removeprefix("offset ")
+        assert row[:3] == (choice.feature, str(choice.test.n), choice.name)
+        half = text((choice.test.high - choice.test.low) / 2)
+        expected = f"{text(choice.test.value)} ± {half}".replace("± 0.", "± .")
+        assert row[4].rstrip("★") == expected
+        offset = choice.kind.removeprefix("offset ")
         assert row[5] == f"{text(choice.baseline.value)} ({offset})"
-    notes = " ".join(relations.notes)
-    rarer = len(payload.choices_of("relation")) - len(choices)
-    assert f"{rarer} rarer relations are in heads.csv" in notes
-    assert all(f"{name} {n}" in notes for name, n in payload.rare.items())
+    rarer = len(heads.choices_of("relation")) - len(choices)
+    assert f"{rarer} rarer relations are in heads.csv" in " ".join(relations.notes)
+    assert relations.notes[-1].startswith("Too rare to be scored, with words in test: ")
     assert [row[0] for row in roles.texts] == ["core"]
-    assert ("have no such place" in " ".join(roles.notes)) == (payload.without_controls > 0)
+    without = facts["links_without_controls"]
+    assert ("have no such place" in " ".join(roles.notes)) == (without > 0)
     assert [row[0] for row in trees.texts] == ["UAS", "UUAS"]
-    every = (*payload.mixes.layers, payload.mixes.every)
-    assert [row[2].split(" ")[0] for row in mixes.texts] == [text(x.value) for x in every]
-    assert len(distances.texts) == 4
+    assert trees.notes[-1].startswith("Chains on test: right-branching ")
+    assert mixes.heads == ("layer", "dev", "test")
+    assert [row[2].split(" ")[0] for row in mixes.texts] == [text(x) for x in of_mixes(bert)]
+    assert [row[1] for row in mixes.texts] == [text(x) for x in of_mixes(bert, "dev")]
+    assert [row[0] for row in distances.texts] == ["1", "2"]
+    assert "of two layers: " in " ".join(distances.notes)
 
 
-def test_charts_have_the_numbers_of_the_payload(bert):
-    payload, charts = bert.payload, Attention().charts({"m": bert.record, "n": bert.record})
+def test_charts_have_the_numbers_of_rows_and_arrays(bert):
+    heads, both = bert.heads, {"m": bert.record, "n": bert.record}
+    arrays = read_arrays(bert.path)
+    charts = Attention().pictures(both, {"m": arrays, "n": arrays})
     assert tuple(chart.name for chart in charts) == Attention.figures
     by_name = {chart.name: chart for chart in charts}
     grids = {
-        "heads": payload.of("entropy"),
-        "first_token": payload.of("first"),
-        "separators": payload.of("separators"),
-        "previous_token": payload.of("offset", "-1"),
-        "next_token": payload.of("offset", "+1"),
+        "heads": heads.of("entropy"),
+        "first_token": heads.of("first"),
+        "separators": heads.of("separators"),
+        "previous_token": heads.of("offset", -1),
+        "next_token": heads.of("offset", 1),
     }
     for name, of in grids.items():
         panel = by_name[name].panels["n"]
-        assert (panel.rows, panel.columns, panel.values) == (("1", "2"), ("1", "2"), of.values)
+        values = tuple(map(tuple, of.values.tolist()))
+        assert (panel.rows, panel.columns, panel.values) == (("1", "2"), ("1", "2"), values)
         assert by_name[name].fault == ""
     card = by_name["heads"].cards["m"][1][0]
-    assert card.title == f"Layer 2, head 1: {payload.patterns[1][0]}"
+    assert card.title == f"Layer 2, head 1: {heads.classes[2, 1]}"
     lines = dict(card.lines)
-    of = payload.of("entropy")
-    assert lines["entropy"] == f"{text(of.values[1][0])} (uniform: {text(of.baseline[0][0])})"
-    best = [x for x in payload.choices if (x.layer, x.head) == (2, 1)]
+    of = heads.of("entropy")
+    assert lines["entropy"] == f"{text(of.values[1, 0])} (uniform: {text(of.baseline[0, 0])})"
+    best = [x for x in heads.choices if x.name == "2–1"]
     assert lines.get("best on dev for", "").count(", ") == max(len(best) - 1, 0)
 
     picture = by_name["patterns"].panels["m"].pictures[0][1]
     assert np.array(picture.values).shape == (16, 16)
+    assert np.array(picture.values) == pytest.approx(arrays["mean_maps"][0, 1])
     assert np.array(picture.values).sum(1) == pytest.approx(np.ones(16), abs=0.01)
+    points = by_name["clusters"].points["n"]
+    places = [(x.text, x.x, x.y) for x in points]
+    assert places[2] == ("2–1", *arrays["positions"][1, 0])
     panel = by_name["relations"].panels["m"]
-    choices = payload.choices_of("relation")
+    choices = heads.choices_of("relation")
     assert panel.rows == tuple(x.feature for x in reversed(choices))
     assert panel.columns == ("offset", "1", "2")
     for choice, row in zip(reversed(choices), panel.values, strict=True):
         assert row[0] == choice.baseline.value
-        assert row[choice.layer] == pytest.approx(choice.test.value, abs=1e-6)
+        assert row[choice.test.layer] == pytest.approx(choice.test.value, abs=1e-6)
+    without = {x.name: x for x in Attention().pictures({"m": bert.record}, {})}
+    assert without["patterns"].missing == {"m": "its arrays cannot be read"}
+    assert without["heads"].panels.keys() == {"m"}
 
 
 def test_the_same_command_again_computes_nothing(bert, monkeypatch):
@@ -216,13 +253,15 @@ def test_the_same_command_again_computes_nothing(bert, monkeypatch):
 def test_layers_that_are_added_have_the_numbers_that_they_have_alone(bert, folder, tmp_path):
     places = folder / "bert", folder / "small", tmp_path
     upper = one(*places, "--layers", "0,2")
-    assert (upper.record.extent, upper.payload.layers) == ({2: 1}, (2,))
-    assert upper.payload.patterns == bert.payload.patterns[1:]
-    assert upper.payload.of("entropy").values == bert.payload.of("entropy").values[1:]
+    assert (upper.record.extent, upper.heads.layers) == ({2: 1}, [2])
+    names = {head: name for (layer, head), name in bert.heads.classes.items() if layer == 2}
+    assert {head: name for (_, head), name in upper.heads.classes.items()} == names
+    assert (upper.heads.of("entropy").values == bert.heads.of("entropy").values[1:]).all()
     both = one(*places, "--layers", "1")
     assert both.path == upper.path
     assert both.record.extent == {1: 1, 2: 1}
-    assert both.payload == bert.payload
+    assert both.record.rows == bert.record.rows
+    assert (both.record.facts, both.record.notes) == (bert.record.facts, bert.record.notes)
 
 
 def test_the_page_has_the_heads(bert, folder, tmp_path):
@@ -231,4 +270,4 @@ def test_the_page_has_the_heads(bert, folder, tmp_path):
     content = page.read_text(encoding="utf-8")
     assert "Entropy of attention" in content
     assert "Attention patterns" in content
-    assert f"Layer 2, head 1: {bert.payload.patterns[1][0]}" in content
+    assert f"Layer 2, head 1: {bert.heads.classes[2, 1]}" in content

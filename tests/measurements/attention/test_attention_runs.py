@@ -19,6 +19,7 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import pair_text
 from probes.measurements.attention.attention import Attention
+from probes.measurements.head_rows import HeadRows
 from probes.measurements.shareable import with_sums
 from probes.records.files import read_arrays
 
@@ -55,20 +56,24 @@ def notes(record):
 
 def assert_close(one, other):
     """But for rounding."""
-    assert [x.feature for x in one.numbers] == [x.feature for x in other.numbers]
-    for a, b in zip(one.numbers, other.numbers, strict=True):
-        for name in ("values", "low", "high", "baseline"):
-            found, expected = (np.array(getattr(x, name), dtype=float) for x in (a, b))
-            np.testing.assert_allclose(found, expected, atol=2e-6, err_msg=f"{a.measure} {name}")
-    named = [[(x.layer, x.head, x.direction, x.n_test) for x in y.choices] for y in (one, other)]
-    assert named[0] == named[1]
-    assert one.patterns == other.patterns
+    for a, b in zip(one.rows, other.rows, strict=True):
+        assert (a.metric, a.layer, a.split, a.n, a.axes) == (
+            b.metric,
+            b.layer,
+            b.split,
+            b.n,
+            b.axes,
+        )
+        for x, y in zip(
+            (a.value, *(a.interval or ())), (b.value, *(b.interval or ())), strict=True
+        ):
+            assert x == y or x == pytest.approx(y, abs=2e-6), (a, b)
 
 
 @pytest.mark.parametrize("batch_tokens", ["64", "4096"])
 def test_batches_change_nothing(usual, models, small, tmp_path, batch_tokens):
     found = one(models / "bert", small, tmp_path, "--batch-tokens", batch_tokens)
-    assert_close(found.payload, usual.payload)
+    assert_close(found.record, usual.record)
     arrays, expected = read_arrays(found.path), read_arrays(usual.path)
     assert arrays.keys() == expected.keys()
     for name, values in arrays.items():
@@ -77,7 +82,7 @@ def test_batches_change_nothing(usual, models, small, tmp_path, batch_tokens):
 
 def test_workers_find_the_same(usual, models, small, tmp_path):
     found = one(models / "bert", small, tmp_path, "--workers", "2")
-    assert found.payload == usual.payload
+    assert found.record.rows == usual.record.rows
     arrays, expected = read_arrays(found.path), read_arrays(usual.path)
     assert all((arrays[name] == expected[name]).all() for name in (*arrays, *expected))
 
@@ -91,14 +96,15 @@ def test_an_interrupted_run_goes_on_with_what_was_kept(usual, models, small, tmp
         assert measured(models / "bert", small, tmp_path, "-q").status == 130
     # Nothing is collected again.
     monkeypatch.setattr("probes.measurements.attention.collector.HeadSums.take", None)
-    assert one(models / "bert", small, tmp_path).payload.numbers == usual.payload.numbers
+    assert one(models / "bert", small, tmp_path).record.rows == usual.record.rows
 
 
 def test_random_twins_are_measured_too(models, small, tmp_path):
     found = measured(models / "bert", small, tmp_path, "-q", "--twins", "1")
-    names = {record.model.name: record.payload for record in found.records.values()}
+    names = {record.model.name: HeadRows(record.rows) for record in found.records.values()}
     assert sorted(names) == ["bert", "random:bert"]
-    assert names["bert"].of("entropy") != names["random:bert"].of("entropy")
+    own, twin = (names[name].of("entropy").values for name in ("bert", "random:bert"))
+    assert (own != twin).all()
 
 
 def block_mass(encoder, one, other):
@@ -126,23 +132,25 @@ def test_segments_are_blocks_of_pairs_of_neighbours(models, tmp_path):
     named = [f"# newdoc id = d{i // 3}\n{x}" if i % 3 == 0 else x for i, x in enumerate(sentences)]
     (corpus / "test.conllu").write_text("\n\n".join(named), encoding="utf-8")
     found = one(models / "wide", corpus, tmp_path, "--attention-segments", "two")
-    payload = found.payload
+    heads, facts = found.heads, found.record.facts
     # The first two of every three sentences.
     test = find_corpus(str(corpus)).load().splits["test"]
     encoder = load_encoder(find_model(str(models / "wide")), device="cpu")
     masses = [block_mass(encoder, *test[i : i + 2]) for i in range(0, 60, 3)]
     known = [x for x in masses if x is not None]
-    split, block = payload.splits["test"], payload.of("pattern", "block")
-    assert (split.texts, split.too_long, block.n) == (20, 20 - len(known), len(known))
+    block = heads.of("pattern", "block")
+    counts = facts["test_texts"], facts["test_too_long"], block.n
+    assert counts == (20, 20 - len(known), len(known))
     assert 5 < len(known) < 20
-    assert np.array(block.values) == pytest.approx(np.mean(known, 0), abs=2e-6)
-    assert (payload.segments, payload.splits.keys()) == ("two", {"test"})
-    assert (payload.choices, payload.clusters, payload.mixes) == ((), None, None)
-    assert {x.measure for x in payload.numbers} == {
-        "entropy", "first", "separators", "offset", "pattern",
+    assert block.values == pytest.approx(np.mean(known, 0), abs=2e-6)
+    assert not any(name.startswith(("dev_", "mix_", "distance_")) for name in facts)
+    assert heads.choices == []
+    assert {row.metric for row in found.record.rows} == {
+        "entropy", "first", "separators", "offset", "pattern", "class",
     }  # fmt: skip
     assert "test: 20 pairs of neighbouring sentences" in notes(found.record)
-    assert "block\nmass" in Attention().tables(found.record)[1].heads
+    (patterns,) = [x for x in Attention().tables(found.record) if "patterns" in x.title]
+    assert "block\nmass" in patterns.heads
 
 
 def test_segments_need_documents(models, small, tmp_path, capsys):
@@ -160,12 +168,10 @@ def test_segments_are_one_or_two(models, small, tmp_path, capsys):
 @pytest.mark.parametrize("language", ["Spanish", "Japanese", "Hebrew"])
 def test_treebanks_of_other_languages_with_few_sentences_and_no_frames(language, models, tmp_path):
     found = one(models / "bert", TREEBANKS / f"UD_{language}-Probe", tmp_path)
-    payload = found.payload
-    assert payload.splits["test"].texts == 2
-    assert all(x.low == () for x in payload.numbers)
-    assert [x.measure for x in payload.choices] == ["uas", "uuas"]
-    assert all(x.p is None and x.test.interval is None for x in payload.choices)
-    assert payload.rare["all"] > 0
+    assert found.record.facts["test_texts"] == 2
+    assert all(row.interval is row.p is None for row in found.record.rows)
+    assert [x.test.metric for x in found.heads.choices] == ["uas", "uuas"]
+    assert "Too rare to be scored, with words in test: all " in " ".join(found.record.notes)
     assert "Left out for lack of annotation: relations, roles." in notes(found.record)
 
 
@@ -182,9 +188,9 @@ def test_treebanks_of_other_languages_with_few_sentences_and_no_frames(language,
 def test_relations_and_trees_need_heads_in_every_split(change, splits, models, tmp_path):
     corpus = changed(small_corpus(tmp_path / "small", 60), change, splits)
     found = one(models / "gpt2", corpus, tmp_path)
-    assert {x.measure for x in found.payload.choices} <= {"role"}
-    assert (found.payload.mixes, found.payload.chains) == (None, {})
-    assert found.payload.of("feature", "nouns") is not None
+    assert {x.test.metric for x in found.heads.choices} <= {"role"}
+    assert not {"uas", "uuas"} & set(found.record.rows.metric)
+    assert found.heads.of("feature", "nouns") is not None
     assert "Left out for lack of annotation: relations, roles, trees." in notes(found.record)
 
 

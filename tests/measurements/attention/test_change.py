@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from corpus_records import corpus_record
 from planted_maps import PlantedModel, context_of, eager_maps
 from scipy.spatial.distance import cosine, jensenshannon
 from tiny_models import build
@@ -16,6 +17,7 @@ from probes.extraction.encoder import Encoder
 from probes.extraction.views import plain_text
 from probes.measurements.attention.attention import Attention
 from probes.measurements.attention.change import AttentionChange
+from probes.records.row import Rows
 from probes.statistics.partition import by_sentence, partition
 
 WORDS = ("light", "she", "counts", "the", "boats")
@@ -58,46 +60,56 @@ def change(model, base, corpus=CORPUS, n=500, n_blocks=2):
             **more,
         )
 
-    return AttentionChange().compute(context(model, base=context(base))).payload
+    return AttentionChange().compute(context(model, base=context(base)))
+
+
+def by_place(found):
+    """Rows by metric, layer and head; None for the mean over heads."""
+    return {(row.metric, row.layer, row.axes.get("head")): row for row in found.rows}
 
 
 def test_equal_models_have_not_changed_at_all(models):
-    found = change(models[1], models[0])
-    for layer in found.layers:
-        for each in (layer.mean, *layer.heads):
-            assert (each.cosine.value, each.divergence.value) == (1.0, 0.0)
-            assert each.divergence.interval == (0.0, 0.0)
+    rows = by_place(change(models[1], models[0]))
+    assert {place[1:] for place in rows} == {(layer, x) for layer in (1, 2) for x in (None, 1, 2)}
+    for (metric, *_), row in rows.items():
+        same = {"cosine": 1.0, "divergence": 0.0}[metric]
+        assert (row.value, row.interval) == (same, (same, same))
 
 
 def test_a_changed_block_is_seen_from_there_on(models):
     """Values against scipy, sentence by sentence; nothing below."""
-    first, second = change(models[2], models[0]).layers
-    assert [(x.cosine.value, x.divergence.value) for x in first.heads] == [(1.0, 0.0)] * 2
+    rows = by_place(change(models[2], models[0]))
+
+    def of_layer(layer):
+        metrics = "cosine", "divergence"
+        return [[rows[metric, layer, head].value for metric in metrics] for head in (1, 2)]
+
+    assert of_layer(1) == [[1.0, 0.0]] * 2
     cosines, divergences = [], []
     for sentence in TEST:
         ours, bases = (eager_maps(x, plain_text(sentence))[1] for x in (models[2], models[0]))
         cosines.append([1 - cosine(a.ravel(), b.ravel()) for a, b in zip(ours, bases, strict=True)])
         divergences.append((jensenshannon(ours, bases, axis=-1) ** 2).mean(-1))
-    found = np.array([(x.cosine.value, x.divergence.value) for x in second.heads])
+    found = np.array(of_layer(2))
     np.testing.assert_allclose(found[:, 0], np.mean(cosines, axis=0), rtol=1e-5)
     np.testing.assert_allclose(found[:, 1], np.mean(divergences, axis=0), rtol=1e-4)
     assert found[:, 1].min() > 1e-4
-    assert second.mean.divergence.value == pytest.approx(found[:, 1].mean())
-    low, high = second.mean.divergence.interval
-    assert low < second.mean.divergence.value < high
+    mean = rows["divergence", 2, None]
+    assert mean.value == pytest.approx(found[:, 1].mean())
+    assert mean.low < mean.value < mean.high
 
 
 def test_intervals_are_over_documents_if_there_are_enough(models):
     found = change(models[2], models[0])
-    assert (found.resampled, found.sentences, found.left_out) == ("documents", 60, 0)
+    assert found.facts == {"resampled": "documents", "sentences": 60, "left_out": 0}
     few = tuple(Sentence(s.id, "en", s.words) for s in TEST[:19])
     none = change(models[2], models[0], Corpus("c", "1", "", {"test": few}))
-    assert none.resampled == by_sentence(19).clusters == "sentences"
-    assert none.layers[1].mean.divergence.interval is None
+    assert none.facts["resampled"] == by_sentence(19).clusters == "sentences"
+    assert by_place(none)["divergence", 2, None].interval is None
 
 
 def test_a_sample_bounds_what_is_held(models):
-    assert change(models[2], models[0], n=25).sentences == 25
+    assert change(models[2], models[0], n=25).facts["sentences"] == 25
 
 
 def maps(n_blocks, n_heads):
@@ -114,7 +126,9 @@ def test_sentences_that_one_model_reads_in_windows_are_left_out():
     fit = sum(len(s) <= 4 for s in TEST)
     for pair in ((short, long), (long, short)):
         found = change(*pair)
-        assert (found.sentences, found.left_out) == (fit, 60 - fit)
+        assert (found.facts["sentences"], found.facts["left_out"]) == (fit, 60 - fit)
+        (note,) = found.notes[1:]
+        assert note == f"{60 - fit} sentences longer than a window are left out."
     assert 0 < fit < 60
     with pytest.raises(NotServedError, match="no test sentence fits"):
         change(PlantedModel(maps(2, 3), window=3), long)
@@ -146,29 +160,25 @@ def test_nothing_is_stored_but_what_attention_stores():
     )
 
 
-def test_numbers_tables_and_grid_are_of_the_payload(models):
-    its = AttentionChange()
-    record = SimpleNamespace(
-        payload=change(models[2], models[0]),
-        model=SimpleNamespace(name="tuned"),
-        base=SimpleNamespace(name="before"),
-        corpus=SimpleNamespace(name="c", limited=False),
-        dtype="float32",
-    )
-    second = record.payload.layers[1]
-    numbers = {(n.metric, n.layer, n.axes.get("head")): n for n in its.numbers(record)}
-    assert len(numbers) == 2 * 2 * 3
-    found = numbers["divergence", 2, 2]
-    assert (found.value, (found.low, found.high)) == (
-        second.heads[1].divergence.value,
-        second.heads[1].divergence.interval,
-    )
-    assert found.axes["base"] == "before"
-    assert numbers["cosine", 2, None].value == second.mean.cosine.value
+def test_tables_and_the_grid_have_the_numbers_of_rows(models):
+    its, found = AttentionChange(), change(models[2], models[0])
+    record = corpus_record("attention_change", {}, 2, model="tuned")
+    base = record.model.model_copy(update={"name": "before"})
+    more = {"rows": Rows.of(found.rows), "notes": tuple(found.notes), "base": base}
+    record = record.model_copy(update=more)
+    rows = by_place(found)
+    assert len(rows) == len(found.rows) == 2 * 2 * 3
+    divergence, mean = rows["divergence", 2, 2], rows["divergence", 2, None]
+    assert divergence.axes["base"] == "planted"
     by_layer, by_head = its.tables(record)
-    assert by_layer.texts[0][0] == "1"
-    shown = f"{second.heads[1].divergence.value:.3f}".lstrip("0")
-    assert by_head.texts[1][2] == shown != ".000"
+    assert by_layer.title == "tuned · c · attention change from before · mean over heads"
+    assert by_layer.heads == ("layer", "divergence", "cosine")
+    half = (mean.high - mean.low) / 2
+    assert by_layer.texts[1][:2] == ("2", f"{mean.value:.3f} ± {half:.3f}".replace("0.", "."))
+    assert by_layer.notes == tuple(found.notes)
+    assert by_head.heads == ("layer", "1", "2")
+    assert by_head.texts[1][2].startswith(f"{divergence.value:.3f}".lstrip("0"))
+    assert divergence.value > 0.001
     (grid,) = its.charts({"tuned": record})
-    assert grid.name in its.figures
-    assert grid.panels["tuned × before"].values[1][1] == second.heads[1].divergence.value
+    assert grid.name in its.figure_names
+    assert grid.panels["tuned"].values[1][1] == divergence.value

@@ -14,12 +14,14 @@ from planted_heads import (
     corpus,
     links,
     maps_of,
+    on_dev,
     onto,
     share,
     to_first,
     to_head,
     to_next,
     to_predicate,
+    where,
 )
 
 from probes.data.sentence import ROOT
@@ -27,7 +29,7 @@ from probes.measurements.attention.links import text_links
 
 
 def values(found, *of, **more):
-    return np.array(found.payload.of(*of, **more).values, dtype=float)
+    return found.heads.of(*of, **more).values
 
 
 def offset(train, counts):
@@ -53,23 +55,25 @@ COUNTS = {
 def test_the_head_that_attends_to_gold_heads_is_chosen(found, toy, relation):
     test, counts = toy.splits["test"], COUNTS[relation]
     choice = chosen(found, "relation", relation)
-    assert (choice.layer, choice.head, choice.direction) == (1, 2, TO_HEAD)
-    assert (choice.dev, choice.test.value, choice.test.interval) == (1, 1, (1, 1))
+    assert where(choice) == (1, 2, TO_HEAD)
+    assert on_dev(found, choice) == choice.test.value == 1
+    assert choice.test.interval == (1, 1)
     best = offset(toy.splits["train"], counts)
-    assert choice.baseline_kind == f"offset {best:+d}"
+    assert choice.kind == f"offset {best:+d}"
     baseline = share(test, lambda of, i: of.heads[i] == i + best, counts)
     assert choice.baseline.value == pytest.approx(baseline)
     low, high = choice.baseline.interval
     assert low < baseline < high
     assert choice.difference.value == pytest.approx(1 - baseline)
     assert choice.difference.interval == pytest.approx((1 - high, 1 - low))
-    assert choice.p == pytest.approx(1 / 2001)
+    assert choice.difference.p == pytest.approx(1 / 2001)
     others = [
         len(s) - 1 for s in test for i in range(len(s)) if s.heads[i] != ROOT and counts(s, i)
     ]
-    assert choice.chance == pytest.approx(np.mean([1 / n for n in others]))
-    assert choice.n_test == sum(counts(of, i) for of in test for i in range(len(of)))
-    assert choice.n_dev == sum(counts(of, i) for of in toy.splits["dev"] for i in range(len(of)))
+    assert choice.chance.value == pytest.approx(np.mean([1 / n for n in others]))
+    assert choice.test.n == sum(counts(of, i) for of in test for i in range(len(of)))
+    n_dev = found.heads.of("relation", relation, TO_HEAD, "dev").n
+    assert n_dev == sum(counts(of, i) for of in toy.splits["dev"] for i in range(len(of)))
 
 
 @pytest.mark.parametrize("relation", COUNTS)
@@ -102,39 +106,45 @@ def test_trees_of_planted_heads(found, toy):
     right = of(lambda s, i: s.heads[i] == i - 1)
     left = of(lambda s, i: s.heads[i] == i + 1)
     beside = of(lambda s, i: abs(s.heads[i] - i) == 1)
-    assert found.payload.chains == pytest.approx(
-        {"right-branching": right, "left-branching": left, "neighbours": beside}
+    chains = [row for row in found.rows if row.layer is None and row.axes.keys() == {"baseline"}]
+    assert {(row.metric, row.axes["baseline"]): row.value for row in chains} == pytest.approx(
+        {
+            ("uas", "right-branching"): right,
+            ("uas", "left-branching"): left,
+            ("uuas", "neighbours"): beside,
+        }
     )
     better = max((-1, 1), key=lambda x: of(lambda s, i: s.heads[i] == i + x, "train"))
     uas, uuas = chosen(found, "uas"), chosen(found, "uuas")
-    assert (uas.layer, uas.head, uas.direction) == (1, 2, TO_HEAD)
-    assert (uuas.layer, uuas.head, uuas.direction) == (1, 2, "undirected")
-    assert uas.dev == uas.test.value == uuas.dev == uuas.test.value == 1
-    assert uas.baseline_kind == {-1: "right-branching", 1: "left-branching"}[better]
+    assert where(uas) == (1, 2, TO_HEAD)
+    assert where(uuas) == (1, 2, "undirected")
+    assert on_dev(found, uas) == uas.test.value == on_dev(found, uuas) == uuas.test.value == 1
+    assert uas.kind == {-1: "right-branching", 1: "left-branching"}[better]
     assert uas.baseline.value == pytest.approx({-1: right, 1: left}[better])
     assert uuas.baseline.value == pytest.approx(beside)
     lengths = [len(s) for s in test for i in range(len(s)) if s.heads[i] != ROOT and counts(s, i)]
-    assert uas.chance == pytest.approx(np.mean([1 / n for n in lengths]))
-    assert uuas.chance == pytest.approx(2 * uas.chance)
-    assert uas.n_test == uuas.n_test == sum(counts(s, i) for s in test for i in range(len(s)))
+    assert uas.chance.value == pytest.approx(np.mean([1 / n for n in lengths]))
+    assert uuas.chance.value == pytest.approx(2 * uas.chance.value)
+    assert uas.test.n == uuas.test.n == sum(counts(s, i) for s in test for i in range(len(s)))
     # Who attends to whom is turned round, and trees are still those of the annotation.
-    assert values(found, "uas", "", TO_DEPENDENT)[1, 0] == 1
-    assert values(found, "uuas", "", "undirected")[1, 0] == 1
+    assert values(found, "uas", None, TO_DEPENDENT)[1, 0] == 1
+    assert values(found, "uuas", None, "undirected")[1, 0] == 1
     # A head that attends to the next word is a chain.
-    assert values(found, "uas", "", TO_HEAD)[1, 1] == pytest.approx(left, abs=1e-6)
-    assert values(found, "uas", "", TO_DEPENDENT)[1, 1] == pytest.approx(right, abs=1e-6)
-    assert values(found, "uuas", "", "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
+    assert values(found, "uas", None, TO_HEAD)[1, 1] == pytest.approx(left, abs=1e-6)
+    assert values(found, "uas", None, TO_DEPENDENT)[1, 1] == pytest.approx(right, abs=1e-6)
+    assert values(found, "uuas", None, "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
 
 
 def test_mixes_of_heads_find_the_head_that_attends_to_gold_heads(found, toy):
-    mixes, counts = found.payload.mixes, COUNTS["all but punct"]
+    counts = COUNTS["all but punct"]
+    rows = [row for row in found.rows if row.axes.get("feature") == "mix of heads"]
+    scores, on_dev_too = ([x.value for x in rows if x.split == of] for of in ("test", "dev"))
     n_test = sum(counts(s, i) for s in toy.splits["test"] for i in range(len(s)))
     assert found.arrays["test_mix_counts"].sum() == n_test
-    scores = [*mixes.layers, mixes.every]
     hits = found.arrays["test_mix_hits"].sum(1) / n_test
-    assert [x.value for x in scores] == pytest.approx(hits)
-    assert [scores[0].value, scores[1].value, mixes.every.value, mixes.dev_every] == [1] * 4
-    assert scores[2].value < 0.5
+    assert scores == pytest.approx(hits)
+    assert [scores[0], scores[1], scores[3], on_dev_too[3]] == [1] * 4
+    assert scores[2] < 0.5
     assert {name: x.shape for name, x in found.parameters.items()} == {
         "mix.all": (3, 2, 3), "mix.layer-01": (2, 3), "mix.layer-02": (2, 3), "mix.layer-03": (2, 3),
     }  # fmt: skip
@@ -151,23 +161,26 @@ def test_roles_are_above_their_controls(found, toy):
     ]
     for place, direction in enumerate((TO_PREDICATE, TO_ARGUMENT)):
         of_link, of_controls = np.mean(each, (0, 1))[place]
-        its = found.payload.of("role", "core", direction)
+        its = found.heads.of("role", "core", direction)
         assert its.values[2][0] == pytest.approx(of_link, abs=1e-6)
         assert its.baseline[2][0] == pytest.approx(of_controls, abs=1e-6)
         assert (of_link - of_controls > 0.4) == (direction == TO_PREDICATE)
     for feature in ("core", "core, at most 12 words", "ARG0"):
         choice = chosen(found, "role", feature)
-        assert (choice.layer, choice.head, choice.direction) == (1, 3, TO_ARGUMENT)
-        assert (choice.dev, choice.test.value, choice.baseline.value) == (1, 1, 0)
-        assert choice.baseline_kind == "controls"
-        assert choice.chance == pytest.approx(np.mean([1 / len(s) for s in toy.splits["test"]]))
+        assert where(choice) == (1, 3, TO_ARGUMENT)
+        assert (on_dev(found, choice), choice.test.value, choice.baseline.value) == (1, 1, 0)
+        assert choice.kind == "controls"
+        assert choice.chance.value == pytest.approx(
+            np.mean([1 / len(s) for s in toy.splits["test"]])
+        )
         assert choice.difference.interval == (1, 1)
-        assert choice.p == pytest.approx(1 / 2001)
-        assert (choice.n_dev, choice.n_test) == (120, 120)
-    assert [x.feature for x in found.payload.choices_of("role")] == [
+        assert choice.difference.p == pytest.approx(1 / 2001)
+        n_dev = found.heads.of("role", feature, TO_ARGUMENT, "dev").n
+        assert (n_dev, choice.test.n) == (120, 120)
+    assert [x.feature for x in found.heads.choices_of("role")] == [
         "core", "core, at most 12 words", "ARG0",
     ]  # fmt: skip
-    assert found.payload.without_controls == 0
+    assert found.facts["links_without_controls"] == 0
 
 
 def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
@@ -185,9 +198,9 @@ def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
     found = compute(toy, misleading, (1, 2))
     for measure, feature in (("relation", "all"), ("uas", ""), ("uuas", "")):
         choice = chosen(found, measure, feature)
-        assert (choice.layer, choice.head, choice.dev) == (1, 2, 1)
+        assert (*where(choice)[:2], on_dev(found, choice)) == (1, 2, 1)
         assert choice.difference.interval[1] < 0
-        assert choice.p < 0.05
+        assert choice.difference.p < 0.05
     choice = chosen(found, "relation", "all")
     assert choice.test.value == 0
     assert choice.difference.value == -choice.baseline.value
@@ -206,27 +219,27 @@ def test_relations_have_heads_and_directions_of_their_own(toy):
     heads = ((at_random, not_to_objects, to_first), *HEADS[1:])
     found = compute(toy, lambda of: maps_of(of, heads))
     subjects, objects = (chosen(found, "relation", name) for name in ("nsubj", "obj"))
-    assert (subjects.layer, subjects.head, subjects.direction) == (1, 2, TO_HEAD)
-    assert (objects.layer, objects.head, objects.direction) == (2, 1, TO_DEPENDENT)
+    assert where(subjects) == (1, 2, TO_HEAD)
+    assert where(objects) == (2, 1, TO_DEPENDENT)
     assert objects.test.value == 1
 
 
 def test_arrays_have_the_scores_of_the_choices(found):
-    arrays, choices = found.arrays, found.payload.choices
+    arrays, choices = found.arrays, found.heads.choices
     scores = arrays["test_sums"].sum(1) / arrays["test_counts"].sum(1)
     baselines = arrays["test_baseline_sums"].sum(1) / arrays["test_counts"].sum(1)
     assert scores == pytest.approx([x.test.value for x in choices], rel=1e-5)
     assert baselines == pytest.approx([x.baseline.value for x in choices], rel=1e-5)
     assert arrays["test_clusters"].tolist() == list(range(120))
-    assert found.payload.resampled == "sentences"
+    assert found.facts["resampled"] == "sentences"
 
 
 def test_documents_are_resampled(found):
     of = corpus(documents=24)
     by_document = compute(of)
-    assert by_document.payload.resampled == "documents"
+    assert by_document.facts["resampled"] == "documents"
     assert by_document.arrays["test_clusters"].tolist() == [i % 24 for i in range(120)]
-    for one, other in zip(by_document.payload.choices, found.payload.choices, strict=True):
+    for one, other in zip(by_document.heads.choices, found.heads.choices, strict=True):
         assert one.test.value == other.test.value
     one, other = (chosen(x, "relation", "all").baseline for x in (by_document, found))
     assert one.interval != other.interval
@@ -244,6 +257,6 @@ def test_a_head_that_differs_from_its_baseline_in_few_sentences_is_not_tested(to
     for n, tested in ((15, False), (60, True)):
         late = {s.id for s in toy.splits["test"][-n:]}
         choice = chosen(compute(toy, lambda of: maps_of(of, heads)), "relation", "nsubj")
-        assert (choice.layer, choice.head, choice.baseline_kind) == (1, 2, f"offset {best:+d}")
+        assert (*where(choice)[:2], choice.kind) == (1, 2, f"offset {best:+d}")
         assert choice.test.interval is not None
-        assert (choice.p is not None) == tested
+        assert (choice.difference.p is not None) == tested

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from planted_heads import TO_DEPENDENT, chosen, compute, context, corpus, maps_of, statistics
+from planted_heads import (
+    TO_DEPENDENT,
+    chosen,
+    compute,
+    context,
+    corpus,
+    maps_of,
+    statistics,
+    where,
+)
 
 from probes.examples.examples import NotServedError
 from probes.extraction.views import plain_text
@@ -14,32 +23,34 @@ def test_statistics_are_means_over_sentences(found, toy):
         [[[statistics(a) for a in row] for row in maps_of(s)] for s in toy.splits["test"]]
     )
     for place, name in enumerate(STATISTICS):
-        measure, _, feature = name.partition(" ")
-        of = (measure, feature) if feature else (name, "")
+        measure, _, offset = name.partition(" ")
+        of = (measure, int(offset) if offset else None)
         if name in ("vertical", "diagonal"):
             of = "pattern", name
         if name in ("separators", "block"):
-            assert found.payload.of(*of) is None
+            assert found.heads.of(*of) is None
             continue
-        its = found.payload.of(*of)
+        its = found.heads.of(*of)
         assert its.n == 120
         expected = each[..., place]
-        assert np.array(its.values) == pytest.approx(expected.mean(0), abs=1e-6)
+        assert its.values == pytest.approx(expected.mean(0), abs=1e-6)
         spread = expected.std(0) / np.sqrt(120)
-        width = np.array(its.high) - np.array(its.low)
+        width = its.high - its.low
         assert width == pytest.approx(2 * 1.96 * spread, rel=0.1, abs=1e-6)
     uniform = [statistics(np.full((len(s), len(s)), 1 / len(s))) for s in toy.splits["test"]]
-    entropy, vertical = found.payload.of("entropy"), found.payload.of("pattern", "vertical")
-    assert np.array(entropy.baseline) == pytest.approx(np.ones((3, 1)))
+    entropy, vertical = found.heads.of("entropy"), found.heads.of("pattern", "vertical")
+    assert entropy.baseline == pytest.approx(np.ones((3, 3)))
     expected = np.mean(uniform, 0)[STATISTICS.index("vertical")]
-    assert np.array(vertical.baseline) == pytest.approx(np.full((3, 1), expected), abs=1e-6)
+    assert vertical.baseline == pytest.approx(np.full((3, 3), expected), abs=1e-6)
 
 
 def test_patterns_of_planted_heads():
     found = compute(corpus(30, range(12, 16)))
-    assert found.payload.patterns[0][2] == "vertical"
-    assert found.payload.patterns[1][1:] == ("diagonal", "vertical + diagonal")
-    assert found.payload.patterns[2][1:] == ("heterogeneous",) * 2
+    classes = found.heads.classes
+    assert len(classes) == 9
+    assert classes[1, 3] == "vertical"
+    assert (classes[2, 2], classes[2, 3]) == ("diagonal", "vertical + diagonal")
+    assert (classes[3, 2], classes[3, 3]) == ("heterogeneous",) * 2
 
 
 def test_features_are_attention_to_the_word_that_gets_most(found, toy):
@@ -51,52 +62,60 @@ def test_features_are_attention_to_the_word_that_gets_most(found, toy):
     }
     test = toy.splits["test"]
     for name, has in conditions.items():
-        its, each, uniform = found.payload.of("feature", name), [], []
+        its, each, uniform = found.heads.of("feature", name), [], []
         for s in test:
             columns = [i for i in range(len(s)) if has(s, i)]
             if columns:
                 each.append(maps_of(s).mean(2)[..., columns].max(-1))
                 uniform.append(1 / len(s))
         assert its.n == len(each)
-        assert np.array(its.values) == pytest.approx(np.mean(each, 0), abs=1e-6)
-        assert np.array(its.baseline) == pytest.approx(np.full((3, 1), np.mean(uniform)), abs=1e-6)
-    assert found.payload.of("feature", "verbs") is None
-    assert found.payload.of("feature", "objects").n < 120
+        assert its.values == pytest.approx(np.mean(each, 0), abs=1e-6)
+        assert its.baseline == pytest.approx(np.full((3, 3), np.mean(uniform)), abs=1e-6)
+    assert found.heads.of("feature", "verbs") is None
+    assert found.heads.of("feature", "objects").n < 120
 
 
 def test_special_tokens_and_punctuation_get_what_other_words_do_not(found, toy):
     """There are no special tokens in planted maps: what is left is the share of punctuation."""
-    its, each, uniform = found.payload.of("special"), [], []
+    its, each, uniform = found.heads.of("special"), [], []
     for s in toy.splits["test"]:
         marks = [i for i, tag in enumerate(s.upos) if tag == "PUNCT"]
         each.append(maps_of(s).mean(2)[..., marks].sum(-1))
         uniform.append(len(marks) / len(s))
     assert its.n == len(each)
-    assert np.array(its.values) == pytest.approx(np.mean(each, 0), abs=1e-6)
-    assert np.array(its.baseline) == pytest.approx(np.full((3, 1), np.mean(uniform)), abs=1e-6)
-    assert np.array(its.low) == pytest.approx(np.array(its.high), abs=0.2)
+    assert its.values == pytest.approx(np.mean(each, 0), abs=1e-6)
+    assert its.baseline == pytest.approx(np.full((3, 3), np.mean(uniform)), abs=1e-6)
+    assert its.low == pytest.approx(its.high, abs=0.2)
 
 
 def test_mean_maps_are_those_of_texts_of_one_length():
     of = corpus(6, [12, TOKENS])
     found = compute(of, words_per_shard=50)
     sentences = [s for split in ("dev", "test") for s in of.splits[split] if len(s) == TOKENS]
-    assert 0 < found.payload.mean_maps.texts == len(sentences) < 12
+    assert 0 < found.facts["mean_map_texts"] == len(sentences) < 12
     expected = np.mean([maps_of(s) for s in sentences], axis=0)
-    assert np.array(found.payload.mean_maps.maps) == pytest.approx(expected, abs=6e-4)
-    none = compute(corpus(6, [5, 7]), words_per_shard=20).payload.mean_maps
-    assert (none.texts, none.maps) == (0, ())
+    assert found.arrays["mean_maps"] == pytest.approx(expected, abs=6e-4)
+    none = compute(corpus(6, [5, 7]), words_per_shard=20)
+    assert none.facts["mean_map_texts"] == 0
+    assert "mean_maps" not in none.arrays
 
 
 def test_some_layers_have_the_numbers_that_they_have_among_all(found, toy):
     some = compute(toy, layers=(2,))
-    assert some.payload.layers == (2,)
-    assert some.payload.patterns == found.payload.patterns[1:2]
-    for one, other in zip(some.payload.numbers, found.payload.numbers, strict=True):
-        assert one.values == other.values[1:2]
-        assert one.low == other.low[1:2]
+    assert some.heads.layers == [2]
+
+    def of_heads(each):
+        """The numbers and classes of heads, by their places; in layer 2."""
+        return {
+            (row.metric, row.split, *sorted(row.axes.items())): row[1:6]
+            for row in each.rows
+            if row.layer == 2 and not {"baseline", "chosen"} & row.axes.keys()
+        }
+
+    assert len(of_heads(some)) > 100
+    assert str(of_heads(some)) == str(of_heads(found))
     choice = chosen(some, "relation", "all")
-    assert (choice.layer, choice.head, choice.direction) == (2, 1, TO_DEPENDENT)
+    assert where(choice) == (2, 1, TO_DEPENDENT)
 
 
 def test_sentences_beyond_the_window_count_nowhere(toy):
@@ -104,17 +123,21 @@ def test_sentences_beyond_the_window_count_nowhere(toy):
     long = {"dev3", "dev77", "test0", "test50", "test51"}
     kept = {x: tuple(s for s in toy.splits[x] if s.id not in long) for x in toy.splits}
     with_long, without = compute(toy, long=long), compute(type(toy)("toy", "1", "MIT", kept))
-    assert with_long.payload.splits["test"].too_long == 3
-    assert with_long.payload.splits["dev"].too_long == 2
-    assert without.payload.splits["test"].texts == 117
-    for one, other in zip(with_long.payload.numbers, without.payload.numbers, strict=True):
-        assert (one.values, one.baseline, one.n) == (other.values, other.baseline, other.n)
-    for one, other in zip(with_long.payload.choices, without.payload.choices, strict=True):
-        assert (one.dev, one.test.value) == (other.dev, other.test.value)
-        assert one.baseline.value == pytest.approx(other.baseline.value)
-        assert (one.layer, one.head, one.n_test) == (other.layer, other.head, other.n_test)
-    assert with_long.payload.chains == pytest.approx(without.payload.chains)
-    assert with_long.payload.without_controls == 0
+    assert with_long.facts["test_too_long"] == 3
+    assert with_long.facts["dev_too_long"] == 2
+    assert without.facts["test_texts"] == 117
+    assert "test: 120 sentences, " in with_long.notes[1]
+    assert "; 3 left out, longer than the model's window." in with_long.notes[1]
+
+    def places(found):
+        """Of all rows but those of mixes and distances, which are of samples."""
+        return [row for row in found.rows if row.axes and row.axes.get("feature") != "mix of heads"]
+
+    for one, other in zip(places(with_long), places(without), strict=True):
+        assert (one.metric, one.layer, one.split, one.n) == other[0:1] + other[2:3] + other[5:7]
+        assert one.axes == other.axes
+        assert one.value == pytest.approx(other.value, nan_ok=True)
+    assert with_long.facts["links_without_controls"] == 0
 
 
 def test_links_without_controls_are_counted():
@@ -122,8 +145,8 @@ def test_links_without_controls_are_counted():
     of = corpus(60, [3, 6])
     found = compute(of)
     short = {x: sum(len(s) == 3 for s in of.splits[x]) for x in ("dev", "test")}
-    assert found.payload.without_controls == sum(short.values()) > 0
-    assert chosen(found, "role", "core").n_test == 60 - short["test"]
+    assert found.facts["links_without_controls"] == sum(short.values()) > 0
+    assert chosen(found, "role", "core").test.n == 60 - short["test"]
 
 
 def test_texts_that_no_split_may_lack(toy):

@@ -15,10 +15,11 @@ def test_heads_of_a_real_model_are_those_of_its_own_maps(real_data, tmp_path):
     name, limit = "all-MiniLM-L6-v2", 40
     asked = ["--limit", str(limit), "--data-dir", str(real_data), "--offline"]
     asked += ["--attention-mix-sentences", "20", "--attention-cluster-sentences", "10"]
-    payload = one(name, "ewt", tmp_path, *asked).payload
+    found = one(name, "ewt", tmp_path, *asked)
+    facts = found.record.facts
     test = find_corpus("ewt", data_dir=real_data, limit=limit).load().splits["test"]
     encoder = load_encoder(find_model(name), device="cpu")
     expected, too_long = of_heads(encoder, test)
-    assert (payload.splits["test"].texts, payload.splits["test"].too_long) == (len(test), too_long)
-    assert (len(payload.layers), payload.heads) == (6, 12)
-    assert_equal(payload, expected)
+    assert (facts["test_texts"], facts["test_too_long"]) == (len(test), too_long)
+    assert (len(found.heads.layers), found.heads.n_heads) == (6, 12)
+    assert_equal(found.heads, expected)

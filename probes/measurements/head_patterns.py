@@ -16,10 +16,16 @@ heads have a class hangs on where that bound is set, so that counts are given fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
+from itertools import chain
 from typing import Literal
 
-from probes.measurements.attention.payload import HeadNumbers
+import numpy as np
+
+from probes.common.arrays import Floats
+from probes.measurements.head_rows import HeadRows
+from probes.records.table import NOTHING
 
 CLEAR, MIXED = 0.5, 0.2
 
@@ -38,9 +44,10 @@ CLASSES = {
 """The classes, each with its sign in pictures."""
 
 
-def beyond_uniform(mass: float, uniform: float) -> float:
+def beyond_uniform(mass: Floats, uniform: Floats) -> Floats:
     """The share of attention that a pattern takes beyond uniform attention; at most 1."""
-    return (mass - uniform) / (1 - uniform) if uniform < 1 else 0.0
+    rest = 1 - uniform
+    return np.divide(mass - uniform, rest, out=np.zeros_like(mass), where=rest > 0)
 
 
 def pattern_of(masses: Mapping[str, float], clear: float = CLEAR) -> str:
@@ -57,25 +64,38 @@ def pattern_of(masses: Mapping[str, float], clear: float = CLEAR) -> str:
 
 
 def classes(
-    numbers: Iterable[HeadNumbers],
-    clear: float = CLEAR,
-    end: Literal["values", "low", "high"] = "values",
-) -> tuple[tuple[str, ...], ...]:
+    found: HeadRows, clear: float = CLEAR, end: Literal["values", "low", "high"] = "values"
+) -> list[list[str]]:
     """The class of every head, by layer, then by head.
 
     Args:
-        numbers: among others those of all masses.
-        end: of their intervals, instead of the masses themselves.
+        end: of the intervals of masses, instead of the masses themselves.
     """
-    masses = {x.feature: x for x in numbers if x.measure == "pattern"}
+    beyond = {
+        str(name): beyond_uniform(getattr(mass, end), mass.baseline)
+        for (name, _), mass in found.each("pattern").items()
+    }
+    return [
+        [
+            pattern_of({name: each[layer, head] for name, each in beyond.items()}, clear)
+            for head in range(found.n_heads)
+        ]
+        for layer in range(len(found.layers))
+    ]
 
-    def of(layer: int, head: int) -> str:
-        beyond = {}
-        for name, each in masses.items():
-            mass, uniform = getattr(each, end)[layer][head], each.baseline_of(layer, head)
-            assert uniform is not None
-            beyond[name] = beyond_uniform(mass, uniform)
-        return pattern_of(beyond, clear)
 
-    rows = enumerate(masses["vertical"].values)
-    return tuple(tuple(of(layer, head) for head in range(len(row))) for layer, row in rows)
+def counted_classes(found: HeadRows) -> list[tuple[str, ...]]:
+    """How many heads have each class: cells of a row for each layer, then of all for each bound."""
+    rows = [(str(layer), names) for layer, names in zip(found.layers, classes(found), strict=True)]
+    rows += [
+        (f"all, {bound:.1f}".replace("0.", "."), list(chain(*classes(found, bound))))
+        for bound in BOUNDS
+    ]
+    counts = [(first, Counter(names)) for first, names in rows]
+    return [(first, *(str(of[name] or NOTHING) for name in CLASSES)) for first, of in counts]
+
+
+WHERE_BOUNDS = (
+    f"Layers: with a bound of {CLEAR:.1f}; last rows: of all heads with other bounds, too."
+).replace(" 0.", " .")
+"""What the rows of counts are."""

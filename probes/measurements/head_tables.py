@@ -1,0 +1,141 @@
+"""Tables of attention heads that were chosen on dev, and of the classes of all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probes.measurements.cells import score_cell
+from probes.measurements.head_patterns import (
+    CLASSES,
+    CLEAR,
+    MIXED,
+    WHERE_BOUNDS,
+    beyond_uniform,
+    counted_classes,
+)
+from probes.measurements.head_rows import Choice, HeadRows
+from probes.measurements.views import notes_of
+from probes.records.record import AnyRecord
+from probes.records.row import Row
+from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.statistics.formatting import shown, shown_p
+from probes.statistics.partition import FEWEST
+
+RELATIONS, ROLES, TREES = "relations", "roles", "trees"
+
+MIXES, DISTANCES = "mixes of heads, %", "distances of heads"
+
+FEWEST_LISTED = 100
+"""Relations that are rarer in test are not in tables, for brevity."""
+
+ATTENDS = {
+    "dependent to head": "to head",
+    "head to dependent": "to dep.",
+    "undirected": "either",
+    "argument to predicate": "to pred.",
+    "predicate to argument": "to arg.",
+}
+"""Who attends to whom, in few letters."""
+
+ABOUT = {
+    RELATIONS: "Of each relation the head that is best on dev, and who attends to whom in it: how "
+    "often the word that is attended to most is the right one. To head: dependents attend to their "
+    "heads; to dep.: heads to their dependents. Baseline: the best fixed distance on train, in "
+    "brackets, +1 being the next word. Chance: any other word of the sentence.",
+    ROLES: "The greatest attention from a word of an argument (at most 3 words, at least 2 from "
+    "its predicate) to one of the predicate, × 100, or from the predicate to the argument, in the "
+    "head and direction that exceed the controls most on dev. Baseline: other places of the "
+    "sentence at the same distance. Chance: uniform attention.",
+    TREES: "Maximum spanning trees of a head's attention between words, without being told the "
+    "root; words that are not punctuation. UAS: right heads in arborescences; UUAS: words linked "
+    "to their head in undirected trees. Baseline: the better chain on train. Chance: a random "
+    "tree.",
+}
+"""What tables of chosen heads show."""
+
+
+def choice_tables(title: str, record: AnyRecord, *, every: bool = False) -> list[Table]:
+    """Relations, roles and trees with the head chosen for each; those without any are missing.
+
+    Args:
+        every: whether rare relations are listed too.
+    """
+    found = HeadRows(record.rows)
+    made = []
+    for name, unit, measures in (
+        (RELATIONS, ", %", ("relation",)),
+        (ROLES, "", ("role",)),
+        (TREES, ", %", ("uas", "uuas")),
+    ):
+        choices = [choice for measure in measures for choice in found.choices_of(measure)]
+        if not choices:
+            continue
+        fewest = FEWEST_LISTED if name == RELATIONS and not every else 0
+        listed = [choice for choice in choices if (choice.test.n or 0) >= fewest]
+        n = sum(choice.difference.p is not None for choice in choices)
+        notes = [
+            ABOUT[name],
+            f"★: above the baseline. p: two-sided, corrected for the {n} that are tested, in which "
+            f"head and baseline differ in {FEWEST} {record.facts['resampled']} or more.",
+        ]
+        if len(choices) > len(listed):
+            notes.append(f"{len(choices) - len(listed)} rarer relations are in heads.csv.")
+        notes += notes_of(record.notes, name)
+        heads = (name[:-1], "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
+        rows = tuple(map(_choice_row, listed))
+        made.append(
+            Table(f"{title} · {name} · test{unit}", heads, rows, notes=tuple(notes), repeated=1)
+        )
+    return made
+
+
+def _choice_row(choice: Choice) -> TableRow:
+    test, p = choice.test, choice.difference.p
+    _, _, offset = choice.kind.partition("offset ")
+    return TableRow.of(
+        choice.feature.replace("at most", "≤") or test.metric.upper(),
+        f"{test.n:,}",
+        choice.name,
+        ATTENDS[str(test.axes["direction"])],
+        score_cell(test.value, test.interval, test.metric, value=test.value, best=choice.is_better),
+        shown(choice.baseline.value, test.metric) + f" ({offset})" * bool(offset),
+        shown(choice.chance.value, test.metric),
+        _signed(choice.difference),
+        NOTHING if p is None else shown_p(p),
+    )
+
+
+def _signed(difference: Row) -> Cell:
+    """A difference of shares in points, with half its interval."""
+    value = difference.value
+    if value is None:
+        return Cell(NOTHING)
+    half = score_cell(value, difference.interval, difference.metric).half
+    return Cell(f"{100 * value:+z.1f}".replace("-", "−"), half, value=value)
+
+
+def pattern_table(title: str, found: HeadRows) -> Table:
+    """Of each layer the masses of patterns and how many heads have each class; then of all."""
+    masses = {str(name): each for (name, _), each in found.each("pattern").items()}
+    beyond = [beyond_uniform(x.values, x.baseline).mean(axis=1) for x in masses.values()]
+    n = len(found.layers)
+    of_layers = [[shown(x, "pattern") for x in row] for row in np.transpose(beyond)]
+    rows = tuple(
+        TableRow.of(
+            first,
+            *(of_layers[place] if place < n else [NOTHING] * len(masses)),
+            *counts,
+            ends_section=place == n - 1,
+        )
+        for place, (first, *counts) in enumerate(counted_classes(found))
+    )
+    signs = ", ".join(f"{sign} {name}" for name, sign in CLASSES.items())
+    note = (
+        f"Heads by class: {signs}. {WHERE_BOUNDS} Masses: mean share of attention, % beyond "
+        "uniform; columns are chosen on other rows than they are measured on. By a rule, "
+        "not by the network of Kovaleva et al. (2019), which was never published: VD if both "
+        f"masses are {MIXED} or more and together {CLEAR}; else the class of the greatest mass, if "
+        f"that is {CLEAR} or more; else H."
+    )
+    heads = ("layer", *(f"{name}\nmass" for name in masses), *CLASSES.values())
+    return Table(f"{title} · patterns", heads, rows, notes=(note,), repeated=1)
