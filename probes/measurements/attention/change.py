@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -11,7 +11,8 @@ from probes.measurements.attention.attention import Attention
 from probes.measurements.measurement import Found, NoPayload, PairMeasurement, Request
 from probes.measurements.views import Cells, Pivot
 from probes.records.base import Frozen
-from probes.records.record import Extent
+from probes.records.charts import Chart
+from probes.records.record import AnyRecord, Extent
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
@@ -78,3 +79,11 @@ class AttentionChange(PairMeasurement[NoPayload]):
         from probes.measurements.attention.comparing import changes_of
 
         return changes_of(context, context.options.sentences)
+
+    def charts(self, records: Mapping[str, AnyRecord]) -> Sequence[Chart]:
+        """A grid for each pair."""
+        pairs = {
+            f"{label} × {record.base.name if record.base else ''}": record
+            for label, record in records.items()
+        }
+        return super().charts(pairs)

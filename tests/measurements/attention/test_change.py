@@ -181,4 +181,4 @@ def test_tables_and_the_grid_have_the_numbers_of_rows(models):
     assert divergence.value > 0.001
     (grid,) = its.charts({"tuned": record})
     assert grid.name in its.figure_names
-    assert grid.panels["tuned"].values[1][1] == divergence.value
+    assert grid.panels["tuned × before"].values[1][1] == divergence.value
