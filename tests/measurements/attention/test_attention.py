@@ -1,12 +1,14 @@
 """The measurement through the command line: records, files, tables and charts."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
 from heads_by_loops import assert_equal, of_heads
 from killing import small_corpus
 from measuring_attention import one
+from pages import data_of
 from tiny_models import save
 
 from probes.__main__ import main as command
@@ -270,4 +272,5 @@ def test_the_page_has_the_heads(bert, folder, tmp_path):
     content = page.read_text(encoding="utf-8")
     assert "Entropy of attention" in content
     assert "Attention patterns" in content
-    assert f"Layer 2, head 1: {bert.heads.classes[2, 1]}" in content
+    cards = json.dumps(data_of(content)["cards"])
+    assert f"Layer 2, head 1: {bert.heads.classes[2, 1]}" in cards
