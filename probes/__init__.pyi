@@ -15,6 +15,8 @@ from probes.data.sentence import Frame as Frame
 from probes.data.sentence import Sentence as Sentence
 from probes.extraction.attention import AttentionCollector as AttentionCollector
 from probes.extraction.collectors import Collector as Collector
+from probes.measurements.chart_views import Cells as Cells
+from probes.measurements.chart_views import Lines as Lines
 from probes.measurements.choosing import BestOnDev as BestOnDev
 from probes.measurements.choosing import PlacesOf as PlacesOf
 from probes.measurements.corpus_context import CorpusContext as CorpusContext
@@ -26,12 +28,10 @@ from probes.measurements.measurement import ProbeMeasurement as ProbeMeasurement
 from probes.measurements.measurement import Request as Request
 from probes.measurements.measurement import get_measurement as get_measurement
 from probes.measurements.measurement import measurement as measurement
+from probes.measurements.pivots import Pivot as Pivot
+from probes.measurements.pivots import Section as Section
 from probes.measurements.plugins import load_file as load_file
 from probes.measurements.probe_context import ProbeContext as ProbeContext
-from probes.measurements.views import Cells as Cells
-from probes.measurements.views import Lines as Lines
-from probes.measurements.views import Pivot as Pivot
-from probes.measurements.views import Section as Section
 from probes.records.base import Frozen as Frozen
 from probes.records.charts import Card as Card
 from probes.records.charts import Grid as Grid

@@ -48,12 +48,6 @@ def group_cell(result: Result, layer: LayerScores, group: str) -> Cell:
     return score_cell(score, interval, result.payload.group_metric)
 
 
-def number_cell(value: float | None, interval: Interval) -> Cell:
-    """A plain number, such as a compression, with half its interval."""
-    half = "" if interval is None else f"{(interval[1] - interval[0]) / 2:.2f}"
-    return Cell(NOTHING if value is None else f"{value:.2f}", half)
-
-
 def estimate_text(estimate: Estimate) -> str:
     """A value with its interval, or why it has none."""
     if estimate.value is None:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Level, NoPayload, ProbeMeasurement, Request
-from probes.measurements.views import Lines, Pivot
+from probes.measurements.pivots import Pivot
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent

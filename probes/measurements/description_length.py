@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, NoPayload, ProbeMeasurement, Request
-from probes.measurements.views import Lines, Pivot
+from probes.measurements.pivots import Pivot
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent

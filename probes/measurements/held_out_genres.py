@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.examples.examples import NotServedError
 from probes.measurements.measurement import Found, Level, NoPayload, ProbeMeasurement, Request
-from probes.measurements.views import Pivot
+from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.row import Row

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry
-from probes.measurements.views import Pivot, RowView, charts, tables
+from probes.measurements.pivots import Pivot
+from probes.measurements.views import RowView, charts, tables
 from probes.records.base import Frozen
 from probes.records.charts import Chart
 from probes.records.curves import Curves

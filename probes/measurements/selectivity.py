@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from probes.examples.control_task import control_labels
 from probes.examples.scoring import control_metric, number
+from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, NoPayload, ProbeMeasurement, Request
+from probes.measurements.pivots import Pivot
 from probes.measurements.training_variance import Spread, pooled
-from probes.measurements.views import Lines, Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result

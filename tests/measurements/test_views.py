@@ -3,9 +3,10 @@
 import pytest
 from corpus_records import corpus_record
 
+from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import BestOnDev, PlacesOf, chosen
 from probes.measurements.frame import labelled_frame, long_frame
-from probes.measurements.views import Cells, Lines, Pivot, Section
+from probes.measurements.pivots import Pivot, Section
 from probes.records.charts import Panel
 from probes.records.curves import Point
 from probes.records.row import Row, Rows

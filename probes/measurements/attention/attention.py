@@ -20,7 +20,7 @@ from probes.measurements.measurement import (
     NoPayload,
     Request,
 )
-from probes.measurements.views import Pivot
+from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
 from probes.records.charts import Chart
 from probes.records.files import Arrays

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from probes.measurements.attention.attention import Attention
+from probes.measurements.chart_views import Cells
 from probes.measurements.measurement import Found, NoPayload, PairMeasurement, Request
-from probes.measurements.views import Cells, Pivot
+from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
 from probes.records.charts import Chart
 from probes.records.record import AnyRecord, Extent

@@ -15,10 +15,11 @@ import numpy as np
 from pydantic import Field
 
 from probes.common.wording import counted
+from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.geometry.cka import bias_note, cka_within
 from probes.measurements.geometry.position import PLACES
 from probes.measurements.measurement import CorpusMeasurement, Found, NoPayload
-from probes.measurements.views import Cells, Lines, Pivot
+from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
 from probes.records.row import Row
 

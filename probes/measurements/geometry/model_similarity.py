@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from probes.measurements.chart_views import Cells
 from probes.measurements.geometry.cka import bias_note, cka_between
 from probes.measurements.measurement import Found, NoPayload, PairMeasurement
-from probes.measurements.views import Cells, Pivot
+from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 
 if TYPE_CHECKING:

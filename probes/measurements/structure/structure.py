@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, Field
 
 from probes.common.wording import names_in
+from probes.measurements.chart_views import Lines
 from probes.measurements.choosing import BestOnDev, PlacesOf
 from probes.measurements.measurement import CorpusMeasurement, Found, NoPayload
+from probes.measurements.pivots import Pivot, Section
 from probes.measurements.structure.trees import DRAWS
-from probes.measurements.views import Lines, Pivot, Section
 from probes.records.base import Frozen
 from probes.statistics.metrics import label_of
 from probes.statistics.rank_correlation import NSPR_LENGTHS

@@ -1,0 +1,161 @@
+"""Charts of rows as data: curves and heat maps, of every model that has such rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from probes.measurements.choosing import Where, chosen
+from probes.measurements.shown_rows import interval_of, place_of, rows_in, unit_of, worded
+from probes.records.charts import Grid, Panel
+from probes.records.curves import Curves, Point
+from probes.statistics.metrics import axis_of, is_percent, label_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Curves of one metric, or of several in one unit, for each model.
+
+    Baselines without a place on x are levels.
+
+    Attributes:
+        name: by which `figure` draws it: letters and underscores.
+        metric: what is drawn; of several, each has a curve of its own, which is called by its
+            label.
+        title: the metric's label if empty; of several, also that of the axis.
+        x: a column of whole numbers: layers, or an axis.
+        line: an axis whose places are curves of their own.
+        log: whether x is logarithmic.
+        where: see `Where`.
+        of_several: further places of the numbers of several models, which then have one curve each.
+        levels: by name, metrics of the whole that are dashed lines; the first model's are drawn.
+    """
+
+    name: str
+    metric: str | tuple[str, ...]
+    title: str = ""
+    note: str = ""
+    x: str = "layer"
+    line: str = ""
+    log: bool = False
+    where: Where = field(default_factory=dict)
+    of_several: Where = field(default_factory=dict)
+    levels: Mapping[str, str] = field(default_factory=dict)
+
+    def chart(self, frame: pd.DataFrame) -> Curves:
+        """The curves of all models of a frame; those without such rows are missing."""
+        metrics = (self.metric,) if isinstance(self.metric, str) else self.metric
+        alone = not self.of_several or frame["model"].nunique() == 1
+        where = self.where if alone else {**self.where, **self.of_several}
+        shown = chosen(frame, metrics, where)
+        rows = rows_in(shown)
+        levels = {place_of(row): row["value"] for row in rows if row.get(self.x) is None}
+        for name, metric in self.levels.items():
+            levels.update((name, row["value"]) for row in rows_in(chosen(frame, [metric], {}))[:1])
+        rows = [row for row in rows if row.get(self.x) is not None]
+        if self.log:
+            rows = [row for row in rows if row[self.x] > 0]
+        unit = unit_of(rows[0]) if rows else metrics[0]
+        axis = axis_of(unit)
+        if unit != metrics[0]:
+            axis = f"{label_of(metrics[0])}, {axis}"
+        elif len(metrics) > 1:
+            axis = self.title.lower() + ", %" * is_percent(unit)
+        curves = Curves(
+            self.name,
+            worded(self.title, shown) or label_of(metrics[0]),
+            worded(self.note, shown),
+            axis,
+            unit,
+            is_percent(unit),
+            self.x.replace("_", " "),
+            self.log,
+            levels={name: value for name, value in levels.items() if name and value is not None},
+        )
+        for model in dict.fromkeys(frame["model"]):
+            points = [
+                Point(row[self.x], row["value"], interval_of(row), self._line(row) if alone else "")
+                for row in rows
+                if row["model"] == model
+            ]
+            if any(point.value is not None for point in points):
+                curves.models[model] = points
+            else:
+                curves.missing[model] = "there are no numbers" if points else "it was not measured"
+        return curves
+
+    def _line(self, row: Mapping[str, Any]) -> str:
+        """The name of the curve that a number is on."""
+        if not isinstance(self.metric, str):
+            return label_of(row["metric"])
+        if not self.line:
+            return ""
+        if row[self.line] is None:
+            return place_of(row, (self.x, self.line))
+        return f"layer {row['layer']}" if self.line == "layer" else str(row[self.line])
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One metric as a heat map, for each model.
+
+    Attributes:
+        name: by which `figure` draws it: letters and underscores.
+        metric: what is drawn.
+        across: the axis whose places are columns.
+        down: a column whose places are rows.
+        apart: an axis whose every place has a panel of its own: ``model × place``.
+        low, high: ends of the colour scale; None for the least and the greatest value.
+        digits: of the numbers in cells.
+        where: see `Where`.
+    """
+
+    name: str
+    metric: str
+    across: str
+    down: str = "layer"
+    title: str = ""
+    note: str = ""
+    low: float | None = None
+    high: float | None = None
+    digits: int = 2
+    where: Where = field(default_factory=dict)
+    apart: str = ""
+
+    def chart(self, frame: pd.DataFrame) -> Grid:
+        """A heat map of each model of a frame; those without such rows are missing."""
+        grid = Grid(
+            self.name,
+            self.title or label_of(self.metric),
+            self.note,
+            self.down.replace("_", " "),
+            self.across.replace("_", " "),
+            digits=self.digits,
+            low=self.low,
+            high=self.high,
+        )
+        shown = chosen(frame, [self.metric], self.where)
+        for model in dict.fromkeys(frame["model"]):
+            own = shown[shown["model"] == model]
+            if own.empty:
+                grid.missing[model] = "it was not measured"
+                continue
+            if not self.apart:
+                grid.panels[model] = self._panel(own)
+                continue
+            for place, part in own.groupby(self.apart, sort=False):
+                grid.panels[f"{model} × {place}"] = self._panel(part)
+        return grid
+
+    def _panel(self, shown: pd.DataFrame) -> Panel:
+        wide = shown.pivot(index=self.down, columns=self.across, values="value")
+        values = wide.astype(object).where(wide.notna(), None)
+        return Panel(
+            tuple(map(str, wide.index)),
+            tuple(map(str, wide.columns)),
+            tuple(map(tuple, values.to_numpy().tolist())),
+        )

@@ -1,0 +1,246 @@
+"""Tables of rows as data: what stands in their lines, columns and sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from probes.measurements.cells import score_cell
+from probes.measurements.choosing import Marks, Where, chosen, marks_of
+from probes.measurements.shown_rows import (
+    axes_of,
+    interval_of,
+    named,
+    place_of,
+    rows_in,
+    unit_of,
+    worded,
+)
+from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
+from probes.statistics.formatting import shown_sd
+from probes.statistics.metrics import label_of, quantity
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Key = tuple[Any, ...]
+"""The places of a column of a table."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Further lines of a `Pivot`, set back below the others.
+
+    Attributes:
+        name: what they are called: ``identity, layer 3``, or the name alone without a place.
+        metrics: by metric, that in whose column it stands; those of the table if empty.
+        where: see `Where`.
+    """
+
+    name: str
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    where: Where = field(default_factory=dict)
+
+    def chosen(self, frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+        """Its rows, under the metrics in whose columns they stand."""
+        found = chosen(frame, list(self.metrics) or metrics, self.where)
+        return found.assign(metric=found["metric"].replace(dict(self.metrics)))
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """A table: rows by their places on one column of the frame, columns by those on others.
+
+    Numbers without a place there, such as those of the model as a whole, have lines below.
+
+    Attributes:
+        title: what it shows, after the model and corpus; the metric and axis, where heads do not
+            name them. A column in braces, as in ``rank {rank}``, stands for its places.
+        metrics: those that are shown, in this order; all if empty.
+        rows: a column of the frame.
+        columns: those whose places are columns of the table; every one that differs if empty.
+        where: see `Where`.
+        before: an axis whose place is written before each number, as a dimension: ``223: 27.1``.
+        below: further metrics, without a place on `rows`, each of which has a line of its own.
+        mean: an axis over whose places numbers are averaged; baselines are averaged over rows, too,
+            and have a line of their own.
+        apart: a column whose every place has a table of its own.
+        sections: further lines at the end, such as baselines.
+        marked: whether numbers have the marks of layers; see `marks_of`.
+        places: what metrics, or places of axes, are called in heads of columns.
+        note: a paragraph below it.
+    """
+
+    title: str = ""
+    metrics: tuple[str, ...] = ()
+    rows: str = "layer"
+    columns: tuple[str, ...] = ()
+    where: Where = field(default_factory=dict)
+    before: str = ""
+    below: tuple[str, ...] = ()
+    mean: str = ""
+    apart: str = ""
+    sections: tuple[Section, ...] = ()
+    marked: bool = False
+    places: Mapping[Any, str] = field(default_factory=dict)
+    note: str = ""
+
+    def tables(self, frame: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> list[Table]:
+        """The table of a frame, or one for each place on `apart`; none without any such number.
+
+        Args:
+            title: what stands before its own.
+            notes: further paragraphs.
+
+        Raises:
+            ValueError: two numbers would stand in one cell.
+        """
+        places = chosen(frame, self._metrics, self.where)
+        if places.empty:
+            return []
+        if not self.apart:
+            return [self._table(frame, title, notes)]
+        return [
+            self._table(frame[frame[self.apart] == place], f"{title} · {place}", notes)
+            for place in places[self.apart].unique()
+        ]
+
+    @property
+    def _metrics(self) -> tuple[str, ...]:
+        return (*self.metrics, *self.below) if self.metrics else ()
+
+    def _table(self, frame: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
+        shown = chosen(frame, self._metrics, self.where)
+        if self.mean:
+            shown = averaged(shown, self.mean, self.rows)
+        columns = self.columns or self._that_differ(shown)
+        heads: dict[Key, str] = {}
+        for row in rows_in(shown):
+            heads.setdefault(tuple(row[name] for name in columns), self._head(row, columns))
+        heads = dict(sorted(heads.items(), key=lambda head: self._place(head[0], columns)))
+        own = worded(self.title, shown)
+        if not own and columns and "metric" not in columns:
+            own = ", ".join(named(metric) for metric in self.metrics or shown["metric"].unique())
+            own += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
+        marks = marks_of(frame, self._metrics, self.where) if self.marked else {}
+        lines = self._lines(shown, columns, list(heads), marks)
+        if self.sections:
+            lines[-1] = replace(lines[-1], ends_section=True)
+        for section in self.sections:
+            part = section.chosen(frame, self._metrics)
+            lines += self._lines(part, columns, list(heads), {}, section.name)
+        borderline = any(cell.borderline for line in lines for cell in line.cells)
+        meaning = f"{' '.join(MARKS['borderline'])}." * borderline
+        return Table(
+            " · ".join(filter(None, [title, own])),
+            (self.rows, *heads.values()),
+            tuple(lines),
+            notes=tuple(filter(None, [self.note, *notes, *_reasons(shown), meaning])),
+            repeated=1,
+        )
+
+    def _lines(
+        self,
+        shown: pd.DataFrame,
+        columns: Sequence[str],
+        order: Sequence[Key],
+        marks: Marks,
+        section: str = "",
+    ) -> list[TableRow]:
+        """The lines of a part of the table; those without a place come last, in their order."""
+        cells: dict[tuple[Any, str], dict[Key, Cell]] = {}
+        for row in rows_in(shown):
+            key = tuple(row[name] for name in columns)
+            line = cells.setdefault(self._line(row, columns, section), {})
+            if key in line:
+                raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
+            cell = _cell(row, **marks.get((row["key"], row["metric"], row["layer"]), {}))
+            if self.before:
+                cell = replace(cell, text=f"{row[self.before]}: {cell.text}")
+            line[key] = cell
+        return [
+            TableRow.of(
+                label, *(line.get(key, Cell(NOTHING)) for key in order), faint=bool(section)
+            )
+            for (_, label), line in sorted(
+                cells.items(), key=lambda x: (x[0][0] is None, x[0][0] or 0)
+            )
+        ]
+
+    def _that_differ(self, shown: pd.DataFrame) -> tuple[str, ...]:
+        """The columns of the frame in which its numbers differ; of probes, the task in any case."""
+        above = shown[~shown["metric"].isin(self.below)]
+        return tuple(
+            name
+            for name in ("task", "metric", *axes_of(above))
+            if name not in (self.rows, self.apart)
+            and (above[name].nunique(dropna=False) > 1 or (name == "task" and above[name].any()))
+        )
+
+    def _line(
+        self, row: Mapping[str, Any], columns: Sequence[str], section: str
+    ) -> tuple[Any, str]:
+        """The line of a number: its place, or None, and what the line is called."""
+        place = row[self.rows]
+        if section:
+            return place, section if place is None else f"{section}, {self.rows} {place}"
+        if place is not None:
+            return place, str(place)
+        if row["metric"] in self.below:
+            return None, label_of(row["metric"])
+        return None, place_of(row, columns) or "model"
+
+    def _head(self, row: Mapping[str, Any], columns: Sequence[str]) -> str:
+        """The head of the column that a number stands in: ``entropy`` over ``head 3``."""
+        parts = []
+        for name in columns:
+            place = row[name]
+            if place in self.places:
+                parts.append(self.places[place])
+            elif name == "metric":
+                parts.append(label_of(place) if self.title.endswith("%") else named(place))
+            elif name == "task" and place is not None:
+                metric = label_of(row["unit"]) if quantity(row["metric"]).of_task else ""
+                marks = ", ".join(filter(None, [metric, row["marks"]]))
+                parts.append(f"{place} ({marks})" if marks else place)
+            elif place is not None:
+                parts.append(
+                    str(place) if _says_itself(name, place, columns) else f"{name} {place}"
+                )
+        return "\n".join(filter(None, [*parts[:1], ", ".join(parts[1:])])) or named(row["metric"])
+
+    def _place(self, key: tuple[Any, ...], columns: Sequence[str]) -> int:
+        """Orders columns by metric as they are asked for; else they keep their order."""
+        if "metric" not in columns or not self.metrics:
+            return 0
+        return self.metrics.index(key[columns.index("metric")])
+
+
+def averaged(frame: pd.DataFrame, axis: str, rows: str) -> pd.DataFrame:
+    """The means over the places on an axis, of baselines over `rows` as well; without intervals."""
+    if "baseline" in frame:
+        frame = frame.assign(**{rows: frame[rows].mask(frame["baseline"].notna())})
+    gone = {axis, "value", "low", "high", "n", "p", "why"}
+    alike = [name for name in frame if name not in gone]
+    means = frame.groupby(alike, dropna=False, sort=False)["value"].mean().reset_index()
+    return means.assign(low=None, high=None, n=None, p=None, why="")
+
+
+def _cell(row: Mapping[str, Any], **marks: Any) -> Cell:
+    value = row["value"]
+    if quantity(row["metric"]).deviation and value is not None:
+        return Cell(shown_sd(value, unit_of(row)), value=value)
+    return score_cell(value, interval_of(row), unit_of(row), value=value, **marks)
+
+
+def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:
+    """Whether a head need not name its axis: its place is a word, or the title does."""
+    return isinstance(place, str) or columns == (name,)
+
+
+def _reasons(frame: pd.DataFrame) -> Iterator[str]:
+    """Why numbers or intervals are missing, each reason once: ``NMI, AMI: few lemmas``."""
+    for why, those in frame[frame["why"] != ""].groupby("why", sort=False):
+        labels = ", ".join(map(label_of, those["metric"].unique()))
+        yield f"{labels[0].upper()}{labels[1:]}: {why}."
