@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from found_in_rows import controls_in
 from tiny_runs import assert_close, files_of, payloads, run, scores
 
 import probes
@@ -149,10 +150,9 @@ def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path,
     full = whole.evidence["selectivity"]
     assert full.extent == {0: 3, 1: 3, 2: 3}
     assert full.key == standard.key
-    for measured in standard.payload.layers:
-        assert full.payload.at(measured.layer).controls == pytest.approx(
-            measured.controls, abs=0.021
-        )
+    controls = {each.layer: each.controls for each in controls_in(full).layers}
+    for measured in controls_in(standard).layers:
+        assert controls[measured.layer] == pytest.approx(measured.controls, abs=0.021)
 
 
 def test_overwrite_never_refuses_to_replace_a_result(tiny_bert, tmp_path):

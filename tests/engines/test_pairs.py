@@ -72,7 +72,7 @@ def records_of(folder):
 def test_each_model_is_compared_with_the_first_one(command, tmp_path, capsys):
     assert command("--measurements", "words", "--project", "4") == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "random:tiny-bert · small · cosine · beside the base" in printed
+    assert "random:tiny-bert · small · cosine from tiny-bert · beside the base" in printed
     found = records_of(tmp_path)
     assert sorted(found) == [
         ("random:tiny-bert", "cosine"),
