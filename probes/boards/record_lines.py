@@ -16,7 +16,7 @@ from probes.measurements.results import as_result, subject, typed
 from probes.records.base import Frozen
 from probes.records.record import AnyRecord, fullness
 from probes.records.result import SCORES, Result
-from probes.records.titles import limit_of
+from probes.records.titles import limit_of, short_digest
 from probes.records.unique import identity
 
 BOUNDED = ("selectivity", "added_bits", "added_points", "compression", "expected_layer")
@@ -73,11 +73,6 @@ def lines_of(record: AnyRecord, path: Path = Path()) -> RecordLines:
     )
 
 
-def _short(digest: str, length: int) -> str:
-    # With its kind before it, no digest reads as a number, as 12345e67 would.
-    return f"sha256:{digest[:length]}"
-
-
 def _score_lines(result: Result) -> list[Line]:
     """One row per layer, without the columns of evidence."""
     best, shared = result.best_number, _of_result(result)
@@ -114,12 +109,12 @@ def _of_result(result: Result) -> Line:
         "hidden_size": model.hidden_size,
         "corpus": corpus.name,
         "corpus_version": corpus.version,
-        "corpus_fingerprint": _short(corpus.fingerprint, 16),
+        "corpus_fingerprint": short_digest(corpus.fingerprint, 16),
         "task": task.name,
         "task_version": task.version,
         "plug_ins": in_words(result.plug_ins),
         "probe": result.probe.family,
-        "probe_spec": _short(probe_digest(result.probe), 8),
+        "probe_spec": short_digest(probe_digest(result.probe), 8),
         "probe_hidden": result.probe.hidden,
         "pooling": result.pooling,
         "dtype": result.dtype,
@@ -138,7 +133,7 @@ def _of_result(result: Result) -> Line:
         "limited": corpus.limited,
         "silver": result.silver,
         "seconds": sum(result.seconds.values()),
-        "key": _short(result.key, 8),
+        "key": short_digest(result.key, 8),
         "suite_version": result.suite_version,
     }
 
@@ -184,7 +179,7 @@ def _long_lines(record: AnyRecord) -> list[Line]:
             "value": number.value,
             "low": number.low,
             "high": number.high,
-            "key": _short(record.key, 8),
+            "key": short_digest(record.key, 8),
         }
         for number in rows_of(record)
     ]

@@ -12,7 +12,7 @@ import pandas as pd
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import AnyRecord
 from probes.records.row import HEADER, Row, Rows
-from probes.records.titles import limit_of, task_marks
+from probes.records.titles import limit_of, short_digest, task_marks
 
 _INTEGERS = "limit", "layer", "n"
 
@@ -62,8 +62,7 @@ def _header(record: AnyRecord, label: str) -> dict[str, Any]:
         "task": record.task.name if record.task else None,
         "probe": record.probe.family if record.probe else None,
         "measurement": record.measurement,
-        # With its kind before it, no digest reads as a number, as 12345e67 would.
-        "key": f"sha256:{record.key[:8]}",
+        "key": short_digest(record.key),
         # The metric in whose unit differences of scores are; see `Quantity.of_task`.
         "unit": record.facts.get("unit") or (record.task.metric if record.task else ""),
         "marks": ", ".join(task_marks(record)) if record.task else "",

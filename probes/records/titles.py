@@ -21,6 +21,11 @@ def task_marks(record: AnyRecord) -> list[str]:
     return [mark for mark, holds in (marks | {TREES: other_trees}).items() if holds]
 
 
+def short_digest(digest: str, length: int = 8) -> str:
+    """The beginning of a SHA-256; with its kind before it, none reads as a number, as 12345e67."""
+    return f"sha256:{digest[:length]}"
+
+
 def limit_of(record: AnyRecord) -> int | None:
     """How many sentences of each split were used; None for all."""
     return record.corpus.limit if record.corpus.limited else None

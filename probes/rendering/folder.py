@@ -15,7 +15,7 @@ from probes.measurements.measurement import CorpusMeasurement, get_measurement
 from probes.records.csv_text import csv_line
 from probes.records.record import AnyRecord
 from probes.records.result import Result
-from probes.records.titles import limit_of
+from probes.records.titles import limit_of, short_digest
 from probes.rendering.layers_md import layers_md
 
 
@@ -64,7 +64,7 @@ def write_numbers(folder: Path, record: AnyRecord) -> Path:
     its = get_measurement(record.measurement)
     assert isinstance(its, CorpusMeasurement)
     about = record.model.name, record.corpus.name, limit_of(record)
-    key = f"sha256:{record.key[:8]}"
+    key = short_digest(record.key)
     lines: list[str] = []
     for line in its.csv_lines(record):
         if not lines:
