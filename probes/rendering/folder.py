@@ -11,7 +11,7 @@ from probes.boards.layer_tables import layer_frames
 from probes.boards.transferability import all_ranks
 from probes.common.files import published
 from probes.common.terminal import progress
-from probes.measurements.measurement import CorpusMeasurement, get_measurement
+from probes.measurements.measurement import CSV_FIELDS, CorpusMeasurement, get_measurement
 from probes.records.csv_text import csv_line
 from probes.records.record import AnyRecord
 from probes.records.result import Result
@@ -65,11 +65,10 @@ def write_numbers(folder: Path, record: AnyRecord) -> Path:
     assert isinstance(its, CorpusMeasurement)
     about = record.model.name, record.corpus.name, limit_of(record)
     key = short_digest(record.key)
-    lines: list[str] = []
-    for line in its.csv_lines(record):
-        if not lines:
-            lines.append(csv_line(("model", "corpus", "limit", *line, "key")))
-        lines.append(csv_line([*about, *line.values(), key]))
+    found = list(its.csv_lines(record))
+    columns = found[0] if found else ("layer", *CSV_FIELDS)
+    lines = [csv_line(("model", "corpus", "limit", *columns, "key"))]
+    lines += [csv_line([*about, *line.values(), key]) for line in found]
     path = numbers_path(folder, record.measurement)
     with published(path) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8", newline="")

@@ -82,3 +82,12 @@ def test_titles_of_measurements_say_the_limit_and_the_type():
     assert {table.title.split(" · geometry")[0] for table in its.tables(limited)} == {
         "m (bfloat16) · c, limit 7"
     }
+
+
+@pytest.mark.usefixtures("plug_ins")
+def test_without_rows_the_file_has_its_header(write, tmp_path):
+    load_file(write(PLUG_IN))
+    path = write_numbers(tmp_path, my_own().model_copy(update={"rows": Rows()}))
+    assert pd.read_csv(path).columns.tolist() == [
+        *("model", "corpus", "limit", "layer", "metric", "split", "value", "low", "high", "key")
+    ]
