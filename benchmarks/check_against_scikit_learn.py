@@ -59,18 +59,21 @@ def main() -> None:
         rows = {split: examples.rows(split, view, vectors) for split in examples.splits}
         for number in options.layers:
             features = spans(vectors.layer(number), rows)
-            (layer,) = (layer for layer in result.layers if layer.layer == number)
-            fit = layer.fits[0]
-            dev_loss, predicted = optimum(examples, features, fit.l2)
+            strength, loss = (
+                row.value or 0.0
+                for name, split in (("strength", "train"), ("dev_loss", "dev"))
+                if (row := result.at(name, number, split))
+            )
+            dev_loss, predicted = optimum(examples, features, strength)
             (scores,) = Scorer(examples, "test").scores(predicted[None])
-            ours, theirs = fit.test[result.task.metric], scores[result.task.metric]
+            ours, theirs = result.score(number), scores[result.task.metric]
             assert ours is not None  # an undefined score cannot be compared
             assert theirs is not None
             n = result.examples.n["test"]
             print(
                 f"| {result.task.name} | {number} | {100 * ours:.2f} | {100 * theirs:.2f} | "
                 f"{100 * (ours - theirs):+.2f} | {n * (ours - theirs):+.0f} of {n} | "
-                f"{fit.dev_loss:.4f} | {dev_loss:.4f} | {fit.dev_loss / dev_loss:.4f} |",
+                f"{loss:.4f} | {dev_loss:.4f} | {loss / dev_loss:.4f} |",
                 flush=True,
             )
 

@@ -25,7 +25,7 @@ def selectivities(linear: Result, mlp: Result) -> str:
     """At how many layers the MLP is less selective, and both where it is best."""
     pairs = []
     for one, other in zip(linear.layers, mlp.layers, strict=True):
-        values = [selectivity(linear, one.layer), selectivity(mlp, other.layer)]
+        values = [selectivity(linear, one), selectivity(mlp, other)]
         pairs.append([float("nan") if value is None else value for value in values])
     below = sum(b < a for a, b in pairs)
     shown = ", ".join(f"{a:.3f}/{b:.3f}" for a, b in pairs)
@@ -40,11 +40,11 @@ def selectivity(result: Result, layer: int) -> float | None:
 
 def correlation(result: Result) -> str:
     """Spearman over layers, of accuracy and compression."""
-    rows = [result.row("description_length", "compression", x.layer) for x in result.layers]
+    rows = [result.row("description_length", "compression", x) for x in result.layers]
     found = [row.value for row in rows if row]
     if not found:
         return ""
-    accuracy = [x.fits[0].test.get("accuracy") or result.score(x) for x in result.layers]
+    accuracy = [result.scores_of(x).get("accuracy") or result.score(x) for x in result.layers]
     return f"{spearmanr(accuracy, found).statistic:.2f}"
 
 

@@ -28,7 +28,7 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -50,8 +50,8 @@ from probes.extraction.views import View
 from probes.measurements.measurement import NoOptions
 from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import ScoreMeasurement
-from probes.records.probe_scores import ProbeScores
 from probes.records.probe_spec import PROBES, ProbeSpec
+from probes.records.row import Rows
 from probes.tasks.builtin import tasks
 from probes.training.dataset import ProbingData
 
@@ -104,7 +104,7 @@ def main() -> None:
         )
         print("| layer | test, ours | peer | difference |\n| ---: | ---: | ---: | ---: |")
         for n, theirs_at in scores.items():
-            ours_at = 100 * outcome.layers[n].fits[0].test["accuracy"]
+            ours_at = 100 * outcome[n]
             print(
                 f"| {n} | {ours_at:.2f} | {theirs_at:.2f} | {ours_at - theirs_at:+.2f} |",
                 flush=True,
@@ -112,9 +112,9 @@ def main() -> None:
 
 
 def scores_of(
-    examples: Examples, view: View, vectors: Vectors, spec: ProbeSpec, layers: Iterable[int]
-) -> ProbeScores:
-    """Scores of one fit per layer, as a run measures them."""
+    examples: Examples, view: View, vectors: Vectors, spec: ProbeSpec, layers: Sequence[int]
+) -> dict[int, float]:
+    """Accuracy of one fit per layer, as a run measures it."""
     cpu = torch.device("cpu")
     data = ProbingData(examples, view, vectors, cpu, project=None, fit_dtype=torch.float32)
     context = ProbeContext(
@@ -125,7 +125,8 @@ def scores_of(
         title="scores",
         options=NoOptions(),
     )
-    return ScoreMeasurement().compute(context).payload
+    found = Rows.of(ScoreMeasurement().compute(context).rows)
+    return {layer: row.value or 0.0 for layer in layers if (row := found.at("accuracy", layer))}
 
 
 def least_work(

@@ -43,26 +43,29 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
     Args:
         most: how many labels, the most frequent ones; None for all.
     """
-    counts = {name: score.n for layer in result.layers for name, score in layer.labels.items()}
+    labelled = result.rows.along("label")
+    counts = {str(row.axes["label"]): row.n or 0 for row in labelled}
     if not counts:
         return None
     order = sorted(counts, key=lambda name: (-counts[name], name))
     chosen = order[:most]
     rest = len(order) - len(chosen)
-    best = result.best_layer.labels
-    rows = []
-    for name in chosen:
-        at_best = best.get(name)
-        f1 = (layer.labels[name].f1 if name in layer.labels else None for layer in result.layers)
-        rows.append(
-            TableRow.of(
-                name,
-                f"{counts[name]:,}",
-                _percent(at_best.precision if at_best else None),
-                _percent(at_best.recall if at_best else None),
-                *map(_percent, f1),
-            )
+    best = result.best_layer
+
+    def cell(metric: str, layer: int, name: str) -> str:
+        row = result.at(metric, layer, label=name)
+        return shown(row.value if row else None, "accuracy")
+
+    rows = [
+        TableRow.of(
+            name,
+            f"{counts[name]:,}",
+            cell("precision", best, name),
+            cell("recall", best, name),
+            *(cell("f1", layer, name) for layer in result.layers),
         )
+        for name in chosen
+    ]
     return Table(
         _title(result, "F1 by label and layer"),
         ("label", "n", "P", "R", *(starred(result, layer) for layer in result.layers)),
@@ -76,7 +79,3 @@ def _title(result: Result, what: str) -> str:
     corpus = result.corpus.name + limit_mark(result)
     parts = (model_title(result), corpus, task_head(result), f"{result.probe.family} probe", what)
     return " · ".join(parts)
-
-
-def _percent(value: float | None) -> str:
-    return shown(value, "accuracy")

@@ -99,7 +99,7 @@ def _compared(
         first.probe.family,
         first.task.metric,
         tuple(
-            Standing(model_title(score.result), score.layer.layer, score.value, difference)
+            Standing(model_title(score.result), score.layer, score.value, difference)
             for score, difference in zip(scores, (None, *tested), strict=True)
         ),
         apart,

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from probes.boards.groups import model_key, model_order
 from probes.common.errors import UserError
@@ -15,7 +14,7 @@ from probes.common.wording import counted
 from probes.measurements.current import is_current
 from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words
-from probes.measurements.results import typed
+from probes.measurements.results import require_possible
 from probes.records.charts import Chart
 from probes.records.curves import Curves
 from probes.records.files import Arrays, read_arrays
@@ -33,7 +32,7 @@ class CorpusGroup:
         paths: their files, by model.
     """
 
-    measurement: CorpusMeasurement[Any]
+    measurement: CorpusMeasurement
     title: str
     records: dict[str, AnyRecord] = field(default_factory=dict)
     paths: dict[str, Path] = field(default_factory=dict)
@@ -74,14 +73,14 @@ class CorpusGroup:
         return f"curves of {', '.join(strange)}" if strange else ""
 
 
-def corpus_measurements() -> list[CorpusMeasurement[Any]]:
+def corpus_measurements() -> list[CorpusMeasurement]:
     """All measurements of a corpus as a whole that are loaded."""
     every = [get_measurement(name) for name in measurements]
     return [each for each in every if isinstance(each, CorpusMeasurement)]
 
 
 def of_corpora(records: Mapping[Path, AnyRecord]) -> dict[Path, AnyRecord]:
-    """The records of measurements of a corpus, each payload in the measurement's own type.
+    """The records of measurements of a corpus.
 
     Those of a plug-in that is not loaded are counted in a message, and one that cannot be read is
     named.
@@ -95,7 +94,8 @@ def of_corpora(records: Mapping[Path, AnyRecord]) -> dict[Path, AnyRecord]:
             unknown[record.measurement] += 1
             continue
         try:
-            found[path] = typed(record, path)
+            require_possible(record, path)
+            found[path] = record
         except UserError as error:
             progress.say(f"left out {error}")
     for name, n in unknown.items():

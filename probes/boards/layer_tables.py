@@ -14,7 +14,6 @@ from probes.boards.separability import p_best
 from probes.measurements.cells import interval_note, layer_marks, metric_name, score_cell
 from probes.measurements.current import is_current
 from probes.measurements.results import find_results
-from probes.records.probe_scores import best_of
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.titles import subject_title
@@ -25,9 +24,7 @@ from probes.tasks.builtin import tasks
 def layer_frame(results: Sequence[Result], probe: str) -> pd.DataFrame:
     """Headline test scores of one probe family: a row per layer, a column per task."""
     columns = {
-        result.task.name: pd.Series(
-            {layer.layer: result.score(layer) for layer in result.layers}, dtype=float
-        )
+        result.task.name: pd.Series(result.headline, dtype=float)
         for result in results
         if result.probe.family == probe
     }
@@ -92,10 +89,10 @@ def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Resul
     return [
         result.with_baselines(
             {
-                _twin_name(twin): best_of(common, twin.task.metric).fits[0].test
+                _twin_name(twin): twin.scores_of(twin.best_of(common))
                 for twin in twins
                 if (twin.task.name, twin.probe) == (result.task.name, result.probe)
-                and (common := [x for x in twin.layers if x.layer in result.extent])
+                and (common := [x for x in twin.layers if x in result.extent])
             }
         )
         for result in results
@@ -133,7 +130,7 @@ def layer_rows(results: Sequence[Result], among: Sequence[Sequence[Result]] = ()
         among: for each result, the results whose scores span its colours, itself among them; each
             one alone if not given.
     """
-    layers = sorted({layer.layer for result in results for layer in result.layers})
+    layers = sorted({layer for result in results for layer in result.layers})
     spans = [_span(others) for others in among or [[result] for result in results]]
     return [
         TableRow.of(
@@ -153,18 +150,17 @@ def _span(results: Sequence[Result]) -> tuple[float, float]:
 
 def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
     """The score of a layer; an empty place if it was not probed."""
-    layer = next((layer for layer in result.layers if layer.layer == number), None)
-    if layer is None:
+    if number not in result.extent:
         return Cell(NOTHING)
-    value, (low, high) = result.score(layer), span
+    value, (low, high) = result.score(number), span
     return score_cell(
         value,
-        layer.intervals.get(result.task.metric),
+        result.interval(number),
         result.task.metric,
         **layer_marks(
             (p_best(result) or {}).get(number),
             best=number == result.best_number,
-            floored=result.is_floored(layer),
+            floored=result.is_floored(number),
         ),
         place=None if value is None else 0.0 if high == low else (value - low) / (high - low),
     )
@@ -173,7 +169,7 @@ def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
 def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
     """What the best layer adds to layer 0, floor, baselines, references: a cell per result."""
     named = [{**result.baselines, **result.references} for result in results]
-    gains = [r.row("conditional_probing", "added_points", r.best_layer.layer) for r in results]
+    gains = [r.row("conditional_probing", "added_points", r.best_layer) for r in results]
     if any(gains):
         cells = (
             score_cell(gain.value, gain.interval, result.task.metric) if gain else NOTHING

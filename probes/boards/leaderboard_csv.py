@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from probes.boards.leaderboard_columns import COLUMNS, INTEGERS, LONG_COLUMNS, ORDER
 from probes.boards.record_index import indexed
 from probes.boards.record_lines import Line, RecordLines, lines_of
 from probes.common.files import published
@@ -21,100 +22,6 @@ from probes.common.wording import counted
 from probes.measurements.measurement import EVIDENCE, get_measurement
 from probes.records.csv_text import csv_line
 from probes.records.result import SCORES, Result
-
-INTEGERS = ("random_seed", "project")
-"""Columns of whole numbers that may be missing."""
-
-COLUMNS = (
-    "model",
-    "revision",
-    "random",
-    "random_seed",
-    "causal",
-    "parameters",
-    "layers",
-    "hidden_size",
-    "corpus",
-    "corpus_version",
-    "corpus_fingerprint",
-    "task",
-    "task_version",
-    "plug_ins",
-    "probe",
-    "probe_spec",
-    "probe_hidden",
-    "layer",
-    "pooling",
-    "dtype",
-    "fit_dtype",
-    "project",
-    "view",
-    "metric",
-    "dev_score",
-    "score",
-    "low",
-    "high",
-    "resampled",
-    "best",
-    "p_best",
-    "majority",
-    "type_majority",
-    "control_metric",
-    "selectivity",
-    "selectivity_low",
-    "selectivity_high",
-    "added_bits",
-    "added_bits_low",
-    "added_bits_high",
-    "added_points",
-    "added_points_low",
-    "added_points_high",
-    "codelength",
-    "compression",
-    "compression_low",
-    "compression_high",
-    "expected_layer",
-    "expected_layer_low",
-    "expected_layer_high",
-    "centre_of_gravity",
-    "retraining_sd",
-    "sampling_sd",
-    "training_sd",
-    "seeds",
-    "evidence",
-    "n_train",
-    "n_dev",
-    "n_test",
-    "strength",
-    "probe_parameters",
-    "limited",
-    "silver",
-    "seconds",
-    "key",
-    "suite_version",
-)
-"""Columns of `leaderboard.csv`; docs/leaderboard.md says what each is."""
-
-ORDER = ("corpus", "task", "probe", "view", "model", "revision", "key", "layer")
-
-LONG_COLUMNS = (
-    "model",
-    "revision",
-    "corpus",
-    "limit",
-    "task",
-    "probe",
-    "measurement",
-    "layer",
-    "axes",
-    "metric",
-    "split",
-    "value",
-    "low",
-    "high",
-    "key",
-)
-"""Columns of `measurements.csv`, which has the numbers that have no column in `leaderboard.csv`."""
 
 
 def tidy(results: Iterable[Result]) -> pd.DataFrame:
@@ -149,26 +56,26 @@ def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
         row
         for record in records
         if record.measurement == SCORES
-        for row in _with_evidence(record.scores, evidence.get(record.subject, []))
+        for row in _with_evidence(record, evidence.get(record.subject, []))
     ]
 
 
-def _with_evidence(rows: Iterable[Line], evidence: Iterable[RecordLines]) -> Iterator[Line]:
+def _with_evidence(scores: RecordLines, evidence: Iterable[RecordLines]) -> Iterator[Line]:
     def rank(record: RecordLines) -> tuple[object, ...]:
         # As in `probes.measurements.results.joined`.
         present = get_measurement(record.measurement).version
         return record.version == present, record.version, record.fullness
 
     ranked = sorted((each for each in evidence if each.measurement in EVIDENCE), key=rank)
-    found = {record.measurement: record.evidence for record in ranked}
-    names = " ".join(name for name in EVIDENCE if name in found)
-    columns = [column for each in found.values() for column in each]
-    for row in rows:
-        joined = {**row, "evidence": names}
-        for layer, values in columns:
-            if layer is None or layer == row["layer"]:
-                joined |= values
-        yield {name: joined.get(name) for name in COLUMNS}
+    found = {record.measurement: record.layers for record in ranked}
+    header = {**scores.header, "evidence": " ".join(name for name in EVIDENCE if name in found)}
+    of_evidence = [columns for each in found.values() for columns in each]
+    for layer, own in scores.layers:
+        row = {**header, "layer": layer, **own}
+        for of_layer, columns in of_evidence:
+            if of_layer in (None, layer):
+                row |= columns
+        yield {name: row.get(name) for name in COLUMNS}
 
 
 def _without_duplicates(records: Iterable[RecordLines]) -> list[RecordLines]:
@@ -188,8 +95,8 @@ def _without_duplicates(records: Iterable[RecordLines]) -> list[RecordLines]:
 
 def _numbers(record: RecordLines) -> object:
     aside = {"seconds", "suite_version"}
-    rows = [{k: v for k, v in row.items() if k not in aside} for row in record.scores]
-    return rows, record.evidence, record.long
+    header = {name: value for name, value in record.header.items() if name not in aside}
+    return header, record.layers, record.long
 
 
 def _write(path: Path, columns: tuple[str, ...], rows: Iterable[Line]) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 from probes.common.arrays import Floats
 from probes.measurements.resampled import resampled
 from probes.records.files import if_readable
-from probes.records.probe_scores import LayerScores
 from probes.records.result import Result
 from probes.records.table import NOTHING
 from probes.records.values import Interval
@@ -47,7 +46,7 @@ class LayerScore:
     """
 
     result: Result
-    layer: LayerScores
+    layer: int
     replicates: Replicates | None = None
 
     @property
@@ -107,21 +106,19 @@ class Difference:
         return text, NOTHING if self.p is None else shown_p(self.p)
 
 
-def layer_scores(result: Result, path: Path, layers: Sequence[LayerScores]) -> list[LayerScore]:
+def layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[LayerScore]:
     """Scores of some layers of the result at `path`, resampled if what that takes is there.
 
     Raises:
         UserError: the arrays beside it cannot be read, or are those of other scores.
     """
-    found = resampled(result, path, [layer.layer for layer in layers])
+    found = resampled(result, path, layers)
     if found is None:
         return [LayerScore(result, layer) for layer in layers]
     return [LayerScore(result, layer, found.row(i)) for i, layer in enumerate(layers)]
 
 
-def readable_layer_scores(
-    result: Result, path: Path, layers: Sequence[LayerScores]
-) -> list[LayerScore]:
+def readable_layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[LayerScore]:
     """`layer_scores`, with a message and without replicates if they cannot be read."""
     found = if_readable(lambda: layer_scores(result, path, layers))
     return found or [LayerScore(result, layer) for layer in layers]

@@ -131,4 +131,4 @@ class Ranking:
 
 def interval_of(candidate: Candidate) -> Interval:
     """95 % interval of a candidate's score."""
-    return candidate.result.best_layer.intervals.get(candidate.result.task.metric)
+    return candidate.result.interval(candidate.result.best_layer)

@@ -1,29 +1,24 @@
-"""What one record contributes to the CSV files: rows of scores, columns of evidence, long rows."""
+"""What one record contributes to the CSV files: columns of `leaderboard.csv`, or long rows."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from probes.boards.comparable import probe_digest
+from probes.boards.leaderboard_columns import COLUMNS
 from probes.examples.scoring import control_metric
-from probes.measurements.frame import rows_of
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.plugin_keys import in_words
-from probes.measurements.results import as_result, subject, typed
+from probes.measurements.results import as_result, require_possible, subject
 from probes.records.base import Frozen
-from probes.records.record import AnyRecord, fullness
+from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result
 from probes.records.titles import limit_of, short_digest
 from probes.records.unique import identity
-
-BOUNDED = ("selectivity", "added_bits", "added_points", "compression", "expected_layer")
-"""Numbers of evidence with two more columns for their interval."""
-
-PLAIN = ("p_best", "codelength", "centre_of_gravity", "retraining_sd", "sampling_sd", "training_sd")
-"""Numbers of evidence without."""
 
 Line = dict[str, Any]
 """Values by column."""
@@ -41,24 +36,24 @@ class RecordLines(Frozen):
     """Equal for scores and the evidence behind them."""
     fullness: tuple[int, int]
     """Layers, and fits or draws; of duplicates the largest counts."""
-    scores: list[Line] = Field(default_factory=list)
-    """Of scores: one row per layer, without evidence."""
-    evidence: list[tuple[int | None, Line]] = Field(default_factory=list)
-    """Of evidence: columns for one layer, or, with None, for all."""
+    header: Line = Field(default_factory=dict)
+    """Of scores: the columns of `leaderboard.csv` that are the same for all layers."""
+    layers: list[tuple[int | None, Line]] = Field(default_factory=list)
+    """Of scores and evidence: further columns for a layer, or, with None, for all."""
     long: list[Line] = Field(default_factory=list)
     """Of what has no columns in `leaderboard.csv`: one row per number."""
 
 
-def lines_of(record: AnyRecord, path: Path = Path()) -> RecordLines:
+def lines_of(record: Record, path: Path = Path()) -> RecordLines:
     """What a record contributes.
 
     Args:
         path: its file, for messages.
 
     Raises:
-        UserError: its payload is not one of its measurement.
+        UserError: it is no record of its measurement.
     """
-    record = typed(record, path)
+    require_possible(record, path)
     name = record.measurement
     result = as_result(record, path) if name == SCORES else None
     return RecordLines(
@@ -67,33 +62,45 @@ def lines_of(record: AnyRecord, path: Path = Path()) -> RecordLines:
         identity=identity(record),
         subject=subject(result or record),
         fullness=fullness(record.extent),
-        scores=_score_lines(result) if result else [],
-        evidence=_evidence_columns(record) if name in EVIDENCE else [],
+        header=_of_result(result) if result else {},
+        layers=_of_layers(result) if result else _of_evidence(record) if name in EVIDENCE else [],
         long=_long_lines(record),
     )
 
 
-def _score_lines(result: Result) -> list[Line]:
-    """One row per layer, without the columns of evidence."""
-    best, shared = result.best_number, _of_result(result)
-    metric = result.task.metric
-    lines = []
-    for layer in result.layers:
-        low, high = layer.intervals.get(metric) or (None, None)
+def _of_layers(result: Result) -> list[tuple[int | None, Line]]:
+    """The columns of each layer."""
+    best = result.best_number
+    lines: list[tuple[int | None, Line]] = []
+    for layer, n_fits in result.extent.items():
+        low, high = result.interval(layer) or (None, None)
+        strength = result.at("strength", layer, "train")
         lines.append(
-            {
-                **shared,
-                "layer": layer.layer,
-                "dev_score": result.score(layer, "dev"),
-                "score": result.score(layer),
-                "low": low,
-                "high": high,
-                "best": layer.layer == best,
-                "seeds": len(layer.fits),
-                "strength": layer.fits[0].l2,
-            }
+            (
+                layer,
+                {
+                    "dev_score": result.score(layer, "dev"),
+                    "score": result.score(layer),
+                    "low": low,
+                    "high": high,
+                    "best": layer == best,
+                    "seeds": n_fits,
+                    "strength": strength.value if strength else None,
+                },
+            )
         )
     return lines
+
+
+def _of_evidence(record: Record) -> list[tuple[int | None, Line]]:
+    """The numbers that have a column of their name, with those of their intervals if there are."""
+    found: dict[int | None, Line] = defaultdict(dict)
+    for row in record.rows:
+        if row.metric in COLUMNS and not row.axes:
+            given = {"": row.value, "_low": row.low, "_high": row.high}
+            columns = {f"{row.metric}{end}": value for end, value in given.items()}
+            found[row.layer] |= {name: x for name, x in columns.items() if name in COLUMNS}
+    return list(found.items())
 
 
 def _of_result(result: Result) -> Line:
@@ -129,7 +136,7 @@ def _of_result(result: Result) -> Line:
         "n_train": result.examples.n["train"],
         "n_dev": result.examples.n["dev"],
         "n_test": result.examples.n["test"],
-        "probe_parameters": result.payload.probe_parameters,
+        "probe_parameters": result.facts["probe_parameters"],
         "limited": corpus.limited,
         "silver": result.silver,
         "seconds": sum(result.seconds.values()),
@@ -144,21 +151,7 @@ def _baseline(result: Result, name: str) -> float | None:
     return given.get(name, {}).get(result.task.metric)
 
 
-def _evidence_columns(record: AnyRecord) -> list[tuple[int | None, Line]]:
-    """The columns that a record of evidence adds: layer, None for all of them, and values."""
-    columns: list[tuple[int | None, Line]] = []
-    for number in rows_of(record):
-        if number.axes:
-            continue
-        if number.metric in BOUNDED:
-            bounds = {f"{number.metric}_low": number.low, f"{number.metric}_high": number.high}
-            columns.append((number.layer, {number.metric: number.value, **bounds}))
-        elif number.metric in PLAIN:
-            columns.append((number.layer, {number.metric: number.value}))
-    return columns
-
-
-def _long_lines(record: AnyRecord) -> list[Line]:
+def _long_lines(record: Record) -> list[Line]:
     """One row per number of a measurement without columns in `leaderboard.csv`."""
     name = record.measurement
     if name in (SCORES, *EVIDENCE):
@@ -181,5 +174,5 @@ def _long_lines(record: AnyRecord) -> list[Line]:
             "high": number.high,
             "key": short_digest(record.key, 8),
         }
-        for number in rows_of(record)
+        for number in record.rows
     ]

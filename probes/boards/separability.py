@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from probes.measurements.resampled import resampled
-from probes.measurements.training_variance import TrainingVariance, Variances
 from probes.records.charts import Grid, Panel
 from probes.records.files import if_readable
 from probes.records.result import Result
@@ -20,8 +19,11 @@ def p_best(result: Result) -> dict[int, float | None] | None:
 
     None without training variance.
     """
-    found: Variances | None = result.found(TrainingVariance.name)
-    return None if found is None else found.p_best
+    found = result.found("training_variance")
+    if found is None:
+        return None
+    every = ((layer, found.at("p_best", layer)) for layer in result.layers)
+    return {layer: row.value for layer, row in every if row}
 
 
 def confidence_set(result: Result) -> set[int] | None:

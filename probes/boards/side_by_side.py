@@ -17,9 +17,8 @@ from probes.boards.paired import (
     readable_layer_scores,
 )
 from probes.measurements.cells import estimate_text, task_head
-from probes.measurements.localisation import mixes_of
-from probes.records.probe_scores import LayerScores
-from probes.records.table import NOTHING, Table, TableRow
+from probes.measurements.measurement import LOCALISATION
+from probes.records.table import Table, TableRow
 from probes.statistics.formatting import shown
 from probes.statistics.significance import all_pairs
 
@@ -44,7 +43,7 @@ def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
         if models[0] in found and len(found) > 1
     }
     scores = {
-        c.path: {x.layer.layer: x for x in readable_layer_scores(c.result, c.path, c.result.layers)}
+        c.path: {x.layer: x for x in readable_layer_scores(c.result, c.path, c.result.layers)}
         for found in shared.values()
         for c in found
     }
@@ -68,7 +67,7 @@ def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
 
 def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores: Scores) -> Table:
     def at_best(candidate: Candidate) -> LayerScore:
-        return scores[candidate.path][candidate.result.best_layer.layer]
+        return scores[candidate.path][candidate.result.best_layer]
 
     rows = []
     for candidates in shared.values():
@@ -82,7 +81,7 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
                     task_head(result, result.task.metric) if first else "",
                     candidate.name,
                     _sparkline(candidate, candidates),
-                    f"{result.best_layer.layer}/{result.model.n_layers}",
+                    f"{result.best_layer}/{result.model.n_layers}",
                     shown(candidate.score, result.task.metric),
                     *(("", "") if first else next(differences).texts),
                 )
@@ -118,7 +117,7 @@ def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Sc
         if c is not first and (first.name, depth) in place
     }
     found = paired_differences(
-        [scores[c.path][at[c.name][depth].layer] for c, depth in cells], list(pairs.values())
+        [scores[c.path][at[c.name][depth]] for c, depth in cells], list(pairs.values())
     )
     texts = {key: difference.texts for key, difference in zip(pairs, found, strict=True)}
     rows = []
@@ -140,16 +139,16 @@ def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Sc
     )
 
 
-def _by_depth(candidate: Candidate) -> dict[Fraction, LayerScores]:
+def _by_depth(candidate: Candidate) -> dict[Fraction, int]:
     n_layers = candidate.result.model.n_layers
-    return {Fraction(layer.layer, n_layers): layer for layer in candidate.result.layers}
+    return {Fraction(layer, n_layers): layer for layer in candidate.result.layers}
 
 
-def _score_at(candidate: Candidate, layer: LayerScores | None) -> str:
+def _score_at(candidate: Candidate, layer: int | None) -> str:
     if layer is None:
         return ""
     result = candidate.result
-    mark = "★" if layer.layer == result.best_number else " "
+    mark = "★" if layer == result.best_number else " "
     return f"{shown(result.score(layer), result.task.metric)}{mark}"
 
 
@@ -159,13 +158,9 @@ def _expected_layers(
     """Expected layers by task, if any result has one."""
     rows = []
     for task, found in by_task.items():
-        measured = {name: mixes_of(c.result) for name, c in found.items()}
+        measured = {name: c.result.row(LOCALISATION, "expected_layer") for name, c in found.items()}
         if any(measured.values()):
-            cells = [
-                estimate_text(x.expected_layer) if (x := measured.get(name)) else NOTHING
-                for name in models
-            ]
-            rows.append(TableRow.of(task, *cells))
+            rows.append(TableRow.of(task, *(estimate_text(measured.get(x)) for x in models)))
     if rows:
         depths = {
             c.name: c.result.model.n_layers for found in by_task.values() for c in found.values()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from probes.common.errors import UserError, out_of_memory
 from probes.common.locks import SUFFIX, BusyError, locked
@@ -38,7 +37,6 @@ from probes.records.files import write_record
 from probes.records.parameters import write_parameters
 from probes.records.record import AnyRecord, Extent
 from probes.records.result import SCORES
-from probes.records.row import Rows
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 
@@ -148,7 +146,7 @@ def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> AnyRecord | None
             base = _base_context(prepared.base, unit, extent)
         context = _corpus_context(prepared, unit, tuple(extent), base)
         clock = time.perf_counter()
-        found: Found[Any] = as_found(its.compute(context))  # type: ignore[attr-defined]
+        found: Found = as_found(its.compute(context))  # type: ignore[attr-defined]
         view_name: str = context.view.name
         store: Store = context.stored
     else:
@@ -170,7 +168,7 @@ def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> AnyRecord | None
 
 
 def _keep_parameters(
-    prepared: Prepared, unit: Unit, record: AnyRecord, found: Found[Any], classes: Sequence[str]
+    prepared: Prepared, unit: Unit, record: AnyRecord, found: Found, classes: Sequence[str]
 ) -> None:
     """Write what was fitted to the cache; that it may not be written costs nothing else."""
     try:
@@ -184,7 +182,6 @@ def _require_describable(prepared: Prepared, unit: Unit, record: AnyRecord) -> N
     its = get_measurement(unit.measurement)
     if measurements.origin(unit.measurement) is None:
         return
-    Rows.of(its.numbers(record))
     if isinstance(its, CorpusMeasurement):
         for table in its.tables(record):
             _ = table.texts
@@ -225,9 +222,7 @@ def _base_context(prepared: Prepared, unit: Unit, extent: Extent) -> CorpusConte
 
 
 @exact_products()
-def _measure_probes(
-    prepared: Prepared, unit: Unit, extent: Extent, data: ProbingData
-) -> Found[Any]:
+def _measure_probes(prepared: Prepared, unit: Unit, extent: Extent, data: ProbingData) -> Found:
     """Measure in groups of layers that fit in memory, in smaller ones if memory runs out."""
     assert unit.task
     assert unit.probe
@@ -252,7 +247,7 @@ def _measure_probes(
                 cache=run.config.cache_dir,
             )
             try:
-                found: Found[Any] = as_found(its.compute(context))  # type: ignore[attr-defined]
+                found: Found = as_found(its.compute(context))  # type: ignore[attr-defined]
                 return found
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error) or context.least_groups:

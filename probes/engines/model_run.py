@@ -31,7 +31,6 @@ from probes.measurements.measurement import (
     ProbeMeasurement,
     Request,
     Scored,
-    as_payload,
     get_measurement,
 )
 from probes.measurements.plugin_keys import plugin_failure
@@ -184,7 +183,7 @@ class ModelRun:
         scored = Scored(
             scores.probe,
             layers,
-            scores.best_layer.layer,
+            scores.best_layer,
             scores.examples.typed,
             scores.headline,
         )
@@ -240,10 +239,10 @@ class ModelRun:
             order = list(self.paths)
             self.results = dict(sorted(found.items(), key=lambda each: order.index(each[1].key)))
         elif unit.task is None or unit.probe is None:
-            self.others[unit.measurement] = as_payload(record)
+            self.others[unit.measurement] = record
         else:
             name = unit.task.name, unit.probe.family
-            self.results[name] = self.results[name].with_evidence(as_payload(record))
+            self.results[name] = self.results[name].with_evidence(record)
 
     def announce_stored(self) -> None:
         """Read the scores that are stored, and say how many there are."""

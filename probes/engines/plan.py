@@ -17,7 +17,7 @@ from probes.engines.validation import options_of
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.measurement import Measurement, Request, get_measurement
 from probes.measurements.plugin_keys import digests, measurement_plug_in, plug_ins_of, source_of
-from probes.measurements.results import typed
+from probes.measurements.results import require_possible
 from probes.records.base import Frozen
 from probes.records.files import is_complete, read_record
 from probes.records.keys import Inputs, record_key, record_name
@@ -129,7 +129,7 @@ def _unit(
     config: RunConfig,
     model: LazyModel,
     corpus: Source,
-    its: Measurement[Frozen],
+    its: Measurement,
     inputs: Inputs,
     task: Task | None,
     probe: ProbeSpec | None,
@@ -168,7 +168,8 @@ def stored(unit: Unit) -> AnyRecord | None:
     """
     if not unit.path.exists():
         return None
-    record = typed(read_record(unit.path), unit.path)
+    record = read_record(unit.path)
+    require_possible(record, unit.path)
     if record.key != unit.key:
         raise UserError(f"{unit.path}: the record of another key; delete it and run again.")
     return record if is_complete(unit.path, record) else None

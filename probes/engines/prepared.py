@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -251,7 +251,7 @@ class Prepared:
         its, options = self._of_corpus(measurement)
         return its.view(self.run.corpus.value, options)
 
-    def _of_corpus(self, measurement: str) -> tuple[CorpusMeasurement[Any], Frozen]:
+    def _of_corpus(self, measurement: str) -> tuple[CorpusMeasurement, Frozen]:
         """A measurement of the corpus as a whole, with its options."""
         its = get_measurement(measurement)
         assert isinstance(its, CorpusMeasurement)

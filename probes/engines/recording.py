@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from probes import __version__
 from probes.engines.announcements import corpus_counts
 from probes.engines.model_run import ModelRun
@@ -23,7 +21,7 @@ def record_of(
     prepared: Prepared,
     unit: Unit,
     extent: Extent,
-    found: Found[Any],
+    found: Found,
     view: str,
     encoding: EncodingRecord,
     seconds: dict[str, float],
@@ -38,7 +36,7 @@ def record_of(
     run, task, probe = prepared.run, unit.task, unit.probe
     config = run.config
     plug_ins = plug_ins_of(task, probe.family) if task and probe else ()
-    return Record[Any](
+    return Record(
         schema_version=SCHEMA_VERSION,
         suite_version=__version__,
         measurement=unit.measurement,
@@ -69,7 +67,7 @@ def record_of(
         facts=dict(found.facts),
         notes=tuple(found.notes),
         rows=Rows.of(found.rows),
-        payload=found.payload,
+        examples=found.examples,
     )
 
 

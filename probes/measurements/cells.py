@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from probes.records.curves import Curves
-from probes.records.probe_scores import LayerScores
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, TableRow
+from probes.records.row import Row
+from probes.records.table import NOTHING, Cell
 from probes.records.titles import task_marks
-from probes.records.values import Estimate, Interval
+from probes.records.values import Interval
 from probes.statistics.formatting import shown
 from probes.statistics.metrics import axis_of, is_percent, label_of, lower_is_better
 from probes.statistics.partition import FEWEST
@@ -42,19 +42,27 @@ def layer_marks(p: float | None, *, best: bool, floored: bool = False) -> dict[s
     }
 
 
-def group_cell(result: Result, layer: LayerScores, group: str) -> Cell:
+def group_metric(result: Result) -> str:
+    """The metric of a result's breakdown by groups."""
+    return str(result.facts["group_metric"])
+
+
+def group_cell(result: Result, layer: int, group: str) -> Cell:
     """The score of a layer's first fit within a group of examples."""
-    score, interval = layer.fits[0].groups.get(group), layer.group_intervals.get(group)
-    return score_cell(score, interval, result.payload.group_metric)
+    metric = group_metric(result)
+    row = result.at(metric, layer, group=group)
+    return score_cell(row.value, row.interval, metric) if row else Cell(NOTHING)
 
 
-def estimate_text(estimate: Estimate) -> str:
-    """A value with its interval, or why it has none."""
-    if estimate.value is None:
-        return f"undefined: {estimate.missing}"
-    if estimate.interval is None:
-        return f"{estimate.value:z.2f}"
-    return f"{estimate.value:z.2f} [{estimate.interval[0]:z.2f}, {estimate.interval[1]:z.2f}]"
+def estimate_text(row: Row | None) -> str:
+    """A number with its interval, or why it has none."""
+    if row is None:
+        return NOTHING
+    if row.value is None:
+        return f"undefined: {row.why}"
+    if row.interval is None:
+        return f"{row.value:z.2f}"
+    return f"{row.value:z.2f} [{row.interval[0]:z.2f}, {row.interval[1]:z.2f}]"
 
 
 def interval_note(results: Sequence[Result]) -> str:
@@ -68,9 +76,9 @@ def interval_note(results: Sequence[Result]) -> str:
     )
 
 
-def starred(result: Result, layer: LayerScores) -> str:
+def starred(result: Result, layer: int) -> str:
     """A layer's number, with a star if it is the best on dev."""
-    return f"{layer.layer}★" if layer.layer == result.best_number else f"{layer.layer}"
+    return f"{layer}★" if layer == result.best_number else f"{layer}"
 
 
 def metric_name(result: Result) -> str:
@@ -86,7 +94,7 @@ def task_head(result: Result, metric: str = "") -> str:
 
 def group_metric_title(result: Result) -> str:
     """The metric of a result's breakdown by groups, and whether it is an error."""
-    metric = result.payload.group_metric
+    metric = group_metric(result)
     return label_of(metric) + ", lower is better" * lower_is_better(metric)
 
 
@@ -99,18 +107,3 @@ def metric_curves(
         prefix: what the title of the axis begins with.
     """
     return Curves(name, title, note, prefix + axis_of(metric), metric, is_percent(metric), what)
-
-
-def rows_by_layer(
-    results: Sequence[Result], cell: Callable[[Result, int], Cell | None]
-) -> list[TableRow]:
-    """A row per layer of any result, with a cell per result.
-
-    Args:
-        cell: of a result and a layer; None where there is nothing.
-    """
-    layers = sorted({layer for result in results for layer in result.extent})
-    return [
-        TableRow.of(str(layer), *(cell(result, layer) or Cell(NOTHING) for result in results))
-        for layer in layers
-    ]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Level, NoPayload, ProbeMeasurement, Request
+from probes.measurements.measurement import Level, ProbeMeasurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
@@ -43,7 +43,7 @@ _NOTE = (
 )
 
 
-class ConditionalProbing(ProbeMeasurement[NoPayload]):
+class ConditionalProbing(ProbeMeasurement):
     """Convex probes on layers 0 and k against one on layer 0.
 
     At the best layer on dev, or the highest if that is layer 0; with full evidence at every layer.

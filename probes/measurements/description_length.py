@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, NoPayload, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
@@ -37,7 +37,7 @@ UNIFORM = {"baseline": "uniform code"}
 _OF_TRAIN = {"split": "train"}
 
 
-class DescriptionLength(ProbeMeasurement[NoPayload]):
+class DescriptionLength(ProbeMeasurement):
     """The online code of convex probes; with full evidence the replay code of others too."""
 
     name = "description_length"
@@ -109,7 +109,7 @@ class DescriptionLength(ProbeMeasurement[NoPayload]):
             return "it is not defined for regression"
         return super().missing_of(result)
 
-    def compute(self, context: ProbeContext) -> Found[NoPayload]:
+    def compute(self, context: ProbeContext) -> Found:
         """Code the training labels; neither dev nor test is used.
 
         Rows by layer: the codelength in bits, compression (the length of the uniform code divided
@@ -155,9 +155,9 @@ class DescriptionLength(ProbeMeasurement[NoPayload]):
         for model, points in learning.models.items():
             layers = results[model].layers
             three = {
-                "best layer": results[model].best_layer.layer,
-                "lowest layer": layers[0].layer,
-                "highest layer": layers[-1].layer,
+                "best layer": results[model].best_layer,
+                "lowest layer": layers[0],
+                "highest layer": layers[-1],
             }
             lines = {name: f"layer {layer}" for name, layer in three.items()}
             learning.models[model] = [

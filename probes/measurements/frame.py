@@ -9,19 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import AnyRecord
-from probes.records.row import HEADER, Row, Rows
+from probes.records.row import HEADER, Row
 from probes.records.titles import limit_of, short_digest, task_marks
 
 _INTEGERS = "limit", "layer", "n"
-
-
-def rows_of(record: AnyRecord) -> Rows:
-    """The rows of a record; none if it is of a plug-in that is not loaded and has a payload."""
-    if record.rows or record.measurement not in measurements:
-        return record.rows
-    return Rows.of(get_measurement(record.measurement).numbers(record))
 
 
 def long_frame(records: Iterable[AnyRecord]) -> pd.DataFrame:
@@ -37,7 +29,7 @@ def labelled_frame(
     axes: dict[str, list[Any]] = defaultdict(list)
     total = 0
     for label, record in records.items() if isinstance(records, Mapping) else records:
-        rows = rows_of(record)
+        rows = record.rows
         for name, value in _header(record, label).items():
             columns[name] += repeat(value, len(rows))
         for name in Row._fields[:-1]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
 from probes.examples.examples import NotServedError
-from probes.measurements.measurement import Found, Level, NoPayload, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from probes.measurements.probe_context import ProbeContext
 
 
-class HeldOutGenres(ProbeMeasurement[NoPayload]):
+class HeldOutGenres(ProbeMeasurement):
     """Scores on each genre of probes that are trained on the others, at the best layer on dev."""
 
     name = "held_out_genres"
@@ -81,7 +81,7 @@ class HeldOutGenres(ProbeMeasurement[NoPayload]):
         """The best layer on dev."""
         return {request.scores.best: 1}
 
-    def compute(self, context: ProbeContext) -> Found[NoPayload]:
+    def compute(self, context: ProbeContext) -> Found:
         """Fit all probes, and score them genre by genre.
 
         Rows of each genre: examples; the score of the probe trained on the others; its drop from

@@ -15,27 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import Field
 
-from probes.measurements.cells import estimate_text, metric_curves, score_cell, task_head
+from probes.measurements.chart_views import Lines
 from probes.measurements.expected_layer import (
     centre_of_gravity,
     gain_and_expected_layer,
     kl_from_uniform,
     over_samples,
 )
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
-from probes.records.base import Frozen
-from probes.records.curves import Curves, Point
+from probes.measurements.measurement import LOCALISATION, Found, Level, ProbeMeasurement, Request
+from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import Extent, Record
+from probes.records.record import Extent
 from probes.records.result import Result
 from probes.records.row import Row
-from probes.records.table import NOTHING, Cell, Table, TableRow
-from probes.records.values import Estimate, Interval, Scores
+from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
@@ -53,45 +50,29 @@ N_SAMPLES = 2
 """Bootstrap samples of the training split on which the mix of all layers is learnt again."""
 
 
-class MixResult(Frozen):
-    """The probe on the mix of layers 0 to k."""
-
-    k: int
-    weights: tuple[float, ...]
-    """Weights of layers 0 to k; they sum to 1."""
-    l2: float
-    """L2 strength."""
-    dev: Scores
-    test: Scores
-    intervals: dict[str, Interval]
-    """95 % intervals of the test scores over test documents or sentences."""
-
-
-class Mixes(Frozen):
-    """What `Localisation` finds."""
-
-    mixes: tuple[MixResult, ...] = Field(min_length=1)
-    """One for every layer k."""
-    total_gain: Estimate
-    """Headline test score of the mix of all layers minus that of layer 0; over the test split."""
-    expected_layer: Estimate
-    """Mean layer of the gains; without a value unless the total gain's interval is above 0."""
-    centre_of_gravity: Estimate
-    """Mean layer of the weights of the mix of all layers; the training split is resampled."""
-    kl: Estimate
-    """Divergence of these weights from uniform ones, in bits; resampled likewise."""
-    sample_weights: tuple[tuple[float, ...], ...]
-    """The weights of the mix of all layers, learnt on the whole training split, then on each
-    bootstrap sample of it."""
-
-
-class Localisation(ProbeMeasurement[Mixes]):
+class Localisation(ProbeMeasurement):
     """Scores of probes on mixes of layers 0 to k, and the layers that follow from them."""
 
-    name = "localisation"
+    name = LOCALISATION
     version = 2
     summary = "scalar mixes of layers, expected layer (Tenney et al. 2019a)"
-    payload: ClassVar[type[Mixes]] = Mixes
+    views = (
+        Pivot(
+            "probes on mixes of layers 0 to k",
+            ("mix_score",),
+            below=("expected_layer", "centre_of_gravity", "kl"),
+            note="Scalar mixes as in Tenney et al. 2019a; the expected layer follows from their "
+            "gains, centre of gravity and divergence from the weights of the mix of all layers. "
+            "±: half a 95 % interval, of scores and expected layers over test text, of centres and "
+            "divergences over training text; none is over both.",
+        ),
+        Lines(
+            "mix",
+            "mix_score",
+            "Score on the mix of layers 0 to k",
+            "Scalar mixes as Tenney et al. 2019a; what a layer adds is the step to it.",
+        ),
+    )
     reads_all_layers = True
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
@@ -107,98 +88,24 @@ class Localisation(ProbeMeasurement[Mixes]):
         every = len(request.layers) == request.n_layers + 1
         return dict.fromkeys(request.layers, 1) if every else {}
 
-    def compute(self, context: ProbeContext) -> Found[Mixes]:
-        """Learn the mixes and score probes on them; the array is their predictions on test."""
+    def missing_of(self, result: Result) -> str:
+        """Why a result has no mixes and expected layer."""
+        if not result.has_all_layers:
+            return "not all layers were probed"
+        if not may_be_convex(result.probe):
+            return "only convex probes are fitted on mixes"
+        return super().missing_of(result)
+
+    def compute(self, context: ProbeContext) -> Found:
+        """Learn the mixes and score probes on them; the array is their predictions on test.
+
+        Rows: see `rows_of_mixes`.
+        """
         weights, strengths, predicted = _fit_mixes(context)
-        found = mixes_record(weights, strengths, predicted, context.scorers)
+        rows = list(rows_of_mixes(weights, strengths, predicted, context.scorers))
         kind = context.task.kind
         stored = np.float64 if kind == "regression" else predicted["test"].dtype
-        return Found(payload=found, arrays={"predicted": predicted["test"].astype(stored)})
-
-    def numbers(self, record: Record[Mixes]) -> Iterator[Row]:
-        """Scores of the mixes, and the estimates."""
-        found = record.payload
-        metric = record.task.metric if record.task else ""
-        for mix in found.mixes:
-            low, high = mix.intervals.get(metric) or (None, None)
-            yield Row("mix_score", mix.test[metric], mix.k, low, high)
-        for name in ("total_gain", "expected_layer", "centre_of_gravity", "kl"):
-            estimate: Estimate = getattr(found, name)
-            low, high = estimate.interval or (None, None)
-            yield Row(name, estimate.value, None, low, high)
-
-    def tables(self, results: Sequence[Result]) -> list[Table]:
-        """Scores by mix, and the estimates."""
-        found: list[tuple[Result, Mixes]] = [(r, r.found(self.name)) for r in results]
-        rows = [
-            TableRow.of(
-                f"layers 0 to {k}" if k else "layer 0",
-                *(_mix(mixes, k, r.task.metric) for r, mixes in found),
-            )
-            for k in sorted({mix.k for _, mixes in found for mix in mixes.mixes})
-        ]
-        rows += [
-            TableRow.of("expected layer", *(estimate_text(x.expected_layer) for _, x in found)),
-            TableRow.of(
-                "centre of gravity", *(estimate_text(x.centre_of_gravity) for _, x in found)
-            ),
-            TableRow.of("KL from uniform, bits", *(estimate_text(x.kl) for _, x in found)),
-        ]
-        return [
-            Table(
-                "probes on mixes of layers 0 to k",
-                ("layer", *(task_head(r, r.task.metric) for r, _ in found)),
-                tuple(rows),
-                notes=(
-                    "Scalar mixes as in Tenney et al. 2019a; the expected layer follows from their "
-                    "gains, centre of gravity and divergence from the weights of the mix of all "
-                    "layers. Brackets and ±: 95 % intervals, of scores and expected layers over "
-                    "test text, of centres and divergences over training text; none is over both.",
-                ),
-            )
-        ]
-
-    def curves(self, results: Mapping[str, Result]) -> Curves:
-        """Test scores of the probe on the mix of layers 0 to k."""
-        metric = next(iter(results.values())).task.metric
-        found = metric_curves(
-            "mix",
-            "Score on the mix of layers 0 to k",
-            "Scalar mixes as Tenney et al. 2019a; what a layer adds is the step to it.",
-            metric,
-            what="layers 0 to k",
-        )
-        for model, result in results.items():
-            if result.found(self.name) is None:
-                found.missing[model] = no_localisation(result)
-            else:
-                found.models[model] = [
-                    Point(mix.k, mix.test[metric], mix.intervals.get(metric))
-                    for mix in result.found(self.name).mixes
-                ]
-        return found
-
-
-def mixes_of(result: Result) -> Mixes | None:
-    """What localisation found for a result; None if it was not measured."""
-    found: Mixes | None = result.found(Localisation.name)
-    return found
-
-
-def no_localisation(result: Result) -> str:
-    """Why a result has no mixes and expected layer."""
-    if not result.has_all_layers:
-        return "not all layers were probed"
-    if not may_be_convex(result.probe):
-        return "only convex probes are fitted on mixes"
-    return "there is no record of it"
-
-
-def _mix(mixes: Mixes, k: int, metric: str) -> Cell:
-    for mix in mixes.mixes:
-        if mix.k == k:
-            return score_cell(mix.test[metric], mix.intervals[metric], metric)
-    return Cell(NOTHING)
+        return Found(rows, {"predicted": predicted["test"].astype(stored)})
 
 
 def _fit_mixes(
@@ -257,13 +164,20 @@ def _fit_mixes(
     return weights.cpu().double().numpy(), strengths, joined
 
 
-def mixes_record(
+def rows_of_mixes(
     weights: Floats,
     strengths: Sequence[float],
     predicted: Mapping[str, NDArray[Any]],
     scorers: Mapping[str, Scorer],
-) -> Mixes:
+) -> Iterator[Row]:
     """Scores of all mixes, and what follows from them and from the mix weights.
+
+    The layer of a row is the last of a mix; that of each of its weights is on the axis `of`, and
+    the mix of all layers that was learnt on a sample has a place on `sample`. Without a layer:
+    headline test score of the mix of all layers minus that of layer 0 (`total_gain`); mean layer of
+    the gains, without a value unless the interval of the total gain is above 0 (`expected_layer`),
+    both with intervals over the test split; mean layer of the weights of the mix of all layers, and
+    the divergence of these weights from uniform ones, with intervals over the training split.
 
     Args:
         weights: of the mixes of layers 0 to k for every k, then of the mix of all layers on each
@@ -272,37 +186,35 @@ def mixes_record(
         predicted: on dev and test, by these probes. Each (L + 1, n).
     """
     n_layers = weights.shape[1]
-    gold, names = scorers["test"].gold, scorers["test"].names
-    values = _resampled(gold, names, predicted["test"])
-    intervals = {name: interval(found) for name, found in values.items()}
-    scores = {split: scorers[split].scores(given) for split, given in predicted.items()}
-    mixes = tuple(
-        MixResult(
-            k=k,
-            weights=tuple(weights[k, : k + 1].tolist()),
-            l2=strengths[k],
-            dev=scores["dev"][k],
-            test=scores["test"][k],
-            intervals={name: bounds(intervals[name][k]) if intervals else None for name in names},
-        )
-        for k in range(n_layers)
-    )
-    headline = np.array([m.test[names[0]] for m in mixes], dtype=np.float64)
-    gain, layer = gain_and_expected_layer(headline, values.get(names[0]))
+    gold, metric = scorers["test"].gold, scorers["test"].names[0]
+    resampled = _resampled(gold, metric, predicted["test"])
+    intervals = [None] * n_layers if resampled is None else map(bounds, interval(resampled))
+    scores = {
+        split: [each[metric] for each in scorers[split].scores(given)]
+        for split, given in predicted.items()
+    }
+    for k, between in enumerate(intervals):
+        yield Row("mix_score", scores["test"][k], k, *ends(between))
+    headline = np.array(scores["test"], dtype=np.float64)
+    gain, expected = gain_and_expected_layer(headline, resampled)
     full = weights[n_layers - 1 :]
-    return Mixes(
-        mixes=mixes,
-        total_gain=gain,
-        expected_layer=layer,
-        centre_of_gravity=over_samples(centre_of_gravity(full), n_layers - 1),
-        kl=over_samples(kl_from_uniform(full), float(np.log2(n_layers))),
-        sample_weights=tuple(tuple(row) for row in full.tolist()),
-    )
+    yield Row.estimated("total_gain", gain)
+    yield Row.estimated("expected_layer", expected)
+    centre = over_samples(centre_of_gravity(full), n_layers - 1)
+    yield Row.estimated("centre_of_gravity", centre)
+    yield Row.estimated("kl", over_samples(kl_from_uniform(full), float(np.log2(n_layers))))
+    for k in range(n_layers):
+        yield Row("mix_score", scores["dev"][k], k, split="dev")
+        yield Row("strength", strengths[k], k, split="train")
+        for layer, weight in enumerate(weights[k, : k + 1].tolist()):
+            yield Row("mix_weight", weight, k, split="train", axes={"of": layer})
+    for sample, row in enumerate(full[1:].tolist(), 1):
+        for layer, weight in enumerate(row):
+            axes = {"of": layer, "sample": sample}
+            yield Row("mix_weight", weight, n_layers - 1, split="train", axes=axes)
 
 
-def _resampled(gold: Gold, names: Sequence[str], predicted: NDArray[Any]) -> dict[str, Floats]:
-    """Each metric of every mix in every resample; empty if there are too few clusters."""
+def _resampled(gold: Gold, metric: str, predicted: NDArray[Any]) -> Floats | None:
+    """The metric of every mix in every resample; None if there are too few clusters."""
     draws = draws_of(gold)
-    if draws is None:
-        return {}
-    return {name: replicates(metrics.get(name), gold, predicted, draws) for name in names}
+    return None if draws is None else replicates(metrics.get(metric), gold, predicted, draws)

@@ -13,7 +13,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from probes.extraction.views import View
     from probes.measurements.corpus_context import CorpusContext
     from probes.measurements.probe_context import ProbeContext
+    from probes.records.header import ExampleCounts
     from probes.records.parameters import Parameters
 
-P = TypeVar("P", bound=Frozen)
-M = TypeVar("M", bound="Measurement[Any]")
+M = TypeVar("M", bound="Measurement")
 
 Level = Literal["standard", "full"]
 """How much evidence is asked for."""
@@ -57,12 +57,8 @@ class NoOptions(Frozen):
     """The options of a measurement that has none."""
 
 
-class NoPayload(Frozen):
-    """What is stored besides rows by a measurement that finds nothing but rows."""
-
-
 @dataclass(frozen=True)
-class Found(Generic[P]):
+class Found:
     """What `compute` returns; rows alone may be returned, or yielded, as they are.
 
     Attributes:
@@ -72,7 +68,7 @@ class Found(Generic[P]):
             `probes.records.parameters`.
         facts: what else there is to know of the rows, such as counts; part of the record's header.
         notes: sentences that tables are followed by.
-        payload: what is stored besides.
+        examples: of scores, those that the task has found in the corpus.
     """
 
     rows: Iterable[Row] = ()
@@ -80,7 +76,7 @@ class Found(Generic[P]):
     parameters: Parameters = field(default_factory=dict)
     facts: Mapping[str, Place] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    payload: P = field(default_factory=NoPayload)  # type: ignore[assignment]
+    examples: ExampleCounts | None = None
 
 
 class Scored(NamedTuple):
@@ -130,7 +126,7 @@ class Request(NamedTuple):
         return self.scored
 
 
-class Measurement(ABC, Generic[P]):
+class Measurement(ABC):
     """One question with its method.
 
     Attributes:
@@ -138,7 +134,6 @@ class Measurement(ABC, Generic[P]):
         version: part of every key, to be raised when the same inputs would give other numbers.
         summary: one line for `--list-measurements`.
         views: how its rows are shown; see `probes.measurements.views`.
-        payload: the type of what is stored besides rows; a frozen pydantic model.
         options: its settings, each with a default and a description. Each field becomes a flag
             ``--<name>-<field>``, and what is given becomes part of the key.
     """
@@ -147,7 +142,6 @@ class Measurement(ABC, Generic[P]):
     version: ClassVar[int] = 1
     summary: ClassVar[str]
     views: ClassVar[Sequence[RowView]] = (Pivot(),)
-    payload: ClassVar[type[Frozen]] = NoPayload
     options: ClassVar[type[Frozen]] = NoOptions
 
     def extent(self, request: Request) -> Extent:
@@ -162,12 +156,12 @@ class Measurement(ABC, Generic[P]):
         """What is measured where a record has less than is wanted: nothing of it is lost."""
         return united(stored, wanted)
 
-    def numbers(self, record: Record[P]) -> Iterable[Row]:
-        """What a record says in numbers."""
-        return record.rows
+    def missing_of(self, result: Result) -> str:
+        """Why a result lacks it, where curves name those without."""
+        return "there is no record of it"
 
 
-class ProbeMeasurement(Measurement[P]):
+class ProbeMeasurement(Measurement):
     """A measurement of one task with one probe family: evidence behind its scores.
 
     Its records are shown with the scores of the same model, corpus, task and family.
@@ -203,12 +197,8 @@ class ProbeMeasurement(Measurement[P]):
         """Time of one layer and repetition, relative to that of one fit for the scores."""
         return 1.0
 
-    def missing_of(self, result: Result) -> str:
-        """Why a result lacks it, where curves name those without."""
-        return "there is no record of it"
-
     @abstractmethod
-    def compute(self, context: ProbeContext) -> Found[P] | Iterable[Row]:
+    def compute(self, context: ProbeContext) -> Found | Iterable[Row]:
         """Measure the layers of `context.extent`."""
 
     def tables(self, results: Sequence[Result]) -> Sequence[Table]:
@@ -236,7 +226,7 @@ class ProbeMeasurement(Measurement[P]):
         return curves
 
 
-class CorpusMeasurement(Measurement[P]):
+class CorpusMeasurement(Measurement):
     """A measurement of a model's vectors of a corpus as a whole, without tasks.
 
     Attributes:
@@ -269,7 +259,7 @@ class CorpusMeasurement(Measurement[P]):
         return None
 
     @abstractmethod
-    def compute(self, context: CorpusContext) -> Found[P] | Iterable[Row]:
+    def compute(self, context: CorpusContext) -> Found | Iterable[Row]:
         """Measure the layers of `context.layers`."""
 
     @property
@@ -278,7 +268,7 @@ class CorpusMeasurement(Measurement[P]):
         views = [view.name for view in self.views if not isinstance(view, Pivot)]
         return [*self.figures, *views]
 
-    def tables(self, record: Record[P]) -> Sequence[Table]:
+    def tables(self, record: Record) -> Sequence[Table]:
         """What was found, to be printed at the end of a run."""
         from probes.measurements.frame import long_frame
 
@@ -287,14 +277,14 @@ class CorpusMeasurement(Measurement[P]):
         title += f" from {record.base.name}" if record.base else ""
         return tables(self.views, long_frame([record]), title, record.notes)
 
-    def charts(self, records: Mapping[str, Record[P]]) -> Sequence[Chart]:
+    def charts(self, records: Mapping[str, Record]) -> Sequence[Chart]:
         """What was found for several models, by label, on one corpus."""
         from probes.measurements.frame import labelled_frame
 
         return charts(self.views, labelled_frame(records))
 
     def pictures(
-        self, records: Mapping[str, Record[P]], arrays: Mapping[str, Arrays]
+        self, records: Mapping[str, Record], arrays: Mapping[str, Arrays]
     ) -> Sequence[Chart]:
         """Charts of arrays, or of rows in ways that no view has; `figures` names them.
 
@@ -303,10 +293,9 @@ class CorpusMeasurement(Measurement[P]):
         """
         return ()
 
-    def csv_lines(self, record: Record[P]) -> Iterator[Mapping[str, Place]]:
+    def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
         """The lines of its CSV file, by column: all numbers as they are."""
-        rows = list(self.numbers(record))
-        axes = dict.fromkeys(axis for row in rows for axis in row.axes)
+        rows, axes = list(record.rows), record.rows.axes
         filled = [name for name in ("n", "p") if any(getattr(row, name) for row in rows)]
         for row in rows:
             places = {axis: row.axes.get(axis) for axis in axes}
@@ -314,7 +303,7 @@ class CorpusMeasurement(Measurement[P]):
             yield {"layer": row.layer, **places, **found}
 
 
-class PairMeasurement(CorpusMeasurement[P]):
+class PairMeasurement(CorpusMeasurement):
     """A comparison of two models on a corpus: `compute` is given the base as `context.base`.
 
     The first model of a run is the base of all others, random twins among them. Records belong to
@@ -322,12 +311,14 @@ class PairMeasurement(CorpusMeasurement[P]):
     """
 
 
+LOCALISATION = "localisation"
+
 EVIDENCE = {
     "training_variance": "probes.measurements.training_variance:TrainingVariance",
     "selectivity": "probes.measurements.selectivity:Selectivity",
     "conditional_probing": "probes.measurements.conditional_probing:ConditionalProbing",
     "description_length": "probes.measurements.description_length:DescriptionLength",
-    "localisation": "probes.measurements.localisation:Localisation",
+    LOCALISATION: "probes.measurements.localisation:Localisation",
 }
 """The evidence behind scores, most valuable first."""
 
@@ -352,7 +343,7 @@ LEVELS = ("none", "standard", "full")
 RESERVED = ("probes", *LEVELS)
 """Words that no measurement may be called."""
 
-measurements: Registry[str | type[Measurement[Any]]] = Registry("measurement")
+measurements: Registry[str | type[Measurement]] = Registry("measurement")
 """Classes of plug-ins, and the suite's own as ``module:Class``."""
 
 measurements.add("scores", "probes.measurements.scores:ScoreMeasurement")
@@ -376,10 +367,8 @@ def measurement(cls: type[M]) -> type[M]:
     if lacking := [*attributes, *sorted(cls.__abstractmethods__)]:
         raise UserError(f"Measurement {cls.__name__}: it has no {' and no '.join(lacking)}.")
     require_usable(cls.name)
-    for which in ("payload", "options"):
-        given = getattr(cls, which)
-        if not (isinstance(given, type) and issubclass(given, Frozen)):
-            raise UserError(f"Measurement {cls.name!r}: {which} has to be a subclass of Frozen.")
+    if not (isinstance(cls.options, type) and issubclass(cls.options, Frozen)):
+        raise UserError(f"Measurement {cls.name!r}: options has to be a subclass of Frozen.")
     for option, about in cls.options.model_fields.items():
         if about.is_required():
             raise UserError(f"Measurement {cls.name!r}: the option {option!r} has no default.")
@@ -402,7 +391,7 @@ def require_usable(name: object) -> None:
         raise UserError(f"Measurement {name!r}: --measurements or --evidence uses this word.")
 
 
-def get_measurement(name: str) -> Measurement[Any]:
+def get_measurement(name: str) -> Measurement:
     """The measurement called `name`.
 
     Raises:
@@ -412,11 +401,11 @@ def get_measurement(name: str) -> Measurement[Any]:
     if isinstance(entry, str):
         module, _, cls = entry.partition(":")
         entry = getattr(importlib.import_module(module), cls)
-    found: Measurement[Any] = entry()
+    found: Measurement = entry()
     return found
 
 
-def probe_measurements() -> Iterator[ProbeMeasurement[Any]]:
+def probe_measurements() -> Iterator[ProbeMeasurement]:
     """All measurements of evidence, the suite's own first."""
     for name in measurements:
         found = get_measurement(name)
@@ -424,21 +413,9 @@ def probe_measurements() -> Iterator[ProbeMeasurement[Any]]:
             yield found
 
 
-def as_found(found: Found[P] | Iterable[Row]) -> Found[P]:
+def as_found(found: Found | Iterable[Row]) -> Found:
     """What `compute` has returned; rows that it yields are computed here."""
     return found if isinstance(found, Found) else Found(tuple(found))
-
-
-def as_payload(record: AnyRecord) -> AnyRecord:
-    """The record with its payload in the measurement's own type, if that is known.
-
-    Raises:
-        ValidationError: the payload is not one of this measurement.
-    """
-    if record.measurement not in measurements:
-        return record
-    payload = get_measurement(record.measurement).payload.model_validate(record.payload)
-    return record.model_copy(update={"payload": payload})
 
 
 measurements.mark_as_shipped()

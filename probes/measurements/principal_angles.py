@@ -18,23 +18,20 @@ compared with itself in this way says how much overlap to expect of directions t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
-from probes.measurements.cells import task_head
 from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
-from probes.records.base import Frozen
+from probes.measurements.pivots import Pivot, Section
 from probes.records.curves import Curves, Point
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import Extent, Record
+from probes.records.record import Extent
 from probes.records.result import Result
-from probes.records.row import Row
-from probes.records.table import NOTHING, Table, TableRow
+from probes.records.row import Row, Rows
 from probes.tasks.task import Task
 from probes.training.families import is_convex
 
@@ -45,52 +42,34 @@ Kind = Literal["patterns", "weights"]
 
 NOTES: dict[Kind, str] = {
     "patterns": "Mean squared cosine of the principal angles between the subspaces of two layers; "
-    "patterns are the covariances of vectors with the outputs of a linear probe. In brackets: the "
-    "overlap with patterns of random weights, and of a layer with itself. One of the two probes is "
-    "trained on a bootstrap sample.",
+    "patterns are the covariances of vectors with the outputs of a linear probe. Chance: the "
+    "overlap with patterns of random weights. With itself a layer overlaps less than wholly, since "
+    "one of the two probes is trained on a bootstrap sample.",
     "weights": "The same of the weights of standardised features, which change with the covariance "
-    "of features even where a label stays; in brackets the expectation of random subspaces, and "
-    "the overlap of a layer with itself.",
+    "of features even where a label stays. Chance: the expectation of random subspaces.",
 }
 
 RANDOM = 64
 """Random weights, at least, from whose patterns chance is estimated."""
 
-Matrix = tuple[tuple[float | None, ...], ...]
 
-
-class Overlaps(Frozen):
-    """Mean squared cosines of the principal angles between layers; (L, L), symmetric.
-
-    None where a probe has no direction, its weights being 0.
-    """
-
-    overlap: Matrix
-    """Across training samples, also of each layer with itself."""
-    chance: Matrix
-    """Of one layer with random weights at the other."""
-
-
-class Subspaces(Frozen):
-    """What `PrincipalAngles` finds."""
-
-    layers: tuple[int, ...]
-    dimensions: tuple[int, ...]
-    """Of the subspace of weights, by layer."""
-    patterns: Overlaps
-    weights: Overlaps
-
-    def of(self, kind: Kind) -> Overlaps:
-        """The overlaps of patterns or weights."""
-        return self.patterns if kind == "patterns" else self.weights
-
-
-class PrincipalAngles(ProbeMeasurement[Subspaces]):
+class PrincipalAngles(ProbeMeasurement):
     """Principal angles between the subspaces that linear probes find at different layers."""
 
     name = "principal_angles"
     summary = "overlap of the directions that linear probes find at different layers"
-    payload: ClassVar[type[Subspaces]] = Subspaces
+    views = tuple(
+        Pivot(
+            f"overlap of {kind}, %",
+            ("overlap",),
+            columns=("with",),
+            where={"split": "train", "of": kind},
+            apart="task",
+            sections=(Section("chance", {"chance": "overlap"}, {"split": "train", "of": kind}),),
+            note=note,
+        )
+        for kind, note in NOTES.items()
+    )
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Only linear probes have directions."""
@@ -100,12 +79,15 @@ class PrincipalAngles(ProbeMeasurement[Subspaces]):
         """Every layer that has scores, if there are two or more."""
         return dict.fromkeys(request.layers, 1) if len(request.layers) > 1 else {}
 
-    def compute(self, context: ProbeContext) -> Found[Subspaces]:
+    def compute(self, context: ProbeContext) -> Found:
         """Fit the probes on a bootstrap sample, and compare them with the reported ones.
 
         The arrays `patterns` and `weights` are the principal angles in degrees, ascending, between
         the reported probe of the first layer and the other one of the second: (L, L, k), NaN where
         there are fewer than k.
+
+        Rows: the overlap of every layer with itself and those below, as the axis `with`, that of
+        chance, each of patterns and of weights; and the dimension of the subspace of weights.
 
         Raises:
             NotServedError: features are projected.
@@ -140,46 +122,27 @@ class PrincipalAngles(ProbeMeasurement[Subspaces]):
             [basis(rows) for rows in every.reshape(-1, n_outputs, width)]
             for every in of_vectors.values()
         ]
-        sizes = tuple(len(of_reported) for of_reported, _ in of_weights)
-        found = Subspaces(
-            layers=context.layers,
-            dimensions=sizes,
-            patterns=Overlaps(
-                overlap=mean_overlaps(of_patterns, [1]),
-                chance=mean_overlaps(of_patterns, range(2, len(of_patterns[0]))),
+        sizes = [len(of_reported) for of_reported, _ in of_weights]
+        found = {
+            "patterns": (
+                mean_overlaps(of_patterns, [1]),
+                mean_overlaps(of_patterns, range(2, len(of_patterns[0]))),
             ),
-            weights=Overlaps(overlap=mean_overlaps(of_weights, [1]), chance=_chance(sizes, width)),
-        )
-        return Found(
-            payload=found,
-            arrays={"patterns": all_angles(of_patterns), "weights": all_angles(of_weights)},
-        )
-
-    def numbers(self, record: Record[Subspaces]) -> Iterator[Row]:
-        """Overlap and chance of every layer with itself and those below, patterns and weights."""
-        found = record.payload
-        for kind in NOTES:
-            for i, layer in enumerate(found.layers):
-                for j, other in enumerate(found.layers[: i + 1]):
-                    axes = {"of": kind, "with": other}
-                    for metric in ("overlap", "chance"):
-                        value = getattr(found.of(kind), metric)[i][j]
-                        yield Row(metric, value, layer, split="train", axes=axes)
-
-    def tables(self, results: Sequence[Result]) -> list[Table]:
-        """Two layers × task: overlaps of neighbours, then of others with the lowest layer."""
-        every: list[Subspaces] = [result.found(self.name) for result in results]
-        heads = ("layers", *(task_head(result) for result in results))
-        tables = []
-        for kind, note in NOTES.items():
-            of_tasks = [_cells(found, kind) for found in every]
-            pairs = sorted({pair for cells in of_tasks for pair in cells})
-            rows = [
-                TableRow.of(f"{x.low} and {x.high}", *(cells.get(x, NOTHING) for cells in of_tasks))
-                for x in pairs
-            ]
-            tables.append(Table(f"overlap of {kind}, %", heads, tuple(rows), notes=(note,)))
-        return tables
+            "weights": (mean_overlaps(of_weights, [1]), _chance(sizes, width)),
+        }
+        rows = [
+            Row(metric, matrix[i][j], layer, split="train", axes={"of": kind, "with": other})
+            for kind, both in found.items()
+            for i, layer in enumerate(context.layers)
+            for j, other in enumerate(context.layers[: i + 1])
+            for metric, matrix in zip(("overlap", "chance"), both, strict=True)
+        ]
+        rows += [
+            Row("directions", size, layer, split="train")
+            for layer, size in zip(context.layers, sizes, strict=True)
+        ]
+        arrays = {"patterns": all_angles(of_patterns), "weights": all_angles(of_weights)}
+        return Found(rows, arrays)
 
     def curves(self, results: Mapping[str, Result]) -> list[Curves]:
         """Overlap with the layer below, of each layer with itself, and chance."""
@@ -189,45 +152,27 @@ class PrincipalAngles(ProbeMeasurement[Subspaces]):
         title = f"Overlap of {kind} with the layer below"
         curves = Curves(f"overlap_of_{kind}", title, NOTES[kind], "overlap, %", percent=True)
         for model, result in results.items():
-            found: Subspaces | None = result.found(self.name)
+            found = result.found(self.name)
             if found is None:
-                curves.missing[model] = "it was not measured"
+                curves.missing[model] = self.missing_of(result)
                 continue
-            its = found.of(kind)
-            points = curves.models[model] = []
-            for i, layer in enumerate(found.layers):
-                if i:
-                    points.append(Point(layer, its.overlap[i][i - 1], line="layer below"))
-                    points.append(Point(layer, its.chance[i][i - 1], line="chance"))
-                points.append(Point(layer, its.overlap[i][i], line="itself"))
+            curves.models[model] = list(_points(found, kind))
         return curves
 
 
-class _Pair(NamedTuple):
-    """Two layers, neighbours before others."""
-
-    apart: bool
-    low: int
-    high: int
-
-
-def _cells(found: Subspaces, kind: Kind) -> dict[_Pair, str]:
-    """The overlaps of neighbours and with the lowest layer, between chance and a layer's own."""
-    layers, its = found.layers, found.of(kind)
-    n = len(layers)
-    places = [*pairwise(range(n)), *((0, j) for j in range(2, n))]
-    cells = {}
-    for i, j in places:
-        own, other = its.overlap[i][i], its.overlap[j][j]
-        highest = None if own is None or other is None else (own + other) / 2
-        bounds = f"[{_percent(its.chance[i][j])}, {_percent(highest)}]"
-        pair = _Pair(j > i + 1, layers[i], layers[j])
-        cells[pair] = f"{_percent(its.overlap[i][j])} {bounds}"
-    return cells
-
-
-def _percent(share: float | None) -> str:
-    return NOTHING if share is None else f"{100 * share:.0f}"
+def _points(found: Rows, kind: Kind) -> Iterator[Point]:
+    """The overlap of each layer with the one below that was measured, and with itself."""
+    layers = sorted({row.layer for row in found if row.layer is not None})
+    below = dict(zip(layers[1:], layers, strict=False))
+    for row in found:
+        if row.axes.get("of") != kind or row.layer is None:
+            continue
+        other = row.axes["with"]
+        if other == below.get(row.layer):
+            line = "layer below" if row.metric == "overlap" else row.metric
+            yield Point(row.layer, row.value, line=line)
+        elif other == row.layer and row.metric == "overlap":
+            yield Point(row.layer, row.value, line="itself")
 
 
 def _random(layer: int, n_outputs: int, n_features: int) -> Floats:
@@ -236,6 +181,6 @@ def _random(layer: int, n_outputs: int, n_features: int) -> Floats:
     return np.random.default_rng(layer).normal(size=(n_probes, n_outputs, n_features))
 
 
-def _chance(sizes: Sequence[int], width: int) -> Matrix:
+def _chance(sizes: Sequence[int], width: int) -> list[list[float | None]]:
     """The expected overlap of random subspaces of `width` dimensions."""
-    return tuple(tuple(max(k, m) / width if min(k, m) else None for m in sizes) for k in sizes)
+    return [[max(k, m) / width if min(k, m) else None for m in sizes] for k in sizes]

@@ -206,8 +206,8 @@ class ProbeContext:
         strengths = None
         if self.scores is not None:
             # Evidence is about the probe that was scored, and that has its strength.
-            of_layer = {layer.layer: layer.fits[0].l2 for layer in self.scores.layers}
-            strengths = torch.tensor([of_layer[layer] for layer in layers], dtype=torch.float64)
+            rows = [self.scores.at("strength", layer, "train") for layer in layers]
+            strengths = torch.tensor([row.value for row in rows if row], dtype=torch.float64)
         fitted = fit(train, dev, data.n_outputs, spec, draws, strengths)
         self._require_finite(fitted)
         predicted = {}

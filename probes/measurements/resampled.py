@@ -41,10 +41,10 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates |
     else:
         arrays = as_sums(result, path)
     stored = arrays["layers"].tolist()
-    if stored != [x.layer for x in result.layers] or arrays["sums"].shape[:1] != (len(stored),):
+    if tuple(stored) != result.layers or arrays["sums"].shape[:1] != (len(stored),):
         raise unlike(path)
     places = [stored.index(layer) for layer in layers]
-    scores = [result.score(result.layers[place]) for place in places]
+    scores = [result.score(layer) for layer in layers]
     known = np.array([np.nan if score is None else score for score in scores])
     return replicates_of(result, result.key, arrays["sums"][places], known, layers, path)
 

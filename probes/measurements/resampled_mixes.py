@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.measurements.localisation import Localisation, mixes_of
+from probes.measurements.localisation import Localisation
 from probes.measurements.resampled import replicates_of, sums_of
 from probes.measurements.scores import SUMS, gold_of, read_predictions
 from probes.records.files import has_arrays, read_arrays
@@ -34,21 +34,21 @@ def resampled_mixes(result: Result, path: Path) -> Replicates | None:
     Raises:
         UserError: the arrays cannot be read, or do not give the recorded scores.
     """
-    mixes = mixes_of(result)
-    if mixes is None or result.task.metric not in metrics:
+    found = result.evidence.get(Localisation.name)
+    if found is None or result.task.metric not in metrics:
         return None
-    name, key = result.task.metric, result.evidence[Localisation.name].key
     beside = path.with_name(
-        record_name(result.task.name, result.probe.family, Localisation.name, key)
+        record_name(result.task.name, result.probe.family, Localisation.name, found.key)
     )
     if not all(each.with_suffix(".npz").exists() for each in (path, beside)):
         return None
-    known = np.array([mix.test[name] for mix in mixes.mixes], dtype=np.float64)
+    scores = [found.rows.at("mix_score", layer) for layer in found.extent]
+    known = np.array([row.value for row in scores if row], dtype=np.float64)
     if has_arrays(beside, SUMS):
         sums = read_arrays(beside, SUMS)["sums"]
     else:
         sums = mix_sums(result, path, beside)
-    return replicates_of(result, key, sums, known, range(len(known)), beside)
+    return replicates_of(result, found.key, sums, known, range(len(known)), beside)
 
 
 def mix_sums(result: Result, path: Path, beside: Path) -> Floats:

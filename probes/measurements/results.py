@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,66 +9,55 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.measurements.current import is_current
-from probes.measurements.measurement import as_payload, get_measurement, measurements
+from probes.measurements.measurement import get_measurement, measurements
 from probes.records.files import find_records, read_record, unreadable
-from probes.records.record import AnyRecord, fullness
+from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result
 from probes.records.unique import unique_records
 from probes.statistics.metrics import in_bounds
 
-MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
-"""What describing a payload may raise whose parts have the right types and do not fit together."""
 
-
-def as_result(record: AnyRecord, path: Path) -> Result:
+def as_result(record: Record, path: Path) -> Result:
     """A record of scores as a result, without evidence.
 
     Raises:
         UserError: it is not one, or has a score that its metric cannot have.
     """
+    require_possible(record, path)
     try:
         fields = {name: getattr(record, name) for name in type(record).model_fields}
-        result = Result.model_validate(fields)
-        for layer in result.layers:
-            for fit in layer.fits:
-                scored = (*fit.dev.items(), *fit.test.items())
-                of_groups = ((result.payload.group_metric, x) for x in fit.groups.values())
-                for metric, value in (*scored, *of_groups):
-                    _require_possible(metric, layer.layer, value)
-            for metric, interval in layer.intervals.items():
-                _require_possible(metric, layer.layer, None, *(interval or ()))
-        return result
+        return Result.model_validate(fields)
     except ValueError as error:
         raise unreadable(path, error) from error
 
 
-def _require_possible(
-    metric: str, layer: int | None, value: float | None, *bounds: float | None
-) -> None:
-    """Raise ValueError if a metric cannot have this value, or a bound of its interval is infinite.
+def require_possible(record: Record, path: Path) -> None:
+    """Check that every number of a record is one that its metric can have.
 
-    Intervals of some kinds exceed what the metric itself can reach.
+    Raises:
+        UserError: one is not.
     """
-    of_layer = "" if layer is None else f" of layer {layer}"
-    if value is not None and not in_bounds(metric, value):
-        raise ValueError(f"{metric}{of_layer} is {value:.6g}")
-    if not all(bound is None or math.isfinite(bound) for bound in bounds):
-        raise ValueError(f"{metric}{of_layer} has no finite interval")
+    rows = record.rows
+    for metric, value, layer in zip(rows.metric, rows.value, rows.layer, strict=True):
+        if value is not None and not in_bounds(metric, value):
+            of_layer = "" if layer is None else f" of layer {layer}"
+            raise unreadable(path, ValueError(f"{metric}{of_layer} is {value:.6g}"))
 
 
-def joined(records: Mapping[Path, AnyRecord]) -> dict[Path, Result]:
+def joined(records: Mapping[Path, Record]) -> dict[Path, Result]:
     """The results among records by their paths, each with the evidence that belongs to it.
 
     Evidence behind other scores is left out, and so is, with a message, what cannot be read.
     """
-    evidence: dict[tuple[str, ...], list[AnyRecord]] = defaultdict(list)
+    evidence: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     results: dict[Path, Result] = {}
     for path, record in records.items():
         try:
             if record.measurement == SCORES:
                 results[path] = as_result(record, path)
             elif record.probe is not None:
-                evidence[subject(record)].append(typed(record, path))
+                require_possible(record, path)
+                evidence[subject(record)].append(record)
         except UserError as error:
             progress.say(f"left out {error}")
     return {
@@ -78,7 +66,7 @@ def joined(records: Mapping[Path, AnyRecord]) -> dict[Path, Result]:
     }
 
 
-def _ranked(records: Sequence[AnyRecord]) -> list[AnyRecord]:
+def _ranked(records: Sequence[Record]) -> list[Record]:
     """Of several records of a measurement, that which counts comes last.
 
     It is one that this version, with the plug-ins it has, would compute; then one with default
@@ -86,7 +74,7 @@ def _ranked(records: Sequence[AnyRecord]) -> list[AnyRecord]:
     """
     counts = Counter(record.measurement for record in records)
 
-    def rank(record: AnyRecord) -> tuple[object, ...]:
+    def rank(record: Record) -> tuple[object, ...]:
         if counts[record.measurement] == 1:
             return ()
         default = record.measurement not in measurements or record.settings == get_measurement(
@@ -98,32 +86,10 @@ def _ranked(records: Sequence[AnyRecord]) -> list[AnyRecord]:
     return sorted(records, key=rank)
 
 
-def subject(record: AnyRecord) -> tuple[str, ...]:
+def subject(record: Record) -> tuple[str, ...]:
     """Model, inputs and scores that a record is about; equal for scores and their evidence."""
     scores = record.headline if isinstance(record, Result) else record.behind
     return record.model.name, record.model.revision, record.inputs, repr(sorted(scores.items()))
-
-
-def typed(record: AnyRecord, path: Path) -> AnyRecord:
-    """A record with its payload in the measurement's own type, if that is known.
-
-    Raises:
-        UserError: the payload is not one of this measurement, its parts do not fit together, or one
-            of its numbers is impossible.
-    """
-    name = record.measurement
-    if name not in measurements:
-        return record
-    try:
-        record = as_payload(record)
-        # A plug-in that has changed since may not understand what it wrote then; that is its fault.
-        if measurements.origin(name) is None:
-            for number in get_measurement(name).numbers(record):
-                ends = number.low, number.high
-                _require_possible(number.metric, number.layer, number.value, *ends)
-        return record
-    except MISFITS as error:
-        raise unreadable(path, error) from error
 
 
 def find_results(folder: Path) -> dict[Path, Result]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from probes.measurements.measurement import Found, ProbeMeasurement, Request
 from probes.measurements.uncertainty import intervals
 from probes.records.curves import Curves, Point
 from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
-from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
-from probes.records.record import Extent, Record, united
+from probes.records.record import Extent, united
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
-from probes.records.values import Interval, ends
+from probes.records.values import Interval, Scores, ends
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.partition import Partition
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from probes.measurements.probe_context import Fits, ProbeContext
 
 
-class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
+class ScoreMeasurement(ProbeMeasurement):
     """One fit per layer and seed on the whole training split.
 
     Layers are chosen on dev. Intervals are for the first seed's test scores: test documents or
@@ -37,7 +36,6 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
     name = SCORES
     version = 3
     summary = "scores of probes at every layer, with intervals and baselines"
-    payload: ClassVar[type[ProbeScores]] = ProbeScores
 
     def extent(self, request: Request) -> Extent:
         """Every layer, once for each seed."""
@@ -48,8 +46,13 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         both = united(stored, wanted)
         return dict.fromkeys(both, max(both.values()))
 
-    def compute(self, context: ProbeContext) -> Found[ProbeScores]:
+    def compute(self, context: ProbeContext) -> Found:
         """Fit, score and resample; the arrays are predictions and gold labels of test.
+
+        Rows of the first fit of each layer: every metric on dev and test; on test also within each
+        group of examples and of each label; its L2 strength, after which share of the steps the dev
+        loss was lowest, and that loss. Further fits have an axis `seed`; rules without vectors have
+        none but `baseline`, or `reference` if they read the annotation.
 
         `predicted` has the shape (layers, seeds, n), with n test examples; `layers` names the
         layers; `gold`, `sentence` and `punctuation` have the shape (n,); `clusters` has the cluster
@@ -62,14 +65,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         examples, test = context.examples, context.scorers["test"]
         n_seeds = max(context.extent.values())
         fits = context.fits(context.layers, [Draw(seed) for seed in range(n_seeds)])
-        found = ProbeScores(
-            examples=count_examples(examples, test),
-            probe_parameters=fits.n_parameters,
-            group_metric=test.group_metric,
-            layers=tuple(_layers(context, fits)),
-            baselines=baselines(examples, examples.targets("train"), test),
-            references=references(examples, examples.targets("train"), test),
-        )
+        train_labels = examples.targets("train")
         gold_type, predicted_type = _stored_types(context)
         arrays = {
             "predicted": fits.predicted["test"].astype(predicted_type),
@@ -82,34 +78,17 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         }
         if test.gold.sets is not None:
             arrays["sets"] = test.gold.sets
-        return Found(payload=found, arrays=arrays, parameters=fits.parameters)
-
-    def numbers(self, record: Record[ProbeScores]) -> Iterator[Row]:
-        """Every metric on dev and test; then groups, labels, further seeds, and baselines."""
-        found = record.payload
-        for layer in found.layers:
-            first, *others = layer.fits
-            for split, given in (("dev", first.dev), ("test", first.test)):
-                bounds = layer.intervals if split == "test" else {}
-                for metric, value in given.items():
-                    yield Row(metric, value, layer.layer, *ends(bounds.get(metric)), split)
-            for name, value in first.groups.items():
-                bounds_of = ends(layer.group_intervals.get(name))
-                axes = {"group": name}
-                yield Row(found.group_metric, value, layer.layer, *bounds_of, axes=axes)
-            for name, each in layer.labels.items():
-                for metric in ("precision", "recall", "f1"):
-                    value, axes = getattr(each, metric), {"label": name}
-                    yield Row(metric, value, layer.layer, n=each.n, axes=axes)
-            for fit in others:
-                for split, given in (("dev", fit.dev), ("test", fit.test)):
-                    for metric, value in given.items():
-                        at_seed = {"seed": fit.seed}
-                        yield Row(metric, value, layer.layer, split=split, axes=at_seed)
-        for kind, rules in (("baseline", found.baselines), ("reference", found.references)):
-            for name, scores in rules.items():
-                for metric, value in scores.items():
-                    yield Row(metric, value, axes={kind: name})
+        return Found(
+            rows=[
+                *_rows_of_layers(context, fits),
+                *_rows_of_rules("baseline", baselines(examples, train_labels, test)),
+                *_rows_of_rules("reference", references(examples, train_labels, test)),
+            ],
+            arrays=arrays,
+            parameters=fits.parameters,
+            facts={"probe_parameters": fits.n_parameters, "group_metric": test.group_metric},
+            examples=count_examples(examples, test),
+        )
 
     def curves(self, results: Mapping[str, Result]) -> Curves:
         """Headline test scores, with baselines and references as levels."""
@@ -124,8 +103,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         )
         for model, result in results.items():
             found.models[model] = [
-                Point(layer.layer, result.score(layer), layer.intervals.get(metric))
-                for layer in result.layers
+                Point(layer, result.score(layer), result.interval(layer)) for layer in result.layers
             ]
         for name, given in {**first.baselines, **first.references}.items():
             if (value := given.get(metric)) is not None:
@@ -194,37 +172,40 @@ def _require_shapes(arrays: Arrays) -> None:
         raise ValueError("its sentences are not in its clusters")
 
 
-def _layers(context: ProbeContext, fits: Fits) -> Iterator[LayerScores]:
-    test = context.scorers["test"]
+def _rows_of_layers(context: ProbeContext, fits: Fits) -> Iterator[Row]:
+    """Of every layer, its first fit and then the others."""
+    dev, test = context.scorers["dev"], context.scorers["test"]
     first = fits.predicted["test"][:, 0]
     bounds, of_groups = intervals(test.gold, test.names, first), _group_intervals(test, first)
     for place, layer in enumerate(context.layers):
-        dev, on_test = (fits.predicted[split][place] for split in ("dev", "test"))
-        yield LayerScores(
-            layer=layer,
-            fits=tuple(
-                FitScores(
-                    seed=seed,
-                    l2=float(fits.strength[place, seed]),
-                    stopped=float(fits.stopped[place, seed]),
-                    dev_loss=float(fits.dev_loss[place, seed]),
-                    dev=of_dev,
-                    test=of_test,
-                    groups=groups,
-                )
-                for seed, (of_dev, of_test, groups) in enumerate(
-                    zip(
-                        context.scorers["dev"].scores(dev),
-                        test.scores(on_test),
-                        test.group_scores(on_test),
-                        strict=True,
-                    )
-                )
-            ),
-            intervals={name: bounds[name][place] for name in test.names},
-            group_intervals={name: each[place] for name, each in of_groups.items()},
-            labels=test.label_scores(on_test[0]),
-        )
+        on_dev, on_test = (fits.predicted[split][place] for split in ("dev", "test"))
+        scores = zip(dev.scores(on_dev), test.scores(on_test), strict=True)
+        for seed, (of_dev, of_test) in enumerate(scores):
+            axes = {"seed": seed} if seed else {}
+            for metric, value in of_dev.items():
+                yield Row(metric, value, layer, split="dev", axes=axes)
+            for metric, value in of_test.items():
+                between = None if seed else bounds[metric][place]
+                yield Row(metric, value, layer, *ends(between), axes=axes)
+            for metric, split, found in (
+                ("strength", "train", fits.strength),
+                ("stopped", "dev", fits.stopped),
+                ("dev_loss", "dev", fits.dev_loss),
+            ):
+                yield Row(metric, float(found[place, seed]), layer, split=split, axes=axes)
+        for name, value in test.group_scores(on_test[:1])[0].items():
+            between = of_groups[name][place]
+            yield Row(test.group_metric, value, layer, *ends(between), axes={"group": name})
+        for name, each in test.label_scores(on_test[0]).items():
+            for metric in ("precision", "recall", "f1"):
+                value = getattr(each, metric)
+                yield Row(metric, value, layer, n=each.n, axes={"label": name})
+
+
+def _rows_of_rules(axis: str, rules: Mapping[str, Scores]) -> Iterator[Row]:
+    for name, scores in rules.items():
+        for metric, value in scores.items():
+            yield Row(metric, value, axes={axis: name})
 
 
 def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Interval]]:

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from probes.examples.control_task import control_labels
 from probes.examples.scoring import control_metric, number
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, NoPayload, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.measurements.pivots import Pivot
-from probes.measurements.training_variance import Spread, pooled
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result
@@ -25,6 +24,7 @@ from probes.records.row import Row
 from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.metrics import Metric, metrics
+from probes.statistics.spread import Spread, pooled
 from probes.statistics.training_noise import training_noise
 from probes.training.families import is_convex
 
@@ -38,7 +38,7 @@ _NOTE = (
 )
 
 
-class Selectivity(ProbeMeasurement[NoPayload]):
+class Selectivity(ProbeMeasurement):
     """Probes fitted to control tasks, with the seed and the schedule of the task's own.
 
     Three draws of control labels, which also tell how much draws differ: of convex probes at every
@@ -84,7 +84,7 @@ class Selectivity(ProbeMeasurement[NoPayload]):
         """Control tasks need types."""
         return super().missing_of(result) if result.examples.typed else "its examples have no types"
 
-    def compute(self, context: ProbeContext) -> Found[NoPayload]:
+    def compute(self, context: ProbeContext) -> Found:
         """Fit and score.
 
         Rows by layer: selectivity; the score of the reported probe by the control metric, which is

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
-from probes.measurements.results import MISFITS, as_result, typed
+from probes.measurements.results import as_result, require_possible
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.curves import Curves
 from probes.records.files import has_arrays, read_arrays, unreadable
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES
+
+MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
+"""What showing rows may raise that do not fit together."""
 
 
 def require_sound(record: AnyRecord, path: Path) -> None:
@@ -20,9 +23,10 @@ def require_sound(record: AnyRecord, path: Path) -> None:
         UserError: the payload does not fit the measurement, a number is impossible, or the arrays
             cannot be read.
     """
-    record = typed(record, path)
     if record.measurement == SCORES:
         as_result(record, path)
+    else:
+        require_possible(record, path)
     _require_shown(record, path)
     if path.with_suffix(".npz").exists():
         if record.measurement == SCORES and not has_arrays(path, SUMS):

@@ -95,7 +95,7 @@ def read_record(path: Path) -> AnyRecord:
     try:
         content = path.read_bytes()
         try:
-            record = Record[Any].model_validate_json(content)
+            record = Record.model_validate_json(content)
             version = record.schema_version
         except ValidationError:
             version = json.loads(content)["schema_version"]

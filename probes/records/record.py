@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,7 @@ from probes.records.base import Frozen
 from probes.records.header import (
     CorpusRecord,
     EncodingRecord,
+    ExampleCounts,
     ModelRecord,
     PlugIn,
     TaskRecord,
@@ -17,17 +18,11 @@ from probes.records.header import (
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Place, Rows
 
-P = TypeVar("P")
-
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 
-class Record(Frozen, Generic[P]):
-    """What a measurement found, under a header that says what it was measured with.
-
-    Generic code reads the header alone. What the payload is, the measurement knows: `payload` is
-    plain JSON until `probes.measurements.results` makes it the measurement's own type.
-    """
+class Record(Frozen):
+    """What a measurement found: rows, under a header that says what they were measured with."""
 
     schema_version: int
     suite_version: str
@@ -37,7 +32,7 @@ class Record(Frozen, Generic[P]):
     settings: dict[str, Any] = Field(default_factory=dict)
     """Options of the measurement."""
     key: str
-    """Digest of everything that determines the payload, apart from its extent."""
+    """Digest of everything that determines the rows, apart from their extent."""
     inputs: str
     """Digest of what was measured: records with the same belong together."""
     extent: dict[int, int] = Field(min_length=1)
@@ -52,6 +47,8 @@ class Record(Frozen, Generic[P]):
     """None for a measurement of the corpus as a whole."""
     probe: ProbeSpec | None = None
     """None for a measurement without probes."""
+    examples: ExampleCounts | None = None
+    """Of scores: the examples that the task found in the corpus."""
     view: str
     pooling: str
     dtype: str
@@ -73,10 +70,9 @@ class Record(Frozen, Generic[P]):
     notes: tuple[str, ...] = ()
     """Sentences that tables of the rows are followed by."""
     rows: Rows = Rows()
-    payload: P
 
     @model_validator(mode="after")
-    def _sound(self) -> Record[P]:
+    def _sound(self) -> Record:
         outside = [layer for layer in self.extent if not 0 <= layer <= self.model.n_layers]
         if outside or min(self.extent.values()) < 1:
             raise ValueError(f"extent {self.extent} of a model of {self.model.n_layers} layers")
@@ -90,9 +86,7 @@ class Record(Frozen, Generic[P]):
         return self.task is not None and bool(set(self.task.needs) & set(self.corpus.silver))
 
 
-AnyRecord = Record[Any]
-"""A record whose payload is plain JSON, or of whatever type."""
-
+AnyRecord = Record
 
 Extent = dict[int, int]
 """How often each layer is to be measured, by layer."""

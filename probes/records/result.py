@@ -2,76 +2,112 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 
 from pydantic import Field, model_validator
 
 from probes.records.header import ExampleCounts, TaskRecord
-from probes.records.probe_scores import LayerScores, ProbeScores, best_of
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import AnyRecord, Record
-from probes.records.row import Row
-from probes.records.values import Scores
+from probes.records.record import Record
+from probes.records.row import Row, Rows
+from probes.records.values import Interval, Scores
 
 SCORES = "scores"
 """Name of the measurement whose records results are."""
 
 
-class Result(Record[ProbeScores]):
+class Result(Record):
     """A record of scores, with the records of what was measured besides."""
 
     task: TaskRecord
     probe: ProbeSpec
-    evidence: dict[str, Record[Any]] = Field(default_factory=dict, exclude=True)
-    """By measurement; each payload in the measurement's own type. Not part of the file."""
+    examples: ExampleCounts
+    evidence: dict[str, Record] = Field(default_factory=dict, exclude=True)
+    """By measurement. Not part of the file."""
 
     @model_validator(mode="after")
     def _scored(self) -> Result:
         if self.measurement != SCORES:
             raise ValueError(f"a record of {self.measurement}, not of {SCORES}")
-        if {layer.layer for layer in self.layers} != self.extent.keys():
-            raise ValueError(f"the layers are not those of the extent {self.extent}")
+        if list(self.extent) != sorted(self.extent):
+            raise ValueError(f"layers {list(self.extent)}")
         for layer in self.layers:
-            for fit in layer.fits:
-                if not {self.task.metric} <= fit.dev.keys() & fit.test.keys():
-                    raise ValueError(f"layer {layer.layer} has no {self.task.metric}")
+            for split in ("dev", "test"):
+                if self.at(self.task.metric, layer, split) is None:
+                    raise ValueError(f"layer {layer} has no {self.task.metric} on {split}")
         return self
 
     @property
-    def layers(self) -> tuple[LayerScores, ...]:
-        """The scores of each layer."""
-        return self.payload.layers
+    def layers(self) -> tuple[int, ...]:
+        """The layers that were probed, ascending."""
+        return tuple(self.extent)
 
-    @property
-    def examples(self) -> ExampleCounts:
-        """The examples that the task found in the corpus."""
-        return self.payload.examples
+    def at(
+        self, metric: str, layer: int | None = None, split: str = "test", **axes: str | int
+    ) -> Row | None:
+        """A row of the scores; see `Rows.at`. Further fits than the first have an axis `seed`."""
+        return self.rows.at(metric, layer, split, **axes)
+
+    def score(self, layer: int, split: str = "test") -> float | None:
+        """Headline score of a layer: that of its first fit.
+
+        Raises:
+            LookupError: the layer was not probed.
+        """
+        row = self.at(self.task.metric, layer, split)
+        if row is None:
+            raise LookupError(f"layer {layer} was not probed")
+        return row.value
+
+    def scores_of(self, layer: int) -> Scores:
+        """Every metric of a layer's first fit on test."""
+        return {
+            row.metric: row.value
+            for row in self.rows
+            if (row.layer, row.split) == (layer, "test") and not row.axes
+        }
+
+    def interval(self, layer: int) -> Interval:
+        """95 % interval of the headline score on test; None without one."""
+        row = self.at(self.task.metric, layer)
+        return row.interval if row else None
 
     @property
     def baselines(self) -> dict[str, Scores]:
         """Test scores of rules that use no vectors."""
-        return self.payload.baselines
+        return self._rules("baseline")
 
     @property
     def references(self) -> dict[str, Scores]:
         """Test scores of rules that use the annotation."""
-        return self.payload.references
+        return self._rules("reference")
 
-    def score(self, layer: LayerScores, split: str = "test") -> float | None:
-        """Headline score of a layer: that of its first fit."""
-        fit = layer.fits[0]
-        return (fit.test if split == "test" else fit.dev)[self.task.metric]
+    def _rules(self, axis: str) -> dict[str, Scores]:
+        found: dict[str, Scores] = defaultdict(dict)
+        for row in self.rows.along(axis):
+            found[str(row.axes[axis])][row.metric] = row.value
+        return dict(found)
+
+    def best_of(self, layers: Collection[int]) -> int:
+        """The layer with the best headline score on dev; of equal ones the lowest."""
+
+        def place(layer: int) -> tuple[float, int]:
+            score = self.score(layer, "dev")
+            return float("-inf") if score is None else score, -layer
+
+        return max(layers, key=place)
 
     @property
-    def best_layer(self) -> LayerScores:
-        """The layer with the best headline score on dev; of equal ones the lowest."""
-        return best_of(self.layers, self.task.metric)
+    def best_layer(self) -> int:
+        """The best of all layers; the lowest if no score on dev is defined."""
+        return self.best_of(self.layers)
 
     @property
     def best_number(self) -> int | None:
-        """Number of the best layer; None if no score on dev is defined."""
+        """The best layer; None if no score on dev is defined."""
         best = self.best_layer
-        return None if self.score(best, "dev") is None else best.layer
+        return None if self.score(best, "dev") is None else best
 
     @property
     def floor(self) -> tuple[str, float] | None:
@@ -86,7 +122,7 @@ class Result(Record[ProbeScores]):
         known = [(name, score) for name, score in scores.items() if score is not None]
         return max(known, key=lambda x: x[1], default=None)
 
-    def is_floored(self, layer: LayerScores) -> bool:
+    def is_floored(self, layer: int) -> bool:
         """Whether a layer's score is not above the floor.
 
         Of a score with a 95 % interval the lower end is compared; the floor is taken as it is.
@@ -94,7 +130,7 @@ class Result(Record[ProbeScores]):
         score, floor = self.score(layer), self.floor
         if score is None or floor is None:
             return False
-        low, _ = layer.intervals.get(self.task.metric) or (score, score)
+        low, _ = self.interval(layer) or (score, score)
         return low <= floor[1]
 
     @property
@@ -105,27 +141,28 @@ class Result(Record[ProbeScores]):
     @property
     def headline(self) -> dict[int, float | None]:
         """Headline test scores by layer; evidence behind other scores is not shown with these."""
-        return {layer.layer: self.score(layer) for layer in self.layers}
+        return {layer: self.score(layer) for layer in self.layers}
+
+    def found(self, measurement: str) -> Rows | None:
+        """The rows of the evidence that a measurement gave; None if there is no record of it."""
+        record = self.evidence.get(measurement)
+        return None if record is None else record.rows
 
     def row(self, measurement: str, metric: str, layer: int | None = None) -> Row | None:
-        """A number of the evidence, without axes; None if it was not measured."""
-        record = self.evidence.get(measurement)
-        for row in record.rows if record else ():
-            if (row.metric, row.layer, len(row.axes)) == (metric, layer, 0):
-                return row
-        return None
+        """A number of the evidence, on test and without axes; None if it was not measured."""
+        found = self.found(measurement)
+        return None if found is None else found.at(metric, layer)
 
-    def found(self, measurement: str) -> Any:
-        """What a measurement found, as its payload; None if there is no record of it."""
-        record = self.evidence.get(measurement)
-        return None if record is None else record.payload
-
-    def with_baselines(self, baselines: dict[str, Scores]) -> Result:
+    def with_baselines(self, baselines: Mapping[str, Scores]) -> Result:
         """The result with more baselines."""
-        payload = self.payload.model_copy(update={"baselines": {**self.baselines, **baselines}})
-        return self.model_copy(update={"payload": payload})
+        more = [
+            Row(metric, value, axes={"baseline": name})
+            for name, scores in baselines.items()
+            for metric, value in scores.items()
+        ]
+        return self.model_copy(update={"rows": Rows.of([*self.rows, *more])} if more else {})
 
-    def with_evidence(self, *records: AnyRecord) -> Result:
+    def with_evidence(self, *records: Record) -> Result:
         """The result with these records added to its evidence."""
         added = {record.measurement: record for record in records}
         return self.model_copy(update={"evidence": {**self.evidence, **added}})

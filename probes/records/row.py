@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from pydantic import (
@@ -157,6 +158,27 @@ class Rows(Frozen):
         if len(set(map(len, columns))) > 1:
             raise ValueError("its rows have columns of different lengths")
         return self
+
+    def at(
+        self, metric: str, layer: int | None = None, split: str = "test", **axes: Place
+    ) -> Row | None:
+        """The row of a metric at a place; None if there is none.
+
+        Args:
+            axes: all places that it has on axes.
+        """
+        return self._by_place.get((metric, layer, split, frozenset(axes.items())))
+
+    def along(self, axis: str) -> list[Row]:
+        """The rows that have a place on an axis."""
+        return [row for row in self if axis in row.axes] if axis in self.axes else []
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, int | None, str, frozenset[tuple[str, Place]]], Row]:
+        every: dict[tuple[str, int | None, str, frozenset[tuple[str, Place]]], Row] = {}
+        for row in self:
+            every.setdefault((row.metric, row.layer, row.split, frozenset(row.axes.items())), row)
+        return every
 
     def __len__(self) -> int:
         return len(self.metric)

@@ -69,17 +69,17 @@ def _separation(results: Sequence[Result]) -> str:
 def _details(result: Result) -> str:
     """Other metrics, and the score within each group of examples, at the best layer."""
     best = result.best_layer
-    fit = best.fits[0]
-    parts = [f"{name} {shown(value, name)}" for name, value in fit.test.items()]
-    parts.append(f"{result.payload.probe_parameters:,} parameters")
+    scores = result.scores_of(best)
+    parts = [f"{name} {shown(value, name)}" for name, value in scores.items()]
+    parts.append(f"{result.facts['probe_parameters']:,} parameters")
     groups = [
         f"{name} (n = {result.examples.groups[name]:,}) {cell_text(group_cell(result, best, name))}"
-        for name in fit.groups
+        for name in dict.fromkeys(str(row.axes["group"]) for row in result.rows.along("group"))
     ]
     metric = group_metric_title(result)
     metric += "," * ("," in metric)
     parts += [f"{metric} by group: " + ", ".join(groups)] * bool(groups)
-    return f"{task_head(result)}, {result.probe.family}, layer {best.layer}: " + "; ".join(parts)
+    return f"{task_head(result)}, {result.probe.family}, layer {best}: " + "; ".join(parts)
 
 
 def _transferability(results: Sequence[Result]) -> Iterator[str]:

@@ -136,6 +136,40 @@ quantities.add(
 quantities.add("divergence", Quantity(unit="nats", bounds=(0.0, math.log(2)), source="Lin 1991"))
 quantities.add("cosine", Quantity(bounds=CORRELATION, source=f"{KOVALEVA_2019}, section 4.3"))
 
+# Fits of probes.
+quantities.add("strength", Quantity(label="L2 strength", bounds=POSITIVE))
+quantities.add("stopped", Quantity(label="share of steps", percent=True, bounds=SHARE))
+quantities.add("dev_loss", Quantity(lower_is_better=True))
+
+# Training variance.
+for _name, _label in (
+    ("training_sd", "SD over trainings"),
+    ("retraining_sd", "seeds alone"),
+    ("sampling_sd", "samples alone"),
+):
+    _sd = Quantity(label=_label, of_task=True, deviation=True, bounds=POSITIVE)
+    quantities.add(_name, _sd)
+quantities.add("p_best", Quantity(bounds=SHARE))
+
+# Localisation.
+TENNEY_2019 = "Tenney et al. 2019a"
+quantities.add("mix_score", Quantity(label="score", of_task=True, source=TENNEY_2019))
+quantities.add("mix_weight", Quantity(digits=2, bounds=SHARE, source=f"{TENNEY_2019}, eq. 1"))
+quantities.add("total_gain", Quantity(label="gain over layer 0", of_task=True, source=TENNEY_2019))
+quantities.add("expected_layer", Quantity(digits=2, source=f"{TENNEY_2019}, eq. 4"))
+quantities.add(
+    "centre_of_gravity", Quantity(digits=2, bounds=POSITIVE, source=f"{TENNEY_2019}, eq. 2")
+)
+quantities.add(
+    "kl",
+    Quantity(label="KL from uniform", unit="bits", digits=2, bounds=POSITIVE, source=TENNEY_2019),
+)
+
+# Principal angles.
+quantities.add("overlap", Quantity(percent=True, bounds=SHARE, source="mean squared cosine"))
+quantities.add("chance", Quantity(percent=True, bounds=SHARE))
+quantities.add("directions", Quantity(digits=0, bounds=POSITIVE))
+
 # Held-out genres.
 quantities.add("held_out_score", Quantity(of_task=True))
 quantities.add("held_out_drop", Quantity(of_task=True))

@@ -12,7 +12,7 @@ import numpy as np
 from probes.common.arrays import Floats
 from probes.statistics.bootstrap import Draws, blocks, influence, resample, resampled_sums
 from probes.statistics.metrics import Metric
-from probes.statistics.significance import Errors, Pair, max_t
+from probes.statistics.significance import Errors, Pair, all_pairs, max_t, p_best
 from probes.statistics.training_noise import training_noise
 
 if TYPE_CHECKING:
@@ -123,3 +123,10 @@ def p_values_of(cells: Sequence[Replicates], pairs: Sequence[Pair]) -> list[floa
     )
     found: list[float] = max_t(np.concatenate([x.scores for x in cells]), drawn, pairs).tolist()
     return found
+
+
+def p_best_of(found: Replicates) -> dict[int, float | None]:
+    """By layer, what `probes.statistics.significance.p_best` says; None where it is undefined."""
+    pairs = all_pairs(len(found.layers))
+    tests = p_best(found.scores, pairs, np.array(p_values_of([found], pairs))).tolist()
+    return {layer: None if np.isnan(p) else p for layer, p in zip(found.layers, tests, strict=True)}

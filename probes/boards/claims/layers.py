@@ -203,10 +203,10 @@ def _peak(model: ModelScores, task: str) -> str:
     """``depth may be best at 2, 3 of 6; best on dev: 3, 0.840 [0.829, 0.850]``."""
     result = model.result(task)
     best = result.best_layer
-    low, high = best.intervals[result.task.metric] or (np.nan, np.nan)
+    low, high = result.interval(best) or (np.nan, np.nan)
     return (
         f"{task} may be best at {listed(model.peaks(task))} of {result.model.n_layers}; "
-        f"best on dev: {best.layer}, {result.score(best):.3f} [{low:.3f}, {high:.3f}]"
+        f"best on dev: {best}, {result.score(best):.3f} [{low:.3f}, {high:.3f}]"
     )
 
 
@@ -217,9 +217,9 @@ def _peak_numbers(model: ModelScores, task: str) -> dict[str, Any]:
     return {
         "task": task,
         "view": result.view,
-        "best_layer": best.layer,
+        "best_layer": best,
         "score": result.score(best),
-        "interval": best.intervals[result.task.metric],
+        "interval": result.interval(best),
         "peak_layers": sorted(model.peaks(task)),
         "p_best": separability.p_best(result),
         "layers": result.model.n_layers,

@@ -15,6 +15,7 @@ from probes.boards.claims.outcome import (
     p_if,
 )
 from probes.measurements.expected_layer import gain_deviation
+from probes.records.row import Rows
 from probes.records.values import Interval
 from probes.statistics.bootstrap import bounds, interval
 from probes.statistics.replicates import p_values_of
@@ -32,7 +33,7 @@ def pipeline(model: ModelScores) -> Outcome:
 
     Contradicted if one begins after a later one has ended.
     """
-    ranges = _known({task: model.located(task).expected_layer.interval for task in PIPELINE})
+    ranges = _known({task: _interval(model.located(task), "expected_layer") for task in PIPELINE})
     pos, deprel, srl = ranges.values()
     pairs = ((pos, deprel), (deprel, srl), (pos, srl))
     return decided(
@@ -50,7 +51,7 @@ def semantics_spread(model: ModelScores) -> Outcome:
     Supported if the intervals of `srl` show more spread than both others, in weights and in gains;
     contradicted if one shows less.
     """
-    weights = _known({task: model.located(task).kl.interval for task in PIPELINE})
+    weights = _known({task: _interval(model.located(task), "kl") for task in PIPELINE})
     gains = _known(
         {t: bounds(interval(gain_deviation(model.mix_replicates(t).values))) for t in PIPELINE}
     )
@@ -107,6 +108,11 @@ def final_layers_lower(model: ModelScores) -> Outcome:
         f"{', '.join(lowered) or 'none'}; all raise {', '.join(raised) or 'none'}{left_out}",
         numbers,
     )
+
+
+def _interval(rows: Rows, metric: str) -> Interval:
+    row = rows.at(metric)
+    return row.interval if row else None
 
 
 def _known(given: dict[str, Interval]) -> Ranges:

@@ -9,11 +9,10 @@ from typing import TypeVar
 from probes.boards.claims.bands import Band
 from probes.boards.claims.outcome import MissingError
 from probes.boards.separability import confidence_set
-from probes.measurements.localisation import Mixes, mixes_of, no_localisation
-from probes.measurements.measurement import get_measurement
+from probes.measurements.measurement import LOCALISATION, get_measurement
 from probes.records.record import AnyRecord
 from probes.records.result import Result
-from probes.records.row import Row
+from probes.records.row import Row, Rows
 from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import Replicates
 
@@ -57,7 +56,7 @@ class ModelScores:
         record = self.record(measurement)
         found = {
             number.layer: number
-            for number in get_measurement(measurement).numbers(record)
+            for number in record.rows
             if (number.metric, number.split != "dev") == (metric, True)
             and number.layer is not None
             and all(number.axes.get(name) == value for name, value in axes.items())
@@ -79,11 +78,10 @@ class ModelScores:
         if task not in self.results:
             raise MissingError(f"{task} was not run")
         result = self.results[task]
-        probed = {layer.layer for layer in result.layers}
-        absent = sorted(set(range(result.model.n_layers + 1)) - probed)
+        absent = sorted(set(range(result.model.n_layers + 1)) - set(result.layers))
         if absent:
             raise MissingError(f"{task} was not run at layer {', '.join(map(str, absent))}")
-        if any(x.intervals.get(result.task.metric) is None for x in result.layers):
+        if any(result.interval(x) is None for x in result.layers):
             raise MissingError(
                 f"{task} has no intervals: fewer than {FEWEST} test {result.examples.resampled}, "
                 "or no score"
@@ -110,24 +108,26 @@ class ModelScores:
         self.peaks(task)
         return _there(self.resampled(task), f"the predictions of {task} are not beside its result")
 
-    def mixes(self, task: str) -> Mixes:
+    def mixes(self, task: str) -> Rows:
         """What localisation found for `task`.
 
         Raises:
             MissingError: there is no record of it.
         """
         result = self.result(task)
-        return _there(mixes_of(result), f"{task} has no localisation: {no_localisation(result)}")
+        why = get_measurement(LOCALISATION).missing_of(result)
+        return _there(result.found(LOCALISATION), f"{task} has no localisation: {why}")
 
-    def located(self, task: str) -> Mixes:
+    def located(self, task: str) -> Rows:
         """The same for a task in which mixes gain something over layer 0.
 
         Raises:
             MissingError: there is no record of it, or no gain.
         """
         mixes = self.mixes(task)
-        if mixes.expected_layer.interval is None:
-            raise MissingError(f"{task} has no expected layer: {mixes.expected_layer.missing}")
+        found = mixes.at("expected_layer")
+        if found is None or found.interval is None:
+            raise MissingError(f"{task} has no expected layer: {found.why if found else 'none'}")
         return mixes
 
     def tested_mixes(self, task: str) -> Replicates:

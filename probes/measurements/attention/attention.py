@@ -17,7 +17,6 @@ from probes.measurements.measurement import (
     CSV_FIELDS,
     CorpusMeasurement,
     Found,
-    NoPayload,
     Request,
 )
 from probes.measurements.pivots import Pivot
@@ -52,7 +51,7 @@ class Options(Frozen):
     )
 
 
-class Attention(CorpusMeasurement[NoPayload]):
+class Attention(CorpusMeasurement):
     """General statistics, patterns, relations, roles and trees of every head.
 
     Rows are described in `probes.measurements.head_rows`; those of the class of a head have it as
@@ -146,7 +145,7 @@ class Attention(CorpusMeasurement[NoPayload]):
             return HeadSums({}, of_words=False)
         return HeadSums(text_links((*corpus.splits["dev"], *corpus.splits["test"])))
 
-    def compute(self, context: CorpusContext) -> Found[NoPayload]:
+    def compute(self, context: CorpusContext) -> Found:
         """Average what was collected, choose heads on dev, and score them on test."""
         from probes.measurements.attention.measure import measure
 

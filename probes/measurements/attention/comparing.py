@@ -14,7 +14,7 @@ from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import View, plain_text, view_over
 from probes.measurements.attention.live import PerText, Together, by_text, sample
 from probes.measurements.corpus_context import CorpusContext
-from probes.measurements.measurement import Found, NoPayload
+from probes.measurements.measurement import Found
 from probes.records.row import Place, Row
 from probes.records.values import Estimate
 from probes.statistics.estimates import means
@@ -23,7 +23,7 @@ Tokens = dict[int, tuple[int, ...]]
 """Token ids of each text, special ones among them, by its place in the view."""
 
 
-def changes_of(context: CorpusContext, n_sentences: int, seed: int = 0) -> Found[NoPayload]:
+def changes_of(context: CorpusContext, n_sentences: int, seed: int = 0) -> Found:
     """How the heads of `context.layers` have changed from the base, on a sample of test sentences.
 
     Raises:

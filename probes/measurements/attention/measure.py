@@ -23,7 +23,7 @@ from probes.measurements.corpus_context import CorpusContext
 from probes.measurements.head_patterns import classes
 from probes.measurements.head_rows import CLASS, DISTANCE, HeadRows
 from probes.measurements.head_tables import DISTANCES, MIXES, RELATIONS, ROLES, TREES
-from probes.measurements.measurement import Found, NoPayload
+from probes.measurements.measurement import Found
 from probes.measurements.views import note_of
 from probes.records.row import Place, Row
 from probes.statistics.formatting import shown
@@ -41,7 +41,7 @@ class Gathering:
         self.notes: list[str] = []
 
 
-def measure(context: CorpusContext) -> Found[NoPayload]:
+def measure(context: CorpusContext) -> Found:
     """Everything that is measured of heads.
 
     Raises:

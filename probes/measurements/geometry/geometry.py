@@ -18,7 +18,7 @@ from probes.common.wording import counted
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.geometry.cka import bias_note, cka_within
 from probes.measurements.geometry.position import PLACES
-from probes.measurements.measurement import CorpusMeasurement, Found, NoPayload
+from probes.measurements.measurement import CorpusMeasurement, Found
 from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
 from probes.records.row import Row
@@ -55,7 +55,7 @@ class Options(Frozen):
     )
 
 
-class Geometry(CorpusMeasurement[NoPayload]):
+class Geometry(CorpusMeasurement):
     """Anisotropy, contextuality, dimensions, clusters and similarity of layers."""
 
     name = "geometry"
@@ -152,7 +152,7 @@ class Geometry(CorpusMeasurement[NoPayload]):
         ),
     )
 
-    def compute(self, context: CorpusContext) -> Found[NoPayload]:
+    def compute(self, context: CorpusContext) -> Found:
         """Measure each layer by itself, then the similarity of every two."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

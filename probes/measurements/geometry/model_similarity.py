@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from probes.measurements.chart_views import Cells
 from probes.measurements.geometry.cka import bias_note, cka_between
-from probes.measurements.measurement import Found, NoPayload, PairMeasurement
+from probes.measurements.measurement import Found, PairMeasurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from probes.measurements.corpus_context import CorpusContext
 
 
-class ModelSimilarity(PairMeasurement[NoPayload]):
+class ModelSimilarity(PairMeasurement):
     """Linear CKA of every layer of a model with every layer of the first model of the run.
 
     The test split's words, whose vectors may have different sizes in the two models.
@@ -36,7 +36,7 @@ class ModelSimilarity(PairMeasurement[NoPayload]):
         ),
     )
 
-    def compute(self, context: CorpusContext) -> Found[NoPayload]:
+    def compute(self, context: CorpusContext) -> Found:
         """Compare every two layers, two of them in memory at a time."""
         base = context.base
         assert base is not None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from probes.compute.precision import exact_products
 from probes.examples.examples import NotServedError
 from probes.measurements.corpus_context import CorpusContext
-from probes.measurements.measurement import Found, NoPayload
+from probes.measurements.measurement import Found
 from probes.measurements.structure.contributions import (
     chain_hits,
     contributions,
@@ -38,7 +38,7 @@ from probes.training.batches import bootstrap_weights
 
 
 @exact_products()
-def fit_and_score(context: CorpusContext, ranks: Sequence[int], reported: int) -> Found[NoPayload]:
+def fit_and_score(context: CorpusContext, ranks: Sequence[int], reported: int) -> Found:
     """Fit probes to every layer, and score them on dev and test.
 
     Raises:

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from probes.common.arrays import Floats, Ints
 from probes.measurements.structure.contributions import Contributions
 from probes.measurements.structure.trees import Trees
-from probes.measurements.training_variance import Spread, p_best_of
 from probes.records.row import Row
 from probes.statistics.bootstrap import bounds, interval, resample, resampled_sums, summed
 from probes.statistics.metrics import mean_value, metrics
 from probes.statistics.partition import FEWEST, Partition
 from probes.statistics.rank_correlation import parts_by_length
-from probes.statistics.replicates import Replicates
+from probes.statistics.replicates import Replicates, p_best_of
+from probes.statistics.spread import Spread
 from probes.statistics.sums import ratio, sparse
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from probes.measurements.structure.sentence_scores import (
     shares,
 )
 from probes.measurements.structure.trees import BINS
-from probes.measurements.training_variance import Spread, pooled
 from probes.records.row import Row
 from probes.statistics.bootstrap import RESAMPLES
+from probes.statistics.spread import Spread, pooled
 from probes.statistics.sums import ratio
 from probes.statistics.training_noise import training_noise
 

@@ -11,7 +11,7 @@ from probes.boards.groups import Group
 from probes.boards.layer_tables import floor_row, layer_rows
 from probes.common.errors import UserError
 from probes.measurements.cells import estimate_text, metric_name
-from probes.measurements.localisation import mixes_of, no_localisation
+from probes.measurements.measurement import LOCALISATION, get_measurement
 from probes.records.result import Result
 from probes.records.titles import limit_mark, model_title
 from probes.rendering.drawing.grids import CELL, LARGEST, SMALLEST, distinct_names, names
@@ -150,9 +150,9 @@ def of_localisation(group: Group, style: Style, room: float) -> Drawing:
     """
     found = localisation(group, style, room)
     if found is None:
-        why = no_localisation(group.units[0].first)
+        why = get_measurement(LOCALISATION).missing_of(group.units[0].first)
         raise UserError(f"{group.title}: no result has an expected layer ({why}).")
-    measured = {m for unit in group.units for m, x in unit.results.items() if mixes_of(x)}
+    measured = {m for unit in group.units for m, x in unit.results.items() if x.found(LOCALISATION)}
     marks = [
         mark._replace(dash=SOLID, filled=False)
         for mark in _looks(group).marks()
@@ -175,18 +175,17 @@ def localisation(group: Group, style: Style, width: float) -> Drawing | None:
     rows: list[dict[str, Any]] = []
     for unit in group.units:
         for model, result in unit.results.items():
-            mixes = mixes_of(result)
-            if mixes is None:
+            expected = result.row(LOCALISATION, "expected_layer")
+            gravity = result.row(LOCALISATION, "centre_of_gravity")
+            if expected is None or gravity is None:
                 continue
-            expected, gravity = mixes.expected_layer, mixes.centre_of_gravity
-            low, high = expected.interval or (None, None)
             rows.append(
                 {
                     "task": group.short_title(unit),
                     "model": model,
                     "expected": _rounded(expected.value),
-                    "low": _rounded(low),
-                    "high": _rounded(high),
+                    "low": _rounded(expected.low),
+                    "high": _rounded(expected.high),
                     "layers": result.model.n_layers,
                     "said": {
                         "task": group.short_title(unit),

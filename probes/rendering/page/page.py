@@ -20,8 +20,8 @@ from probes.boards.corpus_groups import corpus_groups
 from probes.boards.groups import Group, Unit, group, model_labels
 from probes.boards.separability import separability
 from probes.common.files import published
-from probes.measurements.localisation import mixes_of
 from probes.measurements.measurement import (
+    LOCALISATION,
     ProbeMeasurement,
     get_measurement,
     probe_measurements,
@@ -155,7 +155,7 @@ def _group_view(name: str, given: Group, others: Mapping[Path, AnyRecord]) -> Gr
         separability=separability(given.paths),
         heat_maps={model: tables.heat_map(given, model) for model in given.models},
         units=[_unit_view(unit) for unit in given.units],
-        located=any(mixes_of(r) for unit in given.units for r in unit.results.values()),
+        located=any(r.found(LOCALISATION) for unit in given.units for r in unit.results.values()),
         claims={model: _claims(paths, given, others) for model, paths in given.paths.items()},
     )
 

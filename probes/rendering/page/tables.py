@@ -15,7 +15,7 @@ from probes.measurements.cells import (
     group_metric_title,
     score_cell,
 )
-from probes.measurements.localisation import mixes_of, no_localisation
+from probes.measurements.measurement import LOCALISATION, get_measurement
 from probes.records.charts import Grid
 from probes.records.curves import Curves, Point
 from probes.records.scatter import Scatter
@@ -42,11 +42,11 @@ def leaderboard(group: Group) -> Table:
 def _best(unit: Unit, model: str) -> Cell:
     result = unit.beside_twins(model)
     best, metric = result.best_layer, result.task.metric
-    layer = f"layer {best.layer} of {result.model.n_layers}"
+    layer = f"layer {best} of {result.model.n_layers}"
     marks = ["no best layer" if result.best_number is None else layer]
     marks += ["not above the floor"] * result.is_floored(best)
-    value, interval = result.score(best), best.intervals.get(metric)
-    return score_cell(value, interval, metric, note=", ".join(marks), value=value)
+    value = result.score(best)
+    return score_cell(value, result.interval(best), metric, note=", ".join(marks), value=value)
 
 
 def heat_map(group: Group, model: str) -> Table:
@@ -65,7 +65,7 @@ def numbers(curves: Curves, best: Mapping[str, int | None] = MappingProxyType({}
         best: the x that is the best, by model.
     """
     every = sorted({p.x for points in curves.models.values() for p in points})
-    heads = [f"0–{x}" if curves.what == "layers 0 to k" and x else f"{x:,}" for x in every]
+    heads = [f"{x:,}" for x in every]
     rows = []
     for model, line in product(curves.models, curves.lines):
         given = {point.x: point for point in curves.models[model] if point.line == line}
@@ -137,15 +137,19 @@ def estimates(unit: Unit) -> Table:
     """Where a task comes to be decodable: a row per model."""
     rows = []
     for model, result in unit.results.items():
-        found = mixes_of(result)
+        found = result.found(LOCALISATION)
         if found is None:
-            texts = [f"not measured: {no_localisation(result)}", *[NOTHING] * 4]
+            why = get_measurement(LOCALISATION).missing_of(result)
+            texts = [f"not measured: {why}", *[NOTHING] * 4]
         else:
-            given = (found.expected_layer, found.centre_of_gravity, found.kl, found.total_gain)
-            weights = found.mixes[-1].weights
+            metrics = "expected_layer", "centre_of_gravity", "kl", "total_gain"
+            weights = (
+                found.at("mix_weight", result.model.n_layers, "train", of=layer)
+                for layer in result.layers
+            )
             texts = [
-                *map(estimate_text, given),
-                " ".join(f"{weight:.2f}".replace("0.", ".", 1) for weight in weights),
+                *(estimate_text(found.at(metric)) for metric in metrics),
+                " ".join(shown(row.value, row.metric) for row in weights if row),
             ]
         rows.append(TableRow.of(model, *texts, model=model))
     heads = (
@@ -167,7 +171,7 @@ def breakdown(unit: Unit) -> Table:
     for model, result in unit.results.items():
         best = result.best_layer
         cells = (group_cell(result, best, name) for name in groups)
-        rows.append(TableRow.of(f"{model}, layer {best.layer}", *cells, model=model))
+        rows.append(TableRow.of(f"{model}, layer {best}", *cells, model=model))
     return Table(
         f"{unit.name}: {group_metric_title(first)}",
         ("model", *(f"{name}, n = {n:,}" for name, n in groups.items())),
