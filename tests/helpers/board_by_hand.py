@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 import numpy as np
-from results_by_hand import evidence_record, make_result, with_layers
+from results_by_hand import evidence_record, make_result, with_intervals
 
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.measurement import get_measurement
@@ -46,11 +46,8 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
     result = result.model_copy(
         update={k: getattr(result, k).model_copy(update=v) for k, v in updates.items()}
     )
-    result = with_layers(
-        result,
-        intervals=lambda layer: {
-            "accuracy": (result.score(layer) - 0.03, result.score(layer) + 0.03)
-        },
+    result = with_intervals(
+        result, lambda layer: (result.score(layer) - 0.03, result.score(layer) + 0.03)
     )
     inputs = Inputs(
         model=result.model.digest,
@@ -98,11 +95,11 @@ def store(folder, result, arrays=None, inputs=None):
     path = folder / record_name(result.task.name, result.probe.family, "scores", key)
     write_record(path, result.model_copy(update=update), arrays or {})
     for record in result.evidence.values():
-        put_evidence(path, record.measurement, record.payload)
+        put_evidence(path, record.measurement, record.rows)
     return path
 
 
-def put_evidence(path, measurement, payload, *, version=None, settings=(), **fields):
+def put_evidence(path, measurement, rows, *, version=None, settings=(), **fields):
     """Write a record of evidence beside the scores at `path`; return its path.
 
     Args:
@@ -112,7 +109,7 @@ def put_evidence(path, measurement, payload, *, version=None, settings=(), **fie
     scores = as_result(read_record(path), path)
     settings = dict(settings)
     key = record_key(scores.inputs, measurement, version, settings)
-    record = evidence_record(scores, measurement, payload, key=key, settings=settings)
+    record = evidence_record(scores, measurement, rows, key=key, settings=settings)
     record = record.model_copy(update={"measurement_version": version, **fields})
     name = record_name(scores.task.name, scores.probe.family, measurement, key)
     write_record(path.with_name(name), record, {})

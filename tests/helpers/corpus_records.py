@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from results_by_hand import make_result
 
-from probes.measurements.measurement import NoPayload, as_found, get_measurement
+from probes.measurements.measurement import as_found, get_measurement
 from probes.records.files import write_record
 from probes.records.keys import record_key, record_name
 from probes.records.record import Record
@@ -16,7 +16,7 @@ def estimate(value, half=0.01):
     return Estimate(value=value, interval=(value - half, value + half))
 
 
-def corpus_record(measurement, payload, n_layers, *, model="m", digest="m", key="3" * 64, **more):
+def corpus_record(measurement, rows, n_layers, *, model="m", digest="m", key="3" * 64, **more):
     """A record of a measurement of the corpus `c`, which is that of results by hand."""
     result = make_result(model=model, n_layers=n_layers, p_best=False, **more.pop("result", {}))
     fields = {name: getattr(result, name) for name in Record.model_fields}
@@ -31,7 +31,9 @@ def corpus_record(measurement, payload, n_layers, *, model="m", digest="m", key=
         "probe": None,
         "arrays": (),
         "key": key,
-        "payload": payload,
+        "rows": Rows.of(rows),
+        "facts": {},
+        "examples": None,
     }
     return Record(**{**fields, **more})
 
@@ -39,8 +41,8 @@ def corpus_record(measurement, payload, n_layers, *, model="m", digest="m", key=
 def record_of(measurement, found, n_layers, **more):
     """A record of what `compute` of a measurement of the corpus has returned."""
     found = as_found(found)
-    fields = {"rows": Rows.of(found.rows), "facts": found.facts, "notes": tuple(found.notes)}
-    return corpus_record(measurement, found.payload, n_layers, **fields, **more)
+    fields = {"facts": found.facts, "notes": tuple(found.notes)}
+    return corpus_record(measurement, found.rows, n_layers, **fields, **more)
 
 
 def geometry(
@@ -80,7 +82,7 @@ def geometry(
     rows += [
         Row("cka", 1 - (i - j) / 10, i, axes={"other_layer": j}) for i in range(n) for j in range(i)
     ]
-    return corpus_record("geometry", NoPayload(), n - 1, rows=Rows.of(rows), **more)
+    return corpus_record("geometry", rows, n - 1, **more)
 
 
 def store_record(folder, record):

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
-from results_by_hand import make_result
+from results_by_hand import make_result, with_rows
 
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
 from probes.records.probe_spec import PROBES, ProbeSpec
+from probes.records.row import Row
 
 WORDS = [f"w{i}" for i in range(60)]
 
@@ -70,13 +71,14 @@ class PlantedContext:
             metric=metric,
             probe=self.spec,
         )
-        layers = []
-        for layer in given.layers:
-            (test,) = self.scorers["test"].scores(self.scores[layer.layer][None])
-            fit = layer.fits[0].model_copy(update={"test": test})
-            layers.append(layer.model_copy(update={"fits": (fit,)}))
-        payload = given.payload.model_copy(update={"layers": tuple(layers)})
-        self.result = given.model_copy(update={"payload": payload})
+        self.result = with_rows(
+            given,
+            [
+                Row(name, value, layer)
+                for layer in given.layers
+                for name, value in self.scorers["test"].scores(self.scores[layer][None])[0].items()
+            ],
+        )
 
     def predicted(self, layers):
         """As `ProbeContext.predicted`."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from probes.measurements.localisation import Mixes, MixResult
-from probes.measurements.measurement import NoPayload
 from probes.measurements.scores import ScoreMeasurement
-from probes.measurements.training_variance import LayerVariance, Spread, Variances
 from probes.records.header import (
     CorpusRecord,
     EncodingRecord,
@@ -13,12 +10,12 @@ from probes.records.header import (
     ModelRecord,
     TaskRecord,
 )
-from probes.records.probe_scores import FitScores, LayerScores, ProbeScores
 from probes.records.probe_spec import PROBES
 from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.result import Result
 from probes.records.row import Row, Rows
-from probes.records.values import Estimate
+
+MAJORITIES = "majority", "type majority"
 
 
 def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_layers=None, **more):
@@ -27,37 +24,27 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
     Args:
         p_best: p-values by layer, None where nothing could be tested; 1 for the best layer and .001
             for every other one if not given; False for a result without training variance.
-        more: fields of the record, of its payload, or `model`, `random_seed`, `metric`, `labels`,
-            `unseen`, `groups`, `resampled` and `clusters`.
+        more: fields of the record, or `baselines`, `references`, `model`, `random_seed`, `metric`,
+            `labels`, `unseen`, `groups`, `resampled` and `clusters`.
     """
     layers = tuple(range(len(scores))) if layers is None else layers
     best = max(range(len(scores)), key=lambda i: (scores[i] or 0, -i))
     if p_best is None:
         p_best = [1.0 if i == best else 0.001 for i in range(len(scores))]
     metric = more.pop("metric", "accuracy")
-    payload = {
-        "probe_parameters": 1,
-        "examples": ExampleCounts(
-            n={"train": 9, "dev": 9, "test": 9},
-            labels=more.pop("labels", {}),
-            excluded={},
-            unseen_test_labels=more.pop("unseen", {}),
-            groups=more.pop("groups", {}),
-            typed=True,
-            covered_sentences=None,
-            resampled=more.pop("resampled", "sentences"),
-            clusters=more.pop("clusters", 9),
-            test_digest="e" * 64,
-        ),
-        "group_metric": "accuracy",
-        "layers": tuple(
-            LayerScores(layer=layer, fits=(_fit(score, metric),))
-            for layer, score in zip(layers, scores, strict=True)
-        ),
-        "baselines": {"majority": {metric: 0.1}, "type majority": {metric: 0.1}},
-        "references": {},
+    rules = {
+        "baseline": more.pop("baselines", {name: {metric: 0.1} for name in MAJORITIES}),
+        "reference": more.pop("references", {}),
     }
-    payload |= {name: more.pop(name) for name in list(more) if name in payload}
+    rows = [
+        row for layer, x in zip(layers, scores, strict=True) for row in fit_rows(layer, x, metric)
+    ]
+    rows += [
+        Row(name, value, axes={axis: rule})
+        for axis, given in rules.items()
+        for rule, values in given.items()
+        for name, value in values.items()
+    ]
     fields = {
         "schema_version": SCHEMA_VERSION,
         "suite_version": "0",
@@ -65,7 +52,7 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         "measurement_version": ScoreMeasurement.version,
         "key": "0" * 64,
         "inputs": "1" * 64,
-        "extent": {layer.layer: len(layer.fits) for layer in payload["layers"]},
+        "extent": dict.fromkeys(layers, 1),
         "model": ModelRecord(
             name=more.pop("model", "m"),
             revision="",
@@ -106,53 +93,85 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         ),
         "seconds": {},
         "provenance": {},
-        "payload": ProbeScores(**payload),
+        "examples": ExampleCounts(
+            n={"train": 9, "dev": 9, "test": 9},
+            labels=more.pop("labels", {}),
+            excluded={},
+            unseen_test_labels=more.pop("unseen", {}),
+            groups=more.pop("groups", {}),
+            typed=True,
+            covered_sentences=None,
+            resampled=more.pop("resampled", "sentences"),
+            clusters=more.pop("clusters", 9),
+            test_digest="e" * 64,
+        ),
+        "facts": {"probe_parameters": 1, "group_metric": "accuracy"},
+        "rows": Rows.of(rows),
     }
     result = Result(**{**fields, **more})
     if p_best is False:
         return result
-    variances = Variances(
-        layers=tuple(LayerVariance(layer=x, reseeded=(), resampled=()) for x in layers),
-        resampled="sentences",
-        seeds=None,
-        both=Spread(sd=0.01, df=4),
-        p_best=dict(zip(layers, p_best, strict=True)),
-    )
-    return result.with_evidence(evidence_record(result, "training_variance", variances))
+    found = variance_rows(dict(zip(layers, p_best, strict=True)))
+    return result.with_evidence(evidence_record(result, "training_variance", found))
 
 
-def evidence_record(result, measurement, payload, **more):
-    """A record of evidence behind a result.
+def fit_rows(layer, score, metric, **axes):
+    """Rows of one fit, whose dev and test scores are the same."""
+    return [
+        Row(metric, score, layer, split="dev", axes=axes),
+        Row(metric, score, layer, axes=axes),
+        Row("strength", 0.1, layer, split="train", axes=axes),
+        Row("stopped", 1.0, layer, split="dev", axes=axes),
+        Row("dev_loss", 1.0, layer, split="dev", axes=axes),
+    ]
 
-    Args:
-        payload: or a list of rows.
-    """
+
+def variance_rows(p_best, sd=0.01, df=4):
+    """Rows of training variance: p-values by layer, and a pooled deviation of convex probes."""
+    return [
+        Row("retraining_sd", None),
+        Row("sampling_sd", sd),
+        Row("training_sd", sd, n=df),
+        *(Row("p_best", p, layer) for layer, p in p_best.items()),
+    ]
+
+
+def evidence_record(result, measurement, rows, **more):
+    """A record of evidence behind a result."""
     fields = {name: getattr(result, name) for name in Record.model_fields}
-    if isinstance(payload, list):
-        fields["rows"], payload = Rows.of(payload), NoPayload()
-    fields |= {"measurement": measurement, "key": "2" * 64, "arrays": (), "payload": payload}
-    fields["behind"] = result.headline
+    fields |= {"measurement": measurement, "key": "2" * 64, "arrays": (), "facts": {}}
+    fields |= {"rows": Rows.of(rows), "behind": result.headline, "examples": None}
     return Record(**{**fields, **more})
 
 
-def with_layers(result, **update):
-    """The result with fields of all its layers replaced; callables are given each layer."""
-    layers = tuple(
-        layer.model_copy(
-            update={
-                name: value(layer) if callable(value) else value for name, value in update.items()
-            }
-        )
+def with_rows(result, rows):
+    """The result with these rows, each in the place of one that it may have already."""
+    places = {(x.metric, x.layer, x.split, tuple(x.axes.items())): x for x in result.rows}
+    places |= {(x.metric, x.layer, x.split, tuple(x.axes.items())): x for x in rows}
+    return result.model_copy(update={"rows": Rows.of(places.values())})
+
+
+def with_intervals(result, interval):
+    """The result with an interval at every layer, or what a callable gives for the layer."""
+    rows = []
+    for layer in result.layers:
+        low, high = (interval(layer) if callable(interval) else interval) or (None, None)
+        row = result.at(result.task.metric, layer)
+        rows.append(row._replace(low=low, high=high))
+    return with_rows(result, rows)
+
+
+def with_seeds(result, n):
+    """The result with so many fits of each layer, all of which have the same scores."""
+    metric = result.task.metric
+    rows = [
+        row
         for layer in result.layers
-    )
-    return result.model_copy(
-        update={"payload": result.payload.model_copy(update={"layers": layers})}
-    )
-
-
-def _fit(score, metric):
-    given = {metric: score}
-    return FitScores(seed=0, l2=0.1, stopped=1.0, dev_loss=1.0, dev=given, test=given, groups={})
+        for seed in range(1, n)
+        for row in fit_rows(layer, result.score(layer), metric, seed=seed)
+    ]
+    extent = dict.fromkeys(result.layers, n)
+    return with_rows(result, rows).model_copy(update={"extent": extent})
 
 
 def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=True, **more):
@@ -166,23 +185,21 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
         **more,
     )
 
-    def score(layer):
-        return layer.fits[0].test[metric]
-
-    result = with_layers(
-        given,
-        fits=lambda layer: (
-            layer.fits[0].model_copy(
-                update={"groups": {"seen": score(layer), "unseen": score(layer) - 0.1}}
-            ),
-        ),
-        intervals=lambda layer: {metric: (score(layer) - half, score(layer) + half)},
+    result = with_intervals(
+        given, lambda layer: (given.score(layer) - half, given.score(layer) + half)
     )
+    score = given.score
+    groups = [
+        Row(metric, score(layer) - less, layer, axes={"group": name})
+        for layer in given.layers
+        for name, less in (("seen", 0.0), ("unseen", 0.1))
+    ]
+    result = with_rows(result, groups)
     controls = [
         Row(
             "selectivity",
             score(x) - 0.3,
-            x.layer,
+            x,
             score(x) - 0.3 - half,
             score(x) - 0.3 + half,
         )
@@ -192,26 +209,26 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
     for x in given.layers:
         low, high = 300 * score(x) / 110, 300 * score(x) / 90
         codes += [
-            Row("codelength", 100 / score(x), x.layer, split="train"),
-            Row("compression", 3 * score(x), x.layer, low, high, split="train"),
-            Row("bits_per_label", 10 / score(x), x.layer, split="train", axes={"examples": 0}),
-            Row("bits_per_label", 12 / score(x), x.layer, split="train", axes={"examples": 4}),
+            Row("codelength", 100 / score(x), x, split="train"),
+            Row("compression", 3 * score(x), x, low, high, split="train"),
+            Row("bits_per_label", 10 / score(x), x, split="train", axes={"examples": 0}),
+            Row("bits_per_label", 12 / score(x), x, split="train", axes={"examples": 4}),
         ]
     gains = [
         row
         for x in given.layers[1:]
         for row in (
-            Row("added_bits", 2 * score(x), x.layer, 2 * score(x) - half, 2 * score(x) + half),
+            Row("added_bits", 2 * score(x), x, 2 * score(x) - half, 2 * score(x) + half),
             Row(
                 "added_points",
                 score(x) - 0.3,
-                x.layer,
+                x,
                 score(x) - 0.3 - half,
                 score(x) - 0.3 + half,
             ),
         )
     ]
-    mixes = _mixes(scores, metric, half, located=located)
+    mixes = mix_rows(scores, half, located=located)
     return result.with_evidence(
         evidence_record(result, "selectivity", controls),
         evidence_record(result, "conditional_probing", gains),
@@ -220,24 +237,22 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
     )
 
 
-def _mixes(scores, metric, half, *, located):
-    mixes = tuple(
-        MixResult(
-            k=k,
-            weights=(1 / (k + 1),) * (k + 1),
-            l2=0.1,
-            dev={metric: score},
-            test={metric: score},
-            intervals={metric: (score - half, score + half)},
-        )
-        for k, score in enumerate(scores)
-    )
-    undefined = Estimate(value=None, interval=None, missing="no gain")
-    return Mixes(
-        mixes=mixes,
-        total_gain=Estimate(value=0.1, interval=(0.05, 0.15)),
-        expected_layer=Estimate(value=1.25, interval=(1.0, 1.5)) if located else undefined,
-        centre_of_gravity=Estimate(value=1.5, interval=(1.25, 1.75)),
-        kl=Estimate(value=0.25, interval=(0.0, 0.5)),
-        sample_weights=(mixes[-1].weights,),
-    )
+def mix_rows(scores, half, *, located=True):
+    """Rows of localisation, of mixes with these test scores, which are dev's too."""
+    undefined = Row("expected_layer", None, why="no gain")
+    rows = [
+        Row("total_gain", 0.1, None, 0.05, 0.15),
+        Row("expected_layer", 1.25, None, 1.0, 1.5) if located else undefined,
+        Row("centre_of_gravity", 1.5, None, 1.25, 1.75),
+        Row("kl", 0.25, None, 0.0, 0.5),
+    ]
+    for k, score in enumerate(scores):
+        rows += [
+            Row("mix_score", score, k, score - half, score + half),
+            Row("mix_score", score, k, split="dev"),
+            *(
+                Row("mix_weight", 1 / (k + 1), k, split="train", axes={"of": i})
+                for i in range(k + 1)
+            ),
+        ]
+    return rows

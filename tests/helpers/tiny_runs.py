@@ -21,16 +21,16 @@ def run(model, folder, **settings):
 def scores(results):
     """Test and dev scores by task, probe family and layer."""
     return {
-        (r.task.name, r.probe.family, layer.layer): (r.score(layer), r.score(layer, "dev"))
+        (r.task.name, r.probe.family, layer): (r.score(layer), r.score(layer, "dev"))
         for r in results
         for layer in r.layers
     }
 
 
-def payloads(results):
-    """What was found, by task, probe family and measurement."""
+def found_in(results):
+    """The rows that were found, by task, probe family and measurement."""
     return {
-        (r.task.name, r.probe.family, record.measurement): record.payload
+        (r.task.name, r.probe.family, record.measurement): list(record.rows)
         for r in results
         for record in (r, *r.evidence.values())
     }
