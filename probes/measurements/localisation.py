@@ -205,7 +205,7 @@ def rows_of_mixes(
     yield Row.estimated("kl", over_samples(kl_from_uniform(full), float(np.log2(n_layers))))
     for k in range(n_layers):
         yield Row("mix_score", scores["dev"][k], k, split="dev")
-        yield Row("strength", strengths[k], k, split="train")
+        yield Row("mix_strength", strengths[k], k, split="train")
         for layer, weight in enumerate(weights[k, : k + 1].tolist()):
             yield Row("mix_weight", weight, k, split="train", axes={"of": layer})
     for sample, row in enumerate(full[1:].tolist(), 1):

@@ -62,7 +62,6 @@ class Pivot:
         columns: those whose places are columns of the table; every one that differs if empty.
         where: see `Where`.
         before: an axis whose place is written before each number, as a dimension: ``223: 27.1``.
-        whole: what the line of numbers without a place is called, if they have none on axes either.
         below: further metrics, without a place on `rows`, each of which has a line of its own.
         mean: an axis over whose places numbers are averaged; baselines are averaged over rows, too,
             and have a line of their own.
@@ -79,7 +78,6 @@ class Pivot:
     columns: tuple[str, ...] = ()
     where: Where = field(default_factory=dict)
     before: str = ""
-    whole: str = "model"
     below: tuple[str, ...] = ()
     mean: str = ""
     apart: str = ""
@@ -191,7 +189,7 @@ class Pivot:
             return place, str(place)
         if row["metric"] in self.below:
             return None, label_of(row["metric"])
-        return None, place_of(row, columns) or self.whole
+        return None, place_of(row, columns) or "model"
 
     def _head(self, row: Mapping[str, Any], columns: Sequence[str]) -> str:
         """The head of the column that a number stands in: ``entropy`` over ``head 3``."""

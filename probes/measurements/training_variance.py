@@ -47,9 +47,8 @@ class TrainingVariance(ProbeMeasurement):
     views = (
         Pivot(
             "training variance: standard deviation of test scores over trainings",
-            ("training_sd",),
-            whole="pooled",
-            below=("retraining_sd", "sampling_sd"),
+            ("layer_training_sd",),
+            below=("training_sd", "retraining_sd", "sampling_sd"),
             note="Over bootstrap samples of training documents or sentences, each fitted from "
             "another seed. Seeds alone: other initial parameters and orders of batches on the "
             "whole training split; a convex probe does not depend on them. Samples alone: the "
@@ -84,7 +83,8 @@ class TrainingVariance(ProbeMeasurement):
         """Fit, score and test; see `probes.statistics.significance` for the tests.
 
         Rows: the standard deviation over seeds, on the whole training split, with its degrees of
-        freedom as n; over samples alone; over both, also by layer; the score of each further fit;
+        freedom as n; over samples alone; over both; that
+        of each layer; the score of each further fit;
         and by layer the least corrected p-value of a difference from a layer that scores higher on
         test, 1 without any, without a value where nothing could be tested.
         """
@@ -117,7 +117,7 @@ class TrainingVariance(ProbeMeasurement):
             _deviation("training_sd", both),
         ]
         for layer, own in scores.items():
-            rows.append(_deviation("training_sd", pooled([own[n_seeds:]]), layer))
+            rows.append(_deviation("layer_training_sd", pooled([own[n_seeds:]]), layer))
             for i, value in enumerate(own):
                 axes = {"seed": i + 1} if i < n_seeds else {"sample": i + 1 - n_seeds}
                 rows.append(Row(metric, value, layer, axes=axes))

@@ -143,7 +143,8 @@ quantities.add("dev_loss", Quantity(lower_is_better=True))
 
 # Training variance.
 for _name, _label in (
-    ("training_sd", "SD over trainings"),
+    ("layer_training_sd", "SD over trainings"),
+    ("training_sd", "pooled"),
     ("retraining_sd", "seeds alone"),
     ("sampling_sd", "samples alone"),
 ):
@@ -154,6 +155,7 @@ quantities.add("p_best", Quantity(bounds=SHARE))
 # Localisation.
 TENNEY_2019 = "Tenney et al. 2019a"
 quantities.add("mix_score", Quantity(label="score", of_task=True, source=TENNEY_2019))
+quantities.add("mix_strength", Quantity(label="L2 strength", bounds=POSITIVE))
 quantities.add("mix_weight", Quantity(digits=2, bounds=SHARE, source=f"{TENNEY_2019}, eq. 1"))
 quantities.add("total_gain", Quantity(label="gain over layer 0", of_task=True, source=TENNEY_2019))
 quantities.add("expected_layer", Quantity(digits=2, source=f"{TENNEY_2019}, eq. 4"))
