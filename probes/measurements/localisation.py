@@ -63,8 +63,8 @@ class Localisation(ProbeMeasurement):
             below=("expected_layer", "centre_of_gravity", "kl"),
             note="Scalar mixes as in Tenney et al. 2019a; the expected layer follows from their "
             "gains, centre of gravity and divergence from the weights of the mix of all layers. "
-            "±: half a 95 % interval, of scores and expected layers over test text, of centres and "
-            "divergences over training text; none is over both.",
+            "± and brackets: 95 % intervals, of scores and expected layers over test text, of "
+            "centres and divergences over training text; none is over both.",
         ),
         Lines(
             "mix",

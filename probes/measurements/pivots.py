@@ -18,7 +18,7 @@ from probes.measurements.shown_rows import (
     worded,
 )
 from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
-from probes.statistics.formatting import shown_sd
+from probes.statistics.formatting import shown, shown_sd
 from probes.statistics.metrics import label_of, quantity
 
 if TYPE_CHECKING:
@@ -231,6 +231,9 @@ def _cell(row: Mapping[str, Any], **marks: Any) -> Cell:
     value = row["value"]
     if quantity(row["metric"]).deviation and value is not None:
         return Cell(shown_sd(value, unit_of(row)), value=value)
+    if quantity(row["metric"]).skewed and (interval := interval_of(row)):
+        low, high = (shown(end, unit_of(row)) for end in interval)
+        return Cell(f"{shown(value, unit_of(row))} [{low}, {high}]", value=value)
     return score_cell(value, interval_of(row), unit_of(row), value=value, **marks)
 
 

@@ -46,7 +46,7 @@ class TrainingVariance(ProbeMeasurement):
     of_twins = True
     views = (
         Pivot(
-            "training variance: standard deviation of test scores over trainings",
+            "standard deviation of test scores over trainings",
             ("layer_training_sd",),
             below=("training_sd", "retraining_sd", "sampling_sd"),
             note="Over bootstrap samples of training documents or sentences, each fitted from "
@@ -83,10 +83,9 @@ class TrainingVariance(ProbeMeasurement):
         """Fit, score and test; see `probes.statistics.significance` for the tests.
 
         Rows: the standard deviation over seeds, on the whole training split, with its degrees of
-        freedom as n; over samples alone; over both; that
-        of each layer; the score of each further fit;
-        and by layer the least corrected p-value of a difference from a layer that scores higher on
-        test, 1 without any, without a value where nothing could be tested.
+        freedom as n; over samples alone; over both, and that of each layer; the score of each
+        further fit; and by layer the least corrected p-value of a difference from a layer that
+        scores higher on test, 1 without any, without a value where nothing could be tested.
         """
         from probes.training.fit import Draw
 
@@ -112,9 +111,9 @@ class TrainingVariance(ProbeMeasurement):
         )
         both = pooled([own[n_seeds:] for own in scores.values()])
         rows = [
+            _deviation("training_sd", both),
             _deviation("retraining_sd", over_seeds),
             Row("sampling_sd", _of_samples_alone(both, over_seeds)),
-            _deviation("training_sd", both),
         ]
         for layer, own in scores.items():
             rows.append(_deviation("layer_training_sd", pooled([own[n_seeds:]]), layer))

@@ -30,6 +30,7 @@ class Quantity:
         digits: after the point, where it is shown as it is.
         of_task: whether it is in the unit of its task's metric, as a difference of scores is.
         deviation: whether it is a standard deviation, which has one digit more.
+        skewed: whether its interval is far from symmetric, so that both ends are shown.
         lower_is_better: whether it is an error.
         bounds: the least and the greatest value that it can have.
         source: paper and section that define it.
@@ -41,6 +42,7 @@ class Quantity:
     digits: int = 3
     of_task: bool = False
     deviation: bool = False
+    skewed: bool = False
     lower_is_better: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
     source: str = ""
@@ -158,14 +160,14 @@ quantities.add("mix_score", Quantity(label="score", of_task=True, source=TENNEY_
 quantities.add("mix_strength", Quantity(label="L2 strength", bounds=POSITIVE))
 quantities.add("mix_weight", Quantity(digits=2, bounds=SHARE, source=f"{TENNEY_2019}, eq. 1"))
 quantities.add("total_gain", Quantity(label="gain over layer 0", of_task=True, source=TENNEY_2019))
-quantities.add("expected_layer", Quantity(digits=2, source=f"{TENNEY_2019}, eq. 4"))
-quantities.add(
-    "centre_of_gravity", Quantity(digits=2, bounds=POSITIVE, source=f"{TENNEY_2019}, eq. 2")
+_eq = f"{TENNEY_2019}, eq. 4"
+quantities.add("expected_layer", Quantity(digits=2, skewed=True, source=_eq))
+_eq = f"{TENNEY_2019}, eq. 2"
+quantities.add("centre_of_gravity", Quantity(digits=2, skewed=True, bounds=POSITIVE, source=_eq))
+_kl = Quantity(
+    label="KL from uniform", unit="bits", digits=2, skewed=True, bounds=POSITIVE, source=TENNEY_2019
 )
-quantities.add(
-    "kl",
-    Quantity(label="KL from uniform", unit="bits", digits=2, bounds=POSITIVE, source=TENNEY_2019),
-)
+quantities.add("kl", _kl)
 
 # Principal angles.
 quantities.add("overlap", Quantity(percent=True, bounds=SHARE, source="mean squared cosine"))
