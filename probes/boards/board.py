@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, reasons
+from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, sifted
 from probes.measurements.current import has_current_numerics
 from probes.measurements.plugin_keys import as_loaded
 from probes.records.probe_spec import PROBES
@@ -160,11 +160,7 @@ def _sifted(
     candidates: Sequence[Candidate], purpose: Sequence[Aspect]
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     """The candidates that may stand together; and the others, with what is different."""
-    foremost = _foremost(candidates, purpose)
-    alike, apart = [], []
-    for candidate in candidates:
-        if why := reasons(candidate.result, foremost, purpose):
-            apart.append((candidate, why))
-        else:
-            alike.append(candidate)
-    return alike, apart
+    by_path = {candidate.path: candidate for candidate in candidates}
+    found = {path: candidate.result for path, candidate in by_path.items()}
+    alike, apart = sifted(found, _foremost(candidates, purpose), purpose)
+    return [by_path[path] for path in alike], [(by_path[path], why) for path, why in apart.items()]

@@ -1,27 +1,33 @@
-"""Which results may stand together: what has to be equal, for which purpose, and why.
+"""Which records may stand together: what has to be equal, for which purpose, and why.
 
 Two scores can be compared if the same question was put to the same text and was answered by the
 same probe; then what differs between them is the model. Every purpose below is a list of what has
-to be equal for it. What is the same measurement is a narrower question, and keys answer it: see
+to be equal for it; `alike` and `sifted` are the ways in which boards, charts and claims group
+records. What is the same measurement is a narrower question, and keys answer it: see
 `probes.records.unique.identity`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from probes.measurements.current import has_current_numerics, is_current
 from probes.measurements.plugin_keys import in_words
 from probes.records.probe_spec import TUNED_L2, ProbeSpec
-from probes.records.result import Result
+from probes.records.record import Record
+from probes.records.titles import corpus_title
+
+K = TypeVar("K")
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True)
 class Aspect:
-    """Something that may set two results apart.
+    """Something that may set two records apart.
 
     Attributes:
         name: what a reason calls it.
@@ -30,12 +36,12 @@ class Aspect:
     """
 
     name: str
-    value: Callable[[Result], Hashable]
-    words: Callable[[Result], str] | None = None
+    value: Callable[[Any], Hashable]
+    words: Callable[[Any], str] | None = None
 
-    def in_words(self, result: Result) -> str:
-        """The value of a result, to be read."""
-        return str(self.value(result)) if self.words is None else self.words(result)
+    def in_words(self, record: Record) -> str:
+        """The value of a record, to be read."""
+        return str(self.value(record)) if self.words is None else self.words(record)
 
 
 def probe_digest(spec: ProbeSpec) -> str:
@@ -43,11 +49,11 @@ def probe_digest(spec: ProbeSpec) -> str:
     return hashlib.sha256(spec.model_dump_json().encode()).hexdigest()
 
 
-def _extent(result: Result) -> str:
+def _extent(result: Record) -> str:
     return f"limit {result.corpus.limit}" if result.corpus.limited else "whole"
 
 
-def _projection(result: Result) -> str:
+def _projection(result: Record) -> str:
     return "none" if result.project is None else f"{result.project} dimensions"
 
 
@@ -98,6 +104,23 @@ NUMERICS = Aspect(
 )
 OUTDATED = Aspect("version", lambda r: not is_current(r))
 
+# A measurement of the corpus as a whole.
+MEASUREMENT = Aspect("measurement", lambda r: r.measurement)
+MEASUREMENT_VERSION = Aspect("version", lambda r: r.measurement_version)
+BASE = Aspect("base", lambda r: r.base.name if r.base else "")
+CORPUS_TITLE = Aspect("corpus", corpus_title)
+CURRENT = Aspect(
+    "numerics", is_current, lambda r: "of this version" if is_current(r) else "of another version"
+)
+
+
+def _options(record: Record) -> str:
+    flags = (f"--{record.measurement}-{name} {x}" for name, x in sorted(record.settings.items()))
+    return " ".join(flags).replace("_", "-")
+
+
+OPTIONS = Aspect("options", _options)
+
 SAME_LEADERBOARD = (TEXT, PROBE, FIT_PRECISION, PROJECTION, NUMERICS)
 """Models are ranked on one text by one probe. Pooling and precision belong to a model's entry: a
 model may be entered with either, and is then called so."""
@@ -120,22 +143,49 @@ SAME_LAYER_TABLE = (CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION, PROJECTION,
 """The columns of one model's layer × task table. They must not be outdated either,
 since a table has one column for a task and probe. The same holds for the random twins in it."""
 
+SAME_MEASUREMENT = (
+    MEASUREMENT,
+    CORPUS_TITLE,
+    TEXT,
+    BASE,
+    POOLING,
+    MEASUREMENT_VERSION,
+    SOURCE,
+    CURRENT,
+    OPTIONS,
+)
+"""Models whose records of a measurement of the corpus share tables and charts."""
+
 SAME_CLAIM = (MODEL, CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION, TUNED)
 """Claims relate one model's results on several tasks. They must not be outdated
 either."""
 
 
-def values(result: Result, purpose: Iterable[Aspect]) -> tuple[Any, ...]:
-    """What two results have to have in common for a purpose."""
-    return tuple(aspect.value(result) for aspect in purpose)
+def alike(found: Mapping[K, R], purpose: Sequence[Aspect]) -> list[dict[K, R]]:
+    """The records in groups that are equal in every aspect, in the order of their first ones."""
+    groups: dict[tuple[Hashable, ...], dict[K, R]] = defaultdict(dict)
+    for key, record in found.items():
+        groups[tuple(aspect.value(record) for aspect in purpose)][key] = record
+    return list(groups.values())
 
 
-def differences(result: Result, other: Result, purpose: Iterable[Aspect]) -> list[Aspect]:
+def sifted(
+    found: Mapping[K, R], like: R, purpose: Sequence[Aspect]
+) -> tuple[dict[K, R], dict[K, str]]:
+    """The records that may stand with another one; and the others, with what is different."""
+    why = {key: reasons(record, like, purpose) for key, record in found.items()}
+    return (
+        {key: record for key, record in found.items() if not why[key]},
+        {key: text for key, text in why.items() if text},
+    )
+
+
+def differences(result: Record, other: Record, purpose: Iterable[Aspect]) -> list[Aspect]:
     """What keeps two results apart; empty if they may stand together."""
     return [aspect for aspect in purpose if aspect.value(result) != aspect.value(other)]
 
 
-def reasons(result: Result, other: Result, purpose: Iterable[Aspect]) -> str:
+def reasons(result: Record, other: Record, purpose: Iterable[Aspect]) -> str:
     """What sets a result apart from another, in words: ``view cut, not plain``."""
     return "; ".join(
         f"{aspect.name} {aspect.in_words(result)}, not {aspect.in_words(other)}"

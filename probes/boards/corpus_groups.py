@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from probes.boards.groups import model_key, model_order
+from probes.boards.comparable import (
+    CORPUS_TITLE,
+    MEASUREMENT,
+    SAME_MEASUREMENT,
+    alike,
+    differences,
+)
+from probes.boards.groups import by_model
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.measurements.current import is_current
 from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
-from probes.measurements.plugin_keys import in_words
 from probes.measurements.results import require_possible
 from probes.records.charts import Chart
 from probes.records.curves import Curves
 from probes.records.files import Arrays, read_arrays
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.titles import corpus_title
 
 
@@ -34,11 +39,11 @@ class CorpusGroup:
 
     measurement: CorpusMeasurement
     title: str
-    records: dict[str, AnyRecord] = field(default_factory=dict)
+    records: dict[str, Record] = field(default_factory=dict)
     paths: dict[str, Path] = field(default_factory=dict)
 
     @property
-    def first(self) -> AnyRecord:
+    def first(self) -> Record:
         """Any of the records."""
         return next(iter(self.records.values()))
 
@@ -79,13 +84,13 @@ def corpus_measurements() -> list[CorpusMeasurement]:
     return [each for each in every if isinstance(each, CorpusMeasurement)]
 
 
-def of_corpora(records: Mapping[Path, AnyRecord]) -> dict[Path, AnyRecord]:
+def of_corpora(records: Mapping[Path, Record]) -> dict[Path, Record]:
     """The records of measurements of a corpus.
 
     Those of a plug-in that is not loaded are counted in a message, and one that cannot be read is
     named.
     """
-    found: dict[Path, AnyRecord] = {}
+    found: dict[Path, Record] = {}
     unknown: dict[str, int] = defaultdict(int)
     for path, record in records.items():
         if record.probe is not None:
@@ -106,7 +111,7 @@ def of_corpora(records: Mapping[Path, AnyRecord]) -> dict[Path, AnyRecord]:
 
 
 def corpus_groups(
-    found: Mapping[Path, AnyRecord], labels: Mapping[tuple[str, str, str], str]
+    found: Mapping[Path, Record], labels: Mapping[tuple[str, str, str], str]
 ) -> tuple[list[CorpusGroup], list[str]]:
     """Group records by measurement, corpus and settings.
 
@@ -118,69 +123,31 @@ def corpus_groups(
         the groups, in order of their measurements' registration; and what was left out, with the
         reason.
     """
-    alike: dict[str, dict[tuple[str, ...], dict[Path, AnyRecord]]] = {x: {} for x in measurements}
-    for path, record in found.items():
-        settings = tuple(_settings(record).values())
-        alike[record.measurement].setdefault(settings, {})[path] = record
+    firsts = [next(iter(each.values())) for each in alike(found, SAME_MEASUREMENT)]
+    order = list(measurements)
     groups, left_out = [], []
-    for name, by_settings in alike.items():
-        titles = _titles([next(iter(records.values())) for records in by_settings.values()])
-        for title, records in sorted(zip(titles, by_settings.values(), strict=True), key=_title_of):
-            its = get_measurement(name)
-            assert isinstance(its, CorpusMeasurement)
-            made = CorpusGroup(its, title)
-            left_out += _fill(made, records, labels)
-            groups.append(made)
+    for records in alike(found, SAME_MEASUREMENT):
+        first = next(iter(records.values()))
+        its = get_measurement(first.measurement)
+        assert isinstance(its, CorpusMeasurement)
+        made = CorpusGroup(its, _title(first, firsts))
+        by_label, twice = by_model(records, labels)
+        for label, path in by_label.items():
+            made.records[label], made.paths[label] = records[path], path
+        left_out += twice
+        groups.append(made)
+    groups.sort(key=lambda group: (order.index(group.measurement.name), group.title))
     return groups, left_out
 
 
-def _fill(
-    made: CorpusGroup,
-    records: Mapping[Path, AnyRecord],
-    labels: Mapping[tuple[str, str, str], str],
-) -> list[str]:
-    left_out = []
-    labelled = [(labels[model_key(record)], path, record) for path, record in records.items()]
-    for label, path, record in sorted(labelled, key=lambda x: model_order(x[0])):
-        if label in made.records:
-            left_out.append(f"{path.name}: a second record of {label}")
-        else:
-            made.records[label] = record
-            made.paths[label] = path
-    return left_out
-
-
-def _settings(record: AnyRecord) -> dict[str, str]:
-    """What records that share charts have in common, as text."""
-    return {
-        "corpus": corpus_title(record),
-        "text": record.corpus.fingerprint[:8],
-        "base": record.base.name if record.base else "",
-        "pooling": record.pooling,
-        "version": str(record.measurement_version),
-        "source": in_words(record.plug_ins) or "of the suite",
-        "numerics": "of this version" if is_current(record) else "of another version",
-        **{
-            f"--{record.measurement}-{name}".replace("_", "-"): str(value)
-            for name, value in sorted(record.settings.items())
-        },
-    }
-
-
-def _titles(firsts: list[AnyRecord]) -> list[str]:
-    """The corpus of each group, and every setting in which groups of this corpus differ."""
-    settings = [_settings(record) for record in firsts]
-    titles = []
-    for own in settings:
-        others = [other for other in settings if other["corpus"] == own["corpus"]]
-        differing = [
-            f"{name} {value}"
-            for name, value in own.items()
-            if any(other.get(name) != value for other in others)
-        ]
-        titles.append(" · ".join([own["corpus"], *differing]))
-    return titles
-
-
-def _title_of(group: tuple[str, object]) -> str:
-    return group[0]
+def _title(first: Record, firsts: Sequence[Record]) -> str:
+    """The corpus of a group, and every aspect in which others of this corpus differ."""
+    others = [
+        other for other in firsts if not differences(first, other, (MEASUREMENT, CORPUS_TITLE))
+    ]
+    differing = [
+        f"{aspect.name} {aspect.in_words(first)}"
+        for aspect in SAME_MEASUREMENT
+        if any(aspect.value(other) != aspect.value(first) for other in others)
+    ]
+    return " · ".join([corpus_title(first), *differing])

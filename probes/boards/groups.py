@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from probes.boards.comparable import (
     OUTDATED,
     SAME_CHART,
     SAME_CURVE,
     SOURCE,
+    alike,
     probe_digest,
-    values,
 )
 from probes.boards.layer_tables import with_twins
 from probes.extraction.model_names import is_twin_name, pretrained_name
@@ -98,12 +97,10 @@ def group(
         the groups, and what was left out, with the reason.
     """
     labels = model_labels({**beside, **found})
-    settings: dict[tuple[Any, ...], dict[Path, Result]] = defaultdict(dict)
-    for path, result in found.items():
-        settings[values(result, SAME_CHART)][path] = result
-    titles = [_title(next(iter(results.values()))) for results in settings.values()]
+    settings = alike(found, SAME_CHART)
+    titles = [_title(next(iter(results.values()))) for results in settings]
     groups, left_out = [], []
-    for results, title in zip(settings.values(), titles, strict=True):
+    for results, title in zip(settings, titles, strict=True):
         first = next(iter(results.values()))
         if titles.count(title) > 1:
             probe = probe_digest(first.probe)[:6]
@@ -119,26 +116,38 @@ def _fill(
     made: Group, found: Mapping[Path, Result], labels: Mapping[tuple[str, str, str], str]
 ) -> list[str]:
     """Fill a group with its results, task by task; returns what was left out."""
-    units: dict[tuple[Any, ...], dict[str, Result]] = defaultdict(dict)
-    left_out = []
-    for path, result in sorted(found.items(), key=lambda x: model_order(labels[model_key(x[1])])):
-        label = labels[model_key(result)]
-        unit = units[values(result, SAME_CURVE)]
-        if label in unit:
-            left_out.append(f"{path.name}: a second result of {label} on {result.task.name}")
-            continue
-        unit[label] = result
-        made.paths.setdefault(label, {})[path] = result
+    units = alike(found, SAME_CURVE)
+    names = [next(iter(unit.values())).task.name for unit in units]
     known = list(tasks)
-    names = [next(iter(unit.values())).task.name for unit in units.values()]
     order = [*known, *sorted(set(names) - set(known))]
-    # The task's name is the first thing that has to be equal.
-    for key in sorted(units, key=lambda key: (order.index(key[0]), key[1:])):
-        first = next(iter(units[key].values()))
-        results = {label: units[key][label] for label in sorted(units[key], key=model_order)}
+    left_out: list[str] = []
+    paths: dict[str, dict[Path, Result]] = defaultdict(dict)
+    for unit in units:
+        by_label, twice = by_model(unit, labels)
+        left_out += twice
+        results = {label: unit[path] for label, path in by_label.items()}
+        for label, path in by_label.items():
+            paths[label][path] = unit[path]
+        first = next(iter(results.values()))
         title = _unit_title(first, several=names.count(first.task.name) > 1)
         made.units.append(Unit(first.task.name, title, results))
+    made.units.sort(key=lambda unit: order.index(unit.name))
+    made.paths.update({label: paths[label] for label in sorted(paths, key=model_order)})
     return left_out
+
+
+def by_model(
+    found: Mapping[Path, AnyRecord], labels: Mapping[tuple[str, str, str], str]
+) -> tuple[dict[str, Path], list[str]]:
+    """One record of each model, by its label and in order; and what was left out, and why."""
+    kept: dict[str, Path] = {}
+    left_out = []
+    for path, record in found.items():
+        label = labels[model_key(record)]
+        if kept.setdefault(label, path) != path:
+            task = f" on {record.task.name}" if record.task else ""
+            left_out.append(f"{path.name}: a second record of {label}{task}")
+    return {label: kept[label] for label in sorted(kept, key=model_order)}, left_out
 
 
 def _unit_title(result: Result, *, several: bool) -> str:

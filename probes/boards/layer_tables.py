@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.comparable import SAME_LAYER_TABLE, differences
+from probes.boards.comparable import SAME_LAYER_TABLE, sifted
 from probes.boards.separability import p_best
 from probes.measurements.cells import interval_note, layer_marks, metric_name, score_cell
 from probes.measurements.current import is_current
@@ -70,9 +70,8 @@ def _alike(
     stored: Mapping[Path, Result], like: Result, model: str
 ) -> dict[tuple[str, str], Result]:
     found: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    for other in stored.values():
-        alike = other.model.digest == model and not differences(other, like, SAME_LAYER_TABLE)
-        if alike and is_current(other):
+    for other in sifted(stored, like, SAME_LAYER_TABLE)[0].values():
+        if other.model.digest == model and is_current(other):
             found[other.task.name, other.probe.family].append(other)
     return {
         unit: others[0]

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from probes.boards.claims.claim import NOTE
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_scores import ModelScores
 from probes.boards.claims.outcome import Outcome, beside_twin, corrected
-from probes.boards.comparable import SAME_CLAIM, values
+from probes.boards.comparable import SAME_CLAIM, alike
 from probes.boards.corpus_groups import of_corpora
 from probes.common.errors import UserError
 from probes.common.terminal import progress
@@ -118,26 +118,31 @@ def is_twin(record: AnyRecord, of: AnyRecord) -> bool:
 def _tested(
     found: Mapping[Path, Result], family: str, others: Mapping[Path, AnyRecord]
 ) -> list[_Tested]:
-    runs: dict[tuple[Any, ...], dict[str, Path]] = defaultdict(dict)
+    usable: dict[Path, Result] = {}
     for path, result in found.items():
         if result.probe.family != family:
             continue
         if not is_current(result):
             progress.say(f"left out {path}: made by another version of its task or probe")
             continue
-        runs[values(result, SAME_CLAIM)].setdefault(result.task.name, path)
+        usable[path] = result
+    runs: list[dict[str, Path]] = []
+    for same in alike(usable, SAME_CLAIM):
+        runs.append({})
+        for path, result in same.items():
+            runs[-1].setdefault(result.task.name, path)
     beside = _by_subject(others)
 
     def records_at(places: Mapping[str, Path]) -> dict[str, AnyRecord]:
         return {name: others[path] for name, path in places.items()}
 
     made = []
-    for run in runs.values():
+    for run in runs:
         results = {task: found[path] for task, path in run.items()}
         first = next(iter(results.values()))
         report = _report(results, run, records_at(beside.get(claim_subject(first), {})))
         made.append(_Tested(report, next(iter(run.values())), first))
-    tested = {claim_subject(found[path]) for run in runs.values() for path in run.values()}
+    tested = {claim_subject(found[path]) for run in runs for path in run.values()}
     for subject, places in beside.items():
         if subject not in tested:
             path = next(iter(places.values()))
