@@ -28,7 +28,7 @@ def test_steps_are_those_of_torchs_adam():
     "gradient", [torch.ones(2, 1), torch.ones(6), torch.ones(2, 3, dtype=torch.float64)]
 )
 def test_a_gradient_of_another_shape_or_dtype_is_refused(gradient):
-    with pytest.raises(ValueError, match="for parameters of shape"):
+    with pytest.raises(RuntimeError, match="gradient"):
         Adam([torch.zeros(2, 3)], 0.1).step([gradient], 1)
 
 
