@@ -19,7 +19,7 @@ from probes.measurements.shown_rows import (
 )
 from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
 from probes.statistics.formatting import shown, shown_sd
-from probes.statistics.metrics import label_of, quantity
+from probes.statistics.metrics import axis_of, label_of, quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,7 +188,7 @@ class Pivot:
         if place is not None:
             return place, str(place)
         if row["metric"] in self.below:
-            return None, label_of(row["metric"])
+            return None, axis_of(row["metric"])
         return None, place_of(row, columns) or "model"
 
     def _head(self, row: Mapping[str, Any], columns: Sequence[str]) -> str:

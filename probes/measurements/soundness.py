@@ -20,8 +20,8 @@ def require_sound(record: AnyRecord, path: Path) -> None:
     """Check what a record and the arrays beside it hold. Nothing is known of unloaded plug-ins.
 
     Raises:
-        UserError: the payload does not fit the measurement, a number is impossible, or the arrays
-            cannot be read.
+        UserError: its rows do not fit the measurement, a number is impossible, or the arrays cannot
+            be read.
     """
     if record.measurement == SCORES:
         as_result(record, path)

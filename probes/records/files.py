@@ -86,7 +86,7 @@ def is_complete(path: Path, record: AnyRecord) -> bool:
 
 
 def read_record(path: Path) -> AnyRecord:
-    """Read the record at `path`; its payload is plain JSON.
+    """Read the record at `path`.
 
     Raises:
         UserError: it cannot be read.

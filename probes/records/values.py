@@ -1,4 +1,4 @@
-"""The numbers that payloads are made of, and their range."""
+"""Scores, intervals and estimates, and their range."""
 
 from __future__ import annotations
 

@@ -57,9 +57,6 @@ def write_numbers(folder: Path, record: AnyRecord) -> Path:
     """Write the numbers of a measurement of the corpus into its CSV file, a row for each.
 
     Why some are missing stands in the record, and in notes below its tables.
-
-    Args:
-        record: its payload in the measurement's own type.
     """
     its = get_measurement(record.measurement)
     assert isinstance(its, CorpusMeasurement)
