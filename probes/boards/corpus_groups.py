@@ -13,7 +13,7 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.measurements.current import is_current
-from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
+from probes.measurements.measurement import Measurement, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words
 from probes.measurements.results import typed
 from probes.records.charts import Chart
@@ -33,7 +33,7 @@ class CorpusGroup:
         paths: their files, by model.
     """
 
-    measurement: CorpusMeasurement[Any]
+    measurement: Measurement[Any]
     title: str
     records: dict[str, AnyRecord] = field(default_factory=dict)
     paths: dict[str, Path] = field(default_factory=dict)
@@ -72,12 +72,6 @@ class CorpusGroup:
             return chart.fault
         strange = chart.models.keys() - self.records.keys()
         return f"curves of {', '.join(strange)}" if strange else ""
-
-
-def corpus_measurements() -> list[CorpusMeasurement[Any]]:
-    """All measurements of a corpus as a whole that are loaded."""
-    every = [get_measurement(name) for name in measurements]
-    return [each for each in every if isinstance(each, CorpusMeasurement)]
 
 
 def of_corpora(records: Mapping[Path, AnyRecord]) -> dict[Path, AnyRecord]:
@@ -126,9 +120,7 @@ def corpus_groups(
     for name, by_settings in alike.items():
         titles = _titles([next(iter(records.values())) for records in by_settings.values()])
         for title, records in sorted(zip(titles, by_settings.values(), strict=True), key=_title_of):
-            its = get_measurement(name)
-            assert isinstance(its, CorpusMeasurement)
-            made = CorpusGroup(its, title)
+            made = CorpusGroup(get_measurement(name), title)
             left_out += _fill(made, records, labels)
             groups.append(made)
     return groups, left_out

@@ -27,7 +27,7 @@ from probes.measurements.expected_layer import (
     kl_from_uniform,
     over_samples,
 )
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, Measurement, Request
 from probes.records.base import Frozen
 from probes.records.curves import Curves, Point
 from probes.records.probe_spec import ProbeSpec
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from probes.common.arrays import Floats
     from probes.examples.scoring import Scorer
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
 
 N_SAMPLES = 2
 """Bootstrap samples of the training split on which the mix of all layers is learnt again."""
@@ -85,10 +85,11 @@ class Mixes(Frozen):
     bootstrap sample of it."""
 
 
-class Localisation(ProbeMeasurement[Mixes]):
+class Localisation(Measurement[Mixes]):
     """Scores of probes on mixes of layers 0 to k, and the layers that follow from them."""
 
     name = "localisation"
+    asks = ("scores",)
     version = 2
     summary = "scalar mixes of layers, expected layer (Tenney et al. 2019a)"
     payload: ClassVar[type[Mixes]] = Mixes
@@ -107,7 +108,7 @@ class Localisation(ProbeMeasurement[Mixes]):
         every = len(request.layers) == request.n_layers + 1
         return dict.fromkeys(request.layers, 1) if every else {}
 
-    def compute(self, context: ProbeContext) -> Found[Mixes]:
+    def compute(self, context: Context) -> Found[Mixes]:
         """Learn the mixes and score probes on them; the array is their predictions on test."""
         weights, strengths, predicted = _fit_mixes(context)
         found = mixes_record(weights, strengths, predicted, context.scorers)
@@ -158,7 +159,7 @@ class Localisation(ProbeMeasurement[Mixes]):
             )
         ]
 
-    def curves(self, results: Mapping[str, Result]) -> Curves:
+    def charts(self, results: Mapping[str, Result]) -> list[Curves]:
         """Test scores of the probe on the mix of layers 0 to k."""
         metric = next(iter(results.values())).task.metric
         found = metric_curves(
@@ -176,7 +177,7 @@ class Localisation(ProbeMeasurement[Mixes]):
                     Point(mix.k, mix.test[metric], mix.intervals.get(metric))
                     for mix in result.found(self.name).mixes
                 ]
-        return found
+        return [found]
 
 
 def mixes_of(result: Result) -> Mixes | None:
@@ -202,7 +203,7 @@ def _mix(mixes: Mixes, k: int, metric: str) -> Cell:
 
 
 def _fit_mixes(
-    context: ProbeContext,
+    context: Context,
 ) -> tuple[Floats, list[float], dict[str, NDArray[Any]]]:
     """The mix weights, and strengths and predictions of the probe on each mix.
 

@@ -26,7 +26,7 @@ import numpy as np
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
 from probes.measurements.cells import task_head
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, Measurement, Request
 from probes.records.base import Frozen
 from probes.records.curves import Curves, Point
 from probes.records.parameters import of_layer
@@ -39,7 +39,7 @@ from probes.tasks.task import Task
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
 
 Kind = Literal["patterns", "weights"]
 
@@ -85,10 +85,11 @@ class Subspaces(Frozen):
         return self.patterns if kind == "patterns" else self.weights
 
 
-class PrincipalAngles(ProbeMeasurement[Subspaces]):
+class PrincipalAngles(Measurement[Subspaces]):
     """Principal angles between the subspaces that linear probes find at different layers."""
 
     name = "principal_angles"
+    asks = ("scores",)
     summary = "overlap of the directions that linear probes find at different layers"
     payload: ClassVar[type[Subspaces]] = Subspaces
 
@@ -100,7 +101,7 @@ class PrincipalAngles(ProbeMeasurement[Subspaces]):
         """Every layer that has scores, if there are two or more."""
         return dict.fromkeys(request.layers, 1) if len(request.layers) > 1 else {}
 
-    def compute(self, context: ProbeContext) -> Found[Subspaces]:
+    def compute(self, context: Context) -> Found[Subspaces]:
         """Fit the probes on a bootstrap sample, and compare them with the reported ones.
 
         The arrays `patterns` and `weights` are the principal angles in degrees, ascending, between
@@ -181,7 +182,7 @@ class PrincipalAngles(ProbeMeasurement[Subspaces]):
             tables.append(Table(f"overlap of {kind}, %", heads, tuple(rows), notes=(note,)))
         return tables
 
-    def curves(self, results: Mapping[str, Result]) -> list[Curves]:
+    def charts(self, results: Mapping[str, Result]) -> list[Curves]:
         """Overlap with the layer below, of each layer with itself, and chance."""
         return [self._curves(results, kind) for kind in NOTES]
 

@@ -11,7 +11,7 @@ import numpy as np
 from probes.examples.examples import NotServedError
 from probes.examples.scoring import Scorer, baselines, count_examples, references
 from probes.measurements.cells import metric_curves
-from probes.measurements.measurement import Found, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.uncertainty import intervals
 from probes.records.curves import Curves, Point
 from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
@@ -24,10 +24,11 @@ from probes.statistics.gold import Gold, Predictions
 from probes.statistics.partition import Partition
 
 if TYPE_CHECKING:
-    from probes.measurements.probe_context import Fits, ProbeContext
+    from probes.measurements.context import Context
+    from probes.measurements.fits import Fits
 
 
-class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
+class ScoreMeasurement(Measurement[ProbeScores]):
     """One fit per layer and seed on the whole training split.
 
     Layers are chosen on dev. Intervals are for the first seed's test scores: test documents or
@@ -35,6 +36,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
     """
 
     name = SCORES
+    asks = ("examples",)
     version = 3
     summary = "scores of probes at every layer, with intervals and baselines"
     payload: ClassVar[type[ProbeScores]] = ProbeScores
@@ -48,7 +50,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         both = united(stored, wanted)
         return dict.fromkeys(both, max(both.values()))
 
-    def compute(self, context: ProbeContext) -> Found[ProbeScores]:
+    def compute(self, context: Context) -> Found[ProbeScores]:
         """Fit, score and resample; the arrays are predictions and gold labels of test.
 
         `predicted` has the shape (layers, seeds, n), with n test examples; `layers` names the
@@ -111,7 +113,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
                 for metric, value in scores.items():
                     yield Row(metric, value, axes={kind: name})
 
-    def curves(self, results: Mapping[str, Result]) -> Curves:
+    def charts(self, results: Mapping[str, Result]) -> list[Curves]:
         """Headline test scores, with baselines and references as levels."""
         first = next(iter(results.values()))
         metric = first.task.metric
@@ -130,7 +132,7 @@ class ScoreMeasurement(ProbeMeasurement[ProbeScores]):
         for name, given in {**first.baselines, **first.references}.items():
             if (value := given.get(metric)) is not None:
                 found.levels[name] = value
-        return found
+        return [found]
 
 
 SUMS = ("sums",)
@@ -194,7 +196,7 @@ def _require_shapes(arrays: Arrays) -> None:
         raise ValueError("its sentences are not in its clusters")
 
 
-def _layers(context: ProbeContext, fits: Fits) -> Iterator[LayerScores]:
+def _layers(context: Context, fits: Fits) -> Iterator[LayerScores]:
     test = context.scorers["test"]
     first = fits.predicted["test"][:, 0]
     bounds, of_groups = intervals(test.gold, test.names, first), _group_intervals(test, first)
@@ -236,7 +238,7 @@ def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Int
     }
 
 
-def _stored_types(context: ProbeContext) -> tuple[Any, Any]:
+def _stored_types(context: Context) -> tuple[Any, Any]:
     """The types in which gold labels and predictions are stored."""
     if context.task.kind == "regression":
         return np.float64, np.float64

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from statistics import variance
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from probes.measurements.cells import rows_by_layer, task_head
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, Measurement, Request
 from probes.records.base import Frozen
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
@@ -35,7 +34,7 @@ from probes.statistics.significance import all_pairs, p_best
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
 
 
 class Spread(Frozen):
@@ -79,7 +78,7 @@ class Variances(Frozen):
         return math.sqrt(max(0.0, self.both.sd**2 - of_seeds**2))
 
 
-class TrainingVariance(ProbeMeasurement[Variances]):
+class TrainingVariance(Measurement[Variances]):
     """Refits from other seeds and on bootstrap samples, and tests between layers that know of it.
 
     Of convex probes every layer is fitted to five bootstrap samples. Others are fitted from one
@@ -88,6 +87,7 @@ class TrainingVariance(ProbeMeasurement[Variances]):
     """
 
     name = "training_variance"
+    asks = ("scores",)
     version = 3
     summary = "variance of scores over seeds and training samples; tests between layers"
     payload: ClassVar[type[Variances]] = Variances
@@ -115,7 +115,7 @@ class TrainingVariance(ProbeMeasurement[Variances]):
         layers = request.layers if request.level == "full" else request.scores.three_layers
         return dict.fromkeys(layers, self.SEEDS + self.SAMPLES)
 
-    def compute(self, context: ProbeContext) -> Found[Variances]:
+    def compute(self, context: Context) -> Found[Variances]:
         """Fit, score and test; see `probes.statistics.significance` for the tests."""
         from probes.training.fit import Draw
 
@@ -126,7 +126,7 @@ class TrainingVariance(ProbeMeasurement[Variances]):
         samples = [Draw(0 if convex else i, sample=i) for i in range(1, n_samples + 1)]
         if convex:
             shorter = context.spec.model_copy(update={"epochs": self.CONVEX_EPOCHS})
-            context = replace(context, spec=shorter)
+            context = context.with_spec(shorter)
         fits = context.fits(layers, [*seeds, *samples])
         metric = context.task.metric
         found = []
@@ -226,7 +226,7 @@ def training_spread(result: Result) -> Spread | None:
     return None if found is None else found.both
 
 
-def _tested(context: ProbeContext, spread: Spread | None) -> dict[int, float | None]:
+def _tested(context: Context, spread: Spread | None) -> dict[int, float | None]:
     """The test behind the confidence set of layers, by layer; see `Variances.p_best`."""
     result, gold = context.result, context.scorers["test"].gold
     layers = [layer.layer for layer in result.layers]
