@@ -40,7 +40,7 @@ from probes.extraction.views import Text, View
 from probes.measurements.attention import collector as of_attention
 from probes.measurements.attention.attention import Attention
 from probes.measurements.attention.measure import measure
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 
 OPTIONS = Attention.options()
 
@@ -125,13 +125,13 @@ def no_trees(between: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
 
 def context_of(
     corpus: Corpus, view: View, collector: Collector, encoder: Encoder, cache: Path
-) -> CorpusContext:
+) -> Context:
     """What the measurement is given."""
     reading = Reading(cache, encoder.info, "float32", view, collector)
-    return CorpusContext(
+    return Context(
         corpus=corpus,
         model=encoder.info,
-        layers=tuple(range(1, encoder.info.n_layers + 1)),
+        extent=dict.fromkeys(range(1, encoder.info.n_layers + 1), 1),
         view=view,
         stored=collected(reading, encoder),
         read=lambda texts, other: read(texts, other, encoder),

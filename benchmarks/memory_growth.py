@@ -101,7 +101,7 @@ def measure(
     watcher.start()
     clock = time.perf_counter()
     layers = range(n_layers)
-    scores_of(part, view, deeper, PROBES[family], layers)
+    scores_of(corpus, part, view, deeper, PROBES[family], layers)
     seconds = time.perf_counter() - clock
     done.set()
     watcher.join()

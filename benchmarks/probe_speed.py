@@ -43,13 +43,16 @@ from probes.common.arrays import Ints
 from probes.common.default_folders import default_cache, default_data_dir
 from probes.compute.memory import default_budget
 from probes.data.find import find_corpus
+from probes.data.sentence import Corpus
 from probes.examples.examples import Examples, collect_examples
 from probes.extraction.store import StoreKey
 from probes.extraction.vectors import Sharded, Vectors, layer_part
 from probes.extraction.views import View
+from probes.measurements.context import Context
+from probes.measurements.fits import Probing
 from probes.measurements.measurement import NoOptions
-from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import ScoreMeasurement
+from probes.records.header import ModelRecord
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.row import Rows
 from probes.tasks.builtin import tasks
@@ -83,7 +86,7 @@ def main() -> None:
             layers = list(range(vectors.n_layers))
             machine.measure()
             clock = time.perf_counter()
-            outcome = scores_of(examples, view, vectors, spec, layers)
+            outcome = scores_of(corpus, examples, view, vectors, spec, layers)
             ours.append(time.perf_counter() - clock)
             clock = time.perf_counter()
             scores = {n: peer(vectors.layer(n), rows, labels, spec) for n in options.layers}
@@ -112,18 +115,27 @@ def main() -> None:
 
 
 def scores_of(
-    examples: Examples, view: View, vectors: Vectors, spec: ProbeSpec, layers: Sequence[int]
+    corpus: Corpus,
+    examples: Examples,
+    view: View,
+    vectors: Vectors,
+    spec: ProbeSpec,
+    layers: Sequence[int],
 ) -> dict[int, float]:
     """Accuracy of one fit per layer, as a run measures it."""
     cpu = torch.device("cpu")
     data = ProbingData(examples, view, vectors, cpu, project=None, fit_dtype=torch.float32)
-    context = ProbeContext(
-        data=data,
-        spec=spec,
+    context = Context(
+        corpus=corpus,
+        model=ModelRecord.model_validate(vectors.manifest["model"]),
         extent=dict.fromkeys(layers, 1),
-        memory=default_budget(cpu),
-        title="scores",
+        view=view,
+        stored=vectors,
+        read=lambda texts, collector: iter(()),
+        device=cpu,
         options=NoOptions(),
+        title="scores",
+        probing=Probing(data, spec, default_budget(cpu)),
     )
     found = Rows.of(ScoreMeasurement().compute(context).rows)
     return {layer: row.value or 0.0 for layer in layers if (row := found.at("accuracy", layer))}

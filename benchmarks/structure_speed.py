@@ -29,7 +29,7 @@ from probes.extraction.encoding import read, vectors_of, word_vectors
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import plain_view
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 from probes.measurements.structure.fit_and_score import fit_and_score
 from probes.measurements.structure.fitting import Fitted, fit
 from probes.measurements.structure.probe import Probe
@@ -76,7 +76,7 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def encoded(options: argparse.Namespace, scratch: Path) -> CorpusContext:
+def encoded(options: argparse.Namespace, scratch: Path) -> Context:
     """The corpus, with its vectors in a new store."""
     places = {"data_dir": options.data_dir, "cache_dir": scratch, "offline": True}
     corpus = find_corpus("ewt", limit=options.limit, **places).load()
@@ -84,10 +84,10 @@ def encoded(options: argparse.Namespace, scratch: Path) -> CorpusContext:
     view, layers = plain_view(corpus), tuple(range(encoder.info.n_layers + 1))
     reading = word_vectors(scratch, encoder.info, "float32", view, layers)
     vectors = vectors_of(reading, encoder, None)
-    return CorpusContext(
+    return Context(
         corpus=corpus,
         model=encoder.info,
-        layers=layers,
+        extent=dict.fromkeys(layers, 1),
         view=view,
         stored=vectors,
         read=lambda texts, collector: read(texts, collector, encoder),
@@ -97,7 +97,7 @@ def encoded(options: argparse.Namespace, scratch: Path) -> CorpusContext:
     )
 
 
-def fits(context: CorpusContext) -> dict[int, Fitted]:
+def fits(context: Context) -> dict[int, Fitted]:
     """Both probes of every rank at every layer."""
     trees = {
         split: trees_of(context.corpus.splits[split], context.in_several_windows(split))
@@ -113,7 +113,7 @@ def fits(context: CorpusContext) -> dict[int, Fitted]:
     }
 
 
-def plain_loop(context: CorpusContext, epochs: int) -> Iterator[tuple[float, float]]:
+def plain_loop(context: Context, epochs: int) -> Iterator[tuple[float, float]]:
     """After each epoch of one probe: seconds so far, and the least dev loss."""
     data = {}
     for split in ("train", "dev"):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from probes import CorpusMeasurement, Frozen, Lines, Pivot, Row, measurement
+from probes import Frozen, Lines, Measurement, Pivot, Row, measurement
 
 if TYPE_CHECKING:
-    from probes import CorpusContext
+    from probes import Context
 
 
 class Options(Frozen):
@@ -20,7 +20,7 @@ class Options(Frozen):
 
 
 @measurement
-class OfCorpus(CorpusMeasurement):
+class OfCorpus(Measurement):
     """The mean norm of the vectors of test words, by layer."""
 
     name = "of_corpus"
@@ -34,7 +34,7 @@ class OfCorpus(CorpusMeasurement):
     # Annotation layers without which a corpus is refused: upos, xpos, feats, heads, …
     needs = ()
 
-    def compute(self, context: CorpusContext):
+    def compute(self, context: Context):
         for layer in context.layers:
             vectors = context.words("test", layer)  # (words, dimensions), float32
             norms = np.linalg.norm(vectors, ord=context.options.order, axis=1)

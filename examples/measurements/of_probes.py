@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from probes import Frozen, Lines, Pivot, ProbeMeasurement, Row, measurement
+from probes import Frozen, Lines, Measurement, Pivot, Row, measurement
 
 if TYPE_CHECKING:
-    from probes import ProbeContext
+    from probes import Context
 
 
 class Options(Frozen):
@@ -19,10 +19,11 @@ class Options(Frozen):
 
 
 @measurement
-class OfProbes(ProbeMeasurement):
+class OfProbes(Measurement):
     """The share of test examples on which probes from two seeds agree, by layer."""
 
     name = "of_probes"
+    asks = ("scores",)
     # Raise it whenever the same input would give other numbers.
     version = 1
     summary = "share of test examples on which probes from two seeds agree"
@@ -38,7 +39,7 @@ class OfProbes(ProbeMeasurement):
         # How often which layers are measured; request.scores says which have scores.
         return dict.fromkeys(request.layers, 1)
 
-    def compute(self, context: ProbeContext):
+    def compute(self, context: Context):
         from probes import Draw  # which imports torch: only where something is computed
 
         reported = context.predicted(context.layers)  # (layers, examples)

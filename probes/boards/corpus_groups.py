@@ -18,7 +18,7 @@ from probes.boards.groups import by_model
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
+from probes.measurements.measurement import Measurement, get_measurement, measurements
 from probes.measurements.results import require_possible
 from probes.records.charts import Chart
 from probes.records.curves import Curves
@@ -37,7 +37,7 @@ class CorpusGroup:
         paths: their files, by model.
     """
 
-    measurement: CorpusMeasurement
+    measurement: Measurement
     title: str
     records: dict[str, Record] = field(default_factory=dict)
     paths: dict[str, Path] = field(default_factory=dict)
@@ -76,12 +76,6 @@ class CorpusGroup:
             return chart.fault
         strange = chart.models.keys() - self.records.keys()
         return f"curves of {', '.join(strange)}" if strange else ""
-
-
-def corpus_measurements() -> list[CorpusMeasurement]:
-    """All measurements of a corpus as a whole that are loaded."""
-    every = [get_measurement(name) for name in measurements]
-    return [each for each in every if isinstance(each, CorpusMeasurement)]
 
 
 def of_corpora(records: Mapping[Path, Record]) -> dict[Path, Record]:
@@ -129,7 +123,6 @@ def corpus_groups(
     for records in alike(found, SAME_MEASUREMENT):
         first = next(iter(records.values()))
         its = get_measurement(first.measurement)
-        assert isinstance(its, CorpusMeasurement)
         made = CorpusGroup(its, _title(first, firsts))
         by_label, twice = by_model(records, labels)
         for label, path in by_label.items():

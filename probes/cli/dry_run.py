@@ -14,13 +14,7 @@ from probes.engines.prepared import Prepared
 from probes.engines.units import Place
 from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
-from probes.measurements.measurement import (
-    ProbeMeasurement,
-    Request,
-    Scored,
-    get_measurement,
-)
-from probes.records.result import SCORES
+from probes.measurements.measurement import Request, Scored
 from probes.records.table import Table, TableRow
 from probes.rendering.terminal import print_table
 from probes.tasks.validation import TaskError
@@ -140,34 +134,29 @@ class _ModelPlan:
             seconds = self._seconds(unit, n_fits)
             self.seconds += seconds
             size = f"{counted(len(state.missing), 'layer')}, {counted(n_fits, 'fit')}"
-            of = f"{unit.task.name} · {unit.probe.family}" if unit.task and unit.probe else ""
+            of = " · ".join(filter(None, unit.of))
             yield TableRow.of(measurement, of, size, in_words(seconds) if seconds else "")
 
     def _request(self, unit: Unit) -> Request | None:
         """What is asked for; None if it is not to be made, or not served."""
-        n_layers, config = self._encoder.info.n_layers, self._run.config
-        if unit.task is None or unit.probe is None or unit.measurement == SCORES:
-            served = unit.task is None or unit.task.name in self._examples
-            return Request(self._layers, n_layers, config.seeds, config.level) if served else None
-        if unit.task.name not in self._examples:
+        task, _ = unit.of
+        if task and task not in self._examples:
             return None
-        if (unit.task.name, unit.probe.family) in self._run.results:
+        if not unit.its.is_evidence or unit.of in self._run.results:
             return self._run.request(unit, None)
-        its = get_measurement(unit.measurement)
-        assert isinstance(its, ProbeMeasurement)
-        if its.missing(unit.task, unit.probe, config.level):
+        if self._run.missing(unit, unit.its):
             return None
+        assert unit.probe
         # The best layer is known when there are scores; any one serves to count fits.
         middle = self._layers[len(self._layers) // 2]
-        typed = has_types(self._examples[unit.task.name])
+        typed = has_types(self._examples[task])
         scored = Scored(unit.probe, self._layers, middle, typed)
+        n_layers, config = self._encoder.info.n_layers, self._run.config
         return Request(self._layers, n_layers, config.seeds, config.level, scored)
 
     def _seconds(self, unit: Unit, n_fits: int) -> float:
         if unit.task is None or unit.probe is None:
             return 0.0
-        its = get_measurement(unit.measurement)
-        assert isinstance(its, ProbeMeasurement)
         examples = self._examples[unit.task.name]
         width = (self._run.config.project or self._encoder.info.hidden_size) * examples.n_spans
         of_fit = fit_seconds(
@@ -177,4 +166,4 @@ class _ModelPlan:
             len(examples.classes),
             str(self._encoder.device),
         )
-        return n_fits * of_fit * (1.0 if unit.measurement == SCORES else its.cost(unit.probe))
+        return n_fits * of_fit * unit.its.cost(unit.probe)

@@ -21,7 +21,6 @@ from probes.measurements.measurement import (
     CORPUS,
     EVIDENCE,
     ON_REQUEST,
-    ProbeMeasurement,
     get_measurement,
     measurements,
 )
@@ -188,9 +187,8 @@ def _list_measurements() -> None:
     print("probes (the default): scores with their evidence")
     for name in measurements:
         its = get_measurement(name)
-        mark = "*" if name == SCORES or name in EVIDENCE else " "
-        of = "--evidence" if isinstance(its, ProbeMeasurement) else "--measurements"
-        of = "" if name == SCORES else of
+        mark = "*" if name in (SCORES, *EVIDENCE) else " "
+        of = "--evidence" if its.is_evidence else "" if its.of_tasks else "--measurements"
         print(
             f"{mark} {name:<19} v{its.version}  {of:<15} {its.summary}"
             + _origin_mark(measurements.origin(name))

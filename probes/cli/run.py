@@ -30,7 +30,7 @@ from probes.engines.inputs import LazyModel
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import refuse_existing
 from probes.engines.runs import model_runs
-from probes.measurements.measurement import CorpusMeasurement, get_measurement
+from probes.measurements.measurement import get_measurement
 from probes.records.result import SCORES
 from probes.rendering.terminal import print_table
 
@@ -160,9 +160,7 @@ def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
             print_table(table, console)
         for run in runs:
             for name, record in run.others.items():
-                its = get_measurement(name)
-                assert isinstance(its, CorpusMeasurement)
-                for table in its.tables(record):
+                for table in get_measurement(name).tables([record]):
                     print_table(table, console)
     found = any(run.results or run.others for run in runs)
     if found:

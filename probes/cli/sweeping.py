@@ -14,7 +14,7 @@ from probes.data.sources import Source
 from probes.engines.estimates import in_words
 from probes.engines.inputs import LazyModel, find_models
 from probes.engines.sweep import SweepRun
-from probes.measurements.measurement import CorpusMeasurement, PairMeasurement, get_measurement
+from probes.measurements.measurement import get_measurement
 from probes.records.table import NOTHING, Table, TableRow
 from probes.rendering.terminal import print_table
 
@@ -140,8 +140,5 @@ def _findable(run: SweepRun) -> tuple[tuple[str, ...], Missing]:
 
 def _compares(run: SweepRun) -> bool:
     """Whether something compares the other models with the first one."""
-    named = [get_measurement(name) for name in run.config.measurements if name != "probes"]
-    return any(
-        isinstance(its, PairMeasurement) or (isinstance(its, CorpusMeasurement) and its.of_pairs)
-        for its in named
-    )
+    named = map(get_measurement, run.config.about_corpus)
+    return any(its.of_two_models or its.of_pairs for its in named)

@@ -199,6 +199,11 @@ class RunConfig(Frozen):
         return "full" if "full" in self.evidence else "standard"
 
     @property
+    def about_corpus(self) -> tuple[str, ...]:
+        """The measurements of the corpus as a whole that are asked for."""
+        return tuple(name for name in self.measurements if name != "probes")
+
+    @property
     def evidence_names(self) -> tuple[str, ...]:
         """The measurements of evidence, in the order in which they are made."""
         by_level = EVIDENCE if {"standard", "full"} & set(self.evidence) else {}

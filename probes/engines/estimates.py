@@ -8,7 +8,6 @@ from functools import cache
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.engines.model_run import ModelRun
-from probes.measurements.measurement import ProbeMeasurement, get_measurement
 from probes.records.probe_spec import ProbeSpec
 from probes.records.result import SCORES
 
@@ -22,12 +21,9 @@ def announce_stage(measurement: str, runs: Sequence[ModelRun]) -> None:
     for run in runs:
         for unit, state in run.remaining(measurement):
             n += 1
-            its = get_measurement(measurement)
-            if measurement != SCORES and unit.task and unit.probe:
-                assert isinstance(its, ProbeMeasurement)
-                scores = run.results[unit.task.name, unit.probe.family]
+            if scores := run.scores_behind(unit):
                 per_fit = sum(scores.seconds.values()) / sum(scores.extent.values())
-                seconds += per_fit * sum(state.missing.values()) * its.cost(unit.probe)
+                seconds += per_fit * sum(state.missing.values()) * unit.its.cost(scores.probe)
     seconds /= min(runs[0].config.workers, max(n, 1))
     name = "scores of random twins" if measurement == SCORES else measurement
     estimate = f" · about {in_words(seconds)}" if seconds else ""

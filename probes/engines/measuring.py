@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from probes.common.errors import UserError, out_of_memory
 from probes.common.locks import SUFFIX, BusyError, locked
@@ -19,26 +20,14 @@ from probes.engines.units import Encode, Ending, Place
 from probes.examples.examples import NotServedError
 from probes.extraction.collectors import CollectorError
 from probes.extraction.encoding import Reading, require_space
-from probes.extraction.store import Store
-from probes.measurements.corpus_context import CorpusContext
-from probes.measurements.measurement import (
-    CorpusMeasurement,
-    Found,
-    PairMeasurement,
-    ProbeMeasurement,
-    as_found,
-    get_measurement,
-    measurements,
-)
-from probes.measurements.plugin_keys import plugin_failure
-from probes.measurements.probe_context import ProbeContext
+from probes.measurements.context import Context
+from probes.measurements.fits import Probing
+from probes.measurements.measurement import Found, as_found, measurements
 from probes.measurements.scores import read_predictions
 from probes.records.files import write_record
 from probes.records.parameters import write_parameters
 from probes.records.record import AnyRecord, Extent
-from probes.records.result import SCORES
 from probes.tasks.validation import TaskError
-from probes.training.dataset import ProbingData
 
 
 def plan(prepared: Prepared, todo: Sequence[tuple[Unit, State]]) -> list[Encode]:
@@ -79,8 +68,7 @@ def _add_reading(prepared: Prepared, unit: Unit, readings: dict[Place, Reading])
     except (NotServedError, TaskError):
         pass
     except Exception as error:
-        family = unit.probe.family if unit.probe else ""
-        if not plugin_failure(error, unit.measurement, unit.task, family):
+        if not unit.blamed(error):
             raise
 
 
@@ -100,9 +88,7 @@ def compute(prepared: Prepared, unit: Unit, *, wait: bool) -> Ending:
     except (TaskError, CollectorError) as error:
         omissions.fail(model, unit.title, str(error))
     except Exception as error:
-        family = unit.probe.family if unit.probe else ""
-        why = plugin_failure(error, unit.measurement, unit.task, family)
-        if not why:
+        if not (why := unit.blamed(error)):
             raise
         # The plug-in may have written to them.
         prepared.forget_features()
@@ -138,124 +124,99 @@ def _compute_once(prepared: Prepared, unit: Unit, wait: bool) -> Ending:
 
 def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> AnyRecord | None:
     """The record of a unit, written; None if the corpus does not serve its task after all."""
-    its = get_measurement(unit.measurement)
-    classes: Sequence[str] = ()
-    if unit.task is None:
-        base = None
-        if prepared.base is not None and isinstance(its, PairMeasurement):
-            base = _base_context(prepared.base, unit, extent)
-        context = _corpus_context(prepared, unit, tuple(extent), base)
-        clock = time.perf_counter()
-        found: Found = as_found(its.compute(context))  # type: ignore[attr-defined]
-        view_name: str = context.view.name
-        store: Store = context.stored
-    else:
-        of_task = prepared.task(unit.task)
-        if of_task is None:
-            return None
-        data, store = of_task
-        view_name, classes = data.examples.view, data.examples.classes
-        clock = time.perf_counter()
-        found = _measure_probes(prepared, unit, extent, data)
+    context = _context(prepared, unit, extent)
+    if context is None:
+        return None
+    clock = time.perf_counter()
+    found = _found(unit, context)
     seconds = {"measure": time.perf_counter() - clock}
-    record = record_of(prepared, unit, extent, found, view_name, store.encoding, seconds)
+    record = record_of(prepared, unit, context, found, seconds)
     _require_describable(prepared, unit, record)
     if found.parameters:
-        _keep_parameters(prepared, unit, record, found, classes)
+        classes = context.examples.classes if context.probing else ()
+        try:
+            write_parameters(prepared.run.config.cache_dir, record, found.parameters, classes)
+        except UserError as error:
+            progress.say(f"parameters of {unit.title} are not kept: {error}")
     write_record(unit.path, record, found.arrays)
     announce_record(record, prepared.run.title(unit), unit.path)
     return record
 
 
-def _keep_parameters(
-    prepared: Prepared, unit: Unit, record: AnyRecord, found: Found, classes: Sequence[str]
-) -> None:
-    """Write what was fitted to the cache; that it may not be written costs nothing else."""
-    try:
-        write_parameters(prepared.run.config.cache_dir, record, found.parameters, classes)
-    except UserError as error:
-        progress.say(f"parameters of {unit.title} are not kept: {error}")
-
-
-def _require_describable(prepared: Prepared, unit: Unit, record: AnyRecord) -> None:
-    """Describe what a plug-in has found, so that it fails, if it does, before it is written."""
-    its = get_measurement(unit.measurement)
-    if measurements.origin(unit.measurement) is None:
-        return
-    if isinstance(its, CorpusMeasurement):
-        for table in its.tables(record):
-            _ = table.texts
-    elif isinstance(its, ProbeMeasurement) and unit.task and unit.probe:
-        result = prepared.run.results[unit.task.name, unit.probe.family].with_evidence(record)
-        for table in its.tables([result]):
-            _ = table.texts
-        its.curves({result.model.name: result})
-
-
-def _corpus_context(
-    prepared: Prepared, unit: Unit, layers: tuple[int, ...], base: CorpusContext | None = None
-) -> CorpusContext:
+def _context(prepared: Prepared, unit: Unit, extent: Extent) -> Context | None:
+    """What a unit is measured in; None if the corpus does not serve its task after all."""
+    probing = None
+    if unit.task is not None and unit.probe is not None:
+        run = prepared.run
+        if (data := prepared.task(unit.task)) is None:
+            return None
+        scores = run.scores_behind(unit)
+        probing = Probing(
+            data,
+            unit.probe,
+            run.config.memory or default_budget(data.device) // run.config.workers,
+            scores,
+            read_predictions(run.paths[scores.key]) if scores else None,
+            run.config.cache_dir,
+        )
+    of_base = None
+    if prepared.base is not None and unit.its.of_two_models:
+        of_base = _base_context(prepared.base, unit, extent)
     place = prepared.place(unit)
-    return CorpusContext(
+    return Context(
         corpus=prepared.run.corpus.value,
         model=prepared.info,
-        layers=layers,
+        extent=extent,
         view=prepared.view(place),
         stored=prepared.stored(place),
         read=prepared.read,
         device=prepared.device,
         options=unit.options,
         title=unit.title,
-        base=base,
+        of_base=of_base,
+        probing=probing,
     )
 
 
-def _base_context(prepared: Prepared, unit: Unit, extent: Extent) -> CorpusContext:
+def _base_context(base: Prepared, unit: Unit, extent: Extent) -> Context | None:
     """The context of a base: the layers of its own that are asked for, and those of the extent."""
-    run, n_layers = prepared.run, prepared.info.n_layers
-    asked = layers_of(run.config, n_layers, run.name)
-    layers = tuple(sorted({*asked, *(layer for layer in extent if layer <= n_layers)}))
-    prepared.need(layers)
-    context = _corpus_context(prepared, unit, layers)
-    prepared.release()  # its vectors are enough
+    n_layers = base.info.n_layers
+    asked = layers_of(base.run.config, n_layers, base.run.name)
+    layers = sorted({*asked, *(layer for layer in extent if layer <= n_layers)})
+    base.need(layers)
+    context = _context(base, unit, dict.fromkeys(layers, 1))
+    base.release()  # its vectors are enough
     return context
 
 
 @exact_products()
-def _measure_probes(prepared: Prepared, unit: Unit, extent: Extent, data: ProbingData) -> Found:
-    """Measure in groups of layers that fit in memory, in smaller ones if memory runs out."""
-    assert unit.task
-    assert unit.probe
-    run, its = prepared.run, get_measurement(unit.measurement)
-    scores = run.results.get((unit.task.name, unit.probe.family))
-    if unit.measurement == SCORES:
-        scores = None
-    arrays = read_predictions(run.paths[scores.key]) if scores else None
-    memory = run.config.memory or default_budget(data.device) // run.config.workers
+def _found(unit: Unit, context: Context) -> Found:
+    """What is found; of probes in groups of layers that fit in memory, smaller if it runs out."""
     what = f"measuring {unit.title}"
     with explain_out_of_memory(what, "use --limit, --project or --layers, or free some memory."):
         while True:
-            context = ProbeContext(
-                data=data,
-                spec=unit.probe,
-                extent=extent,
-                memory=memory,
-                title=unit.title,
-                options=unit.options,
-                scores=scores,
-                arrays=arrays,
-                cache=run.config.cache_dir,
-            )
             try:
-                found: Found = as_found(its.compute(context))  # type: ignore[attr-defined]
-                return found
+                return as_found(unit.its.compute(context))
             except (MemoryError, RuntimeError) as error:
-                if not out_of_memory(error) or context.least_groups:
+                probing = context.probing
+                if not out_of_memory(error) or probing is None or probing.least_groups:
                     raise
             # Outside the handler: the error would keep tensors alive.
-            memory //= 2
+            probing = replace(probing, memory=probing.memory // 2)
+            context = replace(context, probing=probing)
             progress.say(
-                f"not enough memory; {what} continues with {memory / 1e6:,.0f} MB",
+                f"not enough memory; {what} continues with {probing.memory / 1e6:,.0f} MB",
                 "fewer layers at once",
-                memory=memory,
+                memory=probing.memory,
             )
+
+
+def _require_describable(prepared: Prepared, unit: Unit, record: AnyRecord) -> None:
+    """Describe what a plug-in has found, so that it fails, if it does, before it is written."""
+    its, scores = unit.its, prepared.run.scores_behind(unit)
+    if measurements.origin(unit.measurement) is None:
+        return
+    shown = scores.with_evidence(record) if scores else record
+    for table in its.tables([shown]):
+        _ = table.texts
+    its.charts({record.model.name: shown})

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import torch
 
 from probes.common.errors import UserError
 from probes.engines.plan import Unit, layers_of
-from probes.examples.examples import Examples, NotServedError
+from probes.examples.examples import NotServedError
 from probes.extraction.views import ViewName
-from probes.measurements.measurement import (
-    ProbeMeasurement,
-    Request,
-    Scored,
-    get_measurement,
-)
-from probes.measurements.plugin_keys import plugin_failure
-from probes.records.result import SCORES
+from probes.measurements.measurement import Request, Scored, get_measurement
 from probes.tasks.validation import TaskError
 from probes.training.dataset import work_of
 from probes.training.memory_plan import least
@@ -47,22 +39,15 @@ def require_memory(
     if config.memory is None:
         return
     needs: dict[str, int] = {}
-    for task, group in groupby(units, key=lambda unit: unit.task):
-        if task is None:
-            continue
+    for unit in units:
+        # What fails is reported when the unit is measured.
         try:
-            examples = run.corpus.examples(task, hides)
+            needs[" with ".join(unit.of)] = _least(run, unit, hidden, device, hides)
         except (NotServedError, TaskError):
-            continue  # reported when the task's turn comes
-        for unit in group:
-            assert unit.probe is not None
-            try:
-                needed = _least(run, unit, examples, hidden, device)
-            except Exception as error:
-                if not plugin_failure(error, unit.measurement, task, unit.probe.family):
-                    raise
-                continue  # reported when the unit is measured
-            needs[f"{task.name} with {unit.probe.family}"] = needed
+            pass
+        except Exception as error:
+            if not unit.blamed(error):
+                raise
     what = max(needs, key=lambda name: needs[name], default="")
     if what and needs[what] > config.memory:
         enough = f"{math.ceil(needs[what] / 1e6)}MB"
@@ -81,24 +66,23 @@ def _size(n_bytes: int) -> str:
     return f"{n_bytes}B"
 
 
-def _least(run: ModelRun, unit: Unit, examples: Examples, hidden: int, device: torch.device) -> int:
+def _least(run: ModelRun, unit: Unit, hidden: int, device: torch.device, hides: ViewName) -> int:
     """The fewest bytes in which a unit, and the evidence that follows it, can be fitted."""
-    config, task, probe = run.config, unit.task, unit.probe
-    assert task
-    assert probe
+    config, probe = run.config, unit.probe
+    if unit.task is None or probe is None:
+        return 0
+    data = run.corpus.examples(unit.task, hides), hidden, config.project
     assert run.n_layers is not None
     layers = layers_of(config, run.n_layers, run.name)
     # Which layer is the best, and whether there are control tasks, is not known yet.
     scored = Scored(probe, layers, layers[-1], typed=True)
     request = Request(layers, run.n_layers, config.seeds, config.level, scored)
     needs = []
-    for name in (SCORES, *run.evidence) if unit.measurement == SCORES else (unit.measurement,):
-        its = get_measurement(name)
-        assert isinstance(its, ProbeMeasurement)
-        if its.missing(task, probe, config.level) or not its.extent(request):
+    following = [] if unit.its.is_evidence else map(get_measurement, run.evidence)
+    for its in (unit.its, *following):
+        if run.missing(unit, its) or not its.extent(request):
             continue
-        n_cells = config.seeds if name == SCORES else its.fits_at_once(probe, config.level)
-        data = examples, hidden, config.project
+        n_cells = its.fits_at_once(probe, config.level) if its.is_evidence else config.seeds
         work = work_of(*data, probe, device, n_cells, its.n_concatenated)
         needs.append(least(work, len(layers) if its.reads_all_layers else 0))
     return max(needs, default=0)

@@ -19,21 +19,18 @@ from probes.engines.omissions import Omissions
 from probes.engines.plan import (
     State,
     Unit,
-    corpus_unit,
     layers_of,
-    probe_units,
     state_of,
     stored,
+    units_of,
 )
 from probes.engines.units import Measure
 from probes.measurements.measurement import (
-    PairMeasurement,
-    ProbeMeasurement,
+    Measurement,
     Request,
     Scored,
     get_measurement,
 )
-from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.results import as_result
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
@@ -84,8 +81,7 @@ class ModelRun:
         """Evidence to gather; of random twins what tests need, unless with full evidence."""
         given = self.config.evidence_names
         if self.model.is_twin and self.config.level != "full":
-            every = (get_measurement(name) for name in given)
-            return tuple(x.name for x in every if isinstance(x, ProbeMeasurement) and x.of_twins)
+            return tuple(name for name in given if get_measurement(name).of_twins)
         return given
 
     @property
@@ -103,20 +99,15 @@ class ModelRun:
 
     def units(self, measurement: str) -> list[Unit]:
         """All units of a measurement, whether they are done or not."""
-        config, model, corpus = self.config, self.model, self.corpus.source
-        if isinstance(get_measurement(measurement), ProbeMeasurement):
-            return list(probe_units(config, model, corpus, self.tasks, self.families, measurement))
-        if not isinstance(get_measurement(measurement), PairMeasurement):
-            return [corpus_unit(config, model, corpus, measurement)]
-        if self.base is None:
-            return []
-        return [corpus_unit(config, model, corpus, measurement, self.base.model)]
+        about = self.config, self.model, self.corpus.source, measurement
+        base = self.base.model if self.base else None
+        return list(units_of(*about, self.tasks, self.families, base))
 
     @property
     def corpus_measurements(self) -> tuple[str, ...]:
         """The measurements of the corpus to make, those of pairs of models last."""
-        named = [name for name in self.config.measurements if name != "probes"]
-        along = [get_measurement(name).of_pairs for name in named]  # type: ignore[attr-defined]
+        named = self.config.about_corpus
+        along = [get_measurement(name).of_pairs for name in named]
         return tuple(dict.fromkeys((*named, *filter(None, along))))
 
     def remaining(self, measurement: str) -> Iterator[tuple[Unit, State]]:
@@ -130,7 +121,7 @@ class ModelRun:
         for unit in self.units(measurement):
             record = stored(unit)
             if record is None and self.n_layers is None:
-                if unit.measurement == SCORES or unit.task is None:
+                if not unit.its.is_evidence:
                     yield unit, State(None, {})
                 continue
             state = self._state(unit, record)
@@ -148,9 +139,7 @@ class ModelRun:
             recompute = self.config.overwrite == "always"
             return state_of(unit, record, request, recompute=recompute)
         except Exception as error:
-            family = unit.probe.family if unit.probe else ""
-            why = plugin_failure(error, unit.measurement, unit.task, family)
-            if not why:
+            if not (why := unit.blamed(error)):
                 raise
             self.omissions.fail(self.name, unit.title, why)
             return State(None, {})
@@ -167,15 +156,13 @@ class ModelRun:
         n_layers = record.model.n_layers if record else self.n_layers
         assert n_layers is not None
         layers = layers_of(self.config, n_layers, self.name)
-        if unit.task is None or unit.probe is None or unit.measurement == SCORES:
+        if not unit.its.is_evidence:
             return Request(layers, n_layers, self.config.seeds, self.config.level)
-        its = get_measurement(unit.measurement)
-        scores = self.results.get((unit.task.name, unit.probe.family))
-        assert isinstance(its, ProbeMeasurement)
+        scores = self.scores_behind(unit)
         if scores is None:
             return None
-        if why := its.missing(unit.task, unit.probe, self.config.level):
-            if its.name in self.config.evidence:
+        if why := self.missing(unit, unit.its):
+            if unit.measurement in self.config.evidence:
                 self.omissions.not_made(unit.title, why)
             return None
         # Evidence stands behind all scores there are, not only those that this run asks for.
@@ -203,6 +190,23 @@ class ModelRun:
             "began; run again when nothing writes there."
         )
 
+    def missing(self, unit: Unit, its: Measurement) -> str:
+        """Why a measurement is not made for the task and probe of a unit; empty if it is."""
+        if unit.task is None or unit.probe is None:
+            return ""
+        lacking = its.lacking(self.corpus.layers)
+        return lacking or its.missing(unit.task, unit.probe, self.config.level)
+
+    def scores_behind(self, unit: Unit) -> Result | None:
+        """The scores that a unit of evidence stands behind, if there are any; None for others."""
+        return self.results.get(unit.of) if unit.its.is_evidence else None
+
+    def units_behind(self, unit: Unit) -> list[Unit]:
+        """The unit of the scores that a unit of evidence stands behind; none of others."""
+        if not unit.its.is_evidence:
+            return []
+        return [each for each in self.units(SCORES) if each.of == unit.of]
+
     def read_scores_behind(self, unit: Unit) -> None:
         """Read the scores behind a unit of evidence, unless they are known as they are stored.
 
@@ -211,14 +215,11 @@ class ModelRun:
         Raises:
             UserError: they cannot be read.
         """
-        if unit.task is None or unit.probe is None or unit.measurement == SCORES:
-            return
-        known = self.results.get((unit.task.name, unit.probe.family))
-        for other in self.units(SCORES):
-            if (other.task, other.probe) == (unit.task, unit.probe):
-                record = stored(other)
-                if record is not None and (known is None or record.extent != known.extent):
-                    self.keep(other, record)
+        known = self.scores_behind(unit)
+        for other in self.units_behind(unit):
+            record = stored(other)
+            if record is not None and (known is None or record.extent != known.extent):
+                self.keep(other, record)
 
     def read(self, unit: Unit) -> None:
         """Add the record of a unit that another process has made.
@@ -232,17 +233,16 @@ class ModelRun:
 
     def keep(self, unit: Unit, record: AnyRecord) -> None:
         """Add the record of a unit to the results."""
-        if unit.measurement == SCORES:
+        if unit.its.is_evidence:
+            self.results[unit.of] = self.results[unit.of].with_evidence(record)
+        elif unit.its.of_tasks:
             result = as_result(record, unit.path)
-            found = {**self.results, (result.task.name, result.probe.family): result}
+            found = {**self.results, unit.of: result}
             # In the order of the units, whichever is done first.
             order = list(self.paths)
             self.results = dict(sorted(found.items(), key=lambda each: order.index(each[1].key)))
-        elif unit.task is None or unit.probe is None:
-            self.others[unit.measurement] = record
         else:
-            name = unit.task.name, unit.probe.family
-            self.results[name] = self.results[name].with_evidence(record)
+            self.others[unit.measurement] = record
 
     def announce_stored(self) -> None:
         """Read the scores that are stored, and say how many there are."""

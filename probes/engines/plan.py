@@ -5,9 +5,10 @@ Nothing here imports torch: a run with nothing left to compute does without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from probes.common.errors import UserError
 from probes.data.sources import Source
@@ -16,7 +17,13 @@ from probes.engines.inputs import LazyModel
 from probes.engines.validation import options_of
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.measurement import Measurement, Request, get_measurement
-from probes.measurements.plugin_keys import digests, measurement_plug_in, plug_ins_of, source_of
+from probes.measurements.plugin_keys import (
+    digests,
+    measurement_plug_in,
+    plug_ins_of,
+    plugin_failure,
+    source_of,
+)
 from probes.measurements.results import require_possible
 from probes.records.base import Frozen
 from probes.records.files import is_complete, read_record
@@ -37,7 +44,7 @@ class Unit:
         options: of the measurement.
         inputs: digest of what is measured.
         key: digest of everything that determines the record.
-        path: its file.
+        folder: where its record is.
     """
 
     measurement: str
@@ -46,15 +53,32 @@ class Unit:
     options: Frozen
     inputs: str
     key: str
-    path: Path
+    folder: Path
+
+    @property
+    def its(self) -> Measurement:
+        """The measurement."""
+        return get_measurement(self.measurement)
+
+    @property
+    def of(self) -> tuple[str, str]:
+        """Names of the task and of the probe family; empty for the corpus as a whole."""
+        return self.task.name if self.task else "", self.probe.family if self.probe else ""
 
     @property
     def title(self) -> str:
         """What messages call it."""
-        if self.task is None or self.probe is None:
-            return self.measurement
-        scored = f"{self.task.name} · {self.probe.family}"
-        return scored if self.measurement == SCORES else f"{scored} · {self.measurement}"
+        own = () if self.measurement == SCORES else (self.measurement,)
+        return " · ".join((*filter(None, self.of), *own))
+
+    @property
+    def path(self) -> Path:
+        """The file of its record."""
+        return self.folder / record_name(*self.of, self.measurement, self.key)
+
+    def blamed(self, error: Exception) -> str:
+        """What a plug-in that it uses has done wrong; empty if it is no plug-in's fault."""
+        return plugin_failure(error, self.measurement, self.task, self.of[1])
 
 
 @dataclass(frozen=True)
@@ -70,77 +94,56 @@ class State:
     missing: Extent
 
 
-def probe_units(
-    config: RunConfig,
-    model: LazyModel,
-    corpus: Source,
-    tasks: Sequence[Task],
-    families: Sequence[str],
-    measurement: str,
-) -> Iterator[Unit]:
-    """The units of one measurement of probes, for each task and probe family that it serves."""
-    its, vectors = get_measurement(measurement), _vectors(config, model, corpus)
-    for task in tasks:
-        for family in dict.fromkeys(families):
-            spec = tuned(PROBES[family]) if config.tune else PROBES[family]
-            of_probes = {
-                "task": task.name,
-                "task_version": task.version,
-                "kind": task.kind,
-                "probe": spec,
-                "fit_dtype": config.fit_dtype,
-                "project": config.project,
-                "plug_ins": digests(plug_ins_of(task, family)),
-            }
-            inputs = vectors.model_copy(update=of_probes)
-            yield _unit(config, model, corpus, its, inputs, task, spec)
-
-
-def corpus_unit(
+def units_of(
     config: RunConfig,
     model: LazyModel,
     corpus: Source,
     measurement: str,
+    tasks: Sequence[Task] = (),
+    families: Sequence[str] = (),
     base: LazyModel | None = None,
-) -> Unit:
-    """The unit of a measurement of the corpus as a whole.
+) -> Iterator[Unit]:
+    """The units of a measurement: for each task and probe family, or one of the corpus as a whole.
 
     Args:
-        base: the model that this one is compared with.
+        base: the model that this one is compared with; without it there are no comparisons.
     """
-    inputs = _vectors(config, model, corpus)
-    if base is not None:
-        inputs = inputs.model_copy(update={"base": f"{base.source.digest} {base.dtype}"})
-    return _unit(config, model, corpus, get_measurement(measurement), inputs, None, None)
-
-
-def _vectors(config: RunConfig, model: LazyModel, corpus: Source) -> Inputs:
-    """The inputs of whatever reads a model's vectors of a corpus."""
-    return Inputs(
+    its, options = get_measurement(measurement), options_of(config, measurement)
+    inputs = Inputs(
         model=model.source.digest,
         corpus=corpus.digest,
         pooling=config.pooling,
         dtype=model.dtype,
         windows=WINDOW_RULE,
     )
+    folder = config.output / model.source.slug / corpus.slug
+    source = source_of(measurement_plug_in(measurement))
 
+    def unit(
+        more: Mapping[str, Any], task: Task | None = None, probe: ProbeSpec | None = None
+    ) -> Unit:
+        digest, settings = inputs.model_copy(update=more).digest, options.model_dump(mode="json")
+        key = record_key(digest, measurement, its.version, settings, source)
+        return Unit(measurement, task, probe, options, digest, key, folder)
 
-def _unit(
-    config: RunConfig,
-    model: LazyModel,
-    corpus: Source,
-    its: Measurement,
-    inputs: Inputs,
-    task: Task | None,
-    probe: ProbeSpec | None,
-) -> Unit:
-    options = options_of(config, its.name)
-    source = source_of(measurement_plug_in(its.name))
-    settings = options.model_dump(mode="json")
-    key = record_key(inputs.digest, its.name, its.version, settings, source)
-    name = record_name(task.name if task else "", probe.family if probe else "", its.name, key)
-    path = config.output / model.source.slug / corpus.slug / name
-    return Unit(its.name, task, probe, options, inputs.digest, key, path)
+    if its.of_tasks:
+        for task in tasks:
+            for family in dict.fromkeys(families):
+                spec = tuned(PROBES[family]) if config.tune else PROBES[family]
+                of_probes = {
+                    "task": task.name,
+                    "task_version": task.version,
+                    "kind": task.kind,
+                    "probe": spec,
+                    "fit_dtype": config.fit_dtype,
+                    "project": config.project,
+                    "plug_ins": digests(plug_ins_of(task, family)),
+                }
+                yield unit(of_probes, task, spec)
+    elif not its.of_two_models:
+        yield unit({})
+    elif base is not None:
+        yield unit({"base": f"{base.source.digest} {base.dtype}"})
 
 
 def state_of(unit: Unit, record: AnyRecord | None, request: Request, *, recompute: bool) -> State:
@@ -150,8 +153,7 @@ def state_of(unit: Unit, record: AnyRecord | None, request: Request, *, recomput
         record: see `stored`.
         recompute: whether to measure again what is there.
     """
-    its = get_measurement(unit.measurement)
-    wanted = its.extent(request)
+    its, wanted = unit.its, unit.its.extent(request)
     if record is None or not wanted:
         return State(record, wanted)
     if its.is_complete(record, request) and not recompute:

@@ -37,9 +37,8 @@ from probes.extraction.shards import Shard
 from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, ViewName, plain_view
-from probes.measurements.measurement import CorpusMeasurement, get_measurement
+from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import measurement_plug_in, plugin_failure, source_of
-from probes.records.base import Frozen
 from probes.records.header import ModelRecord
 from probes.tasks.task import Task
 from probes.tasks.validation import TaskError
@@ -74,7 +73,7 @@ class Prepared:
 
     run: ModelRun
     base: Prepared | None = None
-    _tasks: dict[str, tuple[ProbingData, Vectors] | None] = field(default_factory=dict)
+    _tasks: dict[str, ProbingData | None] = field(default_factory=dict)
     _views: dict[Place, View] = field(default_factory=dict)
     _stores: dict[Place, Store] = field(default_factory=dict)
     _collectors: dict[tuple[str, tuple[int, ...]], Collector | None] = field(default_factory=dict)
@@ -114,13 +113,13 @@ class Prepared:
             if isinstance(store, Vectors):
                 store.forget_derived()
 
-    def task(self, task: Task) -> tuple[ProbingData, Vectors] | None:
-        """Data and stored vectors of a task; None if it is not served, which is reported."""
+    def task(self, task: Task) -> ProbingData | None:
+        """The data of a task; None if it is not served, which is reported."""
         if task.name not in self._tasks:
             self._tasks[task.name] = self._prepare(task)
         return self._tasks[task.name]
 
-    def _prepare(self, task: Task) -> tuple[ProbingData, Vectors] | None:
+    def _prepare(self, task: Task) -> ProbingData | None:
         config, encoder = self.run.config, self.run.model.encoder
         try:
             examples = self.run.corpus.examples(task, self.hidden_view)
@@ -140,7 +139,7 @@ class Prepared:
         place = name, ""
         vectors = self.stored(place)
         assert isinstance(vectors, Vectors)
-        data = ProbingData(
+        return ProbingData(
             examples,
             self.view(place),
             vectors,
@@ -148,7 +147,6 @@ class Prepared:
             project=config.project,
             fit_dtype=fit_dtype_of(config.fit_dtype),
         )
-        return data, vectors
 
     def need(self, layers: Iterable[int]) -> None:
         """Read these layers too from now on; what was prepared with fewer is prepared again."""
@@ -243,16 +241,10 @@ class Prepared:
         """What a measurement of the corpus as a whole keeps itself; None for word vectors."""
         name = measurement, self.layers
         if name not in self._collectors:
-            its, options = self._of_corpus(measurement)
+            its, options = get_measurement(measurement), options_of(self.run.config, measurement)
             self._collectors[name] = its.collector(self.run.corpus.value, self.layers, options)
         return self._collectors[name]
 
     def _own_view(self, measurement: str) -> View | None:
-        its, options = self._of_corpus(measurement)
-        return its.view(self.run.corpus.value, options)
-
-    def _of_corpus(self, measurement: str) -> tuple[CorpusMeasurement, Frozen]:
-        """A measurement of the corpus as a whole, with its options."""
-        its = get_measurement(measurement)
-        assert isinstance(its, CorpusMeasurement)
-        return its, options_of(self.run.config, measurement)
+        options = options_of(self.run.config, measurement)
+        return get_measurement(measurement).view(self.run.corpus.value, options)

@@ -17,7 +17,6 @@ from probes.engines.plan import Unit
 from probes.engines.ray_agents import end_agents_with_driver
 from probes.engines.ray_worker import RayWorker, Reply, files_of, write_files
 from probes.engines.units import Asked, Measure, Outcome
-from probes.records.result import SCORES
 
 _THREADS = 4
 """CPU threads of each actor, if --threads does not say."""
@@ -196,12 +195,9 @@ class RayEngine(Dispatcher[Actor]):
         if not isinstance(asked, Measure):
             return {}
         run, unit = self.todo[asked]
-        units = [unit]
-        if unit.task is not None and unit.measurement != SCORES:
-            units += [x for x in run.units(SCORES) if (x.task, x.probe) == (unit.task, unit.probe)]
         return {
             str(each.path.relative_to(run.config.output).with_suffix(suffix)): content
-            for each in units
+            for each in (unit, *run.units_behind(unit))
             for suffix, content in files_of(each.path).items()
         }
 

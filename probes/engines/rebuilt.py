@@ -118,7 +118,7 @@ class RebuiltRun:
             todo = [
                 (unit, state)
                 for unit, state in run.remaining(asked.measurement)
-                if (unit.task.name if unit.task else "") == asked.task
+                if unit.of[0] == asked.task
             ]
             return Outcome("done", run.omissions, shards=tuple(plan(prepared, todo)))
         if isinstance(asked, Encode):

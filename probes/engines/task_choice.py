@@ -7,12 +7,7 @@ from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus
 from probes.engines.omissions import Omissions
 from probes.examples.scoring import require_metrics
-from probes.measurements.measurement import (
-    CorpusMeasurement,
-    PairMeasurement,
-    Request,
-    get_measurement,
-)
+from probes.measurements.measurement import Request, get_measurement
 from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.plugins import included_tasks
 from probes.tasks.builtin import STANDARD, expanded, tasks
@@ -65,12 +60,10 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
     Raises:
         UserError: one cannot be made, or fails to say whether it can.
     """
-    for name in config.measurements:
-        its = get_measurement(name) if name != "probes" else None
-        if not isinstance(its, CorpusMeasurement):
-            continue
+    for name in config.about_corpus:
+        its = get_measurement(name)
         try:
-            why = its.missing(corpus.layers)
+            why = its.lacking(corpus.layers)
         except Exception as error:
             if failure := plugin_failure(error, name, None, ""):
                 raise UserError(failure) from error
@@ -94,8 +87,8 @@ def require_pairs(config: RunConfig, n_models: int) -> None:
     Raises:
         UserError: there is only one.
     """
-    for name in config.measurements:
-        if name != "probes" and isinstance(get_measurement(name), PairMeasurement) and n_models < 2:
+    for name in config.about_corpus:
+        if get_measurement(name).of_two_models and n_models < 2:
             raise UserError(
                 f"--measurements {name}: it compares models; name two after --model, or leave the "
                 "random twin to be measured."

@@ -80,7 +80,7 @@ class Measure(OfTask):
     @classmethod
     def of(cls, model: str, unit: Unit) -> Measure:
         """The unit of a model by its names."""
-        task, family = unit.task.name if unit.task else "", unit.probe.family if unit.probe else ""
+        task, family = unit.of
         return cls(model, task, unit.measurement, family, unit.key)
 
 

@@ -14,7 +14,7 @@ from probes.data.find import require_known
 from probes.engines.config import RunConfig, as_several
 from probes.measurements.measurement import (
     LEVELS,
-    CorpusMeasurement,
+    corpus_measurements,
     get_measurement,
     measurements,
     probe_measurements,
@@ -59,9 +59,8 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     for name in config.tasks:
         if name not in (*config.task_from, *TASK_GROUPS):
             tasks.get(name)
-    for name in (*config.measurements, *config.evidence_names):
-        if name != "probes":
-            options_of(config, name)
+    for name in (*config.about_corpus, *config.evidence_names):
+        options_of(config, name)
     return config
 
 
@@ -74,9 +73,7 @@ def _require_measurements(config: RunConfig) -> None:
     require_loaded((*config.measurements, *config.evidence, *config.options))
     for name in config.options:
         measurements.get(name)
-    about_corpus = [
-        name for name in measurements if isinstance(get_measurement(name), CorpusMeasurement)
-    ]
+    about_corpus = [x.name for x in corpus_measurements()]
     evidence = [x.name for x in probe_measurements()]
     for name in config.measurements:
         if name in (*evidence, "scores"):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Level, ProbeMeasurement, Request
+from probes.measurements.measurement import Level, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
@@ -33,7 +33,7 @@ from probes.training.families import is_convex, may_be_convex
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
     from probes.training.batches import Batches
     from probes.training.features import Features
 
@@ -43,13 +43,14 @@ _NOTE = (
 )
 
 
-class ConditionalProbing(ProbeMeasurement):
+class ConditionalProbing(Measurement):
     """Convex probes on layers 0 and k against one on layer 0.
 
     At the best layer on dev, or the highest if that is layer 0; with full evidence at every layer.
     """
 
     name = "conditional_probing"
+    asks = ("scores",)
     version = 2
     summary = "what a layer adds to layer 0 (Hewitt et al. 2021)"
     n_concatenated = 2
@@ -97,14 +98,12 @@ class ConditionalProbing(ProbeMeasurement):
             return "only layer 0 was probed"
         return super().missing_of(result)
 
-    def curves(self, results: Mapping[str, Result]) -> Sequence[Curves]:
+    def charts(self, results: Mapping[str, Result]) -> Sequence[Curves]:
         """Bits that layers add; points for a regression."""
-        found = super().curves(results)
-        assert not isinstance(found, Curves)
-        bits, points = found
+        bits, points = (x for x in super().charts(results) if isinstance(x, Curves))
         return [bits if bits.models else points]
 
-    def compute(self, context: ProbeContext) -> Iterator[Row]:
+    def compute(self, context: Context) -> Iterator[Row]:
         """Fit both probes, and compare them on test.
 
         Rows by layer: bits per example that it adds to layer 0, of all tasks but regressions, and
@@ -167,7 +166,7 @@ class _Tested(NamedTuple):
     weights: Floats
 
 
-def _tested(context: ProbeContext, features: Mapping[str, Features]) -> _Tested:
+def _tested(context: Context, features: Mapping[str, Features]) -> _Tested:
     """Fit a probe at each layer of `features`, until it converges, and read test."""
     from probes.training.fit import Draw, fit, log_probabilities, predict
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
@@ -25,7 +25,7 @@ from probes.training.families import is_convex
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
     from probes.training.codes import OnlineCode
 
 ALONE = {"baseline": "labels alone"}
@@ -37,10 +37,11 @@ UNIFORM = {"baseline": "uniform code"}
 _OF_TRAIN = {"split": "train"}
 
 
-class DescriptionLength(ProbeMeasurement):
+class DescriptionLength(Measurement):
     """The online code of convex probes; with full evidence the replay code of others too."""
 
     name = "description_length"
+    asks = ("scores",)
     version = 2
     summary = "bits of the training labels given the vectors (Voita & Titov 2020)"
     views = (
@@ -109,7 +110,7 @@ class DescriptionLength(ProbeMeasurement):
             return "it is not defined for regression"
         return super().missing_of(result)
 
-    def compute(self, context: ProbeContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Code the training labels; neither dev nor test is used.
 
         Rows by layer: the codelength in bits, compression (the length of the uniform code divided
@@ -145,11 +146,9 @@ class DescriptionLength(ProbeMeasurement):
         facts: dict[str, Place] = {"code": name, "classes": n_outputs}
         return Found(rows, facts=facts, notes=[f"Code: {name}."])
 
-    def curves(self, results: Mapping[str, Result]) -> Sequence[Curves]:
+    def charts(self, results: Mapping[str, Result]) -> Sequence[Curves]:
         """Compression by layer; learning curves of three layers and of the labels alone."""
-        found = super().curves(results)
-        assert not isinstance(found, Curves)
-        compression, learning = found
+        compression, learning = (x for x in super().charts(results) if isinstance(x, Curves))
         few = compression.models.keys() & learning.missing.keys()
         learning.missing.update(dict.fromkeys(few, "too few training examples"))
         for model, points in learning.models.items():
@@ -197,7 +196,7 @@ def _rows(
 
 
 def _coded(
-    context: ProbeContext, layers: Sequence[int], hold: bool
+    context: Context, layers: Sequence[int], hold: bool
 ) -> tuple[OnlineCode, Tensor, Tensor | None]:
     """The code of some layers, the labels in the order in which they are sent, and label sets.
 

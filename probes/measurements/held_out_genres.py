@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
 from probes.examples.examples import NotServedError
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
@@ -29,13 +29,14 @@ from probes.tasks.task import Task
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
 
 
-class HeldOutGenres(ProbeMeasurement):
+class HeldOutGenres(Measurement):
     """Scores on each genre of probes that are trained on the others, at the best layer on dev."""
 
     name = "held_out_genres"
+    asks = ("scores",)
     summary = "scores on each genre of probes trained on the others"
     views = (
         Pivot("score of the probe trained on the others", ("held_out_score",), rows="genre"),
@@ -81,7 +82,7 @@ class HeldOutGenres(ProbeMeasurement):
         """The best layer on dev."""
         return {request.scores.best: 1}
 
-    def compute(self, context: ProbeContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Fit all probes, and score them genre by genre.
 
         Rows of each genre: examples; the score of the probe trained on the others; its drop from
@@ -119,7 +120,7 @@ class HeldOutGenres(ProbeMeasurement):
         return Found(rows, notes=notes)
 
     def _predicted(
-        self, context: ProbeContext, layer: int, genres: Sequence[str]
+        self, context: Context, layer: int, genres: Sequence[str]
     ) -> Iterator[NDArray[Any]]:
         """For each genre, what its two probes predict on test. Each (2, n, …)."""
         from probes.training.fit import Draw
@@ -153,7 +154,7 @@ def kept_without(left_out: NDArray[np.bool_], sentence: Ints) -> NDArray[np.bool
 
 
 def _compared(
-    context: ProbeContext,
+    context: Context,
     layer: int,
     keep: NDArray[np.bool_],
     predicted: NDArray[Any],

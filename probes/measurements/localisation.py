@@ -26,7 +26,7 @@ from probes.measurements.expected_layer import (
     kl_from_uniform,
     over_samples,
 )
-from probes.measurements.measurement import LOCALISATION, Found, Level, ProbeMeasurement, Request
+from probes.measurements.measurement import LOCALISATION, Found, Level, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
     from probes.common.arrays import Floats
     from probes.examples.scoring import Scorer
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
 
 N_SAMPLES = 2
 """Bootstrap samples of the training split on which the mix of all layers is learnt again."""
 
 
-class Localisation(ProbeMeasurement):
+class Localisation(Measurement):
     """Scores of probes on mixes of layers 0 to k, and the layers that follow from them."""
 
     name = LOCALISATION
@@ -96,7 +96,7 @@ class Localisation(ProbeMeasurement):
             return "only convex probes are fitted on mixes"
         return super().missing_of(result)
 
-    def compute(self, context: ProbeContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Learn the mixes and score probes on them; the array is their predictions on test.
 
         Rows: see `rows_of_mixes`.
@@ -109,7 +109,7 @@ class Localisation(ProbeMeasurement):
 
 
 def _fit_mixes(
-    context: ProbeContext,
+    context: Context,
 ) -> tuple[Floats, list[float], dict[str, NDArray[Any]]]:
     """The mix weights, and strengths and predictions of the probe on each mix.
 

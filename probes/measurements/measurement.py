@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
     from probes.extraction.views import View
-    from probes.measurements.corpus_context import CorpusContext
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
     from probes.records.header import ExampleCounts
     from probes.records.parameters import Parameters
 
@@ -48,6 +47,14 @@ M = TypeVar("M", bound="Measurement")
 Level = Literal["standard", "full"]
 """How much evidence is asked for."""
 
+Ask = Literal["examples", "scores", "base"]
+"""What a measurement asks for: a task's examples, to which probes are fitted; the scores that it is
+evidence behind, and with them the examples; or the base, the first model of the run, with which
+each other one is compared, random twins among them. Records of a comparison belong to the other
+model and name the base."""
+
+ASKED: tuple[tuple[Ask, ...], ...] = ((), ("scores",), ("base",))
+"""What a plug-in may ask for."""
 
 CSV_FIELDS = "metric", "split", "value", "low", "high"
 """Fields of a row that every CSV file of a measurement has."""
@@ -136,6 +143,20 @@ class Measurement(ABC):
         views: how its rows are shown; see `probes.measurements.views`.
         options: its settings, each with a default and a description. Each field becomes a flag
             ``--<name>-<field>``, and what is given becomes part of the key.
+        asks: what it needs beside a model that has read a corpus; see `Ask`.
+        needs: annotation layers of the corpus without which there is nothing to measure.
+        figures: names of its charts that are no views.
+        of_pairs: name of the measurement of pairs of models that is made along with it; empty for
+            none.
+        csv_name: name of the CSV file in the folder of model and corpus, without its ending; the
+            measurement's own if empty.
+        shares_arrays: whether its arrays have neither text nor labels, such as sums over sentences,
+            and may be passed on where a licence forbids text.
+        reads_all_layers: whether probes have all layers in memory at once, instead of one after the
+            other.
+        n_concatenated: layers whose features one probe reads.
+        of_twins: of evidence, whether it is gathered for random twins too; with full evidence
+            everything is.
     """
 
     name: ClassVar[str]
@@ -143,112 +164,63 @@ class Measurement(ABC):
     summary: ClassVar[str]
     views: ClassVar[Sequence[RowView]] = (Pivot(),)
     options: ClassVar[type[Frozen]] = NoOptions
+    asks: ClassVar[tuple[Ask, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
+    figures: ClassVar[tuple[str, ...]] = ()
+    of_pairs: ClassVar[str] = ""
+    csv_name: ClassVar[str] = ""
+    shares_arrays: ClassVar[bool] = False
+    reads_all_layers: ClassVar[bool] = False
+    n_concatenated: ClassVar[int] = 1
+    of_twins: ClassVar[bool] = False
+
+    @abstractmethod
+    def compute(self, context: Context) -> Found | Iterable[Row]:
+        """Measure the layers of `context.extent`."""
+
+    @property
+    def of_tasks(self) -> bool:
+        """Whether it is made for each task and probe family, instead of the corpus as a whole."""
+        return bool(self.asks) and not self.of_two_models
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether it stands behind scores, with which its records are shown."""
+        return "scores" in self.asks
+
+    @property
+    def of_two_models(self) -> bool:
+        """Whether it compares each model with the base."""
+        return "base" in self.asks
+
+    # What is to be measured.
 
     def extent(self, request: Request) -> Extent:
         """How often which layers are to be measured; empty for not at all."""
         return dict.fromkeys(request.layers, 1)
 
-    def is_complete(self, record: AnyRecord, request: Request) -> bool:
-        """Whether a stored record has all that is asked for."""
-        return covers(record.extent, self.extent(request))
-
-    def united(self, stored: Extent, wanted: Extent) -> Extent:
-        """What is measured where a record has less than is wanted: nothing of it is lost."""
-        return united(stored, wanted)
-
-    def missing_of(self, result: Result) -> str:
-        """Why a result lacks it, where curves name those without."""
-        return "there is no record of it"
-
-
-class ProbeMeasurement(Measurement):
-    """A measurement of one task with one probe family: evidence behind its scores.
-
-    Its records are shown with the scores of the same model, corpus, task and family.
-
-    Attributes:
-        reads_all_layers: whether all layers are in memory at once, instead of one after the other.
-        n_concatenated: layers whose features one probe reads.
-        of_twins: whether it is made for random twins too; with full evidence everything is.
-    """
-
-    reads_all_layers: ClassVar[bool] = False
-    n_concatenated: ClassVar[int] = 1
-    of_twins: ClassVar[bool] = False
+    def lacking(self, layers: frozenset[str]) -> str:
+        """Why a corpus with these annotation layers cannot be measured; empty if it can."""
+        lacking = [name for name in self.needs if name not in layers]
+        return f"it has no {' and no '.join(lacking)}" if lacking else ""
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Why it is not made for this task and probe family; empty if it is."""
         return ""
 
     def is_complete(self, record: AnyRecord, request: Request) -> bool:
-        """Whether a stored record has all that is asked for, and is about these scores."""
+        """Whether a stored record has all that is asked for; of evidence, for these scores."""
         same = request.scored is None or record.behind == request.scored.headline
-        return same and super().is_complete(record, request)
+        return same and covers(record.extent, self.extent(request))
 
     def united(self, stored: Extent, wanted: Extent) -> Extent:
-        """What is wanted alone: what is found must not depend on what was asked for before."""
-        return wanted
+        """What is measured where a record has less than is wanted: nothing of it is lost.
 
-    def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
-        """The most fits of a layer that are made together; `--memory` is checked against it."""
-        return 1
-
-    def cost(self, probe: ProbeSpec) -> float:
-        """Time of one layer and repetition, relative to that of one fit for the scores."""
-        return 1.0
-
-    @abstractmethod
-    def compute(self, context: ProbeContext) -> Found | Iterable[Row]:
-        """Measure the layers of `context.extent`."""
-
-    def tables(self, results: Sequence[Result]) -> Sequence[Table]:
-        """Tables of one model, corpus and probe family; all `results` have its record."""
-        from probes.measurements.frame import long_frame
-
-        records = [result.evidence[self.name] for result in results]
-        notes = list(dict.fromkeys(note for record in records for note in record.notes))
-        return tables(self.views, long_frame(records), self.name.replace("_", " "), notes)
-
-    def curves(self, results: Mapping[str, Result]) -> Curves | Sequence[Curves]:
-        """Curves of one task, by model: a chart each.
-
-        Args:
-            results: of all models; those without its record are listed as missing.
+        Of evidence it is what is wanted, since what is found depends on all that is asked for.
         """
-        from probes.measurements.frame import labelled_frame
+        return wanted if self.is_evidence else united(stored, wanted)
 
-        records = {label: each.evidence.get(self.name) for label, each in results.items()}
-        measured = {label: record for label, record in records.items() if record}
-        found = charts(self.views, labelled_frame(measured))
-        curves = [each for each in found if isinstance(each, Curves)]
-        for each in curves:
-            each.missing.update({x: self.missing_of(results[x]) for x in records.keys() - measured})
-        return curves
-
-
-class CorpusMeasurement(Measurement):
-    """A measurement of a model's vectors of a corpus as a whole, without tasks.
-
-    Attributes:
-        needs: annotation layers of the corpus without which there is nothing to measure.
-        figures: names of its charts that are no views.
-        of_pairs: name of the `PairMeasurement` that is made along with it; empty for none.
-        csv_name: name of the CSV file in the folder of model and corpus, without its ending; the
-            measurement's own if empty.
-        shares_arrays: whether its arrays have neither text nor labels, such as sums over sentences,
-            and may be passed on where a licence forbids text.
-    """
-
-    needs: ClassVar[tuple[str, ...]] = ()
-    figures: ClassVar[tuple[str, ...]] = ()
-    of_pairs: ClassVar[str] = ""
-    csv_name: ClassVar[str] = ""
-    shares_arrays: ClassVar[bool] = False
-
-    def missing(self, layers: frozenset[str]) -> str:
-        """Why a corpus with these annotation layers cannot be measured; empty if it can."""
-        lacking = [name for name in self.needs if name not in layers]
-        return f"it has no {' and no '.join(lacking)}" if lacking else ""
+    # What it reads, and what it costs.
 
     def view(self, corpus: Corpus, options: Any) -> View | None:
         """The texts that the collector reads; None for all sentences."""
@@ -258,30 +230,60 @@ class CorpusMeasurement(Measurement):
         """What is to be kept of the model's reading; None for the word vectors of all sentences."""
         return None
 
-    @abstractmethod
-    def compute(self, context: CorpusContext) -> Found | Iterable[Row]:
-        """Measure the layers of `context.layers`."""
+    def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
+        """The most fits of a layer that are made together; `--memory` is checked against it."""
+        return 1
 
-    @property
-    def figure_names(self) -> list[str]:
-        """Names of the charts that `python -m probes figure` can draw."""
-        views = [view.name for view in self.views if not isinstance(view, Pivot)]
-        return [*self.figures, *views]
+    def cost(self, probe: ProbeSpec) -> float:
+        """Time of one layer and repetition, relative to that of one fit for the scores."""
+        return 1.0
 
-    def tables(self, record: Record) -> Sequence[Table]:
-        """What was found, to be printed at the end of a run."""
+    # What is shown. Evidence is shown with scores: its `records` are results, and else its own.
+
+    def own(self, record: AnyRecord) -> Record | None:
+        """Its own record of one that it is shown with; None if a result lacks it."""
+        if not self.is_evidence:
+            return record
+        assert isinstance(record, Result)
+        return record.evidence.get(self.name)
+
+    def missing_of(self, result: Result) -> str:
+        """Why a result lacks it, where curves name those without."""
+        return "there is no record of it"
+
+    def tables(self, records: Sequence[Any]) -> Sequence[Table]:
+        """What was found for one model and corpus.
+
+        Args:
+            records: one, or the results of one probe family, all of which have it.
+        """
         from probes.measurements.frame import long_frame
 
-        title = f"{subject_title(record)} · {self.name.replace('_', ' ')}"
-        title += f" · {TREES}" * (record.corpus.other_trees and "heads" in self.needs)
-        title += f" from {record.base.name}" if record.base else ""
-        return tables(self.views, long_frame([record]), title, record.notes)
+        own = [each for each in map(self.own, records) if each is not None]
+        notes = list(dict.fromkeys(note for record in own for note in record.notes))
+        title = self.name.replace("_", " ")
+        if not self.of_tasks:
+            (record,) = own
+            title = f"{subject_title(record)} · {title}"
+            title += f" · {TREES}" * (record.corpus.other_trees and "heads" in self.needs)
+            title += f" from {record.base.name}" if record.base else ""
+        return tables(self.views, long_frame(own), title, notes)
 
-    def charts(self, records: Mapping[str, Record]) -> Sequence[Chart]:
-        """What was found for several models, by label, on one corpus."""
+    def charts(self, records: Mapping[str, Any]) -> Sequence[Chart]:
+        """What was found for several models, by label, on one corpus, or for one task.
+
+        Args:
+            records: of all models; curves list those without its record as missing.
+        """
         from probes.measurements.frame import labelled_frame
 
-        return charts(self.views, labelled_frame(records))
+        every = {label: self.own(each) for label, each in records.items()}
+        own = {label: each for label, each in every.items() if each is not None}
+        found = charts(self.views, labelled_frame(own))
+        for each in found:
+            if isinstance(each, Curves):
+                each.missing.update({x: self.missing_of(records[x]) for x in every.keys() - own})
+        return found
 
     def pictures(
         self, records: Mapping[str, Record], arrays: Mapping[str, Arrays]
@@ -293,6 +295,12 @@ class CorpusMeasurement(Measurement):
         """
         return ()
 
+    @property
+    def figure_names(self) -> list[str]:
+        """Names of the charts that `python -m probes figure` can draw."""
+        views = [view.name for view in self.views if not isinstance(view, Pivot)]
+        return [*self.figures, *views]
+
     def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
         """The lines of its CSV file, by column: all numbers as they are."""
         rows, axes = list(record.rows), record.rows.axes
@@ -301,14 +309,6 @@ class CorpusMeasurement(Measurement):
             places = {axis: row.axes.get(axis) for axis in axes}
             found = {name: getattr(row, name) for name in (*CSV_FIELDS, *filled)}
             yield {"layer": row.layer, **places, **found}
-
-
-class PairMeasurement(CorpusMeasurement):
-    """A comparison of two models on a corpus: `compute` is given the base as `context.base`.
-
-    The first model of a run is the base of all others, random twins among them. Records belong to
-    the other model and name the base; layers are the other model's, and the base's in `axes`.
-    """
 
 
 LOCALISATION = "localisation"
@@ -355,18 +355,22 @@ def measurement(cls: type[M]) -> type[M]:
     """Register the decorated class.
 
     Raises:
-        UserError: it is no `ProbeMeasurement` or `CorpusMeasurement`, lacks an attribute, a method
-            or a default, or its name is taken or cannot be used.
+        UserError: it is no `Measurement`, lacks an attribute, a method or a default, asks for
+            something that there is not, or its name is taken or cannot be used.
     """
-    if not (isinstance(cls, type) and issubclass(cls, (ProbeMeasurement, CorpusMeasurement))):
+    if not (isinstance(cls, type) and issubclass(cls, Measurement)):
         raise UserError(
-            f"{getattr(cls, '__name__', cls)}: a measurement has to be a subclass of "
-            "ProbeMeasurement or CorpusMeasurement."
+            f"{getattr(cls, '__name__', cls)}: a measurement has to be a subclass of Measurement."
         )
     attributes = [x for x in ("name", "summary") if not hasattr(cls, x)]
     if lacking := [*attributes, *sorted(cls.__abstractmethods__)]:
         raise UserError(f"Measurement {cls.__name__}: it has no {' and no '.join(lacking)}.")
     require_usable(cls.name)
+    if cls.asks not in ASKED:
+        raise UserError(
+            f"Measurement {cls.name!r}: asks is {cls.asks!r}; it can be ('scores',), ('base',) or "
+            "(), for nothing but a model and a corpus."
+        )
     if not (isinstance(cls.options, type) and issubclass(cls.options, Frozen)):
         raise UserError(f"Measurement {cls.name!r}: options has to be a subclass of Frozen.")
     for option, about in cls.options.model_fields.items():
@@ -405,12 +409,14 @@ def get_measurement(name: str) -> Measurement:
     return found
 
 
-def probe_measurements() -> Iterator[ProbeMeasurement]:
-    """All measurements of evidence, the suite's own first."""
-    for name in measurements:
-        found = get_measurement(name)
-        if isinstance(found, ProbeMeasurement) and name != "scores":
-            yield found
+def probe_measurements() -> list[Measurement]:
+    """All measurements that stand behind scores, the suite's own first."""
+    return [each for each in map(get_measurement, measurements) if each.is_evidence]
+
+
+def corpus_measurements() -> list[Measurement]:
+    """All measurements of a corpus as a whole, pairs of models among them."""
+    return [each for each in map(get_measurement, measurements) if not each.of_tasks]
 
 
 def as_found(found: Found | Iterable[Row]) -> Found:

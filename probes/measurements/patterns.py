@@ -10,10 +10,10 @@ import numpy as np
 from probes.common.arrays import Floats
 
 if TYPE_CHECKING:
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
 
 
-def patterns(context: ProbeContext, weights: Mapping[int, Floats]) -> dict[int, Floats]:
+def patterns(context: Context, weights: Mapping[int, Floats]) -> dict[int, Floats]:
     """The covariance of training vectors with linear functions of them (Haufe et al. 2014).
 
     Their theorem 1 also divides by the covariance of the functions, which does not change the space

@@ -24,7 +24,7 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, Measurement, Request
 from probes.measurements.pivots import Pivot, Section
 from probes.records.curves import Curves, Point
 from probes.records.parameters import of_layer
@@ -36,7 +36,7 @@ from probes.tasks.task import Task
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
 
 Kind = Literal["patterns", "weights"]
 
@@ -53,10 +53,11 @@ RANDOM = 64
 """Random weights, at least, from whose patterns chance is estimated."""
 
 
-class PrincipalAngles(ProbeMeasurement):
+class PrincipalAngles(Measurement):
     """Principal angles between the subspaces that linear probes find at different layers."""
 
     name = "principal_angles"
+    asks = ("scores",)
     summary = "overlap of the directions that linear probes find at different layers"
     views = tuple(
         Pivot(
@@ -79,7 +80,7 @@ class PrincipalAngles(ProbeMeasurement):
         """Every layer that has scores, if there are two or more."""
         return dict.fromkeys(request.layers, 1) if len(request.layers) > 1 else {}
 
-    def compute(self, context: ProbeContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Fit the probes on a bootstrap sample, and compare them with the reported ones.
 
         The arrays `patterns` and `weights` are the principal angles in degrees, ascending, between
@@ -144,7 +145,7 @@ class PrincipalAngles(ProbeMeasurement):
         arrays = {"patterns": all_angles(of_patterns), "weights": all_angles(of_weights)}
         return Found(rows, arrays)
 
-    def curves(self, results: Mapping[str, Result]) -> list[Curves]:
+    def charts(self, results: Mapping[str, Result]) -> list[Curves]:
         """Overlap with the layer below, of each layer with itself, and chance."""
         return [self._curves(results, kind) for kind in NOTES]
 

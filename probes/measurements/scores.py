@@ -11,7 +11,7 @@ import numpy as np
 from probes.examples.examples import NotServedError
 from probes.examples.scoring import Scorer, baselines, count_examples, references
 from probes.measurements.cells import metric_curves
-from probes.measurements.measurement import Found, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.uncertainty import intervals
 from probes.records.curves import Curves, Point
 from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
@@ -23,10 +23,11 @@ from probes.statistics.gold import Gold, Predictions
 from probes.statistics.partition import Partition
 
 if TYPE_CHECKING:
-    from probes.measurements.probe_context import Fits, ProbeContext
+    from probes.measurements.context import Context
+    from probes.measurements.fits import Fits
 
 
-class ScoreMeasurement(ProbeMeasurement):
+class ScoreMeasurement(Measurement):
     """One fit per layer and seed on the whole training split.
 
     Layers are chosen on dev. Intervals are for the first seed's test scores: test documents or
@@ -34,6 +35,7 @@ class ScoreMeasurement(ProbeMeasurement):
     """
 
     name = SCORES
+    asks = ("examples",)
     version = 3
     summary = "scores of probes at every layer, with intervals and baselines"
 
@@ -46,7 +48,7 @@ class ScoreMeasurement(ProbeMeasurement):
         both = united(stored, wanted)
         return dict.fromkeys(both, max(both.values()))
 
-    def compute(self, context: ProbeContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Fit, score and resample; the arrays are predictions and gold labels of test.
 
         Rows of the first fit of each layer: every metric on dev and test; on test also within each
@@ -90,7 +92,7 @@ class ScoreMeasurement(ProbeMeasurement):
             examples=count_examples(examples, test),
         )
 
-    def curves(self, results: Mapping[str, Result]) -> Curves:
+    def charts(self, results: Mapping[str, Result]) -> list[Curves]:
         """Headline test scores, with baselines and references as levels."""
         first = next(iter(results.values()))
         metric = first.task.metric
@@ -108,7 +110,7 @@ class ScoreMeasurement(ProbeMeasurement):
         for name, given in {**first.baselines, **first.references}.items():
             if (value := given.get(metric)) is not None:
                 found.levels[name] = value
-        return found
+        return [found]
 
 
 SUMS = ("sums",)
@@ -172,7 +174,7 @@ def _require_shapes(arrays: Arrays) -> None:
         raise ValueError("its sentences are not in its clusters")
 
 
-def _rows_of_layers(context: ProbeContext, fits: Fits) -> Iterator[Row]:
+def _rows_of_layers(context: Context, fits: Fits) -> Iterator[Row]:
     """Of every layer, its first fit and then the others."""
     dev, test = context.scorers["dev"], context.scorers["test"]
     first = fits.predicted["test"][:, 0]
@@ -217,7 +219,7 @@ def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Int
     }
 
 
-def _stored_types(context: ProbeContext) -> tuple[Any, Any]:
+def _stored_types(context: Context) -> tuple[Any, Any]:
     """The types in which gold labels and predictions are stored."""
     if context.task.kind == "regression":
         return np.float64, np.float64

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from probes.examples.control_task import control_labels
 from probes.examples.scoring import control_metric, number
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
@@ -29,7 +29,7 @@ from probes.statistics.training_noise import training_noise
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
 
 
 _NOTE = (
@@ -38,7 +38,7 @@ _NOTE = (
 )
 
 
-class Selectivity(ProbeMeasurement):
+class Selectivity(Measurement):
     """Probes fitted to control tasks, with the seed and the schedule of the task's own.
 
     Three draws of control labels, which also tell how much draws differ: of convex probes at every
@@ -47,6 +47,7 @@ class Selectivity(ProbeMeasurement):
     """
 
     name = "selectivity"
+    asks = ("scores",)
     version = 3
     summary = "score less score on control tasks (Hewitt & Liang 2019)"
     views = (
@@ -84,7 +85,7 @@ class Selectivity(ProbeMeasurement):
         """Control tasks need types."""
         return super().missing_of(result) if result.examples.typed else "its examples have no types"
 
-    def compute(self, context: ProbeContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Fit and score.
 
         Rows by layer: selectivity; the score of the reported probe by the control metric, which is
@@ -130,7 +131,7 @@ class Selectivity(ProbeMeasurement):
 class _ControlTasks:
     """Draws of control labels, and the probes that are fitted to them."""
 
-    def __init__(self, context: ProbeContext, n_draws: int) -> None:
+    def __init__(self, context: Context, n_draws: int) -> None:
         self._context = context
         gold = context.scorers["test"].gold
         labels = {

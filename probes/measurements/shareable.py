@@ -8,7 +8,7 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.measurements.localisation import Localisation
-from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
+from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.resampled import as_sums
 from probes.measurements.resampled_mixes import mix_sums
 from probes.measurements.results import joined
@@ -55,7 +55,5 @@ def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, 
 
 def _shares_arrays(record: AnyRecord) -> bool:
     """Whether its measurement is known to keep nothing that a licence may forbid."""
-    if record.measurement not in measurements:
-        return False
-    its = get_measurement(record.measurement)
-    return isinstance(its, CorpusMeasurement) and its.shares_arrays
+    name = record.measurement
+    return name in measurements and get_measurement(name).shares_arrays

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from probes.measurements.measurement import CorpusMeasurement, get_measurement, measurements
+from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.results import as_result, require_possible
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.curves import Curves
@@ -40,10 +40,10 @@ def _require_shown(record: AnyRecord, path: Path) -> None:
     if record.measurement not in measurements or measurements.origin(record.measurement):
         return
     its = get_measurement(record.measurement)
-    if not isinstance(its, CorpusMeasurement):
+    if its.of_tasks:
         return
     try:
-        for table in its.tables(record):
+        for table in its.tables([record]):
             _ = table.texts
         named = {record.model.name: record}
         stored = its.figures and path.with_suffix(".npz").exists()

@@ -11,12 +11,11 @@ would. Tests carry this variance; what samples alone contribute is the differenc
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
+from probes.measurements.measurement import Found, Level, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
@@ -29,10 +28,10 @@ from probes.statistics.spread import Spread, pooled
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
-    from probes.measurements.probe_context import ProbeContext
+    from probes.measurements.context import Context
 
 
-class TrainingVariance(ProbeMeasurement):
+class TrainingVariance(Measurement):
     """Refits from other seeds and on bootstrap samples, and tests between layers that know of it.
 
     Of convex probes every layer is fitted to five bootstrap samples. Others are fitted from one
@@ -41,6 +40,7 @@ class TrainingVariance(ProbeMeasurement):
     """
 
     name = "training_variance"
+    asks = ("scores",)
     version = 3
     summary = "variance of scores over seeds and training samples; tests between layers"
     of_twins = True
@@ -79,7 +79,7 @@ class TrainingVariance(ProbeMeasurement):
         layers = request.layers if request.level == "full" else request.scores.three_layers
         return dict.fromkeys(layers, self.SEEDS + self.SAMPLES)
 
-    def compute(self, context: ProbeContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Fit, score and test; see `probes.statistics.significance` for the tests.
 
         Rows: the standard deviation over seeds, on the whole training split, with its degrees of
@@ -96,7 +96,7 @@ class TrainingVariance(ProbeMeasurement):
         samples = [Draw(0 if convex else i, sample=i) for i in range(1, n_samples + 1)]
         if convex:
             shorter = context.spec.model_copy(update={"epochs": self.CONVEX_EPOCHS})
-            context = replace(context, spec=shorter)
+            context = context.with_spec(shorter)
         predicted = context.fits(layers, [*seeds, *samples]).predicted["test"]
         metric = context.task.metric
         scores = {
@@ -144,7 +144,7 @@ def training_spread(result: Result) -> Spread | None:
     return Spread(row.value, row.n or 0)
 
 
-def _tested(context: ProbeContext, spread: Spread | None) -> dict[int, float | None]:
+def _tested(context: Context, spread: Spread | None) -> dict[int, float | None]:
     """The test behind the confidence set of layers: the p-value of each."""
     result, gold = context.result, context.scorers["test"].gold
     layers = result.layers

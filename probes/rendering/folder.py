@@ -11,7 +11,7 @@ from probes.boards.layer_tables import layer_frames
 from probes.boards.transferability import all_ranks
 from probes.common.files import published
 from probes.common.terminal import progress
-from probes.measurements.measurement import CSV_FIELDS, CorpusMeasurement, get_measurement
+from probes.measurements.measurement import CSV_FIELDS, get_measurement
 from probes.records.csv_text import csv_line
 from probes.records.record import AnyRecord
 from probes.records.result import Result
@@ -48,9 +48,7 @@ def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
 
 def numbers_path(folder: Path, name: str) -> Path:
     """The CSV file with the numbers of the measurement of the corpus that is called `name`."""
-    its = get_measurement(name)
-    own = its.csv_name if isinstance(its, CorpusMeasurement) else ""
-    return folder / f"{own or name}.csv"
+    return folder / f"{get_measurement(name).csv_name or name}.csv"
 
 
 def write_numbers(folder: Path, record: AnyRecord) -> Path:
@@ -58,11 +56,9 @@ def write_numbers(folder: Path, record: AnyRecord) -> Path:
 
     Why some are missing stands in the record, and in notes below its tables.
     """
-    its = get_measurement(record.measurement)
-    assert isinstance(its, CorpusMeasurement)
     about = record.model.name, record.corpus.name, limit_of(record)
     key = short_digest(record.key)
-    found = list(its.csv_lines(record))
+    found = list(get_measurement(record.measurement).csv_lines(record))
     columns = found[0] if found else ("layer", *CSV_FIELDS)
     lines = [csv_line(("model", "corpus", "limit", *columns, "key"))]
     lines += [csv_line([*about, *line.values(), key]) for line in found]

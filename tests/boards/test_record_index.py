@@ -13,7 +13,7 @@ from probes.boards.record_index import INDEX, indexed
 from probes.common.origin import Origin, loading
 from probes.measurements.measurement import (
     Found,
-    ProbeMeasurement,
+    Measurement,
     measurement,
     measurements,
 )
@@ -206,10 +206,11 @@ class _Payload(Frozen):
     value: float
 
 
-class Wug(ProbeMeasurement[_Payload]):
+class Wug(Measurement[_Payload]):
     """A plug-in's measurement."""
 
     name = "wug"
+    asks = ("scores",)
     summary = "wugs"
     payload = _Payload
 

@@ -13,7 +13,7 @@ from probes import run_probes
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.engines.inputs import find_models
-from probes.engines.plan import corpus_unit, probe_units
+from probes.engines.plan import units_of
 from probes.engines.validation import validate
 from probes.tasks.builtin import tasks
 
@@ -83,8 +83,9 @@ def test_units_have_the_keys_of_the_type_that_auto_stands_for(stored, monkeypatc
         config = validate({"twins": 0, **settings})
         (found,) = find_models([str(stored["bfloat16"])], config)
         corpus = find_corpus(*config.corpus, **config.corpus_request)
-        (unit,) = probe_units(config, found, corpus, [tasks.get("pos")], ["linear"], "scores")
-        return unit.key, corpus_unit(config, found, corpus, "scores").inputs
+        (unit,) = units_of(config, found, corpus, "scores", [tasks.get("pos")], ["linear"])
+        (whole,) = units_of(config, found, corpus, "structure")
+        return unit.key, whole.inputs
 
     assert keys() == keys(dtype="bfloat16")
     assert keys(device="cpu") == keys(dtype="float32")

@@ -19,13 +19,14 @@ pytestmark = pytest.mark.usefixtures("plug_ins")
 
 PAIR = """
 import numpy as np
-from probes import CorpusMeasurement, PairMeasurement, Pivot, Row, measurement
+from probes import Measurement, Pivot, Row, measurement
 
 def units(vectors):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 @measurement
-class Cosine(PairMeasurement):
+class Cosine(Measurement):
+    asks = ("base",)
     name = "cosine"
     summary = "mean cosine of the same word in two models"
     views = (Pivot("beside the base", columns=("base_layer",)),)
@@ -37,13 +38,13 @@ class Cosine(PairMeasurement):
                 yield Row("cosine", (both[0] * both[1]).sum(1).mean(), i, axes={"base_layer": j})
 
 @measurement
-class Words(CorpusMeasurement):
+class Words(Measurement):
     name = "words"
     summary = "how many words"
     of_pairs = "cosine"
 
     def compute(self, context):
-        assert context.base is None
+        assert context.of_base is None
         yield Row("words", len(context.rows("test")))
 """
 

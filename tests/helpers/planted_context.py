@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +12,8 @@ from results_by_hand import make_result, with_rows
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
+from probes.measurements.context import Context
+from probes.measurements.fits import Probing
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.row import Row
 
@@ -40,9 +42,16 @@ def draw(seed, n_sentences, words=WORDS, length=10):
     return [list(rng.choice(words, length)) for _ in range(n_sentences)]
 
 
+def task_context(data, extent, spec=PROBES["linear"], memory=2**30, **more):
+    """What a measurement of a task is given: without a corpus, of which it reads nothing else."""
+    unread = ("corpus", "model", "view", "stored", "read", "device", "options")
+    probing = Probing(data, spec, memory, **more)
+    return Context(**dict.fromkeys(unread), extent=extent, title="planted", probing=probing)
+
+
 @dataclass
 class PlantedContext:
-    """Stands for a `ProbeContext`.
+    """Stands for the `Context` of a task.
 
     Args:
         scores: test predictions of the scores at issue, by layer.
@@ -80,12 +89,16 @@ class PlantedContext:
             ],
         )
 
+    def with_spec(self, spec):
+        """As `Context.with_spec`."""
+        return replace(self, spec=spec)
+
     def predicted(self, layers):
-        """As `ProbeContext.predicted`."""
+        """As `Context.predicted`."""
         return np.stack([self.scores[layer] for layer in layers])
 
     def fits(self, layers, draws, labels=None):
-        """As `ProbeContext.fits`, with test predictions alone."""
+        """As `Context.fits`, with test predictions alone."""
         self.asked.append((tuple(layers), list(draws), labels))
 
         def one(layer, k):

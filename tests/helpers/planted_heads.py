@@ -20,7 +20,7 @@ from probes.measurements.attention.attention import Attention, Options
 from probes.measurements.attention.collector import trees
 from probes.measurements.attention.links import text_links
 from probes.measurements.attention.names import OFFSETS, STATISTICS, TOKENS
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 from probes.measurements.head_rows import HeadRows
 from probes.records.row import Rows
 
@@ -240,7 +240,7 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
     options = Options(mix_sentences=40, cluster_sentences=20)
     model = SimpleNamespace(name="m", n_layers=len(parts["mean_maps"][0]))
     cpu = torch.device("cpu")
-    return CorpusContext(of, model, tuple(layers), view, stored, live.read, cpu, options)
+    return Context(of, model, dict.fromkeys(layers, 1), view, stored, live.read, cpu, options)
 
 
 def among_special_tokens(a):

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from planted_context import task_context
 
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
 from probes.extraction.vectors import Sharded
-from probes.measurements.probe_context import ProbeContext
 from probes.records.probe_spec import PROBES
 from probes.tasks.task import Example, Task
 from probes.training.dataset import ProbingData
@@ -63,11 +63,4 @@ class PlantedTask:
 
     def context(self, layers, memory=2**30, spec=PROBES["linear"]):
         """What a measurement of these layers is given, without scores."""
-        return ProbeContext(
-            data=self.data,
-            spec=spec,
-            extent=dict.fromkeys(layers, 1),
-            memory=memory,
-            title="planted",
-            options=None,
-        )
+        return task_context(self.data, dict.fromkeys(layers, 1), spec, memory)

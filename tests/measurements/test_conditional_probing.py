@@ -357,7 +357,7 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
     def bare(**more):
         return make_result(scores=(0.5, 0.7), p_best=False, **more)
 
-    (curves,) = ConditionalProbing().curves(
+    (curves,) = ConditionalProbing().charts(
         {
             "full": with_found(),
             "scores": bare(),
@@ -374,7 +374,7 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
         "part": "layer 0 was not probed",
         "one": "only layer 0 was probed",
     }
-    (points,) = ConditionalProbing().curves({"m": regression()})
+    (points,) = ConditionalProbing().charts({"m": regression()})
     assert points.models == {"m": [Point(2, 0.0625, (0.06, 0.065))]}
     assert points.axis == "added, NSpr"
 

@@ -1,12 +1,12 @@
 """Probes without a genre, against scikit-learn's on the same subset and on corpora made by hand."""
 
 import csv
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from planted_context import task_context
 from results_by_hand import evidence_record, make_result
 from sklearn.linear_model import LogisticRegression, Ridge
 from tiny_runs import run
@@ -17,9 +17,7 @@ from probes.examples.examples import NotServedError, collect_examples
 from probes.extraction.vectors import Sharded
 from probes.measurements.held_out_genres import HeldOutGenres, kept_without
 from probes.measurements.measurement import NoPayload
-from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import ScoreMeasurement
-from probes.records.probe_spec import PROBES
 from probes.records.row import Row, Rows
 from probes.statistics.metrics import metrics
 from probes.tasks.task import Example, Task
@@ -64,12 +62,10 @@ def context_of(splits, label, vector, kind="classification", metric="accuracy"):
     )
     data = ProbingData(examples, view, vectors, torch.device("cpu"), project=None)
     data.features = lambda layers, hold=False: ProbingData.features(data, layers, hold=True)
-    context = ProbeContext(
-        data=data, spec=PROBES["linear"], extent={0: 1}, memory=2**30, title="toy", options=None
-    )
+    context = task_context(data, {0: 1})
     outcome = ScoreMeasurement().compute(context)
     scores = SimpleNamespace(layers=outcome.payload.layers)
-    return replace(context, scores=scores, arrays=outcome.arrays)
+    return task_context(data, {0: 1}, scores=scores, arrays=outcome.arrays)
 
 
 # Words are "genre sign number"; the sign is the label in one genre, its opposite in the other.

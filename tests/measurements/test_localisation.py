@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from planted_context import task_context
 
 from probes.measurements.expected_layer import (
     FEW_CLUSTERS,
@@ -20,7 +21,6 @@ from probes.measurements.expected_layer import (
 )
 from probes.measurements.localisation import Localisation, mixes_record
 from probes.measurements.measurement import Request, Scored
-from probes.measurements.probe_context import ProbeContext
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample
 from probes.statistics.gold import Gold
@@ -222,15 +222,7 @@ class PlantedData:
 def run(regression, at_once=9, strength=1.5):
     """What localisation finds, its predictions, those of plain probes, and the test scorer."""
     data = PlantedData(regression, at_once, strength)
-    context = ProbeContext(
-        data=data,
-        spec=PROBES["linear"],
-        extent=dict.fromkeys(range(4), 1),
-        memory=2**30,
-        title="planted",
-        options=None,
-    )
-    found = Localisation().compute(context)
+    found = Localisation().compute(task_context(data, dict.fromkeys(range(4), 1)))
     train, dev, test = data._parts.values()
     plain = fit(train, dev, data.n_outputs, PROBES["linear"], [Draw()])
     isolated = predict(plain, test.features, data.n_outputs, PROBES["linear"])[:, 0].numpy()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from found_in_rows import code_in, controls_in
+from planted_context import task_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
@@ -16,7 +17,6 @@ from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_model
-from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import ScoreMeasurement, gold_of
 from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
@@ -41,15 +41,7 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
     vectors = vectors_of(reading, encoder, 512)
     spec, device = PROBES["linear"], torch.device("cpu")
     data = ProbingData(examples, view, vectors, device, project=None)
-    context = ProbeContext(
-        data=data,
-        spec=spec,
-        extent={0: 1, 2: 1},
-        memory=2**30,
-        title="roles",
-        options=None,
-    )
-    outcome = ScoreMeasurement().compute(context)
+    outcome = ScoreMeasurement().compute(task_context(data, {0: 1, 2: 1}, spec))
     features = data.features([0, 2])
     train = data.batches("train", features["train"])
     held = examples.members[:, : len(examples.classes)]

@@ -8,7 +8,7 @@ from safetensors import safe_open
 from tiny_runs import run
 
 import probes.engines.measuring as measuring
-from probes.measurements.probe_context import ProbeContext
+from probes.measurements.context import Context
 from probes.measurements.scores import ScoreMeasurement
 from probes.measurements.training_variance import TrainingVariance
 from probes.records.files import read_arrays
@@ -99,9 +99,9 @@ def test_scores_without_them_are_whole_and_evidence_fits_them_again(
         again[context.result.key] = context.parameters([2, 1]), len(fits)
         return compute(self, context)
 
-    compute, fit = TrainingVariance.compute, ProbeContext.fits
+    compute, fit = TrainingVariance.compute, Context.fits
     monkeypatch.setattr(TrainingVariance, "compute", asked)
-    monkeypatch.setattr(ProbeContext, "fits", lambda *a, **k: fits.append(a) or fit(*a, **k))
+    monkeypatch.setattr(Context, "fits", lambda *a, **k: fits.append(a) or fit(*a, **k))
     evidence = {"quick": False, "evidence": "training_variance", "twins": 0}
 
     run(tiny_bert, tmp_path, overwrite="missing", **settings, **evidence)

@@ -233,6 +233,54 @@ def test_evidence_that_is_not_made_of_a_task_is_no_unit(write, run_with, tmp_pat
     assert len(files_of(tmp_path)) == 1
 
 
+WORDS_BESIDE = """
+import numpy as np
+from probes import Measurement, Row, measurement
+
+@measurement
+class WordsBeside(Measurement):
+    name = "words_beside"
+    summary = "norms of words, beside scores"
+    asks = ("scores",)
+    needs = NEEDS
+
+    def compute(self, context):
+        sentences = context.corpus.splits["test"]
+        for layer in context.layers:
+            norms = np.linalg.norm(context.words("test", layer), axis=1)
+            yield Row("mean_norm", norms.mean(), layer, n=sum(map(len, sentences)))
+        yield Row("size", context.model.hidden_size, n=len(context.examples.splits["test"].examples))
+"""
+
+
+def test_evidence_has_the_corpus_and_the_model_too(write, command, tmp_path, capsys):
+    beside = write(WORDS_BESIDE.replace("NEEDS", '("upos",)'), "beside.py")
+    named = "--include", f"{beside},{write(NORMS, 'word_norms.py')}", "--evidence", "words_beside"
+    assert command(*named, "--measurements", "probes,word_norms") == 0
+    records = find_records(tmp_path / "results").values()
+    (norms,) = (record for record in records if record.measurement == "word_norms")
+    (found,) = (record for record in records if record.measurement == "words_beside")
+    *own, size = found.rows
+    assert [(row.layer, row.value, row.n) for row in own] == [
+        (row.layer, row.value, row.n) for row in norms.rows
+    ]
+    assert (size.value, size.n) == (found.model.hidden_size, own[0].n)
+    capsys.readouterr()
+    assert command(*named, "--tasks", "agreement", "--limit", "200") == 1
+    assert (
+        "failed  agreement · linear · words_beside: the measurement 'words_beside' raised "
+        "TypeError: sentences were not read as they are, but in the masked view"
+    ) in capsys.readouterr().err
+
+
+def test_evidence_that_needs_what_the_corpus_lacks_is_left_out(write, command, tmp_path, capsys):
+    path = write(WORDS_BESIDE.replace("NEEDS", '("tones",)'), "beside.py")
+    assert command("--include", path, "--evidence", "words_beside") == 0
+    assert "left out pos · linear · words_beside: it has no tones" in capsys.readouterr().err
+    (result,) = find_results(tmp_path / "results").values()
+    assert result.evidence == {}
+
+
 def test_the_source_is_part_of_the_key_and_tables_show_what_is_loaded(write, run_with, tmp_path):
     settings = {"tasks": ("pos",), "evidence": "seed_agreement"}
     (first,) = run_with(write(AGREEMENT, "seed_agreement.py"), **settings)
@@ -400,9 +448,18 @@ def test_lists_and_help_import_no_torch_and_name_plug_ins(write):
         ),
         (("default=2.0, ", ""), "the option 'order' has no default"),
         (
-            ("(CorpusMeasurement)", ""),
-            "has to be a subclass of ProbeMeasurement or CorpusMeasurement",
+            ("(Measurement)", ""),
+            "has to be a subclass of Measurement",
         ),
+        (
+            ("    options = Options\n", "    options = Options\n    asks = ('results',)\n"),
+            "asks is ('results',); it can be ('scores',), ('base',) or ()",
+        ),
+        (
+            ("    options = Options\n", "    options = Options\n    asks = 'scores'\n"),
+            "asks is 'scores'; it can be",
+        ),
+        ((" Measurement,", " CorpusMeasurement,"), "cannot import name 'CorpusMeasurement'"),
     ],
 )
 def test_a_measurement_that_cannot_be_registered_is_one_line(change, message, write, capsys):

@@ -14,9 +14,9 @@ from tiny_runs import files_of, payloads, run
 import probes.measurements.principal_angles as principal_angles
 from probes.__main__ import main
 from probes.examples.examples import NotServedError
+from probes.measurements.context import Context
 from probes.measurements.measurement import Request
 from probes.measurements.principal_angles import Overlaps, PrincipalAngles, Subspaces
-from probes.measurements.probe_context import ProbeContext
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Point
 from probes.records.probe_spec import PROBES
@@ -207,7 +207,7 @@ def test_tables_numbers_and_curves_of_overlaps_made_by_hand():
     assert Row("overlap", 0.3, 6, split="train", axes=axes) in numbers
     assert Row("chance", 0.1, 6, split="train", axes=axes) in numbers
     assert len(numbers) == 2 * 2 * 6
-    curves, _ = its.curves({"m": result, "n": make_result()})
+    curves, _ = its.charts({"m": result, "n": make_result()})
     assert curves.models == {
         "m": [
             Point(0, 0.9, line="itself"),
@@ -252,13 +252,13 @@ def test_a_run_has_tables_and_rows_of_it_with_and_without_stored_parameters(
     for path in (tmp_path / "results").rglob("*principal_angles*"):
         path.unlink()
     asked = []
-    fits = ProbeContext.fits
+    fits = Context.fits
 
     def noted(self, layers, draws, **more):
         asked.append([draw.sample for draw in draws])
         return fits(self, layers, draws, **more)
 
-    monkeypatch.setattr(ProbeContext, "fits", noted)
+    monkeypatch.setattr(Context, "fits", noted)
     again = payloads(run(tiny_bert, tmp_path, **settings))
     assert asked == [[0], [1]] * 2
     for key, payload in again.items():

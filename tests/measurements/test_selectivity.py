@@ -89,7 +89,7 @@ def test_without_types_there_is_no_control():
     assert not has_types(collect_examples(bare, made, "masked"))
     scored = Scored(PROBES["linear"], (0, 1), 1, False)
     assert Selectivity().extent(Request((0, 1), 1, scored=scored)) == {}
-    (curves,) = Selectivity().curves({"m": without_types()})
+    (curves,) = Selectivity().charts({"m": without_types()})
     assert curves.missing == {"m": "its examples have no types"}
 
 

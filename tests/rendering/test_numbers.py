@@ -11,10 +11,10 @@ from probes.records.row import Row, Rows
 from probes.rendering.folder import write_numbers
 
 PLUG_IN = """
-from probes import CorpusMeasurement, measurement
+from probes import Measurement, measurement
 
 @measurement
-class Mine(CorpusMeasurement):
+class Mine(Measurement):
     name = "my_own"
     summary = "two numbers"
     csv_name = "heads"
@@ -78,8 +78,8 @@ def test_titles_of_measurements_say_the_limit_and_the_type():
     corpus = found.corpus.model_copy(update={"limit": 7, "limited": True})
     limited = found.model_copy(update={"corpus": corpus, "dtype": "bfloat16"})
     its = get_measurement("geometry")
-    assert {table.title.split(" · geometry")[0] for table in its.tables(found)} == {"m · c"}
-    assert {table.title.split(" · geometry")[0] for table in its.tables(limited)} == {
+    assert {table.title.split(" · geometry")[0] for table in its.tables([found])} == {"m · c"}
+    assert {table.title.split(" · geometry")[0] for table in its.tables([limited])} == {
         "m (bfloat16) · c, limit 7"
     }
 

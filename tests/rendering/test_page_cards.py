@@ -18,7 +18,7 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 
 PLUG_IN = f"""
 from probes import (
-    Card, CorpusMeasurement, Found, Frozen, Gallery, GalleryPanel, Grid, Panel, Picture, Scatter,
+    Card, Measurement, Found, Frozen, Gallery, GalleryPanel, Grid, Panel, Picture, Scatter,
     ScatterPoint, measurement,
 )
 
@@ -30,7 +30,7 @@ class Payload(Frozen):
     value: float
 
 @measurement
-class Mine(CorpusMeasurement[Payload]):
+class Mine(Measurement[Payload]):
     name = "my_own"
     summary = "pictures"
     payload = Payload
@@ -38,7 +38,7 @@ class Mine(CorpusMeasurement[Payload]):
     def compute(self, context):
         return Found(payload=Payload(value=1.0))
 
-    def tables(self, record):
+    def tables(self, records):
         return []
 
     def charts(self, records):

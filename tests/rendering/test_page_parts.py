@@ -20,7 +20,7 @@ from probes.rendering.page.page import page, write_page
 EVIL = "</script><img src=x onerror=alert(1)>"
 
 PLUG_IN = f"""
-from probes import CorpusMeasurement, Curves, Found, Frozen, Point, TableRow, Table, measurement
+from probes import Measurement, Curves, Found, Frozen, Point, TableRow, Table, measurement
 from probes.records.charts import Grid, Panel
 
 EVIL = {EVIL!r}
@@ -29,7 +29,7 @@ class Payload(Frozen):
     value: float
 
 @measurement
-class Mine(CorpusMeasurement[Payload]):
+class Mine(Measurement[Payload]):
     name = "my_own"
     summary = "one number " + EVIL
     payload = Payload
@@ -37,7 +37,8 @@ class Mine(CorpusMeasurement[Payload]):
     def compute(self, context):
         return Found(payload=Payload(value=1.0))
 
-    def tables(self, record):
+    def tables(self, records):
+        (record,) = records
         if record.payload.value == 0:
             raise RuntimeError("no such thing")
         return [Table(EVIL, ("layer", EVIL), (TableRow.of("0", EVIL),), notes=(EVIL,))]

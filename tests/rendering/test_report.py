@@ -113,10 +113,10 @@ def test_curves_of_the_models_of_a_chart_and_why_there_are_none(tmp_path):
     part = changed(make_result("pos", (0.1, 0.2), model="c", n_layers=9), "model", digest="c")
     groups, _ = group(paths(tmp_path, [full, bare, part]))
     results = groups[0].units[0].results
-    score = ScoreMeasurement().curves(results)
+    (score,) = ScoreMeasurement().charts(results)
     assert [p.value for p in score.models["a"]] == [0.5, 0.7, 0.6]
     assert score.levels == {"majority": 0.1, "type majority": 0.1}
-    mix = Localisation().curves(results)
+    (mix,) = Localisation().charts(results)
     assert mix.missing == {"b": "there is no record of it", "c": "not all layers were probed"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from probes.boards.corpus_groups import CorpusGroup, corpus_groups, corpus_measurements, of_corpora
+from probes.boards.corpus_groups import CorpusGroup, corpus_groups, of_corpora
 from probes.boards.groups import Group, group, model_labels
 from probes.boards.separability import separability
 from probes.boards.steps import steps
@@ -16,6 +16,7 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import listed
+from probes.measurements.measurement import corpus_measurements
 from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.results import unique_results
 from probes.records.charts import Chart, PredictedTree, models_of

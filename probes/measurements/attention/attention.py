@@ -15,8 +15,8 @@ from probes.measurements.head_rows import ABOVE, DISTANCE, HeadRows
 from probes.measurements.head_tables import DISTANCES, MIXES, choice_tables, pattern_table
 from probes.measurements.measurement import (
     CSV_FIELDS,
-    CorpusMeasurement,
     Found,
+    Measurement,
     Request,
 )
 from probes.measurements.pivots import Pivot
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
     from probes.extraction.views import View
-    from probes.measurements.corpus_context import CorpusContext
+    from probes.measurements.context import Context
 
 
 class Options(Frozen):
@@ -51,7 +51,7 @@ class Options(Frozen):
     )
 
 
-class Attention(CorpusMeasurement):
+class Attention(Measurement):
     """General statistics, patterns, relations, roles and trees of every head.
 
     Rows are described in `probes.measurements.head_rows`; those of the class of a head have it as
@@ -145,17 +145,18 @@ class Attention(CorpusMeasurement):
             return HeadSums({}, of_words=False)
         return HeadSums(text_links((*corpus.splits["dev"], *corpus.splits["test"])))
 
-    def compute(self, context: CorpusContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Average what was collected, choose heads on dev, and score them on test."""
         from probes.measurements.attention.measure import measure
 
         return measure(context)
 
-    def tables(self, record: AnyRecord) -> Sequence[Table]:
+    def tables(self, records: Sequence[AnyRecord]) -> Sequence[Table]:
         """Those of views, then patterns and chosen heads."""
+        (record,) = records
         title = f"{subject_title(record)} · attention"
         patterns = pattern_table(title, HeadRows(record.rows))
-        return [*super().tables(record), patterns, *choice_tables(title, record)]
+        return [*super().tables(records), patterns, *choice_tables(title, record)]
 
     def pictures(
         self, records: Mapping[str, AnyRecord], arrays: Mapping[str, Arrays]

@@ -14,7 +14,7 @@ from probes.measurements.attention.names import STATISTICS
 from probes.measurements.attention.scored import Scored
 from probes.measurements.attention.scoring import Contributions, intervals
 from probes.measurements.attention.texts import Texts
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 from probes.measurements.head_patterns import MASSES
 from probes.records.row import Place, Row
 from probes.statistics.partition import Partition
@@ -45,7 +45,7 @@ class Heads:
         return self.layers[layer], head + 1
 
 
-def of_texts(context: CorpusContext, heads: Heads, test: Texts) -> Iterator[Row]:
+def of_texts(context: Context, heads: Heads, test: Texts) -> Iterator[Row]:
     """What is one number per text and head, averaged over texts."""
     values = context.of_texts("statistics")[test.index][:, heads.blocks]
     for place, name in enumerate(STATISTICS):
@@ -78,7 +78,7 @@ def averaged(
     yield from _baselines(measured, "test", uniform, heads, {**axes, "baseline": UNIFORM})
 
 
-def of_features(context: CorpusContext, heads: Heads, gold: Gold, test: Texts) -> Iterator[Row]:
+def of_features(context: Context, heads: Heads, gold: Gold, test: Texts) -> Iterator[Row]:
     """Attention to words with a feature, and to special tokens and punctuation together.
 
     Sentences without a word of the feature are left out; of several such words, that which gets

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from probes.measurements.attention.attention import Attention
 from probes.measurements.chart_views import Cells
-from probes.measurements.measurement import Found, PairMeasurement, Request
+from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
 from probes.records.charts import Chart
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
     from probes.extraction.views import View
-    from probes.measurements.corpus_context import CorpusContext
+    from probes.measurements.context import Context
 
 
 class Options(Frozen):
@@ -30,7 +30,7 @@ class Options(Frozen):
     )
 
 
-class AttentionChange(PairMeasurement):
+class AttentionChange(Measurement):
     """Change of each head from the first model of the run, on a sample of test sentences.
 
     As in Kovaleva et al. (2019), section 4.3, without padding; of each sentence the cosine of the
@@ -42,6 +42,7 @@ class AttentionChange(PairMeasurement):
     """
 
     name = "attention_change"
+    asks = ("base",)
     summary = "change of attention heads between two models; made along with attention"
     options = Options
     views = (
@@ -70,7 +71,7 @@ class AttentionChange(PairMeasurement):
         """See `view`."""
         return Attention().collector(corpus, layers, Attention.options())
 
-    def compute(self, context: CorpusContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Read the sample with the base, then with the model.
 
         Raises:

@@ -16,7 +16,7 @@ from probes.extraction.shards import Shard
 from probes.extraction.views import plain_text, view_over
 from probes.measurements.attention.live import Together, sample
 from probes.measurements.attention.names import CLUSTER_SENTENCES
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 
 _AT_ONCE = 1 << 13
 """Elements of each map that are compared at once, so that they stay in the processor's cache."""
@@ -43,7 +43,7 @@ class Divergences:
 
 
 def divergences(
-    context: CorpusContext, n_sentences: int = CLUSTER_SENTENCES, seed: int = 0
+    context: Context, n_sentences: int = CLUSTER_SENTENCES, seed: int = 0
 ) -> Divergences:
     """The divergence between all heads of a model on a sample of dev and test.
 

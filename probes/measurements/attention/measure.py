@@ -19,7 +19,7 @@ from probes.measurements.attention.roles import roles
 from probes.measurements.attention.scored import relations, trees
 from probes.measurements.attention.scoring import Contributions, estimate
 from probes.measurements.attention.texts import Texts, texts_of
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 from probes.measurements.head_patterns import classes
 from probes.measurements.head_rows import CLASS, DISTANCE, HeadRows
 from probes.measurements.head_tables import DISTANCES, MIXES, RELATIONS, ROLES, TREES
@@ -41,7 +41,7 @@ class Gathering:
         self.notes: list[str] = []
 
 
-def measure(context: CorpusContext) -> Found:
+def measure(context: Context) -> Found:
     """Everything that is measured of heads.
 
     Raises:
@@ -84,7 +84,7 @@ def count_texts(found: Gathering, split: str, texts: Texts, segments: str) -> No
 
 
 def add_of_sentences(
-    found: Gathering, context: CorpusContext, heads: Heads, splits: Mapping[str, Texts]
+    found: Gathering, context: Context, heads: Heads, splits: Mapping[str, Texts]
 ) -> None:
     """Add features, relations, trees, roles, mixes and distances."""
     test = splits["test"]
@@ -142,7 +142,7 @@ def splits_of(segments: str) -> tuple[str, ...]:
     return ("dev", "test") if segments == "one" else ("test",)
 
 
-def add_mixes(found: Gathering, context: CorpusContext, heads: Heads, partition: Partition) -> None:
+def add_mixes(found: Gathering, context: Context, heads: Heads, partition: Partition) -> None:
     """Add the attention-only probe."""
     mix = mixing(context, context.options.mix_sentences)
     found.rows += mixes_of(mix, heads, partition)
@@ -173,7 +173,7 @@ def mixes_of(found: HeadMixes, heads: Heads, partition: Partition) -> Iterator[R
         yield Row("uas", test.value, layer, low, high, axes=axes)
 
 
-def add_distances(found: Gathering, context: CorpusContext) -> None:
+def add_distances(found: Gathering, context: Context) -> None:
     """Add distances of all heads of the model, and where they then lie in a plane."""
     between = divergences(context, context.options.cluster_sentences)
     its = clusters(between.mean, context.model.n_layers)
@@ -197,7 +197,7 @@ def add_distances(found: Gathering, context: CorpusContext) -> None:
         found.notes.append(note_of(DISTANCES, note))
 
 
-def add_mean_maps(found: Gathering, context: CorpusContext, heads: Heads) -> None:
+def add_mean_maps(found: Gathering, context: Context, heads: Heads) -> None:
     """Add the mean maps of all heads."""
     texts = int(np.concatenate(context.stored.arrays("n_mean_maps")).sum())
     found.facts["mean_map_texts"] = texts

@@ -24,7 +24,7 @@ from probes.measurements.attention.gold import is_punctuation
 from probes.measurements.attention.live import PerText, Together, by_text, sample
 from probes.measurements.attention.mixing_fit import NO_HEAD, Group, fit, mixed
 from probes.measurements.attention.names import MIX_SENTENCES
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 from probes.statistics.sums import ratio
 
 
@@ -58,7 +58,7 @@ class HeadMixes:
         return ratio(self.hits[split].sum(1), self.counts[split].sum())
 
 
-def mixing(context: CorpusContext, n_sentences: int = MIX_SENTENCES, seed: int = 0) -> HeadMixes:
+def mixing(context: Context, n_sentences: int = MIX_SENTENCES, seed: int = 0) -> HeadMixes:
     """Fit the probes, and score what they predict on dev and test.
 
     Args:
@@ -171,7 +171,7 @@ class PredictedHeads(PerText):
                 self.found[text] = heads[:, :n].clone()
 
 
-def _read_groups(context: CorpusContext, sentences: Sequence[Sentence]) -> list[Group]:
+def _read_groups(context: Context, sentences: Sequence[Sentence]) -> list[Group]:
     """The sentences that fit into the model's window, by their number of words."""
     view = view_over(map(plain_text, sentences), "plain")
     maps = by_text(context.read(view, WordMaps()))

@@ -20,7 +20,7 @@ from probes.measurements.attention.names import ROLE_DIRECTIONS
 from probes.measurements.attention.scored import Scored, summed_up
 from probes.measurements.attention.scoring import Contributions
 from probes.measurements.attention.texts import Texts
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 
 SHORT = 12
 """Words of the sentences that Kovaleva et al. (2019) confine themselves to."""
@@ -42,7 +42,7 @@ KINDS: dict[str, Kind] = {
 
 
 def roles(
-    context: CorpusContext, blocks: Sequence[int], splits: Mapping[str, Texts]
+    context: Context, blocks: Sequence[int], splits: Mapping[str, Texts]
 ) -> tuple[list[Scored], dict[str, int], int]:
     """Frequent roles; those that are too rare, with their links in test; and links without control.
 

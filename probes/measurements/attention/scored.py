@@ -17,7 +17,7 @@ from probes.measurements.attention.gold import (
 )
 from probes.measurements.attention.names import DIRECTIONS, TREES
 from probes.measurements.attention.scoring import Contributions
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 from probes.records.row import Row
 from probes.statistics.sums import sparse
 
@@ -61,7 +61,7 @@ class Scored:
 
 
 def relations(
-    context: CorpusContext, blocks: Sequence[int], gold: Mapping[str, Gold], names: Sequence[str]
+    context: Context, blocks: Sequence[int], gold: Mapping[str, Gold], names: Sequence[str]
 ) -> Iterator[Scored]:
     """Relations by their names, one after the other.
 
@@ -85,7 +85,7 @@ def relations(
         yield Scored("relation", name, DIRECTIONS, parts["dev"], parts["test"], base, kind, chance)
 
 
-def _of_words(context: CorpusContext, part: str, split: str) -> NDArray[Any]:
+def _of_words(context: Context, part: str, split: str) -> NDArray[Any]:
     return np.concatenate(context.stored.arrays(part))[context.rows(split)]
 
 
@@ -119,7 +119,7 @@ def summed_up(
 
 
 def trees(
-    context: CorpusContext, blocks: Sequence[int], gold: Mapping[str, Gold]
+    context: Context, blocks: Sequence[int], gold: Mapping[str, Gold]
 ) -> tuple[list[Scored], list[Row]]:
     """Trees that are read from maps, and what chains of words reach on test.
 

@@ -12,7 +12,7 @@ from probes.common.arrays import Ints
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError
 from probes.extraction.views import View, neighbouring, pair_text, plain_text, view_over
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 from probes.statistics.partition import Partition, partition
 
 
@@ -51,7 +51,7 @@ def view_of(corpus: Corpus, segments: str) -> View:
     return view_over([plain_text(sentence) for sentence in sentences], "plain")
 
 
-def texts_of(context: CorpusContext, split: str, segments: str) -> Texts:
+def texts_of(context: Context, split: str, segments: str) -> Texts:
     """The texts of a split, in corpus order."""
     sentences = context.corpus.splits[split]
     if segments == "two":

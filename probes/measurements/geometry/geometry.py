@@ -18,13 +18,13 @@ from probes.common.wording import counted
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.geometry.cka import bias_note, cka_within
 from probes.measurements.geometry.position import PLACES
-from probes.measurements.measurement import CorpusMeasurement, Found
+from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
 from probes.records.row import Row
 
 if TYPE_CHECKING:
-    from probes.measurements.corpus_context import CorpusContext
+    from probes.measurements.context import Context
     from probes.measurements.geometry.labels import LabelSet, Read
 
 SIMILARITIES = (
@@ -55,7 +55,7 @@ class Options(Frozen):
     )
 
 
-class Geometry(CorpusMeasurement):
+class Geometry(Measurement):
     """Anisotropy, contextuality, dimensions, clusters and similarity of layers."""
 
     name = "geometry"
@@ -152,7 +152,7 @@ class Geometry(CorpusMeasurement):
         ),
     )
 
-    def compute(self, context: CorpusContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Measure each layer by itself, then the similarity of every two."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -197,7 +197,7 @@ class Geometry(CorpusMeasurement):
         return Found(rows, arrays, facts=facts, notes=notes)
 
 
-def _reader(context: CorpusContext, layer: int) -> Read:
+def _reader(context: Context, layer: int) -> Read:
     """Gives rows of a layer in float32."""
     stored = context.vectors.layer(layer)
     return lambda rows: stored[rows].astype(np.float32)

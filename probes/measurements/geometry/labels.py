@@ -16,7 +16,7 @@ from probes.data.sentence import Sentence
 from probes.measurements.geometry.sums import Rows
 
 if TYPE_CHECKING:
-    from probes.measurements.corpus_context import CorpusContext
+    from probes.measurements.context import Context
 
 Read = Callable[[Ints], Rows]
 """Gives some rows of a layer."""
@@ -97,7 +97,7 @@ class LabelSet:
         return f"{counts['items']:,}{drawn} items, {counts['classes']:,} classes{lemmas}{left_out}"
 
 
-def label_sets(context: CorpusContext) -> dict[str, LabelSet]:
+def label_sets(context: Context) -> dict[str, LabelSet]:
     """What is clustered, by kind of label, as far as the corpus is annotated."""
     found = {}
     for name, find in (("upos", _tags), ("chunks", _chunks)):
@@ -137,7 +137,7 @@ def _predicates(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield frame.roleset, (frame.predicate[0],)
 
 
-def _items(context: CorpusContext, split: str, find: Find) -> Iterator[Item]:
+def _items(context: Context, split: str, find: Find) -> Iterator[Item]:
     rows, first = context.rows(split), 0
     for number, sentence in enumerate(context.corpus.splits[split]):
         for label, words in find(sentence):
@@ -145,7 +145,7 @@ def _items(context: CorpusContext, split: str, find: Find) -> Iterator[Item]:
         first += len(sentence)
 
 
-def _of_test(context: CorpusContext, layer: str, find: Find) -> LabelSet:
+def _of_test(context: Context, layer: str, find: Find) -> LabelSet:
     """All items of the test split as one group."""
     items = list(_items(context, "test", find))
     group = _group(items, context.options.seed)
@@ -158,7 +158,7 @@ def _of_test(context: CorpusContext, layer: str, find: Find) -> LabelSet:
     return LabelSet(() if missing else (group,), len(items), left_out, missing=missing)
 
 
-def _senses(context: CorpusContext) -> LabelSet:
+def _senses(context: Context) -> LabelSet:
     """Occurrences of predicates in all splits, lemma by lemma.
 
     Nothing is trained, so that no split has to be kept apart, and few lemmas of a test split have

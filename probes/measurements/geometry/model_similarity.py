@@ -6,21 +6,22 @@ from typing import TYPE_CHECKING
 
 from probes.measurements.chart_views import Cells
 from probes.measurements.geometry.cka import bias_note, cka_between
-from probes.measurements.measurement import Found, PairMeasurement
+from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 
 if TYPE_CHECKING:
-    from probes.measurements.corpus_context import CorpusContext
+    from probes.measurements.context import Context
 
 
-class ModelSimilarity(PairMeasurement):
+class ModelSimilarity(Measurement):
     """Linear CKA of every layer of a model with every layer of the first model of the run.
 
     The test split's words, whose vectors may have different sizes in the two models.
     """
 
     name = "model_similarity"
+    asks = ("base",)
     summary = "linear CKA of the layers of two models; made along with geometry"
     views = (
         Pivot(columns=("base_layer",)),
@@ -36,7 +37,7 @@ class ModelSimilarity(PairMeasurement):
         ),
     )
 
-    def compute(self, context: CorpusContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Compare every two layers, two of them in memory at a time."""
         base = context.base
         assert base is not None

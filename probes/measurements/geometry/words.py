@@ -12,7 +12,7 @@ from probes.common.arrays import Ints
 from probes.statistics.partition import Partition
 
 if TYPE_CHECKING:
-    from probes.measurements.corpus_context import CorpusContext
+    from probes.measurements.context import Context
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Words:
         return [x for x in occurrences if len(np.unique(self.sentence[x])) >= self.least]
 
 
-def test_words(context: CorpusContext, least: int) -> Words:
+def test_words(context: Context, least: int) -> Words:
     """The words of the test split, in the order of their vectors."""
     sentences = context.corpus.splits["test"]
     number: dict[str, int] = {}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from probes.compute.precision import exact_products
 from probes.examples.examples import NotServedError
-from probes.measurements.corpus_context import CorpusContext
+from probes.measurements.context import Context
 from probes.measurements.measurement import Found
 from probes.measurements.structure.contributions import (
     chain_hits,
@@ -38,7 +38,7 @@ from probes.training.batches import bootstrap_weights
 
 
 @exact_products()
-def fit_and_score(context: CorpusContext, ranks: Sequence[int], reported: int) -> Found:
+def fit_and_score(context: Context, ranks: Sequence[int], reported: int) -> Found:
     """Fit probes to every layer, and score them on dev and test.
 
     Raises:
@@ -144,7 +144,7 @@ def pairs_of(
     return [*map(pair, ranks), (None, None), *samples]
 
 
-def sample_weights(context: CorpusContext, trees: Trees) -> dict[int, torch.Tensor]:
+def sample_weights(context: Context, trees: Trees) -> dict[int, torch.Tensor]:
     """How often each training sentence is in each bootstrap sample, with mean 1. Each (s,)."""
     clusters = torch.from_numpy(context.partition("train").of_sentence[trees.sentences])
     drawn = {sample: bootstrap_weights(clusters, sample) for sample in range(SAMPLES + 1)}

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from probes.common.wording import names_in
 from probes.measurements.chart_views import Lines
 from probes.measurements.choosing import BestOnDev, PlacesOf
-from probes.measurements.measurement import CorpusMeasurement, Found
+from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot, Section
 from probes.measurements.structure.trees import DRAWS
 from probes.records.base import Frozen
@@ -20,7 +20,7 @@ from probes.statistics.metrics import label_of
 from probes.statistics.rank_correlation import NSPR_LENGTHS
 
 if TYPE_CHECKING:
-    from probes.measurements.corpus_context import CorpusContext
+    from probes.measurements.context import Context
 
 REPORTED = 64
 """The rank of controls, tests and predicted trees, or the next lower one that is asked for."""
@@ -58,7 +58,7 @@ class Options(Frozen):
         return sorted({min(int(rank), hidden_size) for rank in self.ranks.split(",")})
 
 
-class Structure(CorpusMeasurement):
+class Structure(Measurement):
     """Distance and depth probes of every rank on every layer.
 
     Probes are fitted with Adam for ten epochs, with a learning rate that falls to 0; of ten states
@@ -137,7 +137,7 @@ class Structure(CorpusMeasurement):
         ),
     )
 
-    def compute(self, context: CorpusContext) -> Found:
+    def compute(self, context: Context) -> Found:
         """Fit every layer's probes at once, then score them."""
         from probes.measurements.structure.fit_and_score import fit_and_score
 

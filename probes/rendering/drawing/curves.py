@@ -45,7 +45,7 @@ def of_group(group: Group, style: Style, room: float) -> Drawing:
     looks = looks_of_models(group.models)
     panels = []
     for unit in group.units:
-        found = ScoreMeasurement().curves(unit.results)
+        (found,) = ScoreMeasurement().charts(unit.results)
         levels = {name: found.levels[name] for name in {BASELINE} & found.levels.keys()}
         panels.append(
             panel(

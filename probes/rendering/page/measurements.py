@@ -133,7 +133,7 @@ def _view(
         [name for name, each in scored.items() if each.units[0].first.corpus.fingerprint == text],
         {label: models[label] for label in group.records},
         [_chart(f"{id}-{i}", chart, cards) for i, chart in enumerate(group.charts())],
-        {label: list(tables_of(record)) for label, record in group.records.items()},
+        {label: list(tables_of([record])) for label, record in group.records.items()},
     )
 
 

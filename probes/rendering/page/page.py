@@ -20,12 +20,7 @@ from probes.boards.corpus_groups import corpus_groups
 from probes.boards.groups import Group, Unit, group, model_labels
 from probes.boards.separability import separability
 from probes.common.files import published
-from probes.measurements.measurement import (
-    LOCALISATION,
-    ProbeMeasurement,
-    get_measurement,
-    probe_measurements,
-)
+from probes.measurements.measurement import LOCALISATION, get_measurement, probe_measurements
 from probes.records.charts import Grid
 from probes.records.curves import Curves
 from probes.records.record import AnyRecord
@@ -171,12 +166,9 @@ def _unit_view(unit: Unit) -> UnitView:
 
 def _curves(unit: Unit) -> Iterator[Curves]:
     """The curves of every measurement that some model of the unit has."""
-    scores = get_measurement(SCORES)
-    assert isinstance(scores, ProbeMeasurement)
-    for each in (scores, *probe_measurements()):
-        there = each.name == SCORES or any(r.found(each.name) for r in unit.results.values())
-        if there and (found := each.curves(unit.results)):
-            yield from [found] if isinstance(found, Curves) else found
+    for each in (get_measurement(SCORES), *probe_measurements()):
+        if any(map(each.own, unit.results.values())):
+            yield from (x for x in each.charts(unit.results) if isinstance(x, Curves))
 
 
 def _best(curves: Curves, unit: Unit) -> dict[str, int | None]:

@@ -95,13 +95,13 @@ def test_layers_that_probes_tell_apart(tmp_path, draws):
 
 
 PLUG_IN = """
-from probes import CorpusMeasurement, Curves, Found, Frozen, Point, measurement
+from probes import Measurement, Curves, Found, Frozen, Point, measurement
 
 class Payload(Frozen):
     value: float
 
 @measurement
-class Mine(CorpusMeasurement[Payload]):
+class Mine(Measurement[Payload]):
     name = "mine"
     summary = "one number"
     payload = Payload
@@ -110,7 +110,7 @@ class Mine(CorpusMeasurement[Payload]):
     def compute(self, context):
         return Found(payload=Payload(value=1.0))
 
-    def tables(self, record):
+    def tables(self, records):
         return []
 
     def charts(self, records):

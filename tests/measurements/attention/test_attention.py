@@ -139,7 +139,7 @@ def text(value):
 
 
 def test_tables_have_the_numbers_of_rows(bert):
-    heads, facts, tables = bert.heads, bert.record.facts, Attention().tables(bert.record)
+    heads, facts, tables = bert.heads, bert.record.facts, Attention().tables([bert.record])
     statistics, words, mixes, distances, patterns, relations, roles, trees = tables
     assert statistics.title == "bert · small · attention · mean over heads, %"
     assert statistics.heads == (

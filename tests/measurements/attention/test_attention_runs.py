@@ -51,7 +51,7 @@ def without_heads(row):
 
 
 def notes(record):
-    return " ".join(note for table in Attention().tables(record) for note in table.notes)
+    return " ".join(note for table in Attention().tables([record]) for note in table.notes)
 
 
 def assert_close(one, other):
@@ -149,7 +149,7 @@ def test_segments_are_blocks_of_pairs_of_neighbours(models, tmp_path):
         "entropy", "first", "separators", "offset", "pattern", "class",
     }  # fmt: skip
     assert "test: 20 pairs of neighbouring sentences" in notes(found.record)
-    (patterns,) = [x for x in Attention().tables(found.record) if "patterns" in x.title]
+    (patterns,) = [x for x in Attention().tables([found.record]) if "patterns" in x.title]
     assert "block\nmass" in patterns.heads
 
 

@@ -170,7 +170,7 @@ def test_tables_and_the_grid_have_the_numbers_of_rows(models):
     assert len(rows) == len(found.rows) == 2 * 2 * 3
     divergence, mean = rows["divergence", 2, 2], rows["divergence", 2, None]
     assert divergence.axes["base"] == "planted"
-    by_layer, by_head = its.tables(record)
+    by_layer, by_head = its.tables([record])
     assert by_layer.title == "tuned · c · attention change from before · mean over heads"
     assert by_layer.heads == ("layer", "divergence", "cosine")
     half = (mean.high - mean.low) / 2

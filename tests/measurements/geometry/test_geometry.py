@@ -248,7 +248,7 @@ def test_rows_stand_layer_by_layer_and_each_two_layers_once(found):
 
 
 def tables(found):
-    return Geometry().tables(record_of("geometry", found, 2))
+    return Geometry().tables([record_of("geometry", found, 2)])
 
 
 def text(number):

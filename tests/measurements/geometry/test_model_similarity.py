@@ -60,7 +60,7 @@ def test_rows_table_and_grid_say_which_layer_is_whose(record):
         ("cka", layer, other) for layer in (0, 1) for other in (0, 1)
     ]
     assert set(record.rows.axes["base"]) == {"of 5"}
-    (table,) = its.tables(record)
+    (table,) = its.tables([record])
     assert table.heads == ("layer", "0", "1")
     assert table.texts[1] == ("1", *(f"{x:.2f}".replace("0.", ".") for x in values[2:]))
     said, few = table.notes

@@ -100,7 +100,7 @@ def test_a_metric_without_any_score_has_no_best_layer():
     _, found = compute(corpus([3, 4]))
     assert all(value_of(found.rows, "dspr", x, rank=10) is None for x in LAYERS)
     record = corpus_record("structure", {}, 1, rows=Rows.of(found.rows), facts=found.facts)
-    scores = Structure().tables(record)[0]
+    scores = Structure().tables([record])[0]
     dspr = [row.cells[2] for row in scores.rows[: len(LAYERS)]]
     assert [(cell.value, cell.best) for cell in dspr] == [(None, False)] * 2
     uuas = [row.cells[1].best for row in scores.rows[: len(LAYERS)]]

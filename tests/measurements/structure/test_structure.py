@@ -68,11 +68,11 @@ def best_on_dev(run, metric):
 
 
 def test_tables_have_the_numbers_of_the_rows(run):
-    scores, ranks, distances = Structure().tables(run.record)
+    scores, ranks, distances = Structure().tables([run.record])
     assert scores.title == "tiny-bert · small · structure · rank 16 · test"
     corpus = run.record.corpus.model_copy(update={"notes": {OTHER_TREES: 40}})
     silver = run.record.model_copy(update={"corpus": corpus})
-    titles = [table.title for table in Structure().tables(silver)]
+    titles = [table.title for table in Structure().tables([silver])]
     assert all(" · small · structure · trees not UD · " in title for title in titles)
     assert scores.heads == (
         *("layer", "UUAS, %", "DSpr", "root acc., %", "NSpr", "control UUAS, %", "selectivity"),
@@ -120,7 +120,7 @@ def test_tables_have_the_numbers_of_the_rows(run):
 
 
 def test_notes_say_what_was_counted(run):
-    notes, facts = " ".join(Structure().tables(run.record)[0].notes), run.facts
+    notes, facts = " ".join(Structure().tables([run.record])[0].notes), run.facts
     assert (
         f"test: {facts['test_sentences']} sentences, {facts['test_words']} words; "
         f"{facts['test_left_out']} left out, longer than the model's window." in notes
@@ -203,7 +203,7 @@ def test_treebanks_of_other_languages_with_few_sentences(
     assert all(row.interval is None for row in rows)
     assert 0 <= value_of(rows, "uuas", 2, rank=2) <= 1
     assert {row.value for row in rows if row.metric == "uuas_p_best"} == {None}
-    notes = " ".join(Structure().tables(record)[0].notes)
+    notes = " ".join(Structure().tables([record])[0].notes)
     assert "No intervals and no tests: fewer than 20 test" in notes
 
 

@@ -1,16 +1,19 @@
-"""What a measurement of a corpus is given: rows of words, long sentences, documents."""
+"""What a measurement is given: rows of words, long sentences, documents, what it asks for."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from planted_context import task_context
 from tiny_readings import reading_of, small_shards
 
 from probes.data.sentence import Corpus, Sentence
 from probes.extraction.encoding import vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.views import plain_view
-from probes.measurements.corpus_context import CorpusContext
+from probes.extraction.views import plain_text, plain_view, view_over
+from probes.measurements.context import Context
 from probes.statistics.partition import FEWEST
 
 LONG = ("the", "boats") * 60
@@ -42,7 +45,7 @@ def context(tiny_bert, tmp_path, monkeypatch):
     vectors = vectors_of(reading_of(tmp_path, encoder, view), encoder, 64)
     assert vectors.n_shards > 1
     device = torch.device("cpu")
-    return CorpusContext(corpus, encoder.info, (0, 2), view, vectors, no_more, device, None)
+    return Context(corpus, encoder.info, {0: 1, 2: 1}, view, vectors, no_more, device, None)
 
 
 def test_rows_and_words_are_in_corpus_order_and_equal_texts_share_theirs(context):
@@ -68,3 +71,24 @@ def test_documents_are_resampled_if_there_are_enough_of_them(context):
     found = context.partition("test")
     assert found.clusters == "documents"
     assert found.of_sentence.tolist() == [n // 2 for n in range(2 * FEWEST)]
+
+
+def test_what_was_not_asked_for_is_refused(context):
+    with pytest.raises(TypeError, match=r"no base: the measurement does not ask for it"):
+        _ = context.base
+    for name in ("data", "task", "result"):
+        with pytest.raises(TypeError, match="no examples: the measurement does not ask"):
+            getattr(context, name)
+    with pytest.raises(TypeError, match="no examples"):
+        context.fits([0], [])
+    while_scored = task_context(None, {0: 1})
+    with pytest.raises(TypeError, match="no scores"):
+        _ = while_scored.result
+    with pytest.raises(TypeError, match="no scores"):
+        while_scored.predicted([0])
+
+
+def test_words_of_another_view_are_refused(context):
+    masked = replace(context, view=view_over([plain_text(TEST[2])], "masked"))
+    with pytest.raises(TypeError, match="not read as they are, but in the masked view"):
+        masked.words("test", 0)

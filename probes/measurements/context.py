@@ -1,0 +1,294 @@
+"""What a measurement is given: a model that has read a corpus, and what else it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats, Ints
+from probes.common.terminal import progress
+from probes.data.sentence import Corpus, Sentence
+from probes.examples.examples import Examples
+from probes.examples.scoring import Scorer
+from probes.extraction.collectors import Collector
+from probes.extraction.shards import Shard, kept_words, row_of_each_text, shards_of
+from probes.extraction.store import Store
+from probes.extraction.vectors import Vectors
+from probes.extraction.views import View, plain_text
+from probes.measurements.fits import Fits, Labels, Probing, joined
+from probes.records.header import ModelRecord
+from probes.records.parameters import Parameters, of_layer, read_parameters
+from probes.records.probe_spec import ProbeSpec
+from probes.records.record import Extent
+from probes.records.result import Result
+from probes.statistics.partition import Partition, partition
+from probes.tasks.task import Task
+from probes.training.batches import Batches
+from probes.training.dataset import ProbingData
+from probes.training.fit import Draw
+from probes.training.steps import fit_steps
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Context:
+    """For `Measurement.compute`.
+
+    Attributes:
+        corpus: sentences by split, with their annotation.
+        model: what is known about the model.
+        extent: how often which layers are to be measured.
+        view: the texts that the model has read: all sentences, each once, unless the measurement
+            has a view of its own, or the task one that hides words.
+        stored: what was kept: word vectors, or what the measurement's own collector keeps.
+        read: lets the model read a view once more, and gives what a collector finds in each shard;
+            nothing is stored.
+        device: where to compute.
+        options: the measurement's options.
+        title: what progress bars call it.
+        of_base: the same of the base; None unless the measurement asks for it.
+        probing: a task and its probes; None unless the measurement asks for examples.
+    """
+
+    corpus: Corpus
+    model: ModelRecord
+    extent: Extent
+    view: View
+    stored: Store
+    read: Callable[[View, Collector], Iterator[tuple[Shard, Mapping[str, torch.Tensor]]]]
+    device: torch.device
+    options: Any
+    title: str = ""
+    of_base: Context | None = None
+    probing: Probing | None = None
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers to measure."""
+        return tuple(self.extent)
+
+    def bar(self, n_steps: int) -> AbstractContextManager[Any]:
+        """A progress bar, whose `update` takes the number of steps done; training advances it."""
+        return progress.bar(self.title, total=n_steps, unit="step")
+
+    # The corpus, and what was read of it.
+
+    @property
+    def vectors(self) -> Vectors:
+        """The vectors of all words.
+
+        Raises:
+            TypeError: the measurement's own collector has kept something else.
+        """
+        if not isinstance(self.stored, Vectors):
+            raise TypeError("no word vectors: this measurement has a collector of its own")
+        return self.stored
+
+    def words(self, split: str, layer: int) -> Floats:
+        """The vectors of a split's words at one layer, in corpus order, float32. Shape (n, H)."""
+        vectors: Floats = self.vectors.layer(layer)[self.rows(split)].astype(np.float32)
+        return vectors
+
+    def rows(self, split: str) -> Ints:
+        """The row of each word of a split in `vectors.layer(…)`, in corpus order. Shape (n,).
+
+        Collectors that keep a row for each word of plain texts keep them in the same order.
+
+        Raises:
+            TypeError: the model has read something else than the sentences as they are.
+        """
+        return np.concatenate(
+            [
+                np.arange(len(sentence)) + self._starts[self._text(sentence)]
+                for sentence in self.corpus.splits[split]
+            ]
+        )
+
+    def sentence_numbers(self, split: str) -> Ints:
+        """The sentence of each word of a split, as its number in the split. Shape (n,)."""
+        lengths = [len(sentence) for sentence in self.corpus.splits[split]]
+        return np.repeat(np.arange(len(lengths)), lengths)
+
+    def of_texts(self, part: str) -> NDArray[Any]:
+        """What a collector of one row per text has kept, in the order of `view.texts`.
+
+        Args:
+            part: name of the array.
+        """
+        place = self.first_rows(np.ones(len(self.view.texts), dtype=np.int64))
+        return np.concatenate(self.stored.arrays(part))[place]
+
+    def of_sentences(self, split: str, part: str) -> NDArray[Any]:
+        """The same of a split's sentences, in corpus order. One row per sentence."""
+        return self.of_texts(part)[[self._text(s) for s in self.corpus.splits[split]]]
+
+    def first_rows(self, n_rows: Ints) -> Ints:
+        """Where the rows of each text begin in `stored`, shards one after the other.
+
+        Args:
+            n_rows: how many rows a collector gives each text. Shape (texts,).
+        """
+        return row_of_each_text(self._shards, n_rows)
+
+    def in_several_windows(self, split: str) -> NDArray[np.bool_]:
+        """Whether a sentence is longer than the model's window. Shape (sentences,)."""
+        return self.long_texts[[self._text(s) for s in self.corpus.splits[split]]]
+
+    @cached_property
+    def long_texts(self) -> NDArray[np.bool_]:
+        """Whether a text of the view is longer than the model's window. Shape (texts,)."""
+        long = np.zeros(len(self.view.texts), dtype=bool)
+        for shard in self._shards:
+            long[shard.index[self.stored.long_texts(shard.number)]] = True
+        return long
+
+    def partition(self, split: str) -> Partition:
+        """What intervals resample: documents, or sentences where the corpus names none."""
+        return partition([sentence.document for sentence in self.corpus.splits[split]])
+
+    @cached_property
+    def _shards(self) -> list[Shard]:
+        return shards_of(self.view, self.stored.manifest["words_per_shard"])
+
+    @cached_property
+    def _starts(self) -> Ints:
+        return self.first_rows(kept_words(self.view.texts))
+
+    def _text(self, sentence: Sentence) -> int:
+        text = plain_text(sentence)
+        if text not in self.view.index:
+            raise TypeError(
+                f"sentences were not read as they are, but in the {self.view.name} view"
+            )
+        return self.view.index[text]
+
+    # Another model.
+
+    @property
+    def base(self) -> Context:
+        """The base, with which this model is compared.
+
+        Raises:
+            TypeError: the measurement does not ask for it.
+        """
+        return _asked(self.of_base, "base")
+
+    # A task, its probes and their scores. Each raises TypeError if it was not asked for.
+
+    @property
+    def _probes(self) -> Probing:
+        return _asked(self.probing, "examples")
+
+    @property
+    def data(self) -> ProbingData:
+        """Features, labels and scorers of the task."""
+        return self._probes.data
+
+    @property
+    def spec(self) -> ProbeSpec:
+        """How probes are fitted."""
+        return self._probes.spec
+
+    def with_spec(self, spec: ProbeSpec) -> Context:
+        """The same with probes that are fitted in another way."""
+        return replace(self, probing=replace(self._probes, spec=spec))
+
+    @property
+    def memory(self) -> int:
+        """Bytes that fits may take."""
+        return self._probes.memory
+
+    @property
+    def examples(self) -> Examples:
+        """The task's examples."""
+        return self.data.examples
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self.examples.task
+
+    @property
+    def scorers(self) -> Mapping[str, Scorer]:
+        """Score predictions on dev and test."""
+        return self.data.scorers
+
+    @property
+    def result(self) -> Result:
+        """The scores at issue."""
+        return _asked(self._probes.scores, "scores")
+
+    def predicted(self, layers: Sequence[int]) -> NDArray[Any]:
+        """What the first fit of each layer, whose scores are reported, predicts on test (L, n)."""
+        arrays = _asked(self._probes.arrays, "scores")
+        places = [arrays["layers"].tolist().index(layer) for layer in layers]
+        found: NDArray[Any] = arrays["predicted"][places, 0]
+        return found
+
+    def parameters(self, layers: Sequence[int]) -> Parameters:
+        """Of the probes whose scores are reported; see `probes.records.parameters`.
+
+        Layers that the cache does not have, or no longer, are fitted again.
+
+        Raises:
+            UserError: the file in the cache is damaged.
+        """
+        cache = self._probes.cache
+        stored = read_parameters(cache, self.result.key) if cache else None
+        found = dict(stored or {})
+        if missing := [layer for layer in layers if of_layer(layer, "weight") not in found]:
+            found.update(self.fits(missing, [Draw()]).parameters)
+        return found
+
+    def groups(
+        self, layers: Sequence[int], n_cells: int, n_concatenated: int = 1
+    ) -> Iterator[tuple[list[int], bool]]:
+        """The layers in groups that fit in memory, and whether to hold their features there.
+
+        Args:
+            n_cells, n_concatenated: see `probes.training.dataset.work_of`.
+        """
+        size, hold = self.data.group_layers(self.memory, self.spec, n_cells, n_concatenated)
+        for first in range(0, len(layers), size):
+            yield list(layers[first : first + size]), hold
+
+    def training_batches(self, layers: Sequence[int], hold: bool = False) -> Batches:
+        """The training split with the task's labels."""
+        return self.data.batches("train", self.data.features(layers, hold)["train"])
+
+    def fits(
+        self,
+        layers: Sequence[int],
+        draws: Sequence[Draw],
+        labels: Labels | None = None,
+        kept: NDArray[Any] | None = None,
+    ) -> Fits:
+        """Fit probes at some layers, in groups that fit in memory, and predict dev and test.
+
+        Args:
+            draws: seed and training sample of each of the K fits of a layer.
+            labels: other labels than the task's; one set for all fits, or one for each.
+            kept: which training examples each fit of a layer has, in the order of the split (K, n);
+                by default all.
+
+        Raises:
+            TaskError: a dev loss is not finite.
+        """
+        groups, data = list(self.groups(layers, len(draws))), self.data
+        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, draws, kept)
+        with self.bar(len(groups) * steps):
+            return joined(self._probes.fits(*group, draws, labels, kept) for group in groups)
+
+
+def _asked(given: T | None, what: str) -> T:
+    if given is None:
+        raise TypeError(f"no {what}: the measurement does not ask for it; see Measurement.asks")
+    return given

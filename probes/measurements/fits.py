@@ -1,0 +1,157 @@
+"""Probes of one task and family, fitted for a measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from probes.records.files import Arrays
+from probes.records.parameters import Parameters, of_layer
+from probes.records.probe_spec import ProbeSpec
+from probes.records.result import Result
+from probes.tasks.validation import TaskError
+from probes.training.dataset import ProbingData
+from probes.training.fit import Draw, fit, predict
+from probes.training.fitted import FittedProbes
+
+Array = NDArray[Any]
+
+Labels = Mapping[str, Array]
+"""Labels of train and dev, each (R, n): class indices or numbers, as of `Examples.targets`."""
+
+
+@dataclass(frozen=True)
+class Fits:
+    """K fits at each of L layers.
+
+    Attributes:
+        predicted: on dev and test, in the form that scorers score. Each (L, K, n, …).
+        strength: L2 strength. Shape (L, K).
+        stopped: share of the steps after which the dev loss was lowest. Shape (L, K).
+        dev_loss: of the task's labels in their own unit. Shape (L, K).
+        n_parameters: parameters of one probe.
+        parameters: those of the first fit of each layer; see `probes.records.parameters`.
+    """
+
+    predicted: Mapping[str, Array]
+    strength: Array
+    stopped: Array
+    dev_loss: Array
+    n_parameters: int
+    parameters: Parameters
+
+
+def joined(parts: Iterable[Fits]) -> Fits:
+    """The fits of several groups of layers as one."""
+    every = list(parts)
+
+    def along_layers(arrays: Iterable[Array]) -> Array:
+        return np.concatenate(list(arrays))
+
+    return Fits(
+        {split: along_layers(part.predicted[split] for part in every) for split in ("dev", "test")},
+        along_layers(part.strength for part in every),
+        along_layers(part.stopped for part in every),
+        along_layers(part.dev_loss for part in every),
+        every[0].n_parameters,
+        {name: array for part in every for name, array in part.parameters.items()},
+    )
+
+
+@dataclass(frozen=True)
+class Probing:
+    """A task with a probe family, and the scores that a measurement stands behind.
+
+    Attributes:
+        data: features, labels and scorers of the task.
+        spec: how probes are fitted.
+        memory: bytes that fits may take.
+        scores: the result that stands at issue; None while scores are measured.
+        arrays: the predictions of that result.
+        cache: the folder in which its parameters may be stored.
+    """
+
+    data: ProbingData
+    spec: ProbeSpec
+    memory: int
+    scores: Result | None = None
+    arrays: Arrays | None = None
+    cache: Path | None = None
+
+    @property
+    def least_groups(self) -> bool:
+        """Whether layers are measured one by one already, with no features held in memory."""
+        return self.data.group_layers(self.memory, self.spec, 1) == (1, False)
+
+    def fits(
+        self,
+        layers: Sequence[int],
+        hold: bool,
+        draws: Sequence[Draw],
+        labels: Labels | None,
+        kept: Array | None,
+    ) -> Fits:
+        """See `Context.fits`, for layers that fit in memory; what it takes is freed on return.
+
+        Args:
+            hold: whether to copy features to the memory of the device.
+        """
+        data, spec = self.data, self.spec
+        features = data.features(layers, hold)
+        other = {split: data.standardised(each) for split, each in (labels or {}).items()}
+        train = data.batches("train", features["train"], other, kept)
+        dev = data.batches("dev", features["dev"], other)
+        strengths = None
+        if self.scores is not None:
+            # Evidence is about the probe that was scored, and that has its strength.
+            rows = [self.scores.at("strength", layer, "train") for layer in layers]
+            strengths = torch.tensor([row.value for row in rows if row], dtype=torch.float64)
+        fitted = fit(train, dev, data.n_outputs, spec, draws, strengths)
+        self._require_finite(fitted)
+        predicted = {}
+        for split in ("dev", "test"):
+            outputs = predict(fitted, features[split], data.n_outputs, spec, data.sets)
+            predicted[split] = data.in_labels_unit(outputs.cpu().numpy())
+        return Fits(
+            predicted,
+            fitted.strength.cpu().numpy(),
+            fitted.stopped.cpu().numpy(),
+            fitted.dev_loss.cpu().double().numpy() * data.unit[1] ** 2,
+            sum(p[0, 0].numel() for p in fitted.parameters),
+            self._named(layers, fitted),
+        )
+
+    def _named(self, layers: Sequence[int], fitted: FittedProbes) -> dict[str, Array]:
+        """The parameters of the first fit of each layer, with what features are computed by."""
+        how = self.data.standardisation(layers)
+        given = {"mean": how.mean, "scale": how.scale}
+        for number, tensor in enumerate(fitted.parameters):
+            suffix = f"-{number // 2 + 1}" if number > 1 else ""
+            given[("weight", "bias")[number % 2] + suffix] = tensor[:, 0]
+        if how.projected_scale is not None:
+            given["projected-scale"] = how.projected_scale
+        # Copies: a view would keep the tensors of all fits in memory.
+        found = {
+            of_layer(layer, name): tensor[place].float().cpu().numpy().copy()
+            for name, tensor in given.items()
+            for place, layer in enumerate(layers)
+        }
+        if how.projection is not None:
+            found["projection"] = how.projection.cpu().numpy()
+        if not self.data.n_outputs:
+            found["label-unit"] = np.array(self.data.unit)
+        return found
+
+    def _require_finite(self, fitted: FittedProbes) -> None:
+        if not fitted.dev_loss.isfinite().all():
+            raise TaskError(
+                f"Task {self.data.examples.task.name!r}, {self.spec.family} probes: the dev loss "
+                "is not finite, probably because labels or vectors are too large; scale the "
+                "labels, or leave the task out with --tasks."
+            )
