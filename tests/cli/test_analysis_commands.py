@@ -5,12 +5,12 @@ import re
 
 import numpy as np
 import pytest
+from found_in_rows import layers_in, mixes_in
 from stored_replicates import of_all_layers
 
 import probes
 from probes.__main__ import main
 from probes.common.errors import UserError
-from probes.measurements.localisation import mixes_of
 from probes.measurements.resampled_mixes import resampled_mixes
 from probes.measurements.results import find_results
 from probes.records.files import find_records
@@ -59,7 +59,7 @@ def test_stored_predictions_give_the_stored_intervals(folder):
 def test_stored_predictions_on_mixes_give_the_stored_intervals(folder, tmp_path):
     for path, result in find_results(folder).items():
         bounds = interval(resampled_mixes(result, path).values)
-        stored = [mix.intervals[result.task.metric] for mix in mixes_of(result).mixes]
+        stored = [mix.interval for mix in mixes_in(result.found("localisation")).mixes]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
         assert resampled_mixes(result, tmp_path / path.name) is None
 
@@ -170,13 +170,13 @@ def test_breakdowns_are_in_the_results(folder):
     assert sum(n for name, n in depth.items() if name.startswith("depth")) == pos.examples.n["test"]
     between = [n for name, n in by_task["srl"].examples.groups.items() if "between" in name]
     assert sum(between) == by_task["srl"].examples.n["test"]
-    for layer in pos.layers:
+    for layer in layers_in(pos):
         counts = {name: test for name, (_, _, test) in pos.examples.labels.items() if test}
-        assert {name: s.n for name, s in layer.labels.items() if s.n} == counts
-        macro = np.mean([s.f1 for s in layer.labels.values() if s.n])
+        assert {name: s["n"] for name, s in layer.labels.items() if s["n"]} == counts
+        macro = np.mean([s["f1"] for s in layer.labels.values() if s["n"]])
         assert layer.fits[0].test["macro_f1"] == pytest.approx(macro)
-    assert set(by_task["chunking"].layers[0].labels) >= {"NP", "PP", "SBAR", "VP"}
-    assert by_task["depth"].layers[0].labels == {}
+    assert set(layers_in(by_task["chunking"])[0].labels) >= {"NP", "PP", "SBAR", "VP"}
+    assert layers_in(by_task["depth"])[0].labels == {}
 
 
 def test_tables_have_ranks_and_correlations(folder):

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from found_in_rows import controls_in
-from tiny_runs import assert_close, payloads, run, scores
+from found_in_rows import controls_in, layers_in, mixes_in, variance_in
+from tiny_runs import assert_close, found_in, run, scores
 
 import probes
 from probes.common.errors import UserError
@@ -67,7 +67,7 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
         # How many layers share a product may change its rounding. A convex fit passes on that error,
         # some 1e-7 of a sum; the fit of an MLP magnifies it, and so moves its mixes.
         convex = one.probe.family == "linear"
-        for a, b in zip(one.layers, other.layers, strict=True):
+        for a, b in zip(layers_in(one), layers_in(other), strict=True):
             for ours, theirs in zip(a.fits, b.fits, strict=True):
                 assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-4 if convex else 1e-2)
         for ours, theirs in zip(
@@ -76,26 +76,23 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
             strict=True,
         ):
             assert ours.controls == pytest.approx(theirs.controls, abs=0.021)
-        for ours, theirs in zip(
-            one.found("training_variance").layers,
-            other.found("training_variance").layers,
-            strict=True,
-        ):
-            assert ours.resampled == pytest.approx(theirs.resampled, abs=0.021)
-            assert ours.reseeded == pytest.approx(theirs.reseeded, abs=0.021)
+        ours, theirs = (variance_in(x.found("training_variance")) for x in (one, other))
+        assert ours.keys() == theirs.keys()
+        for layer, scored in ours.items():
+            for axis, values in scored.items():
+                assert values == pytest.approx(theirs[layer][axis], abs=0.021)
         if not convex:
             continue
-        a, b = one.found("localisation"), other.found("localisation")
+        a, b = (mixes_in(x.found("localisation")) for x in (one, other))
         for ours, theirs in zip(a.mixes, b.mixes, strict=True):
-            score = theirs.test[one.task.metric]
-            assert ours.test[one.task.metric] == pytest.approx(score, abs=0.021)
+            assert ours.test == pytest.approx(theirs.test, abs=0.021)
             assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
         assert a.kl.value == pytest.approx(b.kl.value, abs=0.02)
 
 
 def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_path):
     """To the last bit: neither on other tasks, families and evidence, nor on the order of runs."""
-    everything = payloads(
+    everything = found_in(
         run(tiny_bert, tmp_path / "all", tasks=("pos", "depth"), evidence=tuple(EVIDENCE))
     )
     # Linear probes have mixes, pairs of layers, and codes of classes; MLPs have none of them.
@@ -103,7 +100,7 @@ def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_
     for family in ("linear", "mlp"):
         settings = {"tasks": ("depth",), "probes": (family,)}
         for name in reversed(EVIDENCE):
-            alone = payloads(run(tiny_bert, tmp_path / "some", evidence=name, **settings))
+            alone = found_in(run(tiny_bert, tmp_path / "some", evidence=name, **settings))
             assert alone == {key: everything[key] for key in alone}
             assert ("depth", family, name) in alone or name in (
                 "conditional_probing",
@@ -114,7 +111,7 @@ def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_
 
 def test_layer_0_of_the_masked_view_encodes_only_position(tiny_bert, tmp_path):
     (result,) = run(tiny_bert, tmp_path, tasks=("agreement",), probes=("linear",), limit=400)
-    assert result.score(result.layers[0]) == pytest.approx(0.5, abs=0.12)
+    assert result.score(0) == pytest.approx(0.5, abs=0.12)
     assert result.references["subject's Number"]["balanced_accuracy"] > 0.95
     assert {"0 attractors", "1+ attractors"} < set(result.examples.groups)
 
@@ -124,7 +121,7 @@ def test_a_projection_gives_a_separate_result_with_fewer_parameters(tiny_bert, t
     (full,) = run(tiny_bert, tmp_path, **settings)
     (narrow,) = run(tiny_bert, tmp_path, project=4, **settings)
     # 16 or 4 features and a bias for each of 15 tags.
-    parameters = [result.payload.probe_parameters for result in (full, narrow)]
+    parameters = [result.facts["probe_parameters"] for result in (full, narrow)]
     assert parameters == [15 * 17, 15 * 5]
     assert (narrow.project, narrow.key != full.key) == (4, True)
-    assert full.score(full.layers[2]) > narrow.score(narrow.layers[2])
+    assert full.score(2) > narrow.score(2)

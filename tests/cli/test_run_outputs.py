@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from found_in_rows import controls_in
+from found_in_rows import controls_in, layers_in, mixes_in
 from scenes import png_size
 from tiny_runs import run
 
@@ -54,7 +54,7 @@ def test_stored_predictions_give_the_stored_scores(tiny_bert, tmp_path):
     (path,) = (tmp_path / "results").rglob("pos-mlp-scores-*.json")
     arrays = np.load(path.with_suffix(".npz"), allow_pickle=False)
     assert arrays["predicted"].shape == (3, 2, result.examples.n["test"])
-    for i, layer in enumerate(result.layers):
+    for i, layer in enumerate(layers_in(result)):
         for j, fit in enumerate(layer.fits):
             right = (arrays["predicted"][i, j] == arrays["gold"]).mean()
             assert fit.test["accuracy"] == pytest.approx(right)
@@ -82,11 +82,10 @@ def test_localisation_is_recorded_if_all_layers_are_fitted(tiny_bert, tmp_path, 
     whole = run(tiny_bert, tmp_path, **settings)
     some = run(tiny_bert, tmp_path, layers=(0, 2), output=tmp_path / "some", **settings)
     for result in whole:
-        found = result.found("localisation")
+        found = mixes_in(result.found("localisation"))
         assert [len(mix.weights) for mix in found.mixes] == [1, 2, 3]
         assert all(sum(mix.weights) == pytest.approx(1) for mix in found.mixes)
-        first = found.mixes[0].test[result.task.metric]
-        assert first == pytest.approx(result.score(result.layers[0]), abs=0.021)
+        assert found.mixes[0].test == pytest.approx(result.score(0), abs=0.021)
         # Of the whole training split, and of two bootstrap samples of it.
         assert len(found.sample_weights) == 3
         assert found.sample_weights[0] == found.mixes[-1].weights
@@ -99,8 +98,8 @@ def test_localisation_is_recorded_if_all_layers_are_fitted(tiny_bert, tmp_path, 
     (single,) = (tmp_path / "results").rglob("pos-linear-scores-*.npz")
     with np.load(mixed) as ours, np.load(single) as scores:
         right = (ours["predicted"] == scores["gold"]).mean(1)
-    pos = whole.results[0].found("localisation")
-    assert [mix.test["accuracy"] for mix in pos.mixes] == pytest.approx(right.tolist())
+    pos = mixes_in(whole.results[0].found("localisation"))
+    assert [mix.test for mix in pos.mixes] == pytest.approx(right.tolist())
 
 
 def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, capsys):
@@ -119,11 +118,11 @@ def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, ca
         assert {x.layer: len(x.controls) for x in control.layers} == {0: 3, 1: 3, 2: 3}
         assert len(set(zip(*(x.controls for x in control.layers), strict=True))) == 3
         for layer, measured in zip(result.layers, control.layers, strict=True):
-            assert measured.task == pytest.approx(layer.fits[0].test[control.metric])
+            assert measured.task == pytest.approx(result.at(control.metric, layer).value)
             low, high = measured.interval
             assert low < measured.value < high
     assert [result.evidence for result in found.results[2:]] == [{}, {}]
-    twin = found.results[2].best_layer.fits[0].test["accuracy"]
+    twin = found.results[2].score(found.results[2].best_layer)
     (text,) = [p.read_text() for p in (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")]
     assert f"| random twin | {100 * twin:.1f} |" in text
     printed = " ".join(capsys.readouterr().out.split())  # titles are as wide as their tables

@@ -80,3 +80,74 @@ def code_in(found):
             for layer in layers
         ],
     )
+
+
+def layers_in(result):
+    """What rows of scores say: by layer the fits of all seeds, and scores by label and group.
+
+    Each fit has its metrics on `dev` and `test`, its `strength` and its `dev_loss`.
+    """
+    layers = []
+    for layer in result.layers:
+        fits = []
+        for seed in range(result.extent[layer]):
+            axes = {"seed": seed} if seed else {}
+            fit = SimpleNamespace(seed=seed, dev={}, test={})
+            for row in result.rows:
+                if (row.layer, row.axes) != (layer, axes):
+                    continue
+                if row.metric in ("strength", "stopped", "dev_loss"):
+                    setattr(fit, row.metric, row.value)
+                else:
+                    getattr(fit, row.split)[row.metric] = row.value
+            fits.append(fit)
+        of_layer = [row for row in result.rows if row.layer == layer]
+        labels = {row.axes["label"]: {} for row in of_layer if "label" in row.axes}
+        for row in of_layer:
+            if "label" in row.axes:
+                labels[row.axes["label"]] |= {row.metric: row.value, "n": row.n}
+        groups = {row.axes["group"]: row for row in of_layer if "group" in row.axes}
+        layers.append(SimpleNamespace(layer=layer, fits=fits, labels=labels, groups=groups))
+    return layers
+
+
+def mixes_in(rows):
+    """What rows of localisation say.
+
+    Returns:
+        the estimates as rows; `mixes` with k, weights, strength, dev and test scores and the
+        interval of the latter; and `sample_weights`, those of the mix of all layers on each sample.
+    """
+    last = max(row.layer for row in rows if row.layer is not None)
+
+    def weights(k, **axes):
+        found = [rows.at("mix_weight", k, "train", of=layer, **axes) for layer in range(k + 1)]
+        return tuple(row.value for row in found)
+
+    samples = sorted({row.axes["sample"] for row in rows if "sample" in row.axes})
+    names = "total_gain", "expected_layer", "centre_of_gravity", "kl"
+    return SimpleNamespace(
+        **{name: rows.at(name) for name in names},
+        mixes=[
+            SimpleNamespace(
+                k=k,
+                weights=weights(k),
+                strength=rows.at("mix_strength", k, "train").value,
+                dev=rows.at("mix_score", k, "dev").value,
+                test=rows.at("mix_score", k).value,
+                interval=rows.at("mix_score", k).interval,
+            )
+            for k in range(last + 1)
+        ],
+        sample_weights=[weights(last), *(weights(last, sample=sample) for sample in samples)],
+    )
+
+
+def variance_in(rows):
+    """Further scores that rows of training variance have, by layer: of seeds and of samples."""
+    found = {}
+    for row in rows:
+        for axis in ("seed", "sample"):
+            if axis in row.axes:
+                found.setdefault(row.layer, {"seed": [], "sample": []})[axis].append(row.value)
+    return found

@@ -28,7 +28,7 @@ def models(found):
 
 
 def scores(found):
-    return {r.model.name: r.layers[-1].fits[0].test["accuracy"] for r in found.values()}
+    return {r.model.name: r.scores_of(r.layers[-1])["accuracy"] for r in found.values()}
 
 
 def test_a_search_leaves_published_results_alone(folder, monkeypatch):
