@@ -1,6 +1,4 @@
 """Sentences and corpora: finding, downloading and reading them."""
 
 if not __name__.startswith("probes."):
-    from probes.common.moved import moved
-
-    raise ImportError(moved("data"))
+    raise ImportError("this folder is probes.data: use `from probes import …`")

@@ -26,7 +26,7 @@ _IN_WHEEL = (_FOLDER / "data").is_dir()
 
 
 class _Finder:
-    """Finds what a checkout has beside this folder, and names what has moved.
+    """Finds what a checkout has beside this folder.
 
     probes.common, probes.data and probes.tasks are folders at the top of a checkout; in a wheel
     they are inside this one.
@@ -36,22 +36,10 @@ class _Finder:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """See `importlib.abc.MetaPathFinder`.
-
-        Raises:
-            ModuleNotFoundError: the module has moved.
-        """
-        package, _, module = name.rpartition(".")
-        if package != "probes":
+        """See `importlib.abc.MetaPathFinder`."""
+        if _IN_WHEEL or name not in ("probes.common", "probes.data", "probes.tasks"):
             return None
-        if module in ("common", "data", "tasks"):
-            return None if _IN_WHEEL else PathFinder.find_spec(name, [str(_FOLDER.parent)])
-        if not (_FOLDER / module).is_dir():
-            from probes.common.moved import moved
-
-            if new := moved(name):
-                raise ModuleNotFoundError(new, name=name)
-        return None
+        return PathFinder.find_spec(name, [str(_FOLDER.parent)])
 
 
 # First, since the finder of another checkout's editable install may know these names too.

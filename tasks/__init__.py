@@ -1,6 +1,4 @@
 """Probing tasks, one short file each."""
 
 if not __name__.startswith("probes."):
-    from probes.common.moved import moved
-
-    raise ImportError(moved("tasks"))
+    raise ImportError("this folder is probes.tasks: use `from probes import …`")

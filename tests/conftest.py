@@ -222,7 +222,7 @@ def install(tmp_path, monkeypatch, plug_ins):
     monkeypatch.syspath_prepend(site)
     modules = []
 
-    def install(module, text, points, group="probes.tasks"):
+    def install(module, text, points, group="probes.plug_ins"):
         info = site / f"{module}-2.1.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text(f"Name: dist-{module}\nVersion: 2.1\n")

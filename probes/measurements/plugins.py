@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import linecache
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,26 +16,18 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
-from traceback import walk_tb
 from types import CodeType
 
 import probes.tasks.builtin
 from probes.common.defined import begin_run
 from probes.common.errors import UserError
 from probes.common.files import sha256
-from probes.common.moved import moved
 from probes.common.origin import Loading, Origin, described, failing_line, loading
 from probes.common.terminal import progress
 from probes.measurements.own_imports import own_imports
 
-GROUPS = (
-    "probes.tasks",
-    "probes.corpora",
-    "probes.families",
-    "probes.metrics",
-    "probes.measurements",
-)
-"""Groups of entry points; each entry point names a module that registers what it defines."""
+GROUP = "probes.plug_ins"
+"""Group of entry points; each names a module that registers what it defines."""
 
 TASKS = Path(probes.tasks.builtin.__file__).parent
 
@@ -67,13 +57,10 @@ def discover(include: Iterable[str | Path] = ()) -> None:
         if f"probes.tasks.{path.stem}" not in sys.modules:
             with _tolerating(path.stem):
                 _load(path, str(Path("tasks", path.name)), f"probes.tasks.{path.stem}")
-    # Scanned once for all groups: every scan reads the metadata of all installed packages.
-    installed = entry_points()
-    for group in GROUPS:
-        for point in installed.select(group=group):
-            if point.module not in _loaded:
-                with _tolerating(point.name):
-                    _install(point)
+    for point in entry_points(group=GROUP):
+        if point.module not in _loaded:
+            with _tolerating(point.name):
+                _install(point)
     for file in include:
         load_file(file)
 
@@ -230,19 +217,7 @@ def _blamed(origin: Origin) -> Iterator[None]:
         where = failing_line(error, origin) or str(origin)
         of = f" ({origin.distribution})" if origin.distribution else ""
         what = str(error) if isinstance(error, UserError) else described(error)
-        if isinstance(error, ImportError) and (new := _moved(error)):
-            what = new
         raise UserError(f"{where}{of}: {what.rstrip('.')}. Fix the plug-in.") from error
-
-
-def _moved(error: ImportError) -> str:
-    """What to write instead of an import of a module that has moved; empty for any other import."""
-    for frame, number in walk_tb(error.__traceback__):
-        line = linecache.getline(frame.f_code.co_filename, number)
-        statement = re.match(r"\s*(?:from|import)\s+([\w.]+)", line)
-        if statement and (new := moved(statement[1])):
-            return new
-    return ""
 
 
 @contextmanager

@@ -377,7 +377,7 @@ def test_a_corpus_that_cannot_be_measured_is_refused_before_anything_is_read(
 def test_installed_measurements_are_found_and_know_their_distribution(
     install, short, tiny_bert, tmp_path
 ):
-    install("plug_norms", NORMS, {"word_norms": "plug_norms"}, "probes.measurements")
+    install("plug_norms", NORMS, {"word_norms": "plug_norms"})
     discover()
     origin = measurements.origin("word_norms")
     assert (origin.name, origin.distribution) == ("plug_norms", "dist-plug_norms 2.1")
@@ -400,7 +400,7 @@ def test_installed_measurements_are_found_and_know_their_distribution(
 def test_an_installed_measurement_that_cannot_be_loaded_is_an_error_only_if_it_is_asked_for(
     install, capsys
 ):
-    install("plug_off", "1 / 0\n", {"off_norms": "plug_off"}, "probes.measurements")
+    install("plug_off", "1 / 0\n", {"off_norms": "plug_off"})
     assert main(["--list-measurements"]) == 0
     assert "ignored off_norms: " in capsys.readouterr().err
     for flag in ("--measurements", "--evidence"):

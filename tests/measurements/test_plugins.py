@@ -242,7 +242,7 @@ def test_an_installed_task_is_found_and_knows_its_distribution(install):
 def test_an_installed_metric_is_found_in_its_group(install):
     text = "from probes import Metric, class_parts, metrics\n"
     text += "metrics.add('m', Metric(class_parts, lambda sums: sums[..., 0]))\n"
-    install("plug_b", text, {"m": "plug_b"}, "probes.metrics")
+    install("plug_b", text, {"m": "plug_b"})
     discover()
     assert metrics.origin("m").distribution == "dist-plug_b 2.1"
 
