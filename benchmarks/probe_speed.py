@@ -49,8 +49,8 @@ from probes.extraction.store import StoreKey
 from probes.extraction.vectors import Sharded, Vectors, layer_part
 from probes.extraction.views import View
 from probes.measurements.context import Context
-from probes.measurements.fits import Probing
 from probes.measurements.measurement import NoOptions
+from probes.measurements.probing import Probing
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.header import ModelRecord
 from probes.records.probe_spec import PROBES, ProbeSpec

@@ -21,8 +21,8 @@ from probes.examples.examples import NotServedError
 from probes.extraction.collectors import CollectorError
 from probes.extraction.encoding import Reading, require_space
 from probes.measurements.context import Context
-from probes.measurements.fits import Probing
 from probes.measurements.measurement import Found, as_found, measurements
+from probes.measurements.probing import Probing
 from probes.measurements.scores import read_predictions
 from probes.records.files import write_record
 from probes.records.parameters import write_parameters

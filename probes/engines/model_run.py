@@ -192,8 +192,8 @@ class ModelRun:
 
     def missing(self, unit: Unit, its: Measurement) -> str:
         """Why a measurement is not made for the task and probe of a unit; empty if it is."""
-        if unit.task is None or unit.probe is None:
-            return ""
+        assert unit.task
+        assert unit.probe
         lacking = its.lacking(self.corpus.layers)
         return lacking or its.missing(unit.task, unit.probe, self.config.level)
 

@@ -22,7 +22,7 @@ from probes.extraction.shards import Shard, kept_words, row_of_each_text, shards
 from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, plain_text
-from probes.measurements.fits import Fits, Labels, Probing, joined
+from probes.measurements.probing import Fits, Labels, Probing, joined
 from probes.records.header import ModelRecord
 from probes.records.parameters import Parameters, of_layer, read_parameters
 from probes.records.probe_spec import ProbeSpec

@@ -24,7 +24,7 @@ from probes.statistics.partition import Partition
 
 if TYPE_CHECKING:
     from probes.measurements.context import Context
-    from probes.measurements.fits import Fits
+    from probes.measurements.probing import Fits
 
 
 class ScoreMeasurement(Measurement):

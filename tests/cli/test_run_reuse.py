@@ -9,7 +9,7 @@ import probes
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
 from probes.common.errors import UserError
 from probes.engines.config import RunConfig
-from probes.measurements import probe_context
+from probes.measurements import probing
 from probes.measurements.current import is_current
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.scores import ScoreMeasurement
@@ -102,14 +102,14 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
     quick = run(tiny_bert, tmp_path, **settings)
     before = files_of(tmp_path, "*-scores-*")
     assert len(before) == 8  # four records with their predictions
-    fits, draws = probe_context.fit, []
+    fits, draws = probing.fit, []
 
     def noted(train, dev, n_outputs, spec, drawn, strengths):
         draws.append(tuple(drawn))
         return fits(train, dev, n_outputs, spec, drawn, strengths)
 
     monkeypatch.setattr(ScoreMeasurement, "compute", never)
-    monkeypatch.setattr(probe_context, "fit", noted)
+    monkeypatch.setattr(probing, "fit", noted)
     found = run(tiny_bert, tmp_path, evidence="training_variance", **settings)
     assert files_of(tmp_path, "*-scores-*") == before
     samples = tuple(Draw(sample=n) for n in (1, 2, 3, 4, 5))

@@ -7,7 +7,7 @@ import probes
 from probes.common.errors import UserError
 from probes.compute.precision import exact_products
 from probes.extraction.encoder import Encoder
-from probes.measurements import probe_context
+from probes.measurements import probing
 from probes.records.probe_spec import PROBES
 from probes.training.memory_plan import Work, group_layers
 
@@ -59,7 +59,7 @@ def test_vectors_and_predictions_are_exact_whatever_the_process_has_set(
         monkeypatch.setattr(owner, name, record)
 
     recorded(Encoder, "encode")
-    recorded(probe_context, "predict")
+    recorded(probing, "predict")
     probes.run_probes(
         str(tiny_bert),
         limit=20,

@@ -17,7 +17,7 @@ from tiny_readings import small_shards
 import probes
 from probes.common.errors import UserError
 from probes.extraction.store import Store, StoreKey
-from probes.measurements import probe_context
+from probes.measurements import probing
 from probes.measurements.results import find_results, read_result
 from probes.measurements.scores import read_predictions
 from probes.records.files import read_arrays
@@ -267,7 +267,7 @@ def test_too_little_memory_for_the_input_of_a_pass_gives_the_number_of_tokens(
 
 def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_path, monkeypatch):
     usual = run(tiny_bert, tmp_path / "ample", memory="1GB")
-    fit, sizes = probe_context.fit, []
+    fit, sizes = probing.fit, []
 
     def short_of_memory(train, *rest):
         sizes.append(train.features.shape[0])
@@ -276,7 +276,7 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
         return fit(train, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(probe_context, "fit", short_of_memory)
+        patch.setattr(probing, "fit", short_of_memory)
         tight = run(tiny_bert, tmp_path / "tight", memory="1GB")
     assert (sizes[0], sizes[-3:]) == (3, [1, 1, 1])
     # How many layers share a product may change its rounding, and so an example or two.
@@ -285,7 +285,7 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
     def none(*arguments, **settings):
         raise MemoryError
 
-    monkeypatch.setattr(probe_context, "fit", none)
+    monkeypatch.setattr(probing, "fit", none)
     with pytest.raises(UserError, match=r"Out of memory while measuring depth · linear; "):
         run(tiny_bert, tmp_path / "tight", memory="1GB", tasks=("depth",))
 

@@ -195,7 +195,7 @@ def test_both_probes_are_those_of_scikit_learn_on_the_same_sentences(kind):
     in_training = context.data.batches("train", context.data.features([0])["train"])
     y, sentence = in_training.labels[0].numpy(), in_training.sentences.numpy()
     train, test = (context.examples.splits[split] for split in ("train", "test"))
-    strength = context.scores.layers[0].fits[0].l2
+    strength = context.result.layers[0].fits[0].l2
     gold = context.scorers["test"].gold
     score = metrics.get(metric)
     assert list(genres) == ["a", "b", "c"]

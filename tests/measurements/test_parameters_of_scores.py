@@ -20,17 +20,18 @@ pytestmark = pytest.mark.usefixtures("short_schedule")
 @pytest.fixture
 def spans(monkeypatch):
     """By task and layer, the mean vectors of the spans of test examples (spans, n, hidden size)."""
-    found, measured = {}, measuring._measure_probes
+    found, measured = {}, measuring._found
 
-    def noted(prepared, unit, extent, data):
-        for layer in extent:
+    def noted(unit, context):
+        data = context.data
+        for layer in context.layers:
             vectors = np.concatenate(data._vectors.arrays(f"layer-{layer:02d}")).astype(np.float64)
             found[unit.task.name, layer] = np.stack(
                 [[vectors[a:b].mean(0) for a, b in span] for span in data._rows["test"]]
             )
-        return measured(prepared, unit, extent, data)
+        return measured(unit, context)
 
-    monkeypatch.setattr(measuring, "_measure_probes", noted)
+    monkeypatch.setattr(measuring, "_found", noted)
     return found
 
 

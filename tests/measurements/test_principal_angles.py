@@ -34,7 +34,8 @@ def measured(layers, labels, **how):
     context = planted.context(tuple(range(len(layers))))
     scores = ScoreMeasurement().compute(context)
     scored = SimpleNamespace(layers=scores.payload.layers, key="0" * 64)
-    context = replace(context, scores=scored, arrays=scores.arrays)
+    probing = replace(context.probing, scores=scored, arrays=scores.arrays)
+    context = replace(context, probing=probing)
     return vectors, context, PrincipalAngles().compute(context)
 
 

@@ -4,7 +4,7 @@ import pytest
 from found_in_rows import controls_in, layers_in, mixes_in
 from stored_replicates import of_all_layers
 
-from probes.measurements import fits
+from probes.measurements import probing
 from probes.records.probe_spec import PROBES
 from probes.training import fit as training
 
@@ -36,7 +36,7 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run_with, family, mo
         fitted_on.add((train.labels.numpy().tobytes(), dev.labels.numpy().tobytes()))
         return training.fit(train, dev, *others)
 
-    monkeypatch.setattr(fits, "fit", fit)
+    monkeypatch.setattr(probing, "fit", fit)
     results = run_with(
         write(LENGTHS),
         tasks=("letters", "millimetres", "years"),
