@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-fast lint clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python run_probes.py --model all-MiniLM-L6-v2 --offline
@@ -11,6 +11,10 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	# Once a process has crashed, the others may wait for its tests for ever.
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
+
+# Without what needs Ray, a browser, a wheel or several processes.
+test-fast: $(VENV)/.installed
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not integration and not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -12,6 +12,8 @@ import pytest
 
 import probes
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parents[2]
 
 

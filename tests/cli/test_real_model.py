@@ -11,6 +11,8 @@ from probes.extraction.encoding import word_vectors
 from probes.extraction.vectors import Vectors
 from probes.tasks.builtin import tasks
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.mark.real_data
 def test_linear_probes_on_a_slice_of_ewt_are_those_of_scikit_learn(real_data, tmp_path):

@@ -9,7 +9,7 @@ from tiny_runs import run
 from probes.common.errors import UserError
 from probes.records.record import SCHEMA_VERSION
 
-pytestmark = pytest.mark.usefixtures("short_schedule")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("short_schedule")]
 
 
 def test_a_flipped_byte_in_the_store_is_an_error(tiny_bert, tmp_path):

@@ -8,7 +8,7 @@ from tiny_runs import run
 from probes.common.errors import UserError
 from probes.extraction.encoder import Encoder
 
-pytestmark = pytest.mark.usefixtures("short_schedule")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("short_schedule")]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from killing import ROOT
 
 from probes.cli.arguments import exit_status
 
+pytestmark = pytest.mark.integration
+
 STOPPED = "stopped; finished results are kept, and the same command continues from them\n"
 
 

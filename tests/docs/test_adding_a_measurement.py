@@ -33,7 +33,7 @@ from probes.records.probe_spec import PROBES
 
 GUIDE = Guide("adding-a-measurement.md")
 
-pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "short_schedule")]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from guides import Guide
 GUIDE = Guide("adding-a-task.md")
 COMMANDS = GUIDE.commands
 
-pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "short_schedule")]
 
 
 @pytest.fixture

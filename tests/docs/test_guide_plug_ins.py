@@ -15,7 +15,7 @@ from probes.training.batches import Batches, batch_bounds
 from probes.training.features import Held
 from probes.training.fit import Draw, fit, predict
 
-pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "short_schedule")]
 
 
 def test_a_plugged_in_metric_is_scikit_learns(write):

@@ -25,7 +25,7 @@ from probes.records.files import read_arrays
 FLIPS = 400
 
 
-pytestmark = pytest.mark.usefixtures("short_schedule")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("short_schedule")]
 
 
 def run(model, folder, **settings):

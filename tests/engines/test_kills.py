@@ -6,6 +6,8 @@ import signal
 import pytest
 from killing import Driver, age, command, event_kinds, small_corpus, written
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def drivers(tiny_bert):

@@ -14,6 +14,8 @@ from probes.records.probe_spec import PROBES
 from probes.training.dataset import ProbingData
 from probes.training.memory_plan import group_layers
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def run(tiny_bert, tmp_path):

@@ -15,7 +15,7 @@ from probes.measurements.plugins import load_file
 from probes.measurements.results import typed
 from probes.records.files import find_records
 
-pytestmark = pytest.mark.usefixtures("plug_ins")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 
 PAIR = """
 import numpy as np

@@ -16,7 +16,7 @@ import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 
-pytestmark = pytest.mark.usefixtures("plug_ins", "ray_here")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "ray_here")]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from plugged_in import measurement_file
 
 from probes.cli.main import main
 
-pytestmark = pytest.mark.usefixtures("plug_ins", "ray_here")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "ray_here")]
 
 FAULTS = {
     "dies": "if place.exists(): os.kill(os.getpid(), signal.SIGKILL)",

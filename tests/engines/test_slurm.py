@@ -18,6 +18,8 @@ from probes.common.errors import UserError
 from probes.common.wording import first_fault
 from probes.engines.slurm import Slurm, script, submit
 
+pytestmark = pytest.mark.integration
+
 ALL = {
     "partition": "gpu,gpu-long",
     "account": "lab@uni",

@@ -7,6 +7,8 @@ import pytest
 from probes.common.errors import UserError
 from probes.engines.sweep import in_natural_order, read_sweep
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parents[2]
 
 

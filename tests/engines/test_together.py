@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from killing import Driver, age, command, logged, small_corpus, written
 
+pytestmark = pytest.mark.integration
+
 PROCESSES = 4
 SHARDS = 3 + 4
 """Of the two views."""

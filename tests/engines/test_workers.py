@@ -24,7 +24,7 @@ from probes.engines.runs import model_runs
 from probes.engines.units import Measure
 from probes.engines.validation import validate
 
-pytestmark = pytest.mark.usefixtures("plug_ins")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from results_by_hand import make_full_result, make_result
 from probes.rendering.page.charts import script
 from probes.rendering.page.page import write_page
 
+pytestmark = pytest.mark.integration
+
 EVIL = "<script>alert(1)</script>"
 TASK = "</script><script>alert(2)</script>"
 

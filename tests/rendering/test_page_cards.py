@@ -14,6 +14,8 @@ from probes.measurements.plugins import load_file
 from probes.rendering.page.page import page, write_page
 from probes.rendering.palette import COLOURS, shade
 
+pytestmark = pytest.mark.integration
+
 EVIL = "</script><img src=x onerror=alert(1)>"
 
 PLUG_IN = f"""

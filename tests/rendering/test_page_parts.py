@@ -17,6 +17,8 @@ from probes.measurements.geometry.geometry import Geometry
 from probes.measurements.plugins import load_file
 from probes.rendering.page.page import page, write_page
 
+pytestmark = pytest.mark.integration
+
 EVIL = "</script><img src=x onerror=alert(1)>"
 
 PLUG_IN = f"""

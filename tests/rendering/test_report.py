@@ -26,6 +26,8 @@ from probes.rendering.page.page import page
 from probes.rendering.page.tables import numbers
 from probes.statistics.formatting import shown
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(autouse=True)
 def all_current(monkeypatch):

@@ -9,7 +9,7 @@ from tiny_runs import files_of
 
 from probes.__main__ import main
 
-pytestmark = pytest.mark.usefixtures("short_schedule")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("short_schedule")]
 
 
 @pytest.fixture
