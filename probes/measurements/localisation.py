@@ -73,6 +73,7 @@ class Localisation(Measurement):
             "Scalar mixes as Tenney et al. 2019a; what a layer adds is the step to it.",
         ),
     )
+    asks = ("scores",)
     reads_all_layers = True
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:

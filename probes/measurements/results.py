@@ -32,12 +32,15 @@ def as_result(record: Record, path: Path) -> Result:
 
 
 def require_possible(record: Record, path: Path) -> None:
-    """Check that every number of a record is one that its metric can have.
+    """Check that a record can be one of its measurement: its task, and every number.
 
     Raises:
-        UserError: one is not.
+        UserError: it cannot.
     """
-    rows = record.rows
+    name, rows = record.measurement, record.rows
+    if name in measurements and get_measurement(name).of_tasks != bool(record.task):
+        what = "without" if record.task is None else "with"
+        raise unreadable(path, ValueError(f"a record of {name} {what} a task"))
     for metric, value, layer in zip(rows.metric, rows.value, rows.layer, strict=True):
         if value is not None and not in_bounds(metric, value):
             of_layer = "" if layer is None else f" of layer {layer}"
