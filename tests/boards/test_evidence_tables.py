@@ -196,7 +196,7 @@ def test_mixes_and_the_estimates_from_them():
         ("0", "50.0 ± 2.0"),
         ("1", "51.0"),
         ("expected layer", "–"),
-        ("centre of gravity", "0.50 [0.25, 0.75]"),
+        ("centre of gravity", ".50 [.25, .75]"),
         ("KL from uniform, bits", ".12"),
     ]
 

@@ -93,8 +93,21 @@ def to_nowhere(path):
     return path
 
 
-def first(content):
-    return content["payload"]["layers"][0]
+def first(content, column, value, metric="accuracy"):
+    """Changes a column of the test score of layer 0."""
+    rows = content["rows"]
+    place = [*zip(rows["metric"], rows["layer"], rows["split"], strict=True)]
+    rows[column][place.index((metric, 0, "test"))] = value
+
+
+def without_baselines(content):
+    """The rows of rules are those without a layer, the last ones."""
+    rows = content["rows"]
+    n = rows["layer"].index(None)
+    axes = rows.pop("axes")
+    assert list(axes) == ["baseline"]
+    for column in rows.values():
+        del column[n:]
 
 
 LEFT_OUT = {
@@ -103,22 +116,19 @@ LEFT_OUT = {
     "not an object": lambda f: changed(scores(f), lambda c: c.clear()),
     "unreadable": lambda f: unreadable(scores(f)),
     "to nowhere": lambda f: to_nowhere(scores(f)),
-    "no payload": lambda f: changed(scores(f), lambda c: c.update(payload={})),
-    "another payload": lambda f: changed(
-        of_corpus(f), lambda c: c.update(payload=json.loads(scores(f).read_text())["payload"])
-    ),
+    "no rows": lambda f: changed(scores(f), lambda c: c.pop("rows")),
     "rows without a value": lambda f: changed(of_corpus(f), lambda c: c["rows"]["value"].pop()),
     "of a corpus, as scores": lambda f: changed(
         of_corpus(f), lambda c: c.update(measurement="scores")
     ),
     "impossible accuracy": lambda f: changed(
-        scores(f), lambda c: first(c)["fits"][0]["test"].update(accuracy=1e308)
+        scores(f), lambda c: first(c, "value", 1e308)
     ),
-    "impossible accuracy of a group": lambda f: changed(
-        scores(f), lambda c: first(c)["fits"][0]["groups"].update(x=-0.1)
+    "impossible accuracy of a rule": lambda f: changed(
+        scores(f), lambda c: c["rows"]["value"].__setitem__(-1, -0.1)
     ),
     "infinite interval": lambda f: changed(
-        scores(f), lambda c: first(c)["intervals"].update(accuracy=[float("-inf"), float("inf")])
+        scores(f), lambda c: first(c, "high", float("inf"))
     ),
     "infinite number": lambda f: changed(
         of_corpus(f), lambda c: c["rows"]["value"].__setitem__(0, float("inf"))
@@ -138,7 +148,7 @@ USED_AS_FAR_AS_KNOWN = {
         "training_variance",
         "unheard",
     ),
-    "no baselines": lambda f: changed(scores(f), lambda c: c["payload"].update(baselines={})),
+    "no baselines": lambda f: changed(scores(f), without_baselines),
     "lost arrays": lambda f: lost(scores(f)),
     "damaged arrays": lambda f: damaged(scores(f)),
     "arrays that do not fit": lambda f: cut(scores(f)),
@@ -238,6 +248,6 @@ def test_a_run_writes_its_tables_beside_it(kind, folder, tmp_path, tiny_bert, ca
         if file.exists() or file.is_symlink():
             file.rename(its / file.name)
     (again,) = run(tiny_bert, tmp_path, **settings)
-    assert again.payload == found.payload
+    assert again.rows == found.rows
     rows = (folder / "leaderboard.csv").read_text().splitlines()
     assert sum('"tiny-bert"' in row for row in rows) == 3

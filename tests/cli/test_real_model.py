@@ -30,7 +30,7 @@ def test_linear_probes_on_a_slice_of_ewt_are_those_of_scikit_learn(real_data, tm
     for result in results:
         examples = collect_examples(tasks.get(result.task.name), corpus, "masked")
         view = examples.view_of(corpus)
-        cache, layers = settings["cache_dir"], [layer.layer for layer in result.layers]
+        cache, layers = settings["cache_dir"], list(result.layers)
         reading = word_vectors(cache, result.model, result.dtype, view, layers, result.pooling)
         vectors = Vectors(cache, reading.key, view)
         rows = {split: examples.rows(split, view, vectors) for split in examples.splits}

@@ -5,7 +5,7 @@ import re
 import threading
 
 import pytest
-from tiny_runs import files_of, payloads, run
+from tiny_runs import files_of, found_in, run
 
 from probes.cli.main import main
 from probes.common.errors import UserError
@@ -186,7 +186,7 @@ def test_a_unit_that_another_run_computes_is_waited_for_and_read(
     thread.join()
     assert measured == ["depth · linear · selectivity"]
     assert path.read_bytes() == before
-    assert payloads(again) == payloads(first)
+    assert found_in(again) == found_in(first)
     said = capsys.readouterr().err
     assert "read    pos · linear · selectivity · another run has computed it" in said
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from found_in_rows import controls_in
-from tiny_runs import assert_close, payloads, run, scores
+from tiny_runs import assert_close, found_in, run, scores
 
 import probes
 from probes.common.errors import UserError
@@ -95,7 +95,7 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
 
 def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_path):
     """To the last bit: neither on other tasks, families and evidence, nor on the order of runs."""
-    everything = payloads(
+    everything = found_in(
         run(tiny_bert, tmp_path / "all", tasks=("pos", "depth"), evidence=tuple(EVIDENCE))
     )
     # Linear probes have mixes, pairs of layers, and codes of classes; MLPs have none of them.
@@ -103,7 +103,7 @@ def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_
     for family in ("linear", "mlp"):
         settings = {"tasks": ("depth",), "probes": (family,)}
         for name in reversed(EVIDENCE):
-            alone = payloads(run(tiny_bert, tmp_path / "some", evidence=name, **settings))
+            alone = found_in(run(tiny_bert, tmp_path / "some", evidence=name, **settings))
             assert alone == {key: everything[key] for key in alone}
             assert ("depth", family, name) in alone or name in (
                 "conditional_probing",
@@ -124,7 +124,7 @@ def test_a_projection_gives_a_separate_result_with_fewer_parameters(tiny_bert, t
     (full,) = run(tiny_bert, tmp_path, **settings)
     (narrow,) = run(tiny_bert, tmp_path, project=4, **settings)
     # 16 or 4 features and a bias for each of 15 tags.
-    parameters = [result.payload.probe_parameters for result in (full, narrow)]
+    parameters = [result.facts["probe_parameters"] for result in (full, narrow)]
     assert parameters == [15 * 17, 15 * 5]
     assert (narrow.project, narrow.key != full.key) == (4, True)
     assert full.score(full.layers[2]) > narrow.score(narrow.layers[2])

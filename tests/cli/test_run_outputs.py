@@ -119,11 +119,11 @@ def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, ca
         assert {x.layer: len(x.controls) for x in control.layers} == {0: 3, 1: 3, 2: 3}
         assert len(set(zip(*(x.controls for x in control.layers), strict=True))) == 3
         for layer, measured in zip(result.layers, control.layers, strict=True):
-            assert measured.task == pytest.approx(layer.fits[0].test[control.metric])
+            assert measured.task == pytest.approx(result.at(control.metric, layer).value)
             low, high = measured.interval
             assert low < measured.value < high
     assert [result.evidence for result in found.results[2:]] == [{}, {}]
-    twin = found.results[2].best_layer.fits[0].test["accuracy"]
+    twin = found.results[2].score(found.results[2].best_layer)
     (text,) = [p.read_text() for p in (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")]
     assert f"| random twin | {100 * twin:.1f} |" in text
     printed = " ".join(capsys.readouterr().out.split())  # titles are as wide as their tables

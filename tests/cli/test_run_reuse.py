@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 from found_in_rows import controls_in
-from tiny_runs import assert_close, files_of, payloads, run, scores
+from tiny_runs import assert_close, files_of, found_in, run, scores
 
 import probes
 from probes.boards.comparable import SAME_LAYER_TABLE, differences
@@ -65,10 +65,13 @@ def test_more_layers_and_seeds_extend_a_result(tiny_bert, tmp_path):
     (one,) = run(tiny_bert, tmp_path, layers=(1,), **settings)
     assert one.extent == {1: 1}
     (two,) = run(tiny_bert, tmp_path, layers=(2,), seeds=2, **settings)
-    assert [layer.layer for layer in two.layers] == [1, 2]
+    assert two.layers == (1, 2)
     # Predictions of all layers make one array.
     assert two.extent == {1: 2, 2: 2}
-    assert [[fit.seed for fit in layer.fits] for layer in two.layers] == [[0, 1], [0, 1]]
+    assert [(x.layer, x.axes["seed"]) for x in two.rows.along("seed") if x.metric == "strength"] == [
+        (1, 1),
+        (2, 1),
+    ]
     known = {key: value for key, value in scores([two]).items() if key[-1] == 1}
     assert_close(scores([one]), known)
     (three,) = run(tiny_bert, tmp_path, **settings)
@@ -137,14 +140,14 @@ def test_every_unit_resumes_alone(tiny_bert, tmp_path, measurement):
     after = files_of(tmp_path)
     assert after.keys() == before.keys()
     assert {path for path in after if after[path] != before[path]} == {lost}
-    assert payloads(again) == payloads(first)
+    assert found_in(again) == found_in(first)
 
 
 def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path, monkeypatch):
     settings = {"tasks": ("pos",), "probes": ("mlp",), "layers": (0, 1, 2)}
     (some,) = run(tiny_bert, tmp_path, evidence="selectivity", **settings)
     standard = some.evidence["selectivity"]
-    assert standard.extent == dict.fromkeys({0, some.best_layer.layer, 2}, 3)
+    assert standard.extent == dict.fromkeys({0, some.best_layer, 2}, 3)
     monkeypatch.setattr(RunConfig, "evidence_names", ("selectivity",))
     (whole,) = run(tiny_bert, tmp_path, evidence="full", **settings)
     full = whole.evidence["selectivity"]
@@ -169,7 +172,7 @@ def test_overwrite_always_recomputes_stored_layers_too(tiny_bert, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("linear",)}
     run(tiny_bert, tmp_path, **settings)
     (again,) = run(tiny_bert, tmp_path, layers=(1,), overwrite="always", **settings)
-    assert [layer.layer for layer in again.layers] == [0, 1, 2]
+    assert again.layers == (0, 1, 2)
     before = files_of(tmp_path)
     run(tiny_bert, tmp_path, overwrite="always", evidence="selectivity", **settings)
     (path,) = before
@@ -238,7 +241,7 @@ def test_another_specification_or_precision_has_results_and_tables_of_its_own(
         (apart.results[0], apart.results[0].probe.l2),
     ):
         n = result.examples.n["train"]
-        used = {round(n * layer.fits[0].l2, 2) for layer in result.layers}
+        used = {round(n * result.at("strength", layer, "train").value, 2) for layer in result.layers}
         assert used <= set(tried)
     assert differences(plain.results[0], apart.results[0], SAME_LAYER_TABLE)
     assert all(map(is_current, apart))

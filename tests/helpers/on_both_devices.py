@@ -75,16 +75,17 @@ def suite(
     return {
         f"{r.task.name} {r.probe.family}": [
             *(
-                value
-                for layer in r.layers
-                for fit in layer.fits
-                for value in (*fit.test.values(), fit.dev_loss)
+                row.value
+                for row in r.rows
+                if row.layer is not None
+                and (row.metric == "dev_loss" or row.split == "test")
+                and not {"group", "label"} & row.axes.keys()
             ),
             *(
                 number.value
                 for name in ("training_variance", "selectivity", "description_length")
                 if name in r.evidence
-                for number in get_measurement(name).numbers(r.evidence[name])
+                for number in r.evidence[name].rows
                 if number.metric != "p_best" and number.value is not None
             ),
         ]

@@ -79,8 +79,10 @@ def test_numbers_that_32_bits_do_not_tell_apart_are_learnt_as_others_are(write, 
     # Float32 holds every 128th second of these; float64 holds each.
     text = LENGTHS + 'lengths("seconds", 1, 1.7e9)\n'
     plain, seconds = run_with(write(text), tasks=("letters", "seconds"))
-    for ours, theirs in zip(seconds.layers, plain.layers, strict=True):
-        assert ours.fits[0].test["mae"] == pytest.approx(theirs.fits[0].test["mae"], rel=0.001)
+    assert seconds.layers == plain.layers
+    for layer in seconds.layers:
+        ours, theirs = (result.at("mae", layer).value for result in (seconds, plain))
+        assert ours == pytest.approx(theirs, rel=0.001)
     # What is stored gives the recorded scores: read back, or reading them would fail.
     (path,) = (tmp_path / "results").rglob("seconds-linear-scores-*.json")
     assert of_all_layers(seconds, path) is not None
@@ -91,9 +93,9 @@ def test_constant_labels_are_predicted_exactly(write, run_with, family):
     # The mean of many tenths is no tenth in floating point.
     text = LENGTHS + 'lengths("constant", 0, 0.1)\n'
     (found,) = run_with(write(text), tasks=("constant",), probes=(family,))
-    assert all(layer.fits[0].test["corpus_spearman"] is None for layer in found.layers)
+    assert all(found.at("corpus_spearman", layer).value is None for layer in found.layers)
     if family == "linear":
-        assert all(layer.fits[0].test["mae"] < 1e-6 for layer in found.layers)
+        assert all(found.at("mae", layer).value < 1e-6 for layer in found.layers)
 
 
 APART = """\

@@ -7,10 +7,9 @@ from board_by_hand import put
 from results_by_hand import evidence_record
 
 from probes.__main__ import main
-from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.results import read_result
 from probes.records.files import write_record
-from probes.records.values import Estimate
+from probes.records.row import Row
 
 
 @pytest.fixture
@@ -78,24 +77,14 @@ def test_folders_do_as_names(folder, capsys):
 def test_expected_layers_and_claims_that_change(tmp_path, capsys):
     for model, wrongs, value in (("early", (40, 200, 200, 200, 200), 0.5), ("mid", (200, 200, 40, 200, 200), 2.0)):  # fmt: skip
         path = put(tmp_path, model, "pos", 0, wrongs=wrongs)
-        none = Estimate(value=None, interval=None, missing="no gain")
-        found = Mixes(
-            mixes=(
-                MixResult(
-                    k=0,
-                    weights=(1.0,),
-                    l2=0.1,
-                    dev={"accuracy": 0.5},
-                    test={"accuracy": 0.5},
-                    intervals={"accuracy": None},
-                ),
-            ),
-            total_gain=none,
-            expected_layer=Estimate(value=value, interval=(value - 0.25, value + 0.25)),
-            centre_of_gravity=none,
-            kl=none,
-            sample_weights=(),
-        )
+        found = [
+            Row("mix_score", 0.5, 0),
+            Row("mix_score", 0.5, 0, split="dev"),
+            Row("total_gain", None, why="no gain"),
+            Row("expected_layer", value, None, value - 0.25, value + 0.25),
+            Row("centre_of_gravity", None, why="no gain"),
+            Row("kl", None, why="no gain"),
+        ]
         record = evidence_record(read_result(path), "localisation", found)
         write_record(path.with_name("pos-linear-localisation-22222222.json"), record, {})
     lines = printed(capsys, tmp_path, "early", "mid")

@@ -95,29 +95,25 @@ def test_layers_that_probes_tell_apart(tmp_path, draws):
 
 
 PLUG_IN = """
-from probes import CorpusMeasurement, Curves, Found, Frozen, Point, measurement
-
-class Payload(Frozen):
-    value: float
+from probes import CorpusMeasurement, Curves, Point, Row, measurement
 
 @measurement
-class Mine(CorpusMeasurement[Payload]):
+class Mine(CorpusMeasurement):
     name = "mine"
     summary = "one number"
-    payload = Payload
     figures = ("own",)
 
     def compute(self, context):
-        return Found(payload=Payload(value=1.0))
+        return [Row("mine", 1.0)]
 
     def tables(self, record):
         return []
 
     def charts(self, records):
         return [
-            Curves("own", "Own", "", "value", models={m: [Point(0, r.payload.value)]})
+            Curves("own", "Own", "", "value", models={m: [Point(0, r.rows.value[0])]})
             for m, r in records.items()
-            if r.payload.value or 1 / 0
+            if r.rows.value[0] or 1 / 0
         ]
 """
 
@@ -126,15 +122,15 @@ class Mine(CorpusMeasurement[Payload]):
 def test_charts_of_a_plug_in(write, tmp_path, draws):
     path = write(PLUG_IN)
     load_file(path)
-    store_record(tmp_path / "r", corpus_record("mine", {"value": 2.0}, 2))
-    store_record(tmp_path / "s", corpus_record("mine", {"value": 0.0}, 2))
+    store_record(tmp_path / "r", corpus_record("mine", [Row("mine", 2.0)], 2))
+    store_record(tmp_path / "s", corpus_record("mine", [Row("mine", 0.0)], 2))
     status, chart, _ = draws("own", tmp_path / "r", "--include", path)
     assert status == 0
     assert [p.value for p in chart.models["m"]] == [2.0]
     status, _, said = draws("own", tmp_path / "s", "--include", path)
     assert status == 2
     assert "mine: the measurement 'mine' raised ZeroDivisionError" in said
-    assert "mine.py, line 24" in said
+    assert "mine.py, line 20" in said
 
 
 @pytest.mark.usefixtures("plug_ins")
@@ -142,7 +138,7 @@ def test_a_figure_of_two_measurements_needs_to_be_told_whose(write, tmp_path, dr
     path = write(PLUG_IN.replace('"own"', '"isotropy"'))
     store_record(tmp_path / "r", geometry(FLAT))
     load_file(path)
-    store_record(tmp_path / "r", corpus_record("mine", {"value": 2.0}, 2))
+    store_record(tmp_path / "r", corpus_record("mine", [Row("mine", 2.0)], 2))
     two = ("isotropy", tmp_path / "r", "--include", path)
     status, chart, said = draws(*two)
     assert (status, chart) == (2, None)
@@ -196,7 +192,7 @@ def trees(tmp_path, sample):
     def trees(**more):
         heads = [list(sentence.heads) for sentence in sample.splits["test"]]
         heads[0] = [-2] * len(heads[0])
-        record = corpus_record("geometry", {}, 2, model=more.get("model", "m"))
+        record = corpus_record("geometry", [], 2, model=more.get("model", "m"))
         corpus = {"name": "sample", "fingerprint": sample.fingerprint, **more.pop("corpus", {})}
         record = record.model_copy(
             update={
