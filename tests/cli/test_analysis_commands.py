@@ -10,7 +10,6 @@ from stored_replicates import of_all_layers
 import probes
 from probes.__main__ import main
 from probes.common.errors import UserError
-from probes.measurements.localisation import mixes_of
 from probes.measurements.resampled_mixes import resampled_mixes
 from probes.measurements.results import find_results
 from probes.records.files import find_records
@@ -52,14 +51,16 @@ def test_stored_predictions_give_the_stored_intervals(folder):
     assert sorted(r.task.name for r in found.values()) == sorted(TASKS)
     for path, result in found.items():
         bounds = interval(of_all_layers(result, path).values)
-        stored = [layer.intervals[result.task.metric] for layer in result.layers]
+        stored = [result.interval(layer) for layer in result.layers]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
 
 
 def test_stored_predictions_on_mixes_give_the_stored_intervals(folder, tmp_path):
     for path, result in find_results(folder).items():
         bounds = interval(resampled_mixes(result, path).values)
-        stored = [mix.intervals[result.task.metric] for mix in mixes_of(result).mixes]
+        stored = [
+            result.row("localisation", "mix_score", k).interval for k in result.layers
+        ]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
         assert resampled_mixes(result, tmp_path / path.name) is None
 
@@ -172,11 +173,18 @@ def test_breakdowns_are_in_the_results(folder):
     assert sum(between) == by_task["srl"].examples.n["test"]
     for layer in pos.layers:
         counts = {name: test for name, (_, _, test) in pos.examples.labels.items() if test}
-        assert {name: s.n for name, s in layer.labels.items() if s.n} == counts
-        macro = np.mean([s.f1 for s in layer.labels.values() if s.n])
-        assert layer.fits[0].test["macro_f1"] == pytest.approx(macro)
-    assert set(by_task["chunking"].layers[0].labels) >= {"NP", "PP", "SBAR", "VP"}
-    assert by_task["depth"].layers[0].labels == {}
+        of_labels = labels(pos, layer)
+        assert {name: s.n for name, s in of_labels.items() if s.n} == counts
+        macro = np.mean([s.value for s in of_labels.values() if s.n])
+        assert pos.at("macro_f1", layer).value == pytest.approx(macro)
+    assert set(labels(by_task["chunking"], 0)) >= {"NP", "PP", "SBAR", "VP"}
+    assert labels(by_task["depth"], 0) == {}
+
+
+def labels(result, layer):
+    """The F1 of each label."""
+    found = [x for x in result.rows.along("label") if (x.metric, x.layer) == ("f1", layer)]
+    return {x.axes["label"]: x for x in found}
 
 
 def test_tables_have_ranks_and_correlations(folder):

@@ -35,12 +35,12 @@ def test_linear_probes_on_a_slice_of_ewt_are_those_of_scikit_learn(real_data, tm
         vectors = Vectors(cache, reading.key, view)
         rows = {split: examples.rows(split, view, vectors) for split in examples.splits}
         for layer in result.layers:
-            fit, features = layer.fits[0], spans(vectors.layer(layer.layer), rows)
-            dev_loss, predicted = optimum(examples, features, fit.l2)
+            features = spans(vectors.layer(layer), rows)
+            dev_loss, predicted = optimum(examples, features, result.at("strength", layer, "train").value)
             (theirs,) = Scorer(examples, "test").scores(predicted[None])
             slack = max(0.005, 3 / result.examples.n["test"])
             # A few thousand words take fewer steps than the whole corpus; layer 0 needs most.
-            assert fit.dev_loss == pytest.approx(dev_loss, rel=0.025)
+            assert result.at("dev_loss", layer, "dev").value == pytest.approx(dev_loss, rel=0.025)
             assert result.score(layer) == pytest.approx(theirs[result.task.metric], abs=slack)
     scores = results.table("linear")
     assert scores.loc[3, "pos"] > scores.loc[0, "pos"] + 0.03

@@ -14,7 +14,6 @@ import second_device
 import torch
 
 import probes
-from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.training import fit as fitting
 from probes.training import scalar_mix as mixing
