@@ -175,7 +175,7 @@ class Pivot:
             name
             for name in ("task", "metric", *axes_of(above))
             if name not in (self.rows, self.apart)
-            and (above[name].nunique(dropna=False) > 1 or (name == "task" and above[name].any()))
+            and (above[name].nunique(dropna=False) > 1 or (name == "task" and shown[name].any()))
         )
 
     def _line(

@@ -2,24 +2,29 @@
 
 import io
 
-from results_by_hand import make_result, with_layers
+from results_by_hand import make_result, with_rows
 from rich.console import Console
 
 from probes.boards.breakdown_tables import group_table, label_table
-from probes.records.values import LabelScore
+from probes.records.row import Row
 from probes.rendering.terminal import print_table
 
 
 def with_breakdowns(n_labels=2, n_layers=3):
-    labels = {
-        f"L{i}": LabelScore(n=100 - i, precision=0.5, recall=None, f1=0.25) for i in range(n_labels)
-    }
     result = make_result(
         scores=[0.1 * i for i in range(n_layers)], groups={"few": 3, "many": 1200, "none": 0}
     )
-    fit = result.layers[0].fits[0].model_copy(update={"groups": {"few": 0.5, "many": 0.875}})
-    bounds = {"few": None, "many": (0.85, 0.9)}
-    return with_layers(result, labels=labels, fits=(fit,), group_intervals=bounds)
+    rows = []
+    for layer in result.layers:
+        rows.append(Row("accuracy", 0.5, layer, axes={"group": "few"}))
+        rows.append(Row("accuracy", 0.875, layer, 0.85, 0.9, axes={"group": "many"}))
+        for i in range(n_labels):
+            scores = {"precision": 0.5, "recall": None, "f1": 0.25}
+            rows += [
+                Row(name, x, layer, n=100 - i, axes={"label": f"L{i}"})
+                for name, x in scores.items()
+            ]
+    return with_rows(result, rows)
 
 
 def test_groups_are_columns_and_layers_rows():

@@ -40,7 +40,7 @@ def test_models_of_one_corpus_stand_together_each_before_its_twin():
 def test_titles_say_what_sets_groups_apart():
     one = geometry(FLAT, model="a")
     other = changed(geometry(FLAT, model="b", digest="b"), "corpus", name="d", fingerprint="d" * 64)
-    seed = geometry(FLAT, model="a").model_copy(update={"settings": {"seed": 3, "least": 5}})
+    seed = one.model_copy(update={"settings": {**one.settings, "seed": 3}})
     first = geometry(FLAT, model="a").model_copy(update={"pooling": "first"})
     found, _ = grouped(one, other, seed, first)
     assert list(found) == [
@@ -59,7 +59,7 @@ def test_a_second_record_of_a_model_is_left_out_and_named():
 
 
 def test_pairs_with_different_bases_are_apart():
-    one = corpus_record("model_similarity", None, 2, model="b", digest="b")
+    one = corpus_record("model_similarity", [], 2, model="b", digest="b")
     bases = [one.model.model_copy(update={"name": name, "digest": name}) for name in ("x", "y")]
     found, _ = grouped(*(one.model_copy(update={"base": base}) for base in bases))
     assert found == {"c 1 · base x": ["b"], "c 1 · base y": ["b"]}
@@ -73,12 +73,11 @@ def test_models_have_one_label_in_scores_and_other_records():
     assert found.models == ["m (m, float32)"]
 
 
-def test_payloads_are_of_the_measurements_own_type_and_numbers_possible(capsys):
+def test_numbers_are_possible_and_of_measurements_that_are_known(capsys):
     raw = geometry(FLAT)
-    plain = raw.model_copy(update={"payload": {}})
     broken = geometry([0.3, 1.3, 0.3])
     strange = raw.model_copy(update={"measurement": "mine"})
-    found = of_corpora(paths(plain, broken, strange, make_result("pos")))
+    found = of_corpora(paths(raw, broken, strange, make_result("pos")))
     assert found == {Path("0.json"): raw}
     said = " ".join(capsys.readouterr().err.split())
     assert "left out 1.json: not a readable result (anisotropy of layer 1 is 1.3)" in said

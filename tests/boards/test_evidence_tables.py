@@ -1,26 +1,19 @@
 """Evidence behind scores as tables and curves, from results written by hand."""
 
 import pytest
-from results_by_hand import evidence_record, make_full_result, make_result
+from results_by_hand import evidence_record, make_full_result, make_result, variance_rows
 
 from probes.boards.evidence import evidence_tables
 from probes.boards.layer_tables import score_table
 from probes.measurements.description_length import DescriptionLength
-from probes.measurements.localisation import Localisation, Mixes, MixResult
+from probes.measurements.localisation import Localisation
 from probes.measurements.selectivity import Selectivity
-from probes.measurements.training_variance import (
-    LayerVariance,
-    Spread,
-    TrainingVariance,
-    Variances,
-)
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
-from probes.records.values import Estimate
 
 
-def with_found(result, measurement, payload):
-    return result.with_evidence(evidence_record(result, measurement, payload))
+def with_found(result, measurement, rows):
+    return result.with_evidence(evidence_record(result, measurement, rows))
 
 
 def bare(*names, **more):
@@ -91,11 +84,11 @@ def test_selectivity_with_half_intervals_and_the_spread_over_draws():
     assert table.texts == [
         ("0", "25.0 ± 2.0"),
         ("1", "65.0"),
-        ("test types seen in train", "87.6"),
+        ("test types seen in train, %", "87.6"),
         ("SD over draws", "1.25"),
     ]
     (table,) = evidence_tables([with_found(given, "selectivity", CONTROLS)])["selectivity"]
-    assert table.texts[-1] == ("test types seen in train", "87.6")
+    assert table.texts[-1] == ("test types seen in train, %", "87.6")
 
 
 def test_compression_is_that_of_the_uniform_code():
@@ -152,104 +145,59 @@ def test_learning_curves_of_three_layers_and_the_labels_alone():
 
 
 def test_training_variance_by_layer_and_pooled():
-    found = Variances(
-        layers=(
-            # Deviations −.02, 0 and .02 from .5: √(.0008 / 2) = .02.
-            LayerVariance(layer=0, reseeded=(), resampled=(0.48, 0.5, 0.52)),
-            LayerVariance(layer=2, reseeded=(), resampled=(0.5, None)),
-        ),
-        resampled="sentences",
-        seeds=None,
-        both=Spread(sd=0.02, df=2),
-        p_best={0: 0.01, 1: 0.02},
-    )
+    found = [
+        # Deviations −.02, 0 and .02 from .5: √(.0008 / 2) = .02.
+        Row("layer_training_sd", 0.02, 0, n=2),
+        *(Row("accuracy", x, 0, axes={"sample": i}) for i, x in enumerate((0.48, 0.5, 0.52), 1)),
+        Row("layer_training_sd", None, 2),
+        *variance_rows({0: 0.01, 1: 0.02}, 0.02, 2),
+    ]
     (table,) = evidence_tables(
         [with_found(bare(scores=(0.5, 0.6, 0.7)), "training_variance", found)]
     )["training_variance"]
     assert table.texts == [
         ("0", "2.00"),
-        ("1", "–"),
         ("2", "–"),
-        ("pooled", "2.00 (df 2)"),
+        ("pooled", "2.00"),
         ("seeds alone", "–"),
         ("samples alone", "2.00"),
     ]
 
 
-@pytest.mark.parametrize(("of_seeds", "alone"), [(0.03, "4.00"), (0.06, "0.00")])
-def test_what_samples_add_to_seeds_is_the_difference_of_variances(of_seeds, alone):
-    found = Variances(
-        layers=(),
-        resampled="sentences",
-        seeds=Spread(sd=of_seeds, df=3),
-        both=Spread(sd=0.05, df=6),
-        p_best={},
-    )
+@pytest.mark.parametrize(("of_seeds", "alone"), [(0.03, 0.04), (0.06, 0.0)])
+def test_variance_of_seeds_and_of_samples_alone_have_lines_of_their_own(of_seeds, alone):
+    found = [
+        Row("layer_training_sd", 0.05, 0, n=6),
+        Row("training_sd", 0.05, n=6),
+        Row("retraining_sd", of_seeds, n=3),
+        Row("sampling_sd", alone),
+    ]
     result = with_found(bare(scores=(0.5, 0.6)), "training_variance", found)
     (table,) = evidence_tables([result])["training_variance"]
     assert table.texts[-3:] == [
-        ("pooled", "5.00 (df 6)"),
-        ("seeds alone", f"{100 * of_seeds:.2f} (df 3)"),
-        ("samples alone", alone),
+        ("pooled", "5.00"),
+        ("seeds alone", f"{100 * of_seeds:.2f}"),
+        ("samples alone", f"{100 * alone:.2f}"),
     ]
 
 
 def test_mixes_and_the_estimates_from_them():
-    def mix(k, score, interval):
-        given = {"accuracy": score}
-        return MixResult(
-            k=k, weights=(1.0,), l2=1, dev=given, test=given, intervals={"accuracy": interval}
-        )
-
-    found = Mixes(
-        mixes=(mix(0, 0.5, (0.48, 0.52)), mix(1, 0.51, None)),
-        total_gain=Estimate(value=0.01, interval=(-0.01, 0.03)),
-        expected_layer=Estimate(value=None, interval=None, missing="no gain"),
-        centre_of_gravity=Estimate(value=0.5, interval=(0.25, 0.75)),
-        kl=Estimate(value=0.125, interval=None, missing="one sample"),
-        sample_weights=((0.5, 0.5),),
-    )
+    found = [
+        Row("mix_score", 0.5, 0, 0.48, 0.52),
+        Row("mix_score", 0.51, 1),
+        Row("total_gain", 0.01, None, -0.01, 0.03),
+        Row("expected_layer", None, why="no gain"),
+        Row("centre_of_gravity", 0.5, None, 0.25, 0.75),
+        Row("kl", 0.125, why="one sample"),
+        *(Row("mix_score", x, k, split="dev") for k, x in enumerate((0.5, 0.51))),
+    ]
     (table,) = evidence_tables([with_found(bare(), "localisation", found)])["localisation"]
     assert table.texts == [
-        ("layer 0", "50.0 ± 2.0"),
-        ("layers 0 to 1", "51.0"),
-        ("expected layer", "undefined: no gain"),
-        ("centre of gravity", "0.50 [0.25, 0.75]"),
-        ("KL from uniform, bits", "0.12"),
-    ]
-
-
-def numbers(measurement, payload):
-    record = evidence_record(bare(scores=(0.5, 0.9)), measurement.name, payload)
-    return [(*tuple(x)[:5], x.split) for x in measurement.numbers(record)]
-
-
-def test_numbers_of_training_variance():
-    found = Variances(
-        layers=(),
-        resampled="sentences",
-        seeds=None,
-        both=Spread(sd=0.02, df=2),
-        p_best={1: 0.25, 2: None},
-    )
-    assert numbers(TrainingVariance(), found) == [
-        ("retraining_sd", None, None, None, None, "test"),
-        ("sampling_sd", 0.02, None, None, None, "test"),
-        ("training_sd", 0.02, None, None, None, "test"),
-        ("p_best", 0.25, 1, None, None, "test"),
-        ("p_best", None, 2, None, None, "test"),
-    ]
-
-
-def test_numbers_of_localisation():
-    payload = make_full_result(scores=(0.5, 0.7)).found("localisation")
-    assert numbers(Localisation(), payload) == [
-        ("mix_score", 0.5, 0, 0.48, 0.52, "test"),
-        ("mix_score", 0.7, 1, pytest.approx(0.68), pytest.approx(0.72), "test"),
-        ("total_gain", 0.1, None, 0.05, 0.15, "test"),
-        ("expected_layer", 1.25, None, 1.0, 1.5, "test"),
-        ("centre_of_gravity", 1.5, None, 1.25, 1.75, "test"),
-        ("kl", 0.25, None, 0.0, 0.5, "test"),
+        ("0", "50.0 ± 2.0"),
+        ("1", "51.0"),
+        ("expected layer", "–"),
+        ("centre of gravity", ".50 [.25, .75]"),
+        ("KL from uniform, bits", ".12"),
     ]
 
 

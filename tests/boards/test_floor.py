@@ -1,6 +1,7 @@
 """The floor of scores: the highest of what needs no trained layer."""
 
 import pytest
+import results_by_hand
 from results_by_hand import make_result
 
 from probes.boards.groups import group
@@ -47,21 +48,12 @@ def test_the_floor_is_the_highest_and_says_of_what(given, expected):
 
 def with_intervals(result, half):
     """The result with intervals of this half width around the scores of each layer."""
-    metric = result.task.metric
-    layers = tuple(
-        layer.model_copy(
-            update={
-                "intervals": {
-                    metric: (result.score(layer) - half, result.score(layer) + half)
-                    if result.score(layer) is not None
-                    else None
-                }
-            }
-        )
-        for layer in result.layers
-    )
-    payload = result.payload.model_copy(update={"layers": layers})
-    return result.model_copy(update={"payload": payload})
+
+    def around(layer):
+        score = result.score(layer)
+        return None if score is None else (score - half, score + half)
+
+    return results_by_hand.with_intervals(result, around)
 
 
 def agreement(**more):

@@ -11,17 +11,14 @@ import pytest
 from board_by_hand import put, put_evidence
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from results_by_hand import with_layers
+from results_by_hand import variance_rows, with_seeds
 
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
-from probes.measurements.localisation import Mixes, MixResult
 from probes.measurements.results import read_result
-from probes.measurements.training_variance import Spread, Variances
 from probes.records.csv_text import csv_line, escaped, unescaped
 from probes.records.files import write_record
-from probes.records.row import Row
-from probes.records.values import Estimate
+from probes.records.row import Row, Rows
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (text|integer|number|boolean) \|", re.MULTILINE)
@@ -110,7 +107,9 @@ def test_a_measurement_stored_twice_has_one_row_per_layer(tmp_path, capsys):
     assert len(read(tmp_path)) == 2
     assert capsys.readouterr().err == ""
     content = json.loads(path.read_text())
-    content["payload"]["layers"][0]["fits"][0]["test"]["accuracy"] = 0.5
+    rows = content["rows"]
+    place = [*zip(rows["metric"], rows["layer"], rows["split"], strict=True)]
+    rows["value"][place.index(("accuracy", 0, "test"))] = 0.5
     (tmp_path / "theirs" / "m" / "c" / path.name).write_text(json.dumps(content))
     assert read(tmp_path).score[0] == pytest.approx(0.25)
     assert capsys.readouterr().err == "left out 1 duplicate result of the leaderboard\n"
@@ -127,8 +126,7 @@ def test_of_duplicates_the_most_complete_counts(tmp_path, capsys):
     put(tmp_path / "a", "m", "pos", 9, predictions=False)
     path = put(tmp_path / "b", "m", "pos", 9)
     result = read_result(path)
-    more = with_layers(result, fits=lambda layer: layer.fits * 2)
-    write_record(path, more.model_copy(update={"extent": {0: 2, 1: 2}}), {})
+    write_record(path, with_seeds(result, 2), {})
     assert read(tmp_path).seeds.tolist() == [2, 2]
     assert "left out 1 duplicate result" in capsys.readouterr().err
 
@@ -139,11 +137,9 @@ def test_of_several_duplicates_the_one_with_most_layers_counts(tmp_path, order):
     results = {name: read_result(put(tmp_path / name, "m", "pos", 9)) for name in order}
     path = next(iter(tmp_path.rglob("*-scores-*.json")))
     for name, (layers, seeds) in zip(order, ((1, 9), (2, 1), (2, 2)), strict=True):
-        more = with_layers(results[name], fits=lambda layer, n=seeds: layer.fits * n)
-        payload = more.payload.model_copy(update={"layers": more.layers[:layers]})
-        more = more.model_copy(
-            update={"payload": payload, "extent": dict.fromkeys(range(layers), seeds)}
-        )
+        more = with_seeds(results[name], seeds)
+        rows = Rows.of(row for row in more.rows if row.layer is None or row.layer < layers)
+        more = more.model_copy(update={"rows": rows, "extent": dict.fromkeys(range(layers), seeds)})
         write_record(tmp_path / name / "m" / "c" / path.name, more, {})
     assert read(tmp_path).seeds.tolist() == [2, 2]
 
@@ -151,29 +147,19 @@ def test_of_several_duplicates_the_one_with_most_layers_counts(tmp_path, order):
 def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=[0.03, None])
     put(tmp_path, "other", "pos", 9, p_best=False)
-    none = Estimate(value=None, interval=None, missing="no gain")
     codes = [
         Row("codelength", 50.0, 0, 40.0, 80.0, split="train"),
         Row("compression", 4.0, 0, 2.5, 5.0, split="train"),
         Row("compression", 2.0, split="train", axes={"baseline": "labels alone"}),
     ]
-    mixes = Mixes(
-        mixes=(
-            MixResult(
-                k=0,
-                weights=(1.0,),
-                l2=0.1,
-                dev={"accuracy": 0.5},
-                test={"accuracy": 0.5},
-                intervals={},
-            ),
-        ),
-        total_gain=none,
-        expected_layer=Estimate(value=0.75, interval=(0.5, 1.0)),
-        centre_of_gravity=none,
-        kl=none,
-        sample_weights=(),
-    )
+    mixes = [
+        Row("mix_score", 0.5, 0),
+        Row("mix_score", 0.5, 0, split="dev"),
+        Row("total_gain", None, why="no gain"),
+        Row("expected_layer", 0.75, None, 0.5, 1.0),
+        Row("centre_of_gravity", None, why="no gain"),
+        Row("kl", None, why="no gain"),
+    ]
     controls = [
         Row("selectivity", 0.25, 1, 0.125, 0.375),
         Row("accuracy", 0.75, 1),
@@ -234,9 +220,7 @@ def test_seconds_are_those_of_the_scores(tmp_path):
 
 def test_evidence_behind_other_scores_is_left_out(tmp_path):
     path = put(tmp_path, "m", "pos", 9, wrongs=(30, 20, 9))
-    few = Variances(
-        layers=(), resampled="sentences", seeds=None, both=None, p_best={0: 0.5, 1: 0.25}
-    )
+    few = [Row("p_best", 0.5, 0), Row("p_best", 0.25, 1)]
     scores = read_result(path).headline
     put_evidence(path, "training_variance", few, behind={**scores, 1: 0.5})
     assert read(tmp_path).p_best.isna().all()
@@ -253,8 +237,7 @@ def test_of_several_versions_of_evidence_the_present_one_counts_or_else_the_high
 ):
     path = put(tmp_path, "m", "pos", 9, p_best=False)
     for version in versions:
-        spread = Spread(sd=version / 100, df=1)
-        found = Variances(layers=(), resampled="sentences", seeds=None, both=spread, p_best={})
+        found = variance_rows({}, version / 100, 1)
         put_evidence(path, "training_variance", found, version=version)
     assert read(tmp_path).sampling_sd.tolist() == [counts / 100] * 2
-    assert read_result(path).found("training_variance").both.sd == counts / 100
+    assert read_result(path).row("training_variance", "training_sd").value == counts / 100

@@ -2,13 +2,14 @@
 
 import pytest
 from board_by_hand import put
-from results_by_hand import make_full_result, make_result, with_layers
+from results_by_hand import make_full_result, make_result, with_rows
 
 from probes.__main__ import main
 from probes.boards.breakdown_tables import group_table
 from probes.boards.groups import group as grouped
 from probes.boards.layer_tables import score_table
 from probes.measurements.results import find_results
+from probes.records.row import Row
 from probes.rendering.layers_md import layers_md
 
 
@@ -94,11 +95,9 @@ def test_pages_and_figures_name_the_type_too(two_types):
 
 
 def test_groups_have_their_metric():
-    result = make_result(groups={"near": 7}, group_metric="mae")
-    result = with_layers(
-        result,
-        fits=lambda layer: (layer.fits[0].model_copy(update={"groups": {"near": 0.5}}),),
-    )
+    result = make_result(groups={"near": 7}, facts={"probe_parameters": 1, "group_metric": "mae"})
+    groups = [Row("mae", 0.5, layer, axes={"group": "near"}) for layer in result.layers]
+    result = with_rows(result, groups)
     assert "mae, lower is better, by group: near (n = 7) .500" in layers_md([result])
 
 

@@ -106,8 +106,7 @@ def test_models_on_other_test_examples_are_corrected_by_themselves(tmp_path):
         path = put(tmp_path, model, "pos", wrong)
         result = read_result(path)
         examples = result.examples.model_copy(update={"test_digest": digest})
-        payload = result.payload.model_copy(update={"examples": examples})
-        result = result.model_copy(update={"payload": payload})
+        result = result.model_copy(update={"examples": examples})
         return layer_scores(result, path, [result.best_layer])[0]
 
     one = [scored(model, wrong, "d") for model, wrong in WRONG.items()]

@@ -6,19 +6,13 @@ import shutil
 
 import pytest
 from board_by_hand import put, put_evidence
+from results_by_hand import variance_rows
 
 import probes.boards.record_index as record_index
 from probes.boards.leaderboard_csv import LONG_COLUMNS, write_leaderboard
 from probes.boards.record_index import INDEX, indexed
 from probes.common.origin import Origin, loading
-from probes.measurements.measurement import (
-    Found,
-    Measurement,
-    measurement,
-    measurements,
-)
-from probes.measurements.training_variance import Spread, Variances
-from probes.records.base import Frozen
+from probes.measurements.measurement import Measurement, measurement, measurements
 from probes.records.csv_text import csv_line
 from probes.records.row import Row
 
@@ -160,12 +154,13 @@ def test_a_damaged_record_is_named_every_time_and_read_again_when_it_is_whole(fo
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda r: r["payload"]["layers"][0]["fits"][0]["test"].clear(), "layer 0 has no accuracy"),
-        (lambda r: r["payload"]["layers"].clear(), "layers"),
-        (lambda r: r["extent"].update({"1": 1, "0": 1}) or r["extent"].pop("0"), "not those of"),
+        (lambda r: r["rows"]["metric"].__setitem__(1, "nspr"), "layer 0 has no accuracy on test"),
+        (lambda r: r["rows"]["metric"].clear(), "columns of different lengths"),
+        (lambda r: r["extent"].clear(), "extent"),
+        (lambda r: r.update(extent={"1": 1, "0": 1}), "layers [1, 0]"),
     ],
 )
-def test_a_record_with_a_payload_that_is_not_sound_is_left_out(folder, capsys, change, said):
+def test_a_record_with_rows_that_are_not_sound_is_left_out(folder, capsys, change, said):
     before = leaderboard(folder)
     path = put(folder, "new", "pos", 4, p_best=False)
     content = json.loads(path.read_text())
@@ -180,11 +175,8 @@ def test_a_record_with_a_payload_that_is_not_sound_is_left_out(folder, capsys, c
 def test_evidence_that_is_not_sound_leaves_its_scores_alone(folder, capsys):
     path = put(folder, "new", "pos", 4, p_best=False)
     before = leaderboard(folder)
-    found = Variances(
-        layers=(), resampled="sentences", seeds=None, both=Spread(sd=0.5, df=1), p_best={}
-    )
-    beside = put_evidence(path, "training_variance", found)
-    beside.write_text(beside.read_text().replace('"df"', '"ef"'))
+    beside = put_evidence(path, "training_variance", variance_rows({}, 0.5, 1))
+    beside.write_text(beside.read_text().replace('"metric"', '"metrics"'))
     assert leaderboard(folder) == before
     assert f"left out {beside}: not a readable result" in capsys.readouterr().err
 
@@ -197,30 +189,26 @@ def test_records_of_an_older_schema_are_counted_once_for_each_folder(folder, cap
     error = capsys.readouterr().err
     m, other = folder / "m" / "c", folder / "other" / "c"
     # Of m: two results and two records of their training variance.
-    assert f"left out 4 results of schema 5 in {m}; this version reads schema 8" in error
+    assert f"left out 4 results of schema 5 in {m}; this version reads schema 9" in error
     assert f"left out 1 result of schema 5 in {other}; " in error
     assert error.count("left out") == 2
 
 
-class _Payload(Frozen):
-    value: float
-
-
-class Wug(Measurement[_Payload]):
+class Wug(Measurement):
     """A plug-in's measurement."""
 
     name = "wug"
     asks = ("scores",)
     summary = "wugs"
-    payload = _Payload
 
     def compute(self, context):
-        return Found(payload=_Payload(value=0))
+        return WUGS
 
-    def numbers(self, record):
-        axes = {"head": 3, "kind": "a"}
-        yield Row("wugs", record.payload.value, 1, 0.25, 0.75, "dev", axes=axes)
-        yield Row("all", None)
+
+WUGS = [
+    Row("wugs", 0.5, 1, 0.25, 0.75, "dev", axes={"head": 3, "kind": "a"}),
+    Row("all", None),
+]
 
 
 @pytest.fixture
@@ -245,7 +233,7 @@ def test_numbers_of_plug_ins_are_rows_of_their_own_file(folder, wug):
     path = put(folder, "x", "pos", 9, p_best=False)
     leaderboard(folder)
     assert not (folder / "measurements.csv").exists()
-    beside = put_evidence(path, "wug", _Payload(value=0.5), version=1)
+    beside = put_evidence(path, "wug", WUGS, version=1)
     assert before == leaderboard(folder).replace(*_rows_of(folder, '"x"'))
     header, first, second = (folder / "measurements.csv").read_text().splitlines(keepends=True)
     key = f"sha256:{beside.stem[-8:]}"
@@ -266,15 +254,15 @@ def _rows_of(folder, name):
     return b"".join(line for line in lines if line.startswith(name.encode())), b""
 
 
-def test_numbers_of_a_plug_in_come_when_it_is_loaded_and_stay_when_it_is_not(folder, wug):
+def test_numbers_of_a_plug_in_are_there_whether_it_is_loaded_or_not(folder, wug):
     path = put(folder, "x", "pos", 9, p_best=False)
-    put_evidence(path, "wug", _Payload(value=0.5), version=1)
-    leaderboard(folder)
-    assert not (folder / "measurements.csv").exists()
-    wug()
+    put_evidence(path, "wug", WUGS, version=1)
     leaderboard(folder)
     rows = (folder / "measurements.csv").read_text()
     assert '"wugs"' in rows
+    wug()
+    leaderboard(folder)
+    assert (folder / "measurements.csv").read_text() == rows
     measurements._entries.pop("wug"), measurements._origins.pop("wug")
     put(folder, "y", "pos", 9)
     leaderboard(folder)

@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from found_in_rows import layers_in, mixes_in
 from stored_replicates import of_all_layers
 
 import probes
@@ -52,14 +51,14 @@ def test_stored_predictions_give_the_stored_intervals(folder):
     assert sorted(r.task.name for r in found.values()) == sorted(TASKS)
     for path, result in found.items():
         bounds = interval(of_all_layers(result, path).values)
-        stored = [layer.intervals[result.task.metric] for layer in result.layers]
+        stored = [result.interval(layer) for layer in result.layers]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
 
 
 def test_stored_predictions_on_mixes_give_the_stored_intervals(folder, tmp_path):
     for path, result in find_results(folder).items():
         bounds = interval(resampled_mixes(result, path).values)
-        stored = [mix.interval for mix in mixes_in(result.found("localisation")).mixes]
+        stored = [result.row("localisation", "mix_score", k).interval for k in result.layers]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
         assert resampled_mixes(result, tmp_path / path.name) is None
 
@@ -170,13 +169,20 @@ def test_breakdowns_are_in_the_results(folder):
     assert sum(n for name, n in depth.items() if name.startswith("depth")) == pos.examples.n["test"]
     between = [n for name, n in by_task["srl"].examples.groups.items() if "between" in name]
     assert sum(between) == by_task["srl"].examples.n["test"]
-    for layer in layers_in(pos):
+    for layer in pos.layers:
         counts = {name: test for name, (_, _, test) in pos.examples.labels.items() if test}
-        assert {name: s["n"] for name, s in layer.labels.items() if s["n"]} == counts
-        macro = np.mean([s["f1"] for s in layer.labels.values() if s["n"]])
-        assert layer.fits[0].test["macro_f1"] == pytest.approx(macro)
-    assert set(layers_in(by_task["chunking"])[0].labels) >= {"NP", "PP", "SBAR", "VP"}
-    assert layers_in(by_task["depth"])[0].labels == {}
+        of_labels = labels(pos, layer)
+        assert {name: s.n for name, s in of_labels.items() if s.n} == counts
+        macro = np.mean([s.value for s in of_labels.values() if s.n])
+        assert pos.at("macro_f1", layer).value == pytest.approx(macro)
+    assert set(labels(by_task["chunking"], 0)) >= {"NP", "PP", "SBAR", "VP"}
+    assert labels(by_task["depth"], 0) == {}
+
+
+def labels(result, layer):
+    """The F1 of each label."""
+    found = [x for x in result.rows.along("label") if (x.metric, x.layer) == ("f1", layer)]
+    return {x.axes["label"]: x for x in found}
 
 
 def test_tables_have_ranks_and_correlations(folder):

@@ -93,21 +93,21 @@ def to_nowhere(path):
     return path
 
 
-def replaced(content, column, value, **where):
-    """Put a value into a column of the first row that has these others."""
+def first(content, column, value, metric="accuracy"):
+    """Changes a column of the test score of layer 0."""
     rows = content["rows"]
-    columns = [rows[name] for name in where]
-    place = list(zip(*columns, strict=True)).index(tuple(where.values()))
-    rows[column][place] = value
+    place = [*zip(rows["metric"], rows["layer"], rows["split"], strict=True)]
+    rows[column][place.index((metric, 0, "test"))] = value
 
 
 def without_baselines(content):
+    """The rows of rules are those without a layer, the last ones."""
     rows = content["rows"]
-    keep = [i for i, x in enumerate(rows["axes"]["baseline"]) if x is None]
-    for columns in (rows, rows["axes"]):
-        for name, column in columns.items():
-            if isinstance(column, list):
-                columns[name] = [column[i] for i in keep]
+    n = rows["layer"].index(None)
+    axes = rows.pop("axes")
+    assert list(axes) == ["baseline"]
+    for column in rows.values():
+        del column[n:]
 
 
 LEFT_OUT = {
@@ -116,21 +116,16 @@ LEFT_OUT = {
     "not an object": lambda f: changed(scores(f), lambda c: c.clear()),
     "unreadable": lambda f: unreadable(scores(f)),
     "to nowhere": lambda f: to_nowhere(scores(f)),
-    "no rows": lambda f: changed(scores(f), lambda c: c.update(rows={})),
-    "no examples": lambda f: changed(scores(f), lambda c: c.update(examples=None)),
+    "no rows": lambda f: changed(scores(f), lambda c: c.pop("rows")),
     "rows without a value": lambda f: changed(of_corpus(f), lambda c: c["rows"]["value"].pop()),
     "of a corpus, as scores": lambda f: changed(
         of_corpus(f), lambda c: c.update(measurement="scores")
     ),
-    "impossible accuracy": lambda f: changed(
-        scores(f), lambda c: replaced(c, "value", 1e308, metric="accuracy")
-    ),
-    "impossible accuracy of a baseline": lambda f: changed(
+    "impossible accuracy": lambda f: changed(scores(f), lambda c: first(c, "value", 1e308)),
+    "impossible accuracy of a rule": lambda f: changed(
         scores(f), lambda c: c["rows"]["value"].__setitem__(-1, -0.1)
     ),
-    "infinite interval": lambda f: changed(
-        scores(f), lambda c: c["rows"]["low"].__setitem__(1, float("-inf"))
-    ),
+    "infinite interval": lambda f: changed(scores(f), lambda c: first(c, "high", float("inf"))),
     "infinite number": lambda f: changed(
         of_corpus(f), lambda c: c["rows"]["value"].__setitem__(0, float("inf"))
     ),

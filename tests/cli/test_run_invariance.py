@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from found_in_rows import controls_in, layers_in, mixes_in, variance_in
+from found_in_rows import controls_in
 from tiny_runs import assert_close, found_in, run, scores
 
 import probes
@@ -67,7 +67,7 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
         # How many layers share a product may change its rounding. A convex fit passes on that error,
         # some 1e-7 of a sum; the fit of an MLP magnifies it, and so moves its mixes.
         convex = one.probe.family == "linear"
-        for a, b in zip(layers_in(one), layers_in(other), strict=True):
+        for a, b in zip(one.layers, other.layers, strict=True):
             for ours, theirs in zip(a.fits, b.fits, strict=True):
                 assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-4 if convex else 1e-2)
         for ours, theirs in zip(
@@ -76,16 +76,19 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
             strict=True,
         ):
             assert ours.controls == pytest.approx(theirs.controls, abs=0.021)
-        ours, theirs = (variance_in(x.found("training_variance")) for x in (one, other))
-        assert ours.keys() == theirs.keys()
-        for layer, scored in ours.items():
-            for axis, values in scored.items():
-                assert values == pytest.approx(theirs[layer][axis], abs=0.021)
+        for ours, theirs in zip(
+            one.found("training_variance").layers,
+            other.found("training_variance").layers,
+            strict=True,
+        ):
+            assert ours.resampled == pytest.approx(theirs.resampled, abs=0.021)
+            assert ours.reseeded == pytest.approx(theirs.reseeded, abs=0.021)
         if not convex:
             continue
-        a, b = (mixes_in(x.found("localisation")) for x in (one, other))
+        a, b = one.found("localisation"), other.found("localisation")
         for ours, theirs in zip(a.mixes, b.mixes, strict=True):
-            assert ours.test == pytest.approx(theirs.test, abs=0.021)
+            score = theirs.test[one.task.metric]
+            assert ours.test[one.task.metric] == pytest.approx(score, abs=0.021)
             assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
         assert a.kl.value == pytest.approx(b.kl.value, abs=0.02)
 
@@ -111,7 +114,7 @@ def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_
 
 def test_layer_0_of_the_masked_view_encodes_only_position(tiny_bert, tmp_path):
     (result,) = run(tiny_bert, tmp_path, tasks=("agreement",), probes=("linear",), limit=400)
-    assert result.score(0) == pytest.approx(0.5, abs=0.12)
+    assert result.score(result.layers[0]) == pytest.approx(0.5, abs=0.12)
     assert result.references["subject's Number"]["balanced_accuracy"] > 0.95
     assert {"0 attractors", "1+ attractors"} < set(result.examples.groups)
 
@@ -124,4 +127,4 @@ def test_a_projection_gives_a_separate_result_with_fewer_parameters(tiny_bert, t
     parameters = [result.facts["probe_parameters"] for result in (full, narrow)]
     assert parameters == [15 * 17, 15 * 5]
     assert (narrow.project, narrow.key != full.key) == (4, True)
-    assert full.score(2) > narrow.score(2)
+    assert full.score(full.layers[2]) > narrow.score(narrow.layers[2])

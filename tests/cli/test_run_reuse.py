@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from found_in_rows import controls_in, layers_in
+from found_in_rows import controls_in
 from tiny_runs import assert_close, files_of, found_in, run, scores
 
 import probes
@@ -68,7 +68,12 @@ def test_more_layers_and_seeds_extend_a_result(tiny_bert, tmp_path):
     assert two.layers == (1, 2)
     # Predictions of all layers make one array.
     assert two.extent == {1: 2, 2: 2}
-    assert [[fit.seed for fit in layer.fits] for layer in layers_in(two)] == [[0, 1], [0, 1]]
+    assert [
+        (x.layer, x.axes["seed"]) for x in two.rows.along("seed") if x.metric == "strength"
+    ] == [
+        (1, 1),
+        (2, 1),
+    ]
     known = {key: value for key, value in scores([two]).items() if key[-1] == 1}
     assert_close(scores([one]), known)
     (three,) = run(tiny_bert, tmp_path, **settings)
@@ -84,7 +89,7 @@ def test_a_second_seed_leaves_the_first_ones_scores(tiny_bert, tmp_path):
     (one,) = run(tiny_bert, tmp_path, **settings)
     (two,) = run(tiny_bert, tmp_path, seeds=2, **settings)
     assert_close(scores([one]), scores([two]))
-    assert all(a.test != b.test for a, b in (layer.fits for layer in layers_in(two)))
+    assert all(a.test != b.test for a, b in (layer.fits for layer in two.layers))
     before = files_of(tmp_path)
     (again,) = run(tiny_bert, tmp_path, **settings)
     assert again == two
@@ -238,7 +243,9 @@ def test_another_specification_or_precision_has_results_and_tables_of_its_own(
         (apart.results[0], apart.results[0].probe.l2),
     ):
         n = result.examples.n["train"]
-        used = {round(n * layer.fits[0].strength, 2) for layer in layers_in(result)}
+        used = {
+            round(n * result.at("strength", layer, "train").value, 2) for layer in result.layers
+        }
         assert used <= set(tried)
     assert differences(plain.results[0], apart.results[0], SAME_LAYER_TABLE)
     assert all(map(is_current, apart))

@@ -12,7 +12,6 @@ from probes.cli.main import main
 from probes.measurements.current import is_current
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
-from probes.measurements.results import typed
 from probes.records.files import find_records
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
@@ -65,8 +64,8 @@ def command(tiny_bert, tmp_path, write):
 
 def records_of(folder):
     return {
-        (record.model.name, record.measurement): typed(record, path)
-        for path, record in find_records(folder / "results").items()
+        (record.model.name, record.measurement): record
+        for record in find_records(folder / "results").values()
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from probes.records.row import Row
+from probes.statistics.spread import Spread
 
 
 def controls_in(found):
@@ -82,72 +83,102 @@ def code_in(found):
     )
 
 
-def layers_in(result):
-    """What rows of scores say: by layer the fits of all seeds, and scores by label and group.
-
-    Each fit has its metrics on `dev` and `test`, its `strength` and its `dev_loss`.
-    """
-    layers = []
-    for layer in result.layers:
-        fits = []
-        for seed in range(result.extent[layer]):
-            axes = {"seed": seed} if seed else {}
-            fit = SimpleNamespace(seed=seed, dev={}, test={})
-            for row in result.rows:
-                if (row.layer, row.axes) != (layer, axes):
-                    continue
-                if row.metric in ("strength", "stopped", "dev_loss"):
-                    setattr(fit, row.metric, row.value)
-                else:
-                    getattr(fit, row.split)[row.metric] = row.value
-            fits.append(fit)
-        of_layer = [row for row in result.rows if row.layer == layer]
-        labels = {row.axes["label"]: {} for row in of_layer if "label" in row.axes}
-        for row in of_layer:
-            if "label" in row.axes:
-                labels[row.axes["label"]] |= {row.metric: row.value, "n": row.n}
-        groups = {row.axes["group"]: row for row in of_layer if "group" in row.axes}
-        layers.append(SimpleNamespace(layer=layer, fits=fits, labels=labels, groups=groups))
-    return layers
-
-
-def mixes_in(rows):
-    """What rows of localisation say.
+def variance_in(found):
+    """What rows of training variance say, those of a record, of `Found` or of a result.
 
     Returns:
-        the estimates as rows; `mixes` with k, weights, strength, dev and test scores and the
-        interval of the latter; and `sample_weights`, those of the mix of all layers on each sample.
+        the `rows`; spreads over `seeds` and over `both`, and `sampling_sd`; p-values by layer; and
+        by layer its `spread`, and the scores of its `reseeded` and `resampled` fits.
     """
-    last = max(row.layer for row in rows if row.layer is not None)
+    rows = list(getattr(found, "rows", found))
+    pooled = {row.metric: row for row in rows if row.layer is None}
 
-    def weights(k, **axes):
-        found = [rows.at("mix_weight", k, "train", of=layer, **axes) for layer in range(k + 1)]
-        return tuple(row.value for row in found)
+    def spread(row):
+        return None if row.value is None else Spread(row.value, row.n)
 
-    samples = sorted({row.axes["sample"] for row in rows if "sample" in row.axes})
-    names = "total_gain", "expected_layer", "centre_of_gravity", "kl"
+    def scores(layer, axis):
+        of_layer = [row for row in rows if row.layer == layer and axis in row.axes]
+        assert [row.axes[axis] for row in of_layer] == list(range(1, len(of_layer) + 1))
+        return [row.value for row in of_layer]
+
     return SimpleNamespace(
-        **{name: rows.at(name) for name in names},
-        mixes=[
-            SimpleNamespace(
-                k=k,
-                weights=weights(k),
-                strength=rows.at("mix_strength", k, "train").value,
-                dev=rows.at("mix_score", k, "dev").value,
-                test=rows.at("mix_score", k).value,
-                interval=rows.at("mix_score", k).interval,
+        rows=rows,
+        seeds=spread(pooled["retraining_sd"]),
+        both=spread(pooled["training_sd"]),
+        sampling_sd=pooled["sampling_sd"].value,
+        p_best={row.layer: row.value for row in rows if row.metric == "p_best"},
+        layers={
+            row.layer: SimpleNamespace(
+                spread=spread(row),
+                reseeded=scores(row.layer, "seed"),
+                resampled=scores(row.layer, "sample"),
             )
-            for k in range(last + 1)
-        ],
-        sample_weights=[weights(last), *(weights(last, sample=sample) for sample in samples)],
+            for row in rows
+            if row.metric == "layer_training_sd"
+        },
     )
 
 
-def variance_in(rows):
-    """Further scores that rows of training variance have, by layer: of seeds and of samples."""
-    found = {}
-    for row in rows:
-        for axis in ("seed", "sample"):
-            if axis in row.axes:
-                found.setdefault(row.layer, {"seed": [], "sample": []})[axis].append(row.value)
-    return found
+def mixes_in(found):
+    """What rows of localisation say, those of a record, of `Found` or of a result.
+
+    Returns:
+        the four numbers of the model as a whole, each a row; by mix its `weights`, its L2
+        `strength`, its row on `test` and its score on `dev`; and `sample_weights`, those of the mix
+        of all layers, learnt on the whole split and on each sample.
+    """
+    rows = list(getattr(found, "rows", found))
+
+    def of(metric, k, split, sample=None):
+        return [
+            row
+            for row in rows
+            if (row.metric, row.layer, row.split) == (metric, k, split)
+            and row.axes.get("sample") == sample
+        ]
+
+    def weights(k, sample=None):
+        every = of("mix_weight", k, "train", sample)
+        assert [row.axes["of"] for row in every] == list(range(k + 1))
+        return [row.value for row in every]
+
+    last = max(row.layer for row in rows if row.metric == "mix_score")
+    samples = sorted({row.axes["sample"] for row in rows if "sample" in row.axes})
+    names = "total_gain", "expected_layer", "centre_of_gravity", "kl"
+    return SimpleNamespace(
+        **{name: next(row for row in rows if row.metric == name) for name in names},
+        mixes=[
+            SimpleNamespace(
+                weights=weights(k),
+                strength=of("mix_strength", k, "train")[0].value,
+                test=of("mix_score", k, "test")[0],
+                dev=of("mix_score", k, "dev")[0].value,
+            )
+            for k in range(last + 1)
+        ],
+        sample_weights=[weights(last), *(weights(last, sample) for sample in samples)],
+    )
+
+
+def overlaps_in(found, kind):
+    """What rows of principal angles say of patterns or weights.
+
+    Returns:
+        the matrices `overlap` and `chance`, with the lower half on both sides, and `dimensions`.
+    """
+    rows = list(getattr(found, "rows", found))
+    layers = [row.layer for row in rows if row.metric == "directions"]
+    places = {
+        (row.metric, row.layer, row.axes["with"]): row.value
+        for row in rows
+        if row.axes.get("of") == kind
+    }
+
+    def matrix(metric):
+        return [[places[metric, max(a, b), min(a, b)] for b in layers] for a in layers]
+
+    return SimpleNamespace(
+        overlap=matrix("overlap"),
+        chance=matrix("chance"),
+        dimensions=[row.value for row in rows if row.metric == "directions"],
+    )

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 from probes.cli.main import main
 from probes.measurements.head_rows import HeadRows
-from probes.measurements.results import typed
 from probes.records.files import find_records
 
 
@@ -17,7 +16,7 @@ def measured(model, corpus, out, *more):
     line += ["--device", "cpu", "--threads", "1", "--twins", "0", *places, *more]
     status = main(line)
     found = {
-        path: typed(record, path)
+        path: record
         for path, record in find_records(out / "results").items()
         if record.measurement == "attention"
     }

@@ -14,7 +14,6 @@ import second_device
 import torch
 
 import probes
-from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.training import fit as fitting
 from probes.training import scalar_mix as mixing
@@ -75,16 +74,17 @@ def suite(
     return {
         f"{r.task.name} {r.probe.family}": [
             *(
-                value
-                for layer in r.layers
-                for fit in layer.fits
-                for value in (*fit.test.values(), fit.dev_loss)
+                row.value
+                for row in r.rows
+                if row.layer is not None
+                and (row.metric == "dev_loss" or row.split == "test")
+                and not {"group", "label"} & row.axes.keys()
             ),
             *(
                 number.value
                 for name in ("training_variance", "selectivity", "description_length")
                 if name in r.evidence
-                for number in get_measurement(name).numbers(r.evidence[name])
+                for number in r.evidence[name].rows
                 if number.metric != "p_best" and number.value is not None
             ),
         ]

@@ -129,9 +129,9 @@ def fit_rows(layer, score, metric, **axes):
 def variance_rows(p_best, sd=0.01, df=4):
     """Rows of training variance: p-values by layer, and a pooled deviation of convex probes."""
     return [
+        Row("training_sd", sd, n=df),
         Row("retraining_sd", None),
         Row("sampling_sd", sd),
-        Row("training_sd", sd, n=df),
         *(Row("p_best", p, layer) for layer, p in p_best.items()),
     ]
 

@@ -11,6 +11,5 @@ def test_the_note_says_what_intervals_are_over_or_that_there_are_none():
     said = "± half a 95 % interval over test sentences; the probe is taken as it was trained."
     assert interval_note([enough]) == interval_note([few, enough]) == said
     counts = enough.examples.model_copy(update={"resampled": "documents"})
-    payload = enough.payload.model_copy(update={"examples": counts})
-    documents = enough.model_copy(update={"payload": payload})
+    documents = enough.model_copy(update={"examples": counts})
     assert "over test documents or sentences;" in interval_note([documents, enough])

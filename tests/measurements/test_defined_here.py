@@ -156,8 +156,9 @@ def test_a_metric_a_family_and_a_measurement_count(cell, measured):
     cell(metric.replace("np.where(chance < 1, (agreed", "np.where(chance < 1, 2 * (agreed"))
     doubled, same = run()
     assert same == norms
-    for one, two in zip(scores.layers, doubled.layers, strict=True):
-        once, twice = one.fits[0].test["kappa"], two.fits[0].test["kappa"]
+    assert scores.layers == doubled.layers
+    for layer in scores.layers:
+        once, twice = (each.at("kappa", layer).value for each in (scores, doubled))
         assert twice > 0
         # (2 (agreed - chance)) / (1 - chance)
         assert twice == pytest.approx(2 * once)

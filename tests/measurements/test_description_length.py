@@ -317,4 +317,4 @@ def test_ewt_dev_changes_nothing_and_compression_is_sensible(
     monkeypatch.setattr(ProbingData, "batches", shuffled)
     other = measured("b")
     assert code_in(other.evidence["description_length"]) == found
-    assert other.layers[0].fits[0].dev_loss != result.layers[0].fits[0].dev_loss
+    assert other.at("dev_loss", 0, "dev") != result.at("dev_loss", 0, "dev")

@@ -4,18 +4,19 @@ import json
 
 import numpy as np
 import pytest
-from found_in_rows import controls_in
+from found_in_rows import controls_in, mixes_in, variance_in
 from stored_replicates import of_all_layers
 from tiny_runs import run
 
 from probes.common.errors import UserError
 from probes.measurements.results import find_results, read_result
 from probes.measurements.scores import gold_of, read_predictions
-from probes.measurements.training_variance import TrainingVariance, pooled
+from probes.measurements.training_variance import TrainingVariance
 from probes.records.files import find_records
 from probes.statistics.bootstrap import RESAMPLES, interval
 from probes.statistics.metrics import metrics
 from probes.statistics.significance import all_pairs, max_t, p_best
+from probes.statistics.spread import pooled
 from probes.statistics.training_noise import training_noise
 
 EVIDENCE = ("training_variance", "selectivity", "conditional_probing", "localisation")
@@ -53,7 +54,7 @@ def test_what_there_is_of_each_probe(found, unit):
     for record in result.evidence.values():
         assert record.inputs == result.inputs
         assert record.key != result.key
-    best = result.best_layer.layer
+    best = result.best_layer
     dear = sorted({0, best, 2})
     every = [0, 1, 2] if "linear" in unit else dear
     n = 5 if "linear" in unit else 4
@@ -72,17 +73,16 @@ def test_stored_predictions_give_the_scores_and_their_intervals(found, unit):
     assert scores == pytest.approx([result.score(x) for x in result.layers], abs=1e-9)
     bounds = interval(of_all_layers(result, path).values)
     for layer, expected in zip(result.layers, bounds, strict=True):
-        assert layer.intervals[metric] == pytest.approx(tuple(expected))
+        assert result.interval(layer) == pytest.approx(tuple(expected))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
 def test_p_values_follow_from_predictions_and_spreads(found, unit):
     path, result = found[unit]
-    variances = result.found("training_variance")
-    first = {x.layer: result.score(x) for x in result.layers}
-    seeds = pooled([[first[x.layer], *x.reseeded] for x in variances.layers])
+    variances = variance_in(result.found("training_variance"))
+    seeds = pooled([[result.score(k), *x.reseeded] for k, x in variances.layers.items()])
     assert variances.seeds == (seeds if "mlp" in unit else None)
-    both = pooled([x.resampled for x in variances.layers])
+    both = pooled([x.resampled for x in variances.layers.values()])
     assert variances.both == both
     found = of_all_layers(result, path)
     noise = training_noise(result.key, range(3), both.sd, both.df, RESAMPLES)
@@ -95,7 +95,7 @@ def test_p_values_follow_from_predictions_and_spreads(found, unit):
 
 def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(found):
     _, result = found["pos", "linear"]
-    for layer in result.found("training_variance").layers:
+    for layer in variance_in(result.found("training_variance")).layers.values():
         assert len(set(layer.resampled)) > 1
 
 
@@ -105,9 +105,8 @@ def test_selectivity_is_that_of_the_scores(found, unit):
     controls = controls_in(result.evidence["selectivity"])
     metric = "accuracy" if "pos" in unit else "nspr"
     assert controls.metric == metric == result.task.metric
-    tested = {x.layer: result.score(x) for x in result.layers}
     for layer in controls.layers:
-        assert layer.task == pytest.approx(tested[layer.layer])
+        assert layer.task == pytest.approx(result.score(layer.layer))
         low, high = layer.interval
         assert low < layer.value < high
         assert layer.value == pytest.approx(layer.task - np.mean(layer.controls))
@@ -117,16 +116,16 @@ def test_selectivity_is_that_of_the_scores(found, unit):
 
 def test_the_mix_of_layer_0_is_layer_0(found):
     path, result = found["pos", "linear"]
-    mixes = result.found("localisation").mixes
-    assert [mix.k for mix in mixes] == [0, 1, 2]
+    mixes = mixes_in(result.found("localisation")).mixes
+    assert len(mixes) == 3
     # The short schedule of these tests stops before a fit converges.
-    assert mixes[0].test["accuracy"] == pytest.approx(result.score(result.layers[0]), abs=0.02)
+    assert mixes[0].test.value == pytest.approx(result.score(0), abs=0.02)
     record = result.evidence["localisation"]
     (beside,) = [p for p, r in find_records(path.parent).items() if r.key == record.key]
     with np.load(beside.with_suffix(".npz")) as stored:
         predicted = stored["predicted"]
     scores = metrics.get("accuracy")(gold_of(result, read_predictions(path)), predicted)
-    assert scores == pytest.approx([mix.test["accuracy"] for mix in mixes])
+    assert scores == pytest.approx([mix.test.value for mix in mixes])
 
 
 def test_adding_evidence_leaves_scores_alone_and_adding_layers_completes_it(
@@ -140,36 +139,35 @@ def test_adding_evidence_leaves_scores_alone_and_adding_layers_completes_it(
     evidence = {"quick": False, "evidence": ("training_variance",)}
     (result,) = run(tiny_bert, tmp_path, layers=(0, 1), **few, **evidence)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-    first = result.found("training_variance")
-    assert [x.layer for x in first.layers] == [0, 1]
+    first = variance_in(result.found("training_variance"))
+    assert list(first.layers) == [0, 1]
     assert list(first.p_best) == [0, 1]
     # More layers: scores and evidence are measured again, with the ones that were there.
     (result,) = run(tiny_bert, tmp_path, **few)
     assert sorted(result.extent) == [0, 1, 2]
     (result,) = run(tiny_bert, tmp_path, **few, **evidence)
-    second = result.found("training_variance")
-    assert [x.layer for x in second.layers] == [0, 1, 2]
+    found = result.found("training_variance")
+    second = variance_in(found)
+    assert list(second.layers) == [0, 1, 2]
     assert list(second.p_best) == [0, 1, 2]
-    assert second.layers[:2] == first.layers
+    assert {k: second.layers[k] for k in (0, 1)} == first.layers
     # Fewer layers: nothing is lost, and nothing is measured.
     stamps = {p: p.stat().st_mtime_ns for p in find_records(tmp_path / "results")}
     (result,) = run(tiny_bert, tmp_path, layers=(1,), **few, **evidence)
     assert {p: p.stat().st_mtime_ns for p in find_records(tmp_path / "results")} == stamps
-    assert result.found("training_variance") == second
-    assert read_result(path).found(TrainingVariance.name) == second
+    assert result.found("training_variance") == found
+    assert read_result(path).found(TrainingVariance.name) == found
 
 
 @pytest.mark.parametrize("measurement", ["scores", "training_variance"])
-def test_a_damaged_payload_ends_the_run_and_is_named(
-    tiny_bert, tmp_path, short_schedule, measurement
-):
+def test_damaged_rows_end_the_run_and_is_named(tiny_bert, tmp_path, short_schedule, measurement):
     settings = {"tasks": ("pos",), "probes": ("linear",), "twins": 0, "quick": False}
     settings["evidence"] = ("training_variance",)
     run(tiny_bert, tmp_path, **settings)
     records = find_records(tmp_path / "results")
     (path,) = (path for path, record in records.items() if record.measurement == measurement)
     content = json.loads(path.read_text())
-    content["payload"].pop("layers")
+    content["rows"].pop("metric")
     path.write_text(json.dumps(content))
-    with pytest.raises(UserError, match=f"{path.name}: not a readable result .*layers"):
+    with pytest.raises(UserError, match=f"{path.name}: not a readable result .*metric"):
         run(tiny_bert, tmp_path, **settings)

@@ -16,7 +16,6 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError, collect_examples
 from probes.extraction.vectors import Sharded
 from probes.measurements.held_out_genres import HeldOutGenres, kept_without
-from probes.measurements.measurement import NoPayload
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.row import Row, Rows
 from probes.statistics.metrics import metrics
@@ -64,7 +63,7 @@ def context_of(splits, label, vector, kind="classification", metric="accuracy"):
     data.features = lambda layers, hold=False: ProbingData.features(data, layers, hold=True)
     context = task_context(data, {0: 1})
     outcome = ScoreMeasurement().compute(context)
-    scores = SimpleNamespace(layers=outcome.payload.layers)
+    scores = SimpleNamespace(at=Rows.of(outcome.rows).at)
     return task_context(data, {0: 1}, scores=scores, arrays=outcome.arrays)
 
 
@@ -132,7 +131,7 @@ def test_genres_that_cannot_be_held_out_are_named_and_few_sentences_have_no_inte
     assert interval(genres["b"]["random_drop"]) is None
     assert {name: row.value for name, row in genres["c"].items()} == {"train": 120, "test": 0}
     result = make_result("toy", p_best=False)
-    record = evidence_record(result, "held_out_genres", NoPayload())
+    record = evidence_record(result, "held_out_genres", [])
     update = {"rows": Rows.of(outcome.rows), "notes": tuple(outcome.notes)}
     tables = HeldOutGenres().tables([result.with_evidence(record.model_copy(update=update))])
     assert [table.texts for table in tables] == [
@@ -195,7 +194,7 @@ def test_both_probes_are_those_of_scikit_learn_on_the_same_sentences(kind):
     in_training = context.data.batches("train", context.data.features([0])["train"])
     y, sentence = in_training.labels[0].numpy(), in_training.sentences.numpy()
     train, test = (context.examples.splits[split] for split in ("train", "test"))
-    strength = context.result.layers[0].fits[0].l2
+    strength = context.result.at("strength", 0, "train").value
     gold = context.scorers["test"].gold
     score = metrics.get(metric)
     assert list(genres) == ["a", "b", "c"]
@@ -285,9 +284,9 @@ def test_a_run_has_tables_and_rows_of_it_and_says_where_it_is_not_made(tiny_bert
     assert "left out pos · mlp · held_out_genres: only convex probes are fitted" in said
     (linear,) = (r for r in results if r.probe.family == "linear")
     record = linear.evidence["held_out_genres"]
-    assert record.extent == {linear.best_layer.layer: 1}
+    assert record.extent == {linear.best_layer: 1}
     numbers = list(record.rows)
-    layer, axes = linear.best_layer.layer, {"genre": "mail"}
+    layer, axes = linear.best_layer, {"genre": "mail"}
     assert Row("examples", 216, layer, split="train", axes=axes) in numbers
     with (tmp_path / "results" / "measurements.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from found_in_rows import mixes_in
 from planted_context import task_context
 
 from probes.measurements.expected_layer import (
@@ -19,7 +20,7 @@ from probes.measurements.expected_layer import (
     kl_from_uniform,
     over_samples,
 )
-from probes.measurements.localisation import Localisation, mixes_record
+from probes.measurements.localisation import Localisation, rows_of_mixes
 from probes.measurements.measurement import Request, Scored
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample
@@ -226,7 +227,7 @@ def run(regression, at_once=9, strength=1.5):
     train, dev, test = data._parts.values()
     plain = fit(train, dev, data.n_outputs, PROBES["linear"], [Draw()])
     isolated = predict(plain, test.features, data.n_outputs, PROBES["linear"])[:, 0].numpy()
-    return found.payload, found.arrays["predicted"], isolated, data.scorers["test"]
+    return mixes_in(found), found.arrays["predicted"], isolated, data.scorers["test"]
 
 
 @pytest.mark.parametrize("regression", [False, True], ids=["classes", "numbers"])
@@ -254,18 +255,18 @@ def test_a_planted_feature_is_found_at_its_layer_by_every_measure(regression):
     else:
         assert (predicted[0] != isolated[0]).mean() < 0.02
     # The mix up to the planted layer is as good as that layer.
-    assert found.mixes[PLANTED].test[name] == pytest.approx(alone[PLANTED], abs=0.02)
-    low, high = found.mixes[PLANTED].intervals[name]
-    assert low < found.mixes[PLANTED].test[name] < high
+    assert found.mixes[PLANTED].test.value == pytest.approx(alone[PLANTED], abs=0.02)
+    low, high = found.mixes[PLANTED].test.interval
+    assert low < found.mixes[PLANTED].test.value < high
     # The stored predictions give the recorded scores.
     stored = [row[name] for row in scorer.scores(predicted)]
-    assert stored == pytest.approx([mix.test[name] for mix in found.mixes])
+    assert stored == pytest.approx([mix.test.value for mix in found.mixes])
 
 
 def test_features_of_pure_noise_have_no_expected_layer():
     found, _, _, _ = run(False, strength=0.0)
     assert found.total_gain.interval[0] < 0 < found.total_gain.interval[1]
-    assert (found.expected_layer.value, found.expected_layer.missing) == (None, NO_GAIN)
+    assert (found.expected_layer.value, found.expected_layer.why) == (None, NO_GAIN)
 
 
 def test_the_number_of_mixes_trained_at_once_does_not_matter():
@@ -286,16 +287,16 @@ def test_what_follows_from_weights_and_predictions_by_hand():
     weights = np.array(
         [[1, 0, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5], [0.25, 0.5, 0.25], [0.5, 0, 0.5]]
     )
-    found = mixes_record(
-        weights, [0.1, 0.2, 0.3], {"dev": rows, "test": rows}, {"dev": scorer, "test": scorer}
+    found = mixes_in(
+        rows_of_mixes(
+            weights, [0.1, 0.2, 0.3], {"dev": rows, "test": rows}, {"dev": scorer, "test": scorer}
+        )
     )
-    assert [mix.weights for mix in found.mixes] == [(1,), (0.5, 0.5), (0.25, 0.25, 0.5)]
-    assert [(mix.k, mix.l2) for mix in found.mixes] == [(0, 0.1), (1, 0.2), (2, 0.3)]
-    assert [mix.test["accuracy"] for mix in found.mixes] == [0.5, 0.75, 0.75]
+    assert [mix.weights for mix in found.mixes] == [[1], [0.5, 0.5], [0.25, 0.25, 0.5]]
+    assert [mix.strength for mix in found.mixes] == [0.1, 0.2, 0.3]
+    assert [mix.test.value for mix in found.mixes] == [0.5, 0.75, 0.75]
     half = 1.96 * np.sqrt(0.25 * 0.75 / n)
-    assert found.mixes[2].intervals["accuracy"] == pytest.approx(
-        (0.75 - half, 0.75 + half), abs=0.006
-    )
+    assert found.mixes[2].test.interval == pytest.approx((0.75 - half, 0.75 + half), abs=0.006)
     # 100 words more, all of them gained by layer 1.
     assert found.total_gain.value == 0.25
     assert found.total_gain.interval == pytest.approx((0.25 - half, 0.25 + half), abs=0.006)
@@ -308,7 +309,7 @@ def test_what_follows_from_weights_and_predictions_by_hand():
     # interval reaches beyond 0 and log₂ 3, the least and the most that there can be.
     assert found.kl.value == pytest.approx(np.log2(3) - 1.5)
     assert found.kl.interval == pytest.approx((0, np.log2(3)))
-    assert found.sample_weights == tuple(map(tuple, weights[2:].tolist()))
+    assert found.sample_weights == weights[2:].tolist()
 
 
 def test_only_all_layers_of_convex_probes_are_localised():

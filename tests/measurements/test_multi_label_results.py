@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from found_in_rows import code_in, controls_in
+from found_in_rows import code_in, controls_in, mixes_in
 from planted_context import task_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
@@ -20,6 +20,7 @@ from probes.extraction.loading import load_model
 from probes.measurements.scores import ScoreMeasurement, gold_of
 from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
+from probes.records.row import Rows
 from probes.tasks.builtin import tasks
 from probes.training.dataset import ProbingData
 
@@ -45,9 +46,10 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
     features = data.features([0, 2])
     train = data.batches("train", features["train"])
     held = examples.members[:, : len(examples.classes)]
-    for row, layer in enumerate(outcome.payload.layers):
+    rows = Rows.of(outcome.rows)
+    for row, layer in enumerate((0, 2)):
         model = one_vs_rest(
-            layer.fits[0].l2,
+            rows.at("strength", layer, "train").value,
             features["train"].block(slice(None))[row].numpy(),
             held[train.labels[0]],
         )
@@ -55,7 +57,7 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
         wanted = examples.members[examples.targets("test")]
         theirs = np.pad(theirs, ((0, 0), (0, wanted.shape[1] - theirs.shape[1])))
         expected = f1_score(wanted, theirs, average="micro")
-        assert layer.fits[0].test["micro_f1"] == pytest.approx(expected, abs=0.004)
+        assert rows.at("micro_f1", layer).value == pytest.approx(expected, abs=0.004)
         ours = np.unpackbits(outcome.arrays["predicted"][row, 0], axis=-1, count=held.shape[1])
         assert (ours != theirs[:, : held.shape[1]]).mean() < 0.005
 
@@ -75,37 +77,37 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path, monkeypatch):
     arrays = read_arrays(path)
     gold = gold_of(result, arrays)
     held, said = gold.indicators(arrays["predicted"][1, 0])
-    layer = result.layers[1]
-    assert layer.fits[0].test["micro_f1"] == pytest.approx(
-        f1_score(held, said, average="micro", zero_division=0)
-    )
-    low, high = layer.intervals["micro_f1"]
-    assert low <= layer.fits[0].test["micro_f1"] <= high
+    assert result.score(1) == pytest.approx(f1_score(held, said, average="micro", zero_division=0))
+    low, high = result.interval(1)
+    assert low <= result.score(1) <= high
     assert np.quantile(of_all_layers(result, path).values[1], [0.025, 0.975]) == pytest.approx(
         [low, high]
     )
     controls = controls_in(result.evidence["selectivity"])
     assert controls.metric == "micro_f1"
-    assert controls.layers[1].task == layer.fits[0].test["micro_f1"]
+    assert controls.layers[1].task == result.score(1)
     code = code_in(result.evidence["description_length"])
     assert code.uniform_bits == result.examples.n["train"] * len(gold.classes)
     assert 0 < code.layers[1].bits < code.uniform_bits
     assert code.prior_bits < code.uniform_bits
-    mixed = result.found("localisation")
+    mixed = mixes_in(result.found("localisation"))
     (beside,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-localisation-*.json")
     of_mixes = read_arrays(beside)["predicted"]
     assert len(mixed.mixes) == len(of_mixes) == 3
     for mix, given in zip(mixed.mixes, of_mixes, strict=True):
         held, said = gold.indicators(given)
         f1 = f1_score(held, said, average="micro", zero_division=0)
-        assert mix.test["micro_f1"] == pytest.approx(f1)
+        assert mix.test.value == pytest.approx(f1)
     held, said = gold.indicators(arrays["predicted"][1, 0])
     f1 = f1_score(held, said, average=None, zero_division=0)
     by_name = dict(zip((*gold.classes, *gold.unseen), f1, strict=True))
-    assert {name: score.f1 for name, score in layer.labels.items()} == pytest.approx(
-        {name: by_name[name] for name in layer.labels}
+    of_labels = [x for x in result.rows.along("label") if (x.metric, x.layer) == ("f1", 1)]
+    assert of_labels
+    assert [x.value for x in of_labels] == pytest.approx(
+        [by_name[x.axes["label"]] for x in of_labels]
     )
-    assert any(name.startswith("predicate ") for name in layer.fits[0].groups)
+    groups = [x.axes["group"] for x in result.rows.along("group") if x.layer == 1]
+    assert any(name.startswith("predicate ") for name in groups)
     names = [r.model.name for r in found]
     for command in (
         ["show", str(path)],

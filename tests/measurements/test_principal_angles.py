@@ -6,17 +6,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from found_in_rows import overlaps_in
 from planted_task import PlantedTask
 from results_by_hand import evidence_record, make_result
 from scipy.linalg import subspace_angles
-from tiny_runs import files_of, payloads, run
+from tiny_runs import files_of, found_in, run
 
 import probes.measurements.principal_angles as principal_angles
 from probes.__main__ import main
 from probes.examples.examples import NotServedError
 from probes.measurements.context import Context
 from probes.measurements.measurement import Request
-from probes.measurements.principal_angles import Overlaps, PrincipalAngles, Subspaces
+from probes.measurements.principal_angles import PrincipalAngles
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Point
 from probes.records.probe_spec import PROBES
@@ -33,7 +34,7 @@ def measured(layers, labels, **how):
     planted = PlantedTask(vectors, labels, **how)
     context = planted.context(tuple(range(len(layers))))
     scores = ScoreMeasurement().compute(context)
-    scored = SimpleNamespace(layers=scores.payload.layers, key="0" * 64)
+    scored = SimpleNamespace(key="0" * 64)
     probing = replace(context.probing, scores=scored, arrays=scores.arrays)
     context = replace(context, probing=probing)
     return vectors, context, PrincipalAngles().compute(context)
@@ -57,13 +58,13 @@ def test_a_filter_turns_with_a_distractor_and_the_pattern_does_not():
     plain, mixed, y = draw(make)
     labels = {split: each.tolist() for split, each in y.items()}
     *_, found = measured([plain, mixed], labels, kind="regression", metric="corpus_spearman")
-    result = found.payload
-    assert result.dimensions == (1, 1)
+    weights, patterns = (overlaps_in(found, kind) for kind in ("weights", "patterns"))
+    assert weights.dimensions == [1, 1]
     # Standardised, s + d has a deviation of √2: weights are (1, 0) and (√2, −1) / √3.
-    assert result.weights.overlap[0][1] == pytest.approx(2 / 3, abs=0.02)
-    assert result.patterns.overlap[0][1] == pytest.approx(1, abs=0.01)
-    assert result.weights.overlap[1][1] == pytest.approx(1, abs=0.01)
-    assert result.weights.chance == ((0.5, 0.5), (0.5, 0.5))
+    assert weights.overlap[0][1] == pytest.approx(2 / 3, abs=0.02)
+    assert patterns.overlap[0][1] == pytest.approx(1, abs=0.01)
+    assert weights.overlap[1][1] == pytest.approx(1, abs=0.01)
+    assert weights.chance == [[0.5, 0.5], [0.5, 0.5]]
 
 
 N_FEATURES, CLASSES = 12, "abcd"
@@ -94,29 +95,28 @@ def moved():
 
 
 def test_directions_that_stay_overlap_like_a_layer_with_itself(moved):
-    found = moved[-1].payload
-    assert found.dimensions == (3, 3, 3, 3)
-    for kind in (found.patterns, found.weights):
+    every = {kind: overlaps_in(moved[-1], kind) for kind in ("patterns", "weights")}
+    assert every["weights"].dimensions == [3, 3, 3, 3]
+    for kind in every.values():
         overlap = np.array(kind.overlap)
-        assert overlap == pytest.approx(overlap.T)
         assert overlap[0, 1] == pytest.approx(overlap[0, 0], abs=1e-5)
         assert overlap[0, 0] == pytest.approx(overlap[2, 2], abs=1e-3)
         assert 0.97 < overlap[0, 0] < 1
         # All that the label depends on lies in other dimensions.
         assert overlap[0, 2] < 0.02
     # Standardised features are the same in every unit; vectors are not.
-    weights, patterns = np.array(found.weights.overlap), np.array(found.patterns.overlap)
+    weights, patterns = (np.array(every[kind].overlap) for kind in ("weights", "patterns"))
     assert weights[0, 3] == pytest.approx(weights[0, 0], abs=1e-3)
     assert patterns[0, 3] < patterns[0, 0] - 0.01
 
 
 def test_chance_is_the_share_of_dimensions(moved):
-    found = moved[-1].payload
-    assert np.array(found.weights.chance) == pytest.approx(3 / N_FEATURES)
+    weights, patterns = (overlaps_in(moved[-1], kind) for kind in ("weights", "patterns"))
+    assert np.array(weights.chance) == pytest.approx(3 / N_FEATURES)
     # Features are independent and of one unit, so that random patterns are random directions.
-    assert np.array(found.patterns.chance)[:3, :3] == pytest.approx(3 / N_FEATURES, abs=0.015)
+    assert np.array(patterns.chance)[:3, :3] == pytest.approx(3 / N_FEATURES, abs=0.015)
     # Where some vary more than others, random patterns lie near these.
-    assert found.patterns.chance[3][3] > found.patterns.chance[0][0] + 0.05
+    assert patterns.chance[3][3] > patterns.chance[0][0] + 0.05
 
 
 def test_angles_are_scipys_between_covariances_with_outputs(moved):
@@ -150,9 +150,9 @@ def test_where_nothing_is_learnt_there_is_no_direction():
     x, constant, y = draw(make)
     labels = {split: each.tolist() for split, each in y.items()}
     *_, found = measured([x, constant], labels)
-    result = found.payload
-    assert result.dimensions == (1, 0)
-    for kind in (result.patterns, result.weights):
+    patterns, weights = (overlaps_in(found, kind) for kind in ("patterns", "weights"))
+    assert weights.dimensions == [1, 0]
+    for kind in (patterns, weights):
         assert kind.overlap[0][1] is kind.overlap[1][1] is kind.chance[1][0] is None
         assert kind.overlap[0][0] is not None
     assert np.isnan(found.arrays["weights"][1]).all()
@@ -175,39 +175,44 @@ def test_projected_vectors_are_refused_and_only_linear_probes_have_directions():
     assert its.extent(Request((3,), 6)) == {}
 
 
-def by_hand():
-    overlap = ((0.9, 0.6, 0.3), (0.6, 0.8, None), (0.3, None, 1.0))
-    chance = ((0.1, 0.2, 0.1), (0.2, 0.1, None), (0.1, None, 0.1))
-    return Subspaces(
-        layers=(0, 3, 6),
-        dimensions=(2, 2, 2),
-        patterns=Overlaps(overlap=overlap, chance=chance),
-        weights=Overlaps(overlap=overlap[::-1], chance=chance),
-    )
+def by_hand(overlap, chance, layers):
+    """Rows of overlaps; those of weights are those of patterns, from the last layer on."""
+    rows = [
+        Row(metric, matrix[i][j], layer, split="train", axes={"of": kind, "with": other})
+        for kind, given in (("patterns", overlap), ("weights", overlap[::-1]))
+        for i, layer in enumerate(layers)
+        for j, other in enumerate(layers[: i + 1])
+        for metric, matrix in (("overlap", given), ("chance", chance))
+    ]
+    return [*rows, *(Row("directions", 2, layer, split="train") for layer in layers)]
 
 
 def test_tables_numbers_and_curves_of_overlaps_made_by_hand():
     its = PrincipalAngles()
     result = make_result("pos", (0.1, 0.2, 0.3), layers=(0, 3, 6))
-    record = evidence_record(result, "principal_angles", by_hand())
-    result = result.with_evidence(record)
-    two = Overlaps(overlap=((1, 0.5), (0.5, 1)), chance=((0, 0), (0, 0)))
-    few = Subspaces(layers=(0, 3), dimensions=(1, 1), patterns=two, weights=two)
+    overlap = ((0.9, 0.6, 0.3), (0.6, 0.8, None), (0.3, None, 1.0))
+    chance = ((0.1, 0.2, 0.1), (0.2, 0.1, None), (0.1, None, 0.1))
+    rows = by_hand(overlap, chance, (0, 3, 6))
+    result = result.with_evidence(evidence_record(result, "principal_angles", rows))
+    few = by_hand(((1, 0.5), (0.5, 1)), ((0, 0), (0, 0)), (0, 3))
     other = make_result("depth", (0.1, 0.2), layers=(0, 3))
     other = other.with_evidence(evidence_record(other, "principal_angles", few))
-    patterns, weights = its.tables([result, other])
-    assert patterns.heads == ("layers", "pos", "depth")
+    patterns, also, weights, _ = its.tables([result, other])
+    assert patterns.heads == ("layer", "with 0", "with 3", "with 6")
     assert patterns.texts == [
-        ("0 and 3", "60 [20, 85]", "50 [0, 100]"),
-        ("3 and 6", "– [–, 90]", "–"),
-        ("0 and 6", "30 [10, 95]", "–"),
+        ("0", "90", "–", "–"),
+        ("3", "60", "80", "–"),
+        ("6", "30", "–", "100"),
+        ("chance, layer 0", "10", "–", "–"),
+        ("chance, layer 3", "20", "10", "–"),
+        ("chance, layer 6", "10", "–", "10"),
     ]
-    assert (patterns.title, weights.title) == ("overlap of patterns, %", "overlap of weights, %")
-    numbers = list(its.numbers(record))
-    axes = {"of": "patterns", "with": 0}
-    assert Row("overlap", 0.3, 6, split="train", axes=axes) in numbers
-    assert Row("chance", 0.1, 6, split="train", axes=axes) in numbers
-    assert len(numbers) == 2 * 2 * 6
+    assert [row[1:] for row in also.texts[:2]] == [("100", "–"), ("50", "100")]
+    assert (patterns.title, also.title, weights.title) == (
+        "principal angles · pos · overlap of patterns, %",
+        "principal angles · depth · overlap of patterns, %",
+        "principal angles · pos · overlap of weights, %",
+    )
     curves, _ = its.charts({"m": result, "n": make_result()})
     assert curves.models == {
         "m": [
@@ -220,7 +225,7 @@ def test_tables_numbers_and_curves_of_overlaps_made_by_hand():
             Point(6, 1.0, line="itself"),
         ]
     }
-    assert curves.missing == {"n": "it was not measured"}
+    assert curves.missing == {"n": "there is no record of it"}
 
 
 @pytest.mark.usefixtures("short_schedule")
@@ -234,18 +239,18 @@ def test_a_run_has_tables_and_rows_of_it_with_and_without_stored_parameters(
     pos, srl = (r for r in results if r.probe.family == "linear")
     assert pos.evidence["principal_angles"].extent == {0: 1, 1: 1, 2: 1}
     # The vectors of a predicate and an argument are concatenated.
-    width, found = pos.model.hidden_size, srl.evidence["principal_angles"].payload
-    assert found.weights.chance[0][0] == pytest.approx(found.dimensions[0] / (2 * width))
+    width, found = pos.model.hidden_size, overlaps_in(srl.evidence["principal_angles"], "weights")
+    assert found.chance[0][0] == pytest.approx(found.dimensions[0] / (2 * width))
     with (tmp_path / "results" / "measurements.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert {row["metric"] for row in rows} == {"overlap", "chance"}
-    assert {row["axes"] for row in rows if row["layer"] == "1"} == {
+    assert {row["metric"] for row in rows} == {"overlap", "chance", "directions"}
+    assert {row["axes"] for row in rows if row["layer"] == "1" and row["axes"]} == {
         f"of={kind} with={other}" for kind in ("patterns", "weights") for other in (0, 1)
     }
     assert main(["show", str(tmp_path / "results"), "--by", "principal_angles"]) == 0
     assert "overlap of patterns, %" in " ".join(capsys.readouterr().out.split())
 
-    before, first = files_of(tmp_path), payloads(results)
+    before, first = files_of(tmp_path), found_in(results)
     for path in (tmp_path / "cache" / "parameters").iterdir():
         path.unlink()
     run(tiny_bert, tmp_path, **settings)
@@ -260,10 +265,10 @@ def test_a_run_has_tables_and_rows_of_it_with_and_without_stored_parameters(
         return fits(self, layers, draws, **more)
 
     monkeypatch.setattr(Context, "fits", noted)
-    again = payloads(run(tiny_bert, tmp_path, **settings))
+    again = found_in(run(tiny_bert, tmp_path, **settings))
     assert asked == [[0], [1]] * 2
-    for key, payload in again.items():
+    for key, rows in again.items():
         if key[-1] == "principal_angles":
             for kind in ("patterns", "weights"):
-                ours, theirs = (np.array(x.of(kind).overlap) for x in (payload, first[key]))
+                ours, theirs = (np.array(overlaps_in(x, kind).overlap) for x in (rows, first[key]))
                 assert ours == pytest.approx(theirs, abs=1e-3)

@@ -5,15 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from planted_context import corpus
-from results_by_hand import make_result
 
 from probes.examples.examples import SEEN, UNSEEN, collect_examples
 from probes.examples.scoring import Scorer
-from probes.measurements.frame import rows_of
 from probes.measurements.scores import ScoreMeasurement
-from probes.records.probe_scores import FitScores, LayerScores
-from probes.records.row import Row
-from probes.records.values import LabelScore
+from probes.records.row import Rows
 from probes.tasks.builtin import tasks
 
 
@@ -49,57 +45,46 @@ def layer_of(n_seen, n_unseen, right):
         layers=(0,),
         fits=lambda layers, draws: fits,
     )
-    (layer,) = ScoreMeasurement().compute(context).payload.layers
-    return layer
+    return Rows.of(ScoreMeasurement().compute(context).rows)
 
 
 def test_intervals_of_groups_are_those_of_proportions():
     right = np.concatenate([np.arange(400) % 10 != 0, np.arange(100) % 2 != 0])
     layer = layer_of(400, 100, right)
-    assert layer.fits[0].groups == {SEEN: 0.9, UNSEEN: 0.5}
+    assert {x.axes["group"]: x.value for x in layer.along("group")} == {SEEN: 0.9, UNSEEN: 0.5}
     for name, p, n in ((SEEN, 0.9, 400), (UNSEEN, 0.5, 100)):
         half = 1.96 * np.sqrt(p * (1 - p) / n)
-        assert layer.group_intervals[name] == pytest.approx((p - half, p + half), abs=0.012)
+        assert layer.at("accuracy", 0, group=name).interval == pytest.approx(
+            (p - half, p + half), abs=0.012
+        )
 
 
 def test_groups_with_very_few_sentences_have_no_interval():
     right = np.ones(39, dtype=bool)
-    assert layer_of(20, 19, right).group_intervals == {SEEN: (1.0, 1.0), UNSEEN: None}
+    found = layer_of(20, 19, right).along("group")
+    assert {x.axes["group"]: x.interval for x in found} == {SEEN: (1.0, 1.0), UNSEEN: None}
 
 
 def test_rows_say_everything_that_is_known_of_scores():
-    fits = tuple(
-        FitScores(
-            seed=seed, l2=1.0, stopped=1.0, dev_loss=0.5, dev={"accuracy": 0.5 + seed / 10},
-            test={"accuracy": 0.25 + seed / 10}, groups={"seen": 0.75},
-        )
-        for seed in (0, 1)
-    )  # fmt: skip
-    layer = LayerScores(
-        layer=3,
-        fits=fits,
-        intervals={"accuracy": (0.125, 0.375)},
-        group_intervals={"seen": None},
-        labels={"NOUN": LabelScore(n=8, precision=0.5, recall=None, f1=0.625)},
+    found = layer_of(30, 10, np.arange(40) < 30)
+    assert {(x.metric, x.split, *x.axes) for x in found if x.layer == 0} >= {
+        ("accuracy", "dev"),
+        ("accuracy", "test"),
+        ("strength", "train"),
+        ("stopped", "dev"),
+        ("dev_loss", "dev"),
+        ("accuracy", "test", "group"),
+        ("precision", "test", "label"),
+        ("recall", "test", "label"),
+        ("f1", "test", "label"),
+    }
+    assert found.at("accuracy", 0).value == 0.75
+    assert (found.at("recall", 0, label="N").value, found.at("recall", 0, label="N").n) == (
+        0.75,
+        40,
     )
-    result = make_result(
-        layers=(3,),
-        scores=(0.25,),
-        p_best=False,
-        references={"subject's Number": {"accuracy": 0.9}},
-    )
-    payload = result.payload.model_copy(update={"layers": (layer,)})
-    rows = list(rows_of(result.model_copy(update={"payload": payload})))
-    assert rows == [
-        Row("accuracy", 0.5, 3, split="dev"),
-        Row("accuracy", 0.25, 3, 0.125, 0.375),
-        Row("accuracy", 0.75, 3, axes={"group": "seen"}),
-        Row("precision", 0.5, 3, n=8, axes={"label": "NOUN"}),
-        Row("recall", None, 3, n=8, axes={"label": "NOUN"}),
-        Row("f1", 0.625, 3, n=8, axes={"label": "NOUN"}),
-        Row("accuracy", 0.6, 3, split="dev", axes={"seed": 1}),
-        Row("accuracy", 0.35, 3, axes={"seed": 1}),
-        Row("accuracy", 0.1, axes={"baseline": "majority"}),
-        Row("accuracy", 0.1, axes={"baseline": "type majority"}),
-        Row("accuracy", 0.9, axes={"reference": "subject's Number"}),
-    ]
+    rules = {x.axes["baseline"] for x in found.along("baseline")}
+    assert {"majority", "type majority"} <= rules | {
+        x.axes["reference"] for x in found.along("reference")
+    }
+    assert all(x.layer is None for x in found.along("baseline"))

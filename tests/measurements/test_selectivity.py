@@ -96,8 +96,7 @@ def test_without_types_there_is_no_control():
 def without_types():
     result = make_result(p_best=False)
     counts = result.examples.model_copy(update={"typed": False})
-    payload = result.payload.model_copy(update={"examples": counts})
-    return result.model_copy(update={"payload": payload})
+    return result.model_copy(update={"examples": counts})
 
 
 @pytest.mark.parametrize("family", ["linear", "mlp"])

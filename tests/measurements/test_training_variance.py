@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from found_in_rows import variance_in
 from planted_context import PlantedContext, corpus, draw
 from results_by_hand import evidence_record, make_result
 
@@ -9,13 +10,10 @@ from probes.boards.layer_tables import layer_rows
 from probes.boards.separability import confidence_set
 from probes.examples.examples import collect_examples
 from probes.measurements.measurement import Request, Scored
-from probes.measurements.training_variance import (
-    Spread,
-    TrainingVariance,
-    pooled,
-)
+from probes.measurements.training_variance import TrainingVariance
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
+from probes.statistics.spread import Spread, pooled
 from probes.tasks.builtin import tasks
 from probes.training.fit import Draw
 
@@ -110,7 +108,7 @@ def measured(examples, errors, fits, dev=None, family="linear"):
         lambda layer, draw, labels: wrong(examples, 0, fits(layer, draw)),
         PROBES[family],
     )
-    return TrainingVariance().compute(context).payload, context
+    return variance_in(TrainingVariance().compute(context)), context
 
 
 def test_convex_probes_are_fitted_to_five_samples(examples):
@@ -123,9 +121,9 @@ def test_convex_probes_are_fitted_to_five_samples(examples):
     assert layers == (2, 3, 5)
     assert draws == [Draw(0, i) for i in (1, 2, 3, 4, 5)]
     assert labels is None
-    assert [x.layer for x in found.layers] == [2, 3, 5]
-    assert found.layers[2].resampled == pytest.approx([0.72, 0.7, 0.68, 0.7, 0.7])
-    assert [x.reseeded for x in found.layers] == [()] * 3
+    assert list(found.layers) == [2, 3, 5]
+    assert found.layers[5].resampled == pytest.approx([0.72, 0.7, 0.68, 0.7, 0.7])
+    assert [x.reseeded for x in found.layers.values()] == [[]] * 3
     assert found.seeds is None
     # Deviations ±8 / 400 at each layer: √(2 · .02² / 4).
     assert tuple_of(found.both) == (pytest.approx(np.sqrt(2 * 0.02**2 / 4)), 12)
@@ -143,8 +141,8 @@ def test_other_probes_are_fitted_from_other_seeds_too(examples):
     ((_, draws, _),) = context.asked
     # Each sample is fitted from a seed of its own.
     assert draws == [Draw(1, 0), Draw(1, 1), Draw(2, 2), Draw(3, 3)]
-    assert found.layers[0].reseeded == pytest.approx([0.89])
-    assert found.layers[0].resampled == pytest.approx([0.79, 0.68, 0.57])
+    assert found.layers[2].reseeded == pytest.approx([0.89])
+    assert found.layers[2].resampled == pytest.approx([0.79, 0.68, 0.57])
     # Seed 0 is that of the scores: .9 and .89.
     assert tuple_of(found.seeds) == (pytest.approx(0.01 / 2**0.5), 3)
     assert tuple_of(found.both) == (pytest.approx(0.11), 6)
@@ -222,7 +220,7 @@ def test_a_layer_that_is_better_on_test_than_the_best_on_dev_takes_its_place(exa
     )
     assert context.result.best_number == 3
     assert found.p_best == {2: 1.0, 3: pytest.approx(1 / 2001), 5: pytest.approx(1 / 2001)}
-    record = evidence_record(context.result, TrainingVariance.name, found)
+    record = evidence_record(context.result, TrainingVariance.name, found.rows)
     result = context.result.with_evidence(record)
     assert confidence_set(result) == {2}
     marks = [
@@ -241,8 +239,8 @@ def test_layers_are_tested_that_were_not_fitted_again(examples):
     context = PlantedContext(
         examples, scores, DEV, {3: 4}, lambda layer, draw, labels: scores[3], PROBES["mlp"]
     )
-    found = TrainingVariance().compute(context).payload
-    assert [x.layer for x in found.layers] == [3]
+    found = variance_in(TrainingVariance().compute(context))
+    assert list(found.layers) == [3]
     assert found.p_best == {2: 1.0, 3: 1.0, 5: pytest.approx(1 / 2001)}
 
 
@@ -274,7 +272,7 @@ def test_an_undefined_metric_separates_no_layers_and_has_no_spread():
         {0: 5, 1: 5},
         lambda layer, draw, labels: flat,
     )
-    found = TrainingVariance().compute(context).payload
+    found = variance_in(TrainingVariance().compute(context))
     assert (found.both, found.sampling_sd) == (None, None)
-    assert found.layers[0].resampled == (None,) * 5
+    assert found.layers[0].resampled == [None] * 5
     assert found.p_best == {0: None, 1: None}

@@ -10,12 +10,13 @@ import zipfile
 import numpy as np
 import pytest
 from board_by_hand import put
-from results_by_hand import with_layers
+from results_by_hand import with_seeds
 
 from probes.__main__ import main
 from probes.boards.record_index import INDEX
 from probes.measurements.results import find_results, read_result
 from probes.records.files import find_records, write_record
+from probes.records.row import Rows
 
 
 @pytest.fixture
@@ -114,11 +115,10 @@ def test_conflicts_are_reported_and_nothing_is_overwritten(bundle, tmp_path, cap
     if change == "scores":
         text = path.read_text().replace("0.9775", "0.9")
     elif change == "layers":
-        payload = result.payload.model_copy(update={"layers": result.layers[1:]})
-        text = result.model_copy(update={"payload": payload, "extent": {1: 1}}).model_dump_json()
+        rows = Rows.of(row for row in result.rows if row.layer != 0)
+        text = result.model_copy(update={"rows": rows, "extent": {1: 1}}).model_dump_json()
     elif change == "fits":
-        more = with_layers(result, fits=lambda layer: layer.fits * 2)
-        text = more.model_copy(update={"extent": {0: 2, 1: 2}}).model_dump_json()
+        text = with_seeds(result, 2).model_dump_json()
     else:
         text = path.read_text()[:100]
     path.write_text(text)
@@ -259,8 +259,8 @@ def test_other_numbers_of_evidence_are_a_conflict(bundle, tmp_path, capsys):
         for path, record in find_records(there).items()
         if record.measurement == "training_variance" and record.model.name == "other"
     )
-    payload = {**record.payload, "samples": {"sd": 0.5, "df": 4}}
-    write_record(path, record.model_copy(update={"payload": payload}), {})
+    others = [x._replace(value=0.5) if x.metric == "training_sd" else x for x in record.rows]
+    write_record(path, record.model_copy(update={"rows": Rows.of(others)}), {})
     before = files(there)
     capsys.readouterr()
     assert imported(bundle, there) == 2
@@ -326,15 +326,24 @@ def lying_archive(name, shape):
     return content.getvalue()
 
 
-def first(content):
-    return content["payload"]["layers"][0]["fits"][0]
+def scored(content, value, split):
+    """Changes the score of layer 0."""
+    rows = content["rows"]
+    place = [*zip(rows["metric"], rows["layer"], rows["split"], strict=True)]
+    rows["value"][place.index(("accuracy", 0, split))] = value
+
+
+def of_rule(content, value):
+    """Changes the score of a rule without vectors."""
+    rows = content["rows"]
+    rows["value"][rows["layer"].index(None)] = value
 
 
 UNUSABLE = {
-    "no payload": (lambda c, a: c.update(payload={}), "(examples: Field required)"),
-    "impossible": (lambda c, a: first(c)["test"].update(accuracy=1e308), "accuracy of layer 0 is"),
-    "negative": (lambda c, a: first(c)["dev"].update(accuracy=-0.1), "accuracy of layer 0 is -0.1"),
-    "of a group": (lambda c, a: first(c)["groups"].update(x=2.0), "accuracy of layer 0 is 2"),
+    "no rows": (lambda c, a: c.pop("rows"), "layer 0 has no accuracy on dev"),
+    "impossible": (lambda c, a: scored(c, 1e308, "test"), "accuracy of layer 0 is"),
+    "negative": (lambda c, a: scored(c, -0.1, "dev"), "accuracy of layer 0 is -0.1"),
+    "of a rule": (lambda c, a: of_rule(c, 2.0), "accuracy is 2"),
     "no zip": (lambda c, a: b"nothing", "not readable"),
     "half": (lambda c, a: a[: len(a) // 2], "not readable"),
     "fewer": (lambda c, a: archive(gold=np.zeros(3)), "not readable (it lacks clusters"),

@@ -6,17 +6,18 @@ import pytest
 from board_by_hand import put, put_evidence
 from hypothesis import given
 from hypothesis import strategies as st
-from results_by_hand import make_result, with_layers
+from results_by_hand import make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
 from probes.measurements.measurement import Request, Scored
 from probes.measurements.results import find_results, joined, read_result, unique_results
 from probes.measurements.scores import ScoreMeasurement
-from probes.measurements.training_variance import Spread, TrainingVariance, Variances
+from probes.measurements.training_variance import TrainingVariance
 from probes.records.files import find_records, read_record, write_record
 from probes.records.keys import Inputs, record_key, record_name
 from probes.records.probe_spec import PROBES, tuned
 from probes.records.record import covers, united
+from probes.records.row import Row, Rows
 from probes.records.unique import unique_records
 
 EXTENTS = st.dictionaries(st.integers(0, 5), st.integers(1, 4), max_size=6)
@@ -141,9 +142,7 @@ def test_names_of_files():
 
 
 def test_evidence_joins_the_scores_of_its_model_and_inputs(tmp_path):
-    found = Variances(
-        layers=(), resampled="sentences", seeds=None, both=Spread(sd=0.25, df=1), p_best={0: 0.5}
-    )
+    found = variance_rows({0: 0.5}, 0.25, 1)
     pos = put(tmp_path, "m", "pos", 9, p_best=False)
     put(tmp_path, "m", "srl", 9, p_best=False)
     put(tmp_path, "other", "pos", 9, p_best=False)
@@ -156,7 +155,7 @@ def test_evidence_joins_the_scores_of_its_model_and_inputs(tmp_path):
         (r.model.name, r.task.name): r.found("training_variance")
         for r in find_results(tmp_path).values()
     }
-    assert by_name == {("m", "pos"): found, ("m", "srl"): None, ("other", "pos"): None}
+    assert by_name == {("m", "pos"): Rows.of(found), ("m", "srl"): None, ("other", "pos"): None}
 
 
 def test_of_several_records_of_evidence_the_present_latest_and_most_complete_counts(
@@ -165,14 +164,14 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
     path = put(tmp_path, "m", "pos", 9, p_best=False)
 
     def variances(sd):
-        return Variances(
-            layers=(), resampled="sentences", seeds=None, both=Spread(sd=sd, df=1), p_best={}
-        )
+        return variance_rows({}, sd, 1)
 
     def counts():
         records = find_records(tmp_path)
         orders = records, dict(reversed(records.items()))
-        found = [joined(order)[path].found("training_variance").both.sd for order in orders]
+        found = [
+            joined(order)[path].row("training_variance", "training_sd").value for order in orders
+        ]
         assert found[0] == found[1]
         return found[0]
 
@@ -200,7 +199,7 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
 def test_evidence_that_cannot_be_read_is_left_out_and_named(tmp_path, capsys):
     path = put(tmp_path, "m", "pos", 9)
     (beside,) = [p for p in find_records(tmp_path) if p != path]
-    beside.write_text(beside.read_text().replace('"df"', '"ef"'))
+    beside.write_text(beside.read_text().replace('"metric"', '"metrics"'))
     (result,) = find_results(tmp_path).values()
     assert result.evidence == {}
     assert f"left out {beside}: not a readable result (" in capsys.readouterr().err
@@ -209,10 +208,10 @@ def test_evidence_that_cannot_be_read_is_left_out_and_named(tmp_path, capsys):
 def test_evidence_of_a_measurement_that_is_not_known_stays_plain(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=False)
     record = find_records(tmp_path)[path]
-    update = {"measurement": "wug", "key": "e" * 64, "payload": {"a": 1}}
+    update = {"measurement": "wug", "key": "e" * 64, "rows": Rows.of([Row("a", 1.0)])}
     other = record.model_copy(update={**update, "behind": read_result(path).headline})
     write_record(path.with_name(record_name("pos", "linear", "wug", "e" * 64)), other, {})
-    assert read_result(path).found("wug") == {"a": 1}
+    assert read_result(path).found("wug") == Rows.of([Row("a", 1.0)])
 
 
 def test_evidence_is_not_part_of_the_scores_file(tmp_path):
@@ -225,7 +224,7 @@ def test_evidence_is_not_part_of_the_scores_file(tmp_path):
 def test_a_file_is_read_by_its_path_whatever_its_name(tmp_path):
     path = put(tmp_path, "m", "pos", 9)
     renamed = path.rename(path.with_name("mine.json"))
-    assert read_result(renamed).found("training_variance").both.df == 4
+    assert read_result(renamed).row("training_variance", "training_sd").n == 4
     assert read_result(renamed).model.name == "m"
 
 
@@ -241,8 +240,7 @@ def test_duplicates_within_a_folder_and_between_folders(tmp_path, capsys):
     path = put(mine, "m", "pos", 9)
     fuller = put(theirs, "m", "pos", 9)
     result = read_result(fuller)
-    more = with_layers(result, fits=lambda layer: layer.fits * 2)
-    write_record(fuller, more.model_copy(update={"extent": {0: 2, 1: 2}}), {})
+    write_record(fuller, with_seeds(result, 2), {})
     # The folder named first; within one folder the most complete.
     assert list(unique_results(mine, theirs)) == [path]
     assert list(unique_results(theirs, mine)) == [fuller]
@@ -260,13 +258,13 @@ def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, ca
     for path in find_records(tmp_path / "m"):
         content = json.loads(path.read_text())
         # As schema 5 was: nothing of it has to be what it is now.
-        path.write_text(json.dumps({"schema_version": 5, "layers": content["payload"]["layers"]}))
+        path.write_text(json.dumps({"schema_version": 5, "layers": content["rows"]["layer"]}))
     assert {r.model.name for r in find_results(tmp_path).values()} == {"n"}
     error = capsys.readouterr().err
     assert error.count("left out") == 1
     assert f"left out 2 results of schema 5 in {tmp_path / 'm' / 'c'}" in error
     (path, *_) = (tmp_path / "m" / "c").glob("*.json")
-    with pytest.raises(UserError, match="result schema 5, this version reads 8"):
+    with pytest.raises(UserError, match="result schema 5, this version reads 9"):
         read_record(path)
 
 

@@ -20,28 +20,39 @@ def changed(path, change):
     return path
 
 
-def layers(content):
-    return content["payload"]["layers"]
+def row(content, metric, layer, split="test"):
+    """The place of a row of the scores."""
+    rows = content["rows"]
+    splits = rows.get("split") or ["test"] * len(rows["metric"])
+    return [*zip(rows["metric"], rows["layer"], splits, strict=True)].index((metric, layer, split))
+
+
+def renamed(content, *place):
+    """Without the row at a place, for which there is one of another metric."""
+    content["rows"]["metric"][row(content, *place)] = "nspr"
+
+
+def scored(content, value, *place):
+    content["rows"]["value"][row(content, *place)] = value
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda r: layers(r).clear(), "layers"),
-        (lambda r: layers(r)[0]["fits"].clear(), "fits"),
-        (lambda r: layers(r)[1]["fits"][0]["dev"].clear(), "layer 1 has no accuracy"),
-        (lambda r: layers(r)[0]["fits"][0]["test"].clear(), "layer 0 has no accuracy"),
-        (lambda r: layers(r).reverse(), r"layers \[1, 0\]"),
-        (lambda r: layers(r)[1].update(layer=2), "not those of the extent"),
+        (lambda r: r.pop("rows"), "layer 0 has no accuracy"),
+        (lambda r: r["rows"]["value"].pop(), "columns of different lengths"),
+        (lambda r: renamed(r, "accuracy", 1, "dev"), "layer 1 has no accuracy on dev"),
+        (lambda r: renamed(r, "accuracy", 0), "layer 0 has no accuracy on test"),
+        (lambda r: r.update(extent={"1": 1, "0": 1}), r"layers \[1, 0\]"),
         (lambda r: r["extent"].update({"2": 1}), "of a model of 1 layers"),
         (lambda r: r["extent"].update({"1": 0}), "of a model of 1 layers"),
         (lambda r: r["extent"].clear(), "extent"),
-        (lambda r: layers(r)[0]["fits"][0]["test"].update(accuracy=float("nan")), "finite"),
+        (lambda r: scored(r, float("nan"), "accuracy", 0), "finite"),
         (lambda r: r["model"].update(n_layers=10**7), "n_layers"),
         (lambda r: r["model"].update(parameters=10**400), "parameters"),
         (lambda r: r.update(quick=False), "quick: Extra inputs"),
         (lambda r: r.update(task=None), "a task without a probe, or a probe without a task"),
-        (lambda r: r["payload"]["examples"]["labels"].update(x=[]), "labels"),
+        (lambda r: r["examples"]["labels"].update(x=[]), "labels"),
     ],
 )
 def test_an_inconsistent_result_is_left_out_and_named(tmp_path, capsys, change, said):

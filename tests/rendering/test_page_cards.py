@@ -11,6 +11,7 @@ from pages import data_of, own
 
 from probes.boards.corpus_groups import of_corpora
 from probes.measurements.plugins import load_file
+from probes.records.row import Row
 from probes.rendering.page.page import page, write_page
 from probes.rendering.palette import COLOURS, shade
 
@@ -20,7 +21,7 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 
 PLUG_IN = f"""
 from probes import (
-    Card, Measurement, Found, Frozen, Gallery, GalleryPanel, Grid, Panel, Picture, Scatter,
+    Card, Measurement, Gallery, GalleryPanel, Grid, Panel, Picture, Row, Scatter,
     ScatterPoint, measurement,
 )
 
@@ -28,23 +29,19 @@ EVIL = {EVIL!r}
 MAP = Picture(((1.0, 0.00012345), (float("nan"), 0.25)), "D", "diagonal")
 OTHER = Picture(((0.5,),), EVIL, EVIL)
 
-class Payload(Frozen):
-    value: float
-
 @measurement
-class Mine(Measurement[Payload]):
+class Mine(Measurement):
     name = "my_own"
     summary = "pictures"
-    payload = Payload
 
     def compute(self, context):
-        return Found(payload=Payload(value=1.0))
+        return [Row("mine", 1.0)]
 
     def tables(self, records):
         return []
 
     def charts(self, records):
-        if next(iter(records.values())).payload.value == 0:
+        if next(iter(records.values())).rows.value == (0,):
             return [Gallery("g", "G", "", "d", "a", {{"m": GalleryPanel((), (), ())}})]
         cards = {{}}
         for model in records:
@@ -71,7 +68,7 @@ def given(write, plug_ins):
 
     def given(value=1.0):
         twin = {"model": "random:m", "digest": "r", "result": {"random_seed": 0}}
-        records = [corpus_record("my_own", {"value": value}, 2, **more) for more in ({}, twin)]
+        records = [corpus_record("my_own", [Row("mine", value)], 2, **more) for more in ({}, twin)]
         return of_corpora({Path(f"{i}.json"): record for i, record in enumerate(records)})
 
     return given

@@ -15,6 +15,7 @@ from probes.__main__ import main
 from probes.boards.corpus_groups import of_corpora
 from probes.measurements.geometry.geometry import Geometry
 from probes.measurements.plugins import load_file
+from probes.records.row import Row
 from probes.rendering.page.page import page, write_page
 
 pytestmark = pytest.mark.integration
@@ -22,26 +23,22 @@ pytestmark = pytest.mark.integration
 EVIL = "</script><img src=x onerror=alert(1)>"
 
 PLUG_IN = f"""
-from probes import Measurement, Curves, Found, Frozen, Point, TableRow, Table, measurement
+from probes import Measurement, Curves, Point, Row, TableRow, Table, measurement
 from probes.records.charts import Grid, Panel
 
 EVIL = {EVIL!r}
 
-class Payload(Frozen):
-    value: float
-
 @measurement
-class Mine(Measurement[Payload]):
+class Mine(Measurement):
     name = "my_own"
     summary = "one number " + EVIL
-    payload = Payload
 
     def compute(self, context):
-        return Found(payload=Payload(value=1.0))
+        return [Row("mine", 1.0)]
 
     def tables(self, records):
         (record,) = records
-        if record.payload.value == 0:
+        if record.rows.value == (0,):
             raise RuntimeError("no such thing")
         return [Table(EVIL, ("layer", EVIL), (TableRow.of("0", EVIL),), notes=(EVIL,))]
 
@@ -140,7 +137,7 @@ def test_sources_name_the_records_of_every_measurement():
 @pytest.fixture
 def plug_in(write, plug_ins):
     load_file(write(PLUG_IN))
-    return lambda value: corpus_record("my_own", {"value": value}, 2)
+    return lambda value: corpus_record("my_own", [Row("mine", value)], 2)
 
 
 def test_what_a_plug_in_says_is_escaped(plug_in):
@@ -172,7 +169,7 @@ def expressions(spec):
 
 def test_what_a_plug_in_says_is_in_no_expression(write, plug_ins):
     load_file(write(PLUG_IN.replace(repr(EVIL), repr(QUOTES))))
-    record = corpus_record("my_own", {"value": 1.0}, 2, model=QUOTES)
+    record = corpus_record("my_own", [Row("mine", 1.0)], 2, model=QUOTES)
     data = data_of(page({}, "x", records(record)))
     (chart,) = data["charts"].values()
     assert QUOTES in json.dumps(chart, ensure_ascii=False).replace('\\"', '"').replace("\\\\", "\\")

@@ -14,7 +14,7 @@ from probes.__main__ import main
 from probes.boards.groups import group, model_labels
 from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_names import pretrained_name
-from probes.measurements.localisation import Localisation, mixes_of
+from probes.measurements.localisation import Localisation
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Curves, Point
 from probes.rendering.drawing import figures, scores
@@ -244,20 +244,21 @@ def test_the_heat_map_has_layer_0_and_the_floor_at_the_bottom(drawn):
 
 def test_bars_of_expected_layers_end_where_they_should(drawn):
     (located,), _ = group({Path("p.json"): make_full_result("pos")})
-    mixes = mixes_of(located.units[0].first)
+    rows = located.units[0].first.found("localisation")
+    expected, centre = rows.at("expected_layer"), rows.at("centre_of_gravity")
     scene = drawn(scores.of_localisation, located)
     ticks = {float(m.text): m.x for m in scene.of("text", "axis-label") if m.text.isdigit()}
     unit = (max(ticks.values()) - min(ticks.values())) / (max(ticks) - min(ticks))
     (bar,) = scene.of("rect")
-    assert bar.item["width"] / unit == pytest.approx(mixes.expected_layer.value, abs=0.02)
+    assert bar.item["width"] / unit == pytest.approx(expected.value, abs=0.02)
     (point,) = (m for m in scene.of("symbol") if m.item["fill"] == "white" and m.y < bar.y + 40)
     zero = min(ticks.values())
-    assert (point.x - zero) / unit == pytest.approx(mixes.centre_of_gravity.value, abs=0.05)
+    assert (point.x - zero) / unit == pytest.approx(centre.value, abs=0.05)
     (rule,) = (m for m in scene.of("rule") if m.item.get("stroke") == "black")
-    low, _ = mixes.expected_layer.interval
+    low, _ = expected.interval
     assert (rule.x - zero) / unit == pytest.approx(low, abs=0.05)
     (said,) = (float(text) for text in scene.texts() if text != "m")
-    assert said == pytest.approx(mixes.expected_layer.value, abs=0.051)
+    assert said == pytest.approx(expected.value, abs=0.051)
 
 
 def test_colours_span_the_models_that_are_shown_together():

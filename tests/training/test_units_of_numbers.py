@@ -1,7 +1,7 @@
 """Labels of regressions: their unit, origin, range and precision."""
 
 import pytest
-from found_in_rows import controls_in, layers_in, mixes_in
+from found_in_rows import controls_in
 from stored_replicates import of_all_layers
 
 from probes.measurements import probing
@@ -53,7 +53,7 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run_with, family, mo
     # their last bit moved errors by 3 %, and weights of a mix of two near equal layers by .05.
     rel = {"linear": 0.001, "mlp": 0.1}[family]
     for other, scale in ((small, 0.004), (shifted, 32)):
-        for ours, theirs in zip(layers_in(other), layers_in(plain), strict=True):
+        for ours, theirs in zip(other.layers, plain.layers, strict=True):
             for one, of_plain in zip(ours.fits, theirs.fits, strict=True):
                 assert one.test["mae"] == pytest.approx(scale * of_plain.test["mae"], rel=rel)
                 expected = of_plain.test["corpus_spearman"]
@@ -67,18 +67,22 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run_with, family, mo
             assert ours.controls == pytest.approx(theirs.controls, abs=rel)
         if family == "mlp":
             continue
-        mixes = (mixes_in(x.found("localisation")).mixes for x in (other, plain))
-        for ours, theirs in zip(*mixes, strict=True):
+        for ours, theirs in zip(
+            other.found("localisation").mixes, plain.found("localisation").mixes, strict=True
+        ):
             assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
-            assert ours.test == pytest.approx(theirs.test, abs=0.02)
+            expected = theirs.test["corpus_spearman"]
+            assert ours.test["corpus_spearman"] == pytest.approx(expected, abs=0.02)
 
 
 def test_numbers_that_32_bits_do_not_tell_apart_are_learnt_as_others_are(write, run_with, tmp_path):
     # Float32 holds every 128th second of these; float64 holds each.
     text = LENGTHS + 'lengths("seconds", 1, 1.7e9)\n'
     plain, seconds = run_with(write(text), tasks=("letters", "seconds"))
-    for ours, theirs in zip(layers_in(seconds), layers_in(plain), strict=True):
-        assert ours.fits[0].test["mae"] == pytest.approx(theirs.fits[0].test["mae"], rel=0.001)
+    assert seconds.layers == plain.layers
+    for layer in seconds.layers:
+        ours, theirs = (result.at("mae", layer).value for result in (seconds, plain))
+        assert ours == pytest.approx(theirs, rel=0.001)
     # What is stored gives the recorded scores: read back, or reading them would fail.
     (path,) = (tmp_path / "results").rglob("seconds-linear-scores-*.json")
     assert of_all_layers(seconds, path) is not None
@@ -89,9 +93,9 @@ def test_constant_labels_are_predicted_exactly(write, run_with, family):
     # The mean of many tenths is no tenth in floating point.
     text = LENGTHS + 'lengths("constant", 0, 0.1)\n'
     (found,) = run_with(write(text), tasks=("constant",), probes=(family,))
-    assert all(layer.fits[0].test["corpus_spearman"] is None for layer in layers_in(found))
+    assert all(found.at("corpus_spearman", layer).value is None for layer in found.layers)
     if family == "linear":
-        assert all(layer.fits[0].test["mae"] < 1e-6 for layer in layers_in(found))
+        assert all(found.at("mae", layer).value < 1e-6 for layer in found.layers)
 
 
 APART = """\

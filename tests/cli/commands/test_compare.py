@@ -77,7 +77,14 @@ def test_folders_do_as_names(folder, capsys):
 def test_expected_layers_and_claims_that_change(tmp_path, capsys):
     for model, wrongs, value in (("early", (40, 200, 200, 200, 200), 0.5), ("mid", (200, 200, 40, 200, 200), 2.0)):  # fmt: skip
         path = put(tmp_path, model, "pos", 0, wrongs=wrongs)
-        found = [Row("expected_layer", value, None, value - 0.25, value + 0.25)]
+        found = [
+            Row("mix_score", 0.5, 0),
+            Row("mix_score", 0.5, 0, split="dev"),
+            Row("total_gain", None, why="no gain"),
+            Row("expected_layer", value, None, value - 0.25, value + 0.25),
+            Row("centre_of_gravity", None, why="no gain"),
+            Row("kl", None, why="no gain"),
+        ]
         record = evidence_record(read_result(path), "localisation", found)
         write_record(path.with_name("pos-linear-localisation-22222222.json"), record, {})
     lines = printed(capsys, tmp_path, "early", "mid")

@@ -9,7 +9,6 @@ from killing import small_corpus
 
 from probes.cli.main import main
 from probes.data.find import find_corpus
-from probes.measurements.results import typed
 from probes.records.files import find_records, read_arrays
 
 
@@ -33,7 +32,7 @@ def measured(tiny_bert, tmp_path_factory):
         line += ["--device", "cpu", "--threads", "1", "-q", *places, *more]
         status = main(line)
         found = {
-            path: typed(record, path)
+            path: record
             for path, record in find_records(folder / "results").items()
             if record.measurement == "structure"
         }
