@@ -16,6 +16,7 @@ from typing import Any
 from probes.measurements.current import has_current_numerics, is_current
 from probes.measurements.plugin_keys import in_words
 from probes.records.probe_spec import TUNED_L2, ProbeSpec
+from probes.records.record import AnyRecord
 from probes.records.result import Result
 
 
@@ -30,7 +31,7 @@ class Aspect:
     """
 
     name: str
-    value: Callable[[Result], Hashable]
+    value: Callable[[Any], Hashable]
     words: Callable[[Result], str] | None = None
 
     def in_words(self, result: Result) -> str:
@@ -120,14 +121,20 @@ SAME_LAYER_TABLE = (CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION, PROJECTION,
 """The columns of one model's layer × task table. They must not be outdated either,
 since a table has one column for a task and probe. The same holds for the random twins in it."""
 
-SAME_CLAIM = (MODEL, CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION, TUNED)
+SAME_TEXT = (TEXT, CORPUS_FILES, POOLING, PRECISION)
+"""A model and its random twin have read the same text in the same way."""
+
+SAME_VECTORS = (MODEL, CORPUS_FILES, POOLING, PRECISION)
+"""What claims relate scores and measurements of the corpus of."""
+
+SAME_CLAIM = (*SAME_VECTORS, FIT_PRECISION, TUNED)
 """Claims relate one model's results on several tasks. They must not be outdated
 either."""
 
 
-def values(result: Result, purpose: Iterable[Aspect]) -> tuple[Any, ...]:
-    """What two results have to have in common for a purpose."""
-    return tuple(aspect.value(result) for aspect in purpose)
+def values(record: AnyRecord, purpose: Iterable[Aspect]) -> tuple[Hashable, ...]:
+    """What two records have to have in common for a purpose."""
+    return tuple(aspect.value(record) for aspect in purpose)
 
 
 def differences(result: Result, other: Result, purpose: Iterable[Aspect]) -> list[Aspect]:

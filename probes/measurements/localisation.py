@@ -124,8 +124,7 @@ class Localisation(ProbeMeasurement[Mixes]):
             yield Row("mix_score", mix.test[metric], mix.k, low, high)
         for name in ("total_gain", "expected_layer", "centre_of_gravity", "kl"):
             estimate: Estimate = getattr(found, name)
-            low, high = estimate.interval or (None, None)
-            yield Row(name, estimate.value, None, low, high)
+            yield Row.estimated(name, estimate)
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Scores by mix, and the estimates."""
