@@ -114,12 +114,18 @@ CURRENT = Aspect(
 )
 
 
-def _options(record: Record) -> str:
-    flags = (f"--{record.measurement}-{name} {x}" for name, x in sorted(record.settings.items()))
-    return " ".join(flags).replace("_", "-")
+OPTIONS = Aspect("options", lambda r: tuple(sorted(r.settings.items())))
 
 
-OPTIONS = Aspect("options", _options)
+def options_of(record: Record) -> list[Aspect]:
+    """Each option of a record's measurement, called by its flag."""
+
+    def option(name: str) -> Aspect:
+        flag = f"--{record.measurement}-{name}".replace("_", "-")
+        return Aspect(flag, lambda r: str(r.settings.get(name)))
+
+    return [option(name) for name in sorted(record.settings)]
+
 
 SAME_LEADERBOARD = (TEXT, PROBE, FIT_PRECISION, PROJECTION, NUMERICS)
 """Models are ranked on one text by one probe. Pooling and precision belong to a model's entry: a
@@ -156,16 +162,27 @@ SAME_MEASUREMENT = (
 )
 """Models whose records of a measurement of the corpus share tables and charts."""
 
-SAME_CLAIM = (MODEL, CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION, TUNED)
+SAME_TEXT = (TEXT, CORPUS_FILES, POOLING, PRECISION)
+"""A model and its random twin have read the same text in the same way."""
+
+SAME_VECTORS = (MODEL, CORPUS_FILES, POOLING, PRECISION)
+"""What claims relate scores and measurements of the corpus of."""
+
+SAME_CLAIM = (*SAME_VECTORS, FIT_PRECISION, TUNED)
 """Claims relate one model's results on several tasks. They must not be outdated
 either."""
+
+
+def values(record: Record, purpose: Iterable[Aspect]) -> tuple[Hashable, ...]:
+    """What two records have to have in common for a purpose."""
+    return tuple(aspect.value(record) for aspect in purpose)
 
 
 def alike(found: Mapping[K, R], purpose: Sequence[Aspect]) -> list[dict[K, R]]:
     """The records in groups that are equal in every aspect, in the order of their first ones."""
     groups: dict[tuple[Hashable, ...], dict[K, R]] = defaultdict(dict)
     for key, record in found.items():
-        groups[tuple(aspect.value(record) for aspect in purpose)][key] = record
+        groups[values(record, purpose)][key] = record
     return list(groups.values())
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from probes.boards.comparable import (
     CORPUS_TITLE,
     MEASUREMENT,
+    OPTIONS,
     SAME_MEASUREMENT,
     alike,
     differences,
+    options_of,
 )
 from probes.boards.groups import by_model
 from probes.common.errors import UserError
@@ -138,9 +140,10 @@ def _title(first: Record, firsts: Sequence[Record]) -> str:
     others = [
         other for other in firsts if not differences(first, other, (MEASUREMENT, CORPUS_TITLE))
     ]
+    aspects = [x for x in SAME_MEASUREMENT if x is not OPTIONS] + options_of(first)
     differing = [
         f"{aspect.name} {aspect.in_words(first)}"
-        for aspect in SAME_MEASUREMENT
+        for aspect in aspects
         if any(aspect.value(other) != aspect.value(first) for other in others)
     ]
     return " · ".join([corpus_title(first), *differing])

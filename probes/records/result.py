@@ -32,10 +32,14 @@ class Result(Record):
             raise ValueError(f"a record of {self.measurement}, not of {SCORES}")
         if list(self.extent) != sorted(self.extent):
             raise ValueError(f"layers {list(self.extent)}")
+        metric = self.task.metric
         for layer in self.layers:
             for split in ("dev", "test"):
-                if self.at(self.task.metric, layer, split) is None:
-                    raise ValueError(f"layer {layer} has no {self.task.metric} on {split}")
+                if self.at(metric, layer, split) is None:
+                    raise ValueError(f"layer {layer} has no {metric} on {split}")
+        scored = zip(self.rows.metric, self.rows.layer, strict=True)
+        if beyond := {x for name, x in scored if name == metric} - {None, *self.extent}:
+            raise ValueError(f"layers {sorted(map(str, beyond))} are not in its extent")
         return self
 
     @property

@@ -1,34 +1,35 @@
 """Each claim in each of its outcomes, on results made for it."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from replicates_by_hand import of_means
-from results_by_hand import evidence_record, make_result, with_intervals
+from results_by_hand import evidence_record, make_result, with_layers
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
-from probes.boards.claims.bands import around_layer_4, higher, late_middle, lower, middle
-from probes.boards.claims.claim import CAVEAT
-from probes.boards.claims.layer_claims import LAYER_CLAIMS
+from probes.boards.claims.bands import (
+    around_layer_4,
+    higher,
+    late_middle,
+    lower,
+    middle,
+    within,
+)
+from probes.boards.claims.claim import CAVEAT, FURTHER, NOTE, MissingError
 from probes.boards.claims.literature import CLAIMS
-from probes.boards.claims.model_scores import MissingError, ModelScores, within
-from probes.records.row import Row
+from probes.boards.claims.model_rows import ModelRows
+from probes.measurements.localisation import Mixes, MixResult
+from probes.records.values import Estimate
 from probes.statistics.bootstrap import resample
 from probes.statistics.metrics import metrics
 from probes.statistics.replicates import Replicates
 
 METHOD = Path(__file__).parents[2] / "docs" / "method.md"
 BY_NAME = {claim.name: claim for claim in CLAIMS}
-NEVER = {
-    "attention-middle",
-    "position-matters",
-    "final-task-specific",
-    "large-more-spread",
-    "lower-layers-restored",
-}
 UP = (0.1, 0.3, 0.5, 0.7, 0.6, 0.4, 0.2)
 """Six layers, best in the middle at 3."""
 
@@ -36,7 +37,7 @@ UP = (0.1, 0.3, 0.5, 0.7, 0.6, 0.4, 0.2)
 def made(task, scores, p=None, **more):
     """A result with intervals."""
     result = make_result(task, scores, p, **more)
-    return with_intervals(result, (0.0, 1.0))
+    return with_layers(result, intervals={result.task.metric: (0.0, 1.0)})
 
 
 def at(task, best, also=(), n=6):
@@ -46,17 +47,18 @@ def at(task, best, also=(), n=6):
     return made(task, scores, p)
 
 
-def model_scores(*results, noise=0.001, mixes=None):
-    """Scores with resamples, and those of mixes by task."""
+def model_rows(*results, noise=0.001, mixes=None):
+    """The rows of results with resamples of their scores, and of those of mixes by task."""
     values = {
         r.task.name: of_means([r.score(x) for x in r.layers], noise, seed=i)
         for i, r in enumerate(results)
     }
-    return ModelScores({r.task.name: r for r in results}, values.get, (mixes or {}).get)
+    drawn = {"scores": values, "localisation": mixes or {}}
+    return ModelRows(results, lambda task, measurement: drawn[measurement].get(task))
 
 
 def outcome(name, *results, **more):
-    return BY_NAME[name].on(model_scores(*results, **more))
+    return BY_NAME[name].on(model_rows(*results, **more))
 
 
 def verdict(name, *results, **more):
@@ -64,20 +66,19 @@ def verdict(name, *results, **more):
 
 
 def test_bands_are_those_of_the_primer():
-    six, twelve, large = (made("pos", [0.1] * (n + 1)) for n in (6, 12, 24))
-    assert within(twelve, middle) == {6, 7, 8, 9}
-    assert within(large, middle) == {14, 15, 16, 17, 18, 19}
-    assert within(six, middle) == {3, 4}
-    assert within(made("pos", [0.1] * 37), middle) == set(range(21, 29))
+    assert within(12, middle) == {6, 7, 8, 9}
+    assert within(24, middle) == {14, 15, 16, 17, 18, 19}
+    assert within(6, middle) == {3, 4}
+    assert within(36, middle) == set(range(21, 29))
     # Half-way between 12 and 24 layers: from 13/24 to 37/48.
-    assert within(made("pos", [0.1] * 19), middle) == {10, 11, 12, 13}
-    assert within(twelve, higher) == {10, 11, 12}
-    assert within(large, higher) == {20, 21, 22, 23, 24}
-    assert within(twelve, lower) == {0, 1, 2, 3, 4}
-    assert within(six, lower) == {0, 1, 2}
-    assert within(twelve, late_middle) == {8, 9}
-    assert within(large, late_middle) == {15, 16, 17, 18, 19}
-    assert within(six, late_middle) == {4}
+    assert within(18, middle) == {10, 11, 12, 13}
+    assert within(12, higher) == {10, 11, 12}
+    assert within(24, higher) == {20, 21, 22, 23, 24}
+    assert within(12, lower) == {0, 1, 2, 3, 4}
+    assert within(6, lower) == {0, 1, 2}
+    assert within(12, late_middle) == {8, 9}
+    assert within(24, late_middle) == {15, 16, 17, 18, 19}
+    assert within(6, late_middle) == {4}
     assert [around_layer_4(n) for n in (1, 6, 12, 24)] == [(0, 1), (1, 3), (3, 5), (6, 10)]
 
 
@@ -100,7 +101,7 @@ def test_peaks(claim, task, supported, contradicted, undecided):
 
 
 def test_the_reason_gives_the_numbers():
-    result = with_intervals(at("depth", 3, (2, 4)), (0.95, 1.0))
+    result = with_layers(at("depth", 3, (2, 4)), intervals={"accuracy": (0.95, 1.0)})
     found = outcome("syntax-middle", result)
     assert found.why == (
         "depth may be best at 2, 3, 4 of 6; best on dev: 3, 1.000 [0.950, 1.000]; middle: 3, 4"
@@ -169,7 +170,7 @@ def test_word_order_falls():
     assert verdict(name, rises) == "contradicted"
     assert verdict(name, bump, noise=1) == "undecided"
     assert verdict(name, made("position", UP, False)) == "not tested"
-    nothing = ModelScores({"position": rises}, lambda task: None, lambda task: None)
+    nothing = ModelRows([rises])
     assert "predictions of position are not beside" in BY_NAME[name].on(nothing).why
     found = outcome(name, rises)
     assert found.why.startswith("position per layer: 0–1 +0.200 [+0.19")
@@ -229,16 +230,19 @@ def test_knowledge_of_hierarchy_rises():
 def mixed(task, scores=(), expected_layer=None, kl=None):
     """A result with a localisation; without a gain over layer 0 there is no expected layer."""
     result = at(task, 3)
-    low, high = expected_layer or (None, None)
-    mixes = [
-        *(Row("mix_score", score, k) for k, score in enumerate(scores or (0.1,))),
-        Row("total_gain", None, why="no gain"),
-        Row("expected_layer", 1.0, None, low, high)
-        if expected_layer
-        else Row("expected_layer", None, why="no gain"),
-        Row("centre_of_gravity", None, why="no gain"),
-        Row("kl", 1.0, None, *(kl or (None, None))),
-    ]
+    none = Estimate(value=None, interval=None, missing="no gain")
+    given = Estimate(value=1.0, interval=expected_layer) if expected_layer else none
+    mixes = Mixes(
+        mixes=tuple(
+            MixResult(k=k, weights=(1.0,), l2=0.1, dev={}, test={"accuracy": score}, intervals={})
+            for k, score in enumerate(scores or (0.1,))
+        ),
+        total_gain=none,
+        expected_layer=given,
+        centre_of_gravity=none,
+        kl=Estimate(value=1.0, interval=kl),
+        sample_weights=(),
+    )
     return result.with_evidence(evidence_record(result, "localisation", mixes))
 
 
@@ -357,7 +361,7 @@ def test_middle_transfers_best():
     found = outcome(name, *three(UP), partial)
     assert found.verdict == "supported"
     assert "left out: chunking was not run at layer 3, 4, 5, 6" in found.why
-    nothing = ModelScores({r.task.name: r for r in three(UP)}, lambda task: None, lambda task: None)
+    nothing = ModelRows(three(UP))
     assert "predictions of pos are not beside" in BY_NAME[name].on(nothing).why
 
 
@@ -392,7 +396,7 @@ def test_the_p_value_of_two_mean_ranks_by_definition(monkeypatch):
     """The difference of two layers that alone change places is tested by itself."""
     monkeypatch.setattr("probes.boards.claims.layers.blocks", lambda n: [resample(n)])
     results = three(leading(3, 5))
-    found = model_scores(*results, noise=0.001)
+    found = model_rows(*results, noise=0.001)
     ranks = [rankdata(-found.tested(r.task.name).resampled, axis=0)[[3, 5]] for r in results]
     above, below = np.mean(ranks, axis=0)
     # 1 and 2 in the sample; 2 − 1 has to be exceeded, in either direction.
@@ -423,12 +427,12 @@ def share_of_sides_taken(truth, n_sets):
     """How often five tasks decide, with errors of its own in each layer."""
     rng, decided = np.random.default_rng(0), 0
     for _ in range(n_sets):
-        results, values = {}, {}
+        results, values = [], {}
         for task in "abcde":
             scores = np.array(truth) + rng.standard_normal(7)
-            results[task] = made(task, scores)
+            results.append(made(task, scores))
             values[task] = Normal(scores, rng)
-        model = ModelScores(results, values.get, lambda task: None)
+        model = ModelRows(results, lambda task, _, values=values: values.get(task))
         decided += BY_NAME["middle-transfers-best"].on(model).verdict != "undecided"
     return decided / n_sets
 
@@ -444,14 +448,17 @@ def test_every_claim_names_its_source_and_fits_in_json():
     )
     results = [mixed(task, UP, (1, 2), (0.1, 0.2)) for task in tasks.split()]
     mixes = {result.task.name: of_means(UP, 0.001) for result in results}
-    found = model_scores(*results, mixes=mixes)
+    found = model_rows(*results, mixes=mixes)
     assert len(BY_NAME) == len(CLAIMS)
-    for claim in LAYER_CLAIMS:
-        assert claim.source.startswith(("Primer 5.2", "Primer 7.1; "))
+    # Of pairs of models, of structure and of geometry.
+    others = {"fine-tuning-changes-final", "trees-middle", "chunk-clusters-fade"}
+    of_layers = [claim for claim in CLAIMS if claim.section in ("5.2", "7.1")]
+    assert len(of_layers) == 17
+    for claim in of_layers:
+        assert claim.source.startswith(("Primer 5.2; ", "Primer 7.1; "))
         result = claim.on(found)
-        untested = claim.name in {*NEVER, "fine-tuning-changes-final"}  # of pairs of models
-        assert (result.verdict == "not tested") == untested, result.why
-        assert (claim.differs == "") == (claim.name in NEVER)
+        assert (result.verdict == "not tested") == (claim.name in others), result.why
+        assert claim.differs
         assert claim.differs in claim.note
         json.dumps(result, allow_nan=False)
     assert "not thereby used" in CAVEAT
@@ -462,18 +469,20 @@ def test_the_method_section_lists_every_claim():
     for claim in CLAIMS:
         where = claim.source.removeprefix("Primer ")
         source = f"| `{claim.name}` | {claim.statement} ({where}) | "
-        ends = f" {claim.differs} |\n" if claim.differs else " |\n"
         (row,) = [line for line in text.splitlines(keepends=True) if line.startswith(source)]
-        assert row.endswith(ends)
+        assert row.endswith(f" {claim.differs} |\n")
 
 
-@pytest.mark.parametrize("name", sorted(NEVER))
-def test_what_probes_of_one_model_cannot_test_says_why(name):
-    found = outcome(name, at("pos", 3))
-    assert found.verdict == "not tested"
-    assert found.why.startswith("it needs ")
+def test_it_lists_the_claims_that_nothing_here_can_test():
+    _, table = METHOD.read_text(encoding="utf-8").split("| what it needs |\n")
+    rows = re.findall(
+        r"^\| `([a-z-]+)` \| .+ \((?:3|5\.[12]).*; .+ \d{4}a?\) \| .+ \|$", table, re.M
+    )
+    assert len(rows) == FURTHER
+    assert not set(rows) & set(BY_NAME)
+    assert f"{FURTHER} further claims" in NOTE
 
 
 def test_resampled_scores_need_predictions():
     with pytest.raises(MissingError, match="predictions of pos"):
-        ModelScores({"pos": at("pos", 3)}, lambda task: None, lambda task: None).tested("pos")
+        ModelRows([at("pos", 3)]).tested("pos")

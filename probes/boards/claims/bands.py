@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from probes.boards.claims.claim import MissingError
+
 Band = Callable[[int, int], bool]
 """Whether a layer of a model of so many layers belongs to some part of it."""
 
@@ -32,6 +34,23 @@ def late_middle(layer: int, n_layers: int) -> bool:
 def higher(layer: int, n_layers: int) -> bool:
     """Above the middle: from layer 10 of 12 and 20 of 24."""
     return layer / n_layers > _ends_of_middle(n_layers)[1]
+
+
+def within(n_layers: int, band: Band) -> set[int]:
+    """The layers of a model that lie in a band.
+
+    Raises:
+        MissingError: it has none.
+    """
+    layers = {layer for layer in range(n_layers + 1) if band(layer, n_layers)}
+    if not layers:
+        raise MissingError(f"a model of {n_layers} layers has none that counts as {name_of(band)}")
+    return layers
+
+
+def name_of(band: Band) -> str:
+    """``late-middle``."""
+    return band.__name__.replace("_", "-")
 
 
 def around_layer_4(n_layers: int) -> tuple[int, int]:

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
-from probes.boards.claims.claim import Predicate
-from probes.boards.claims.model_scores import ModelScores
-from probes.boards.claims.outcome import (
+from probes.boards.claims.claim import (
     ZERO,
     MissingError,
     Outcome,
+    Predicate,
     all_of,
-    any_of,
     decided,
-    listed,
+    ordered,
     p_above,
     p_if,
     verdict,
 )
+from probes.boards.claims.intervals import with_ends
+from probes.boards.claims.model_rows import ModelRows, listed
 from probes.boards.heads import ATTENTION
 from probes.common.wording import counted
 from probes.measurements.head_patterns import BOUNDS, classes
 from probes.measurements.head_rows import EVERY, NOT_PUNCTUATION, Choice, HeadNumbers, HeadRows
-from probes.records.row import Row
+
+COMPLETE = 0.9
+"""A UAS that counts as the whole tree: about that of a good parser."""
+
+_ABSENT = {
+    "separators": "the model has no special tokens after a text",
+    "special": "the corpus has no parts of speech, by which words are punctuation",
+}
+
+_BY = {"relation": ", by the word attended to most", "uas": ", by trees"}
 
 
-def mostly_patterns(model: ModelScores) -> Outcome:
+def mostly_patterns(model: ModelRows) -> Outcome:
     """Whether fewer than half of all heads are heterogeneous, wherever the bound of classes is set.
 
     Supported if with every one of `BOUNDS` fewer than half may be, contradicted if with every one
@@ -63,7 +73,7 @@ def _heterogeneous(found: HeadRows, bound: float, end: Literal["values", "low", 
     return sum(row.count("heterogeneous") for row in classes(found, bound, end))
 
 
-def to_special_tokens(model: ModelScores) -> Outcome:
+def to_special_tokens(model: ModelRows) -> Outcome:
     """Whether most heads attend to special tokens and punctuation more than uniform attention does.
 
     Supported if more than half do for certain, contradicted if fewer than half may.
@@ -94,7 +104,7 @@ def some_above(measure: str) -> Predicate:
     contradicted if the intervals of all their differences lie below 0.
     """
 
-    def predicate(model: ModelScores) -> Outcome:
+    def predicate(model: ModelRows) -> Outcome:
         found = _found(model)
         if not found.choices:
             raise MissingError("the corpus has no relations, roles or trees to choose heads by")
@@ -103,24 +113,30 @@ def some_above(measure: str) -> Predicate:
             raise MissingError(f"no {measure} is frequent enough to be tested")
         above = sorted((x for x in tested if x.is_better), key=lambda x: -(x.difference.value or 0))
         why = f"of {counted(len(tested), measure)}, {len(above)} have a head above the baseline"
-        return decided(
-            min(_p_positive(choice.difference) for choice in tested),
-            all_of(_p_below(choice.difference) for choice in tested),
-            "; ".join([why, *map(_named, above[:3])]),
-            [
-                {
-                    "feature": choice.feature,
-                    "layer": choice.test.layer,
-                    "head": choice.test.axes["head"],
-                    "difference": choice.difference.value,
-                    "interval": choice.difference.interval,
-                    "p": choice.difference.p,
-                }
-                for choice in tested
-            ],
-        )
+        return _one_positive(tested, "; ".join([why, *map(_named, above[:3])]))
 
     return predicate
+
+
+def _one_positive(choices: Sequence[Choice], why: str) -> Outcome:
+    """The outcome of a claim that one difference is above 0, by p-values corrected for all."""
+    every = [(choice, choice.difference) for choice in choices]
+    return decided(
+        min(p_if((x.value or 0.0) > 0, 1.0 if x.p is None else x.p) for _, x in every),
+        all_of(1.0 if x.interval is None else p_above(x.interval, ZERO) for _, x in every),
+        why,
+        [
+            {
+                "feature": choice.feature,
+                "layer": choice.test.layer,
+                "head": choice.test.axes["head"],
+                "difference": x.value,
+                "interval": x.interval,
+                "p": x.p,
+            }
+            for choice, x in every
+        ],
+    )
 
 
 def one_above(relation: str) -> Predicate:
@@ -129,20 +145,25 @@ def one_above(relation: str) -> Predicate:
     Supported if the interval of the difference lies above 0, contradicted if it lies below.
     """
 
-    def predicate(model: ModelScores) -> Outcome:
+    def predicate(model: ModelRows) -> Outcome:
         choices = {x.feature: x for x in _found(model).choices_of("relation")}
         if relation not in choices:
             raise MissingError(f"{relation} is no relation of the corpus, or is too rare")
-        return _of_difference(choices[relation].difference, _named(choices[relation]))
+        choice = choices[relation]
+        found = choice.difference
+        if found.interval is None:
+            raise MissingError("the difference has no interval")
+        signed = f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]".replace("-", "−")
+        return ordered(
+            [(ZERO, found.interval)],
+            f"{_named(choice)}; difference {signed}",
+            [{"difference": found.value, "interval": found.interval}],
+        )
 
     return predicate
 
 
-COMPLETE = 0.9
-"""A UAS that counts as the whole tree: about that of a good parser."""
-
-
-def none_complete(model: ModelScores) -> Outcome:
+def none_complete(model: ModelRows) -> Outcome:
     """Whether the best single head misses more than a tenth of the heads of words.
 
     The best by the word that is attended to most, and by trees, both chosen on dev. Supported if
@@ -156,34 +177,16 @@ def none_complete(model: ModelScores) -> Outcome:
     ends = [choice.test.interval for choice in singles if choice.test.interval is not None]
     if len(ends) < 2:
         raise MissingError("single heads have no interval")
-    bar, named = (COMPLETE, COMPLETE), [f"{x.name}{_BY[x.test.metric]}" for x in singles]
-    shown = (
-        f"head {name} {x.test.value:.3f} [{low:.3f}, {high:.3f}]"
-        for name, x, (low, high) in zip(named, singles, ends, strict=True)
-    )
-    return decided(
-        all_of(p_above(each, bar) for each in ends),
-        any_of(p_above(bar, each) for each in ends),
+    named = [f"{choice.name}{_BY[choice.test.metric]}" for choice in singles]
+    shown = (f"head {x} {with_ends(y.test)}" for x, y in zip(named, singles, strict=True))
+    return ordered(
+        [(each, (COMPLETE, COMPLETE)) for each in ends],
         f"UAS of {'; '.join(shown)}; limit: {COMPLETE:g}",
         [
-            {"head": name, "uas": x.test.value, "interval": x.test.interval}
-            for name, x in zip(named, singles, strict=True)
+            {"head": name, "uas": choice.test.value, "interval": choice.test.interval}
+            for name, choice in zip(named, singles, strict=True)
         ],
     )
-
-
-_BY = {"relation": ", by the word attended to most", "uas": ", by trees"}
-
-
-def _of_difference(found: Row, why: str) -> Outcome:
-    """The verdict that a difference is above 0."""
-    if found.interval is None:
-        raise MissingError("the difference has no interval")
-    low, high = found.interval
-    text = f"difference {found.value:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
-    numbers: list[dict[str, Any]] = [{"difference": found.value, "interval": found.interval}]
-    p_for, p_against = p_above(ZERO, found.interval), p_above(found.interval, ZERO)
-    return decided(p_for, p_against, f"{why}; {text}", numbers)
 
 
 def _named(choice: Choice) -> str:
@@ -197,17 +200,7 @@ def _is_tested(choice: Choice) -> bool:
     return choice.difference.p is not None and choice.feature not in (EVERY, NOT_PUNCTUATION)
 
 
-def _p_positive(found: Row) -> float:
-    """The p-value of a difference being above 0, from its own."""
-    return 1.0 if found.value is None or found.p is None else p_if(found.value > 0, found.p)
-
-
-def _p_below(found: Row) -> float:
-    """The p-value of a difference being below 0, from its interval."""
-    return 1.0 if found.interval is None else p_above(found.interval, ZERO)
-
-
-def _found(model: ModelScores) -> HeadRows:
+def _found(model: ModelRows) -> HeadRows:
     """What was found of all heads.
 
     Raises:
@@ -215,21 +208,15 @@ def _found(model: ModelScores) -> HeadRows:
     """
     record = model.record(ATTENTION)
     found = HeadRows(record.rows)
-    if absent := sorted(set(range(1, record.model.n_layers + 1)) - set(found.layers)):
+    if absent := set(range(1, record.model.n_layers + 1)) - set(found.layers):
         raise MissingError(f"{ATTENTION} was not measured at layer {listed(absent)}")
     return found
-
-
-_ABSENT = {
-    "separators": "the model has no special tokens after a text",
-    "special": "the corpus has no parts of speech, by which words are punctuation",
-}
 
 
 def _numbers(found: HeadRows, measure: str) -> HeadNumbers:
     numbers = found.of(measure)
     if numbers is None:
-        raise MissingError(_ABSENT.get(measure, f"there is no {measure} in the record"))
+        raise MissingError(_ABSENT[measure])
     return numbers
 
 

@@ -1,32 +1,35 @@
-"""Predicates on the scores of single layers."""
+"""Predicates on where probes are best, and on steps from layer to layer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from probes.boards import separability
-from probes.boards.claims.bands import Band, around_layer_4, middle
-from probes.boards.claims.claim import Predicate
-from probes.boards.claims.model_scores import ModelScores, within
-from probes.boards.claims.outcome import (
+from probes.boards.claims.bands import Band, around_layer_4, middle, name_of, within
+from probes.boards.claims.claim import (
     MissingError,
     Outcome,
+    Predicate,
     all_of,
     any_of,
     decided,
-    listed,
     p_if,
-    split_by,
 )
+from probes.boards.claims.model_rows import ModelRows, listed
 from probes.boards.transferability import layer_ranks
 from probes.common.arrays import Floats
+from probes.records.result import SCORES
 from probes.statistics.bootstrap import Draws, blocks, bounds, interval
 from probes.statistics.replicates import p_values_of
 from probes.statistics.significance import ALPHA, all_pairs, max_t, p_best
+
+PValues = Mapping[int, float | None]
+"""Of every layer, of its being the best; None for one without a score."""
+
+STRUCTURE = "structure"
 
 FEWEST_TASKS = 3
 """A layer that is best on two tasks does not transfer across tasks."""
@@ -39,21 +42,57 @@ def peaks_in(bands: Mapping[str, Band]) -> Predicate:
     none is, for some task.
     """
 
-    def predicate(model: ModelScores) -> Outcome:
-        inside = {task: within(model.result(task), band) for task, band in bands.items()}
+    def predicate(model: ModelRows) -> Outcome:
+        inside = {task: within(len(model.scores(task)) - 1, band) for task, band in bands.items()}
         why = "; ".join(
-            f"{_peak(model, task)}; {band.__name__.replace('_', '-')}: {listed(inside[task])}"
+            f"{_peak(model, task)}; {name_of(band)}: {listed(inside[task])}"
             for task, band in bands.items()
         )
-        p_values = [split_by(_p_best(model, task), inside[task]) for task in bands]
-        return decided(
-            all_of(outside for _, outside in p_values),
-            any_of(in_band for in_band, _ in p_values),
-            why,
-            [_peak_numbers(model, task) for task in bands],
+        tests = [split_by(model.p_best(task), inside[task]) for task in bands]
+        return _all_inside(tests, why, [_peak_numbers(model, task) for task in bands])
+
+    return predicate
+
+
+def trees_peak_in(band: Band, metrics: Sequence[str]) -> Predicate:
+    """The same of structural probes at their reported rank, by each of the metrics."""
+
+    def predicate(model: ModelRows) -> Outcome:
+        record = model.record_of_all_layers(STRUCTURE)
+        inside = within(record.model.n_layers, band)
+        tests: dict[str, PValues] = {
+            metric: {
+                layer: row.value
+                for layer, row in model.by_layer(STRUCTURE, f"{metric}_p_best", rank=...).items()
+            }
+            for metric in metrics
+        }
+        peaks = {metric: may_be_best(each) for metric, each in tests.items()}
+        if untested := [metric for metric, layers in peaks.items() if not layers]:
+            raise MissingError(f"{' and '.join(untested)}: layers could not be tested")
+        why = "; ".join(
+            f"{metric} at rank {record.facts['rank']} may be best at {listed(layers)}"
+            for metric, layers in peaks.items()
+        )
+        return _all_inside(
+            [split_by(each, inside) for each in tests.values()],
+            f"{why}; {name_of(band)}: {listed(inside)}",
+            [
+                {"metric": metric, "peak_layers": sorted(layers), "p_best": tests[metric]}
+                for metric, layers in peaks.items()
+            ],
         )
 
     return predicate
+
+
+def _all_inside(
+    tests: Sequence[tuple[float, float]], why: str, numbers: list[dict[str, Any]]
+) -> Outcome:
+    """The outcome of a claim that in all tests of `split_by` the best layer is in the band."""
+    return decided(
+        all_of(outside for _, outside in tests), any_of(inside for inside, _ in tests), why, numbers
+    )
 
 
 def peaks_before(early: str, late: str) -> Predicate:
@@ -63,16 +102,17 @@ def peaks_before(early: str, late: str) -> Predicate:
     if none lies below any.
     """
 
-    def predicate(model: ModelScores) -> Outcome:
-        first, second = _p_best(model, early), _p_best(model, late)
+    def predicate(model: ModelRows) -> Outcome:
+        first, second = model.p_best(early), model.p_best(late)
         # Two layers are the best of both tasks with the lesser p; either may be wrongly excluded.
-        both = {(i, j): min(p, q) for i, p in first.items() for j, q in second.items()}
-        tasks = (early, late)
+        both = {
+            (i, j): min(p or 0.0, q or 0.0) for i, p in first.items() for j, q in second.items()
+        }
         return decided(
             min(1.0, 2 * all_of(p for (i, j), p in both.items() if i >= j)),
             min(1.0, 2 * all_of(p for (i, j), p in both.items() if i < j)),
-            "; ".join(_peak(model, task) for task in tasks),
-            [_peak_numbers(model, task) for task in tasks],
+            "; ".join(_peak(model, task) for task in (early, late)),
+            [_peak_numbers(model, task) for task in (early, late)],
         )
 
     return predicate
@@ -86,7 +126,7 @@ def falls_there(task: str) -> Predicate:
     All three comparisons are tested together, by max-T.
     """
 
-    def predicate(model: ModelScores) -> Outcome:
+    def predicate(model: ModelRows) -> Outcome:
         values = model.tested(task)
         last = len(values.scores) - 1
         first, end = around_layer_4(last)
@@ -131,7 +171,7 @@ def rises(*tasks: str) -> Predicate:
     over all of them.
     """
 
-    def predicate(model: ModelScores) -> Outcome:
+    def predicate(model: ModelRows) -> Outcome:
         values = [model.tested(task) for task in tasks]
         before, after = around_layer_4(len(values[0].scores) - 1)
         ends = [each.row(layer) for each in values for layer in (before, after)]
@@ -157,7 +197,7 @@ def _change(change: float, between: tuple[float, float] | None) -> str:
     return text.replace("-", "−")
 
 
-def middle_transfers(model: ModelScores) -> Outcome:
+def middle_transfers(model: ModelRows) -> Outcome:
     """Where the mean rank over tasks may be best: at layers that none is separated above.
 
     Supported if all of these are middle layers; contradicted if none is. Ranks are made in each
@@ -176,11 +216,11 @@ def middle_transfers(model: ModelScores) -> Outcome:
     first = next(drawn)
     tests = max_t(-ranks, ((-each, None) for each in chain([first], drawn)), pairs)
     p_values = p_best(-ranks, pairs, tests)
-    inside = within(model.result(next(iter(values))), middle)
-    best = {layer for layer, p in enumerate(p_values) if p >= ALPHA}
+    inside = within(len(ranks) - 1, middle)
+    by_layer = dict(enumerate(p_values.tolist()))
     why = (
-        f"mean rank over {', '.join(values)} may be best at {listed(best)}; middle: "
-        f"{listed(inside)}; best: layer {ranks.argmin()} with {ranks.min():.1f}"
+        f"mean rank over {', '.join(values)} may be best at {listed(may_be_best(by_layer))}; "
+        f"middle: {listed(inside)}; best: layer {ranks.argmin()} with {ranks.min():.1f}"
     )
     numbers = [
         {"layer": layer, "mean_rank": float(rank), "interval": bound, "p_best": float(p)}
@@ -188,39 +228,53 @@ def middle_transfers(model: ModelScores) -> Outcome:
             zip(ranks, interval(first).round(2).tolist(), p_values, strict=True)
         )
     ]
-    in_band, outside = split_by(dict(enumerate(p_values.tolist())), inside)
+    in_band, outside = split_by(by_layer, inside)
     return decided(outside, in_band, why + left_out, [{"tasks": list(values)}, *numbers])
 
 
-def _p_best(model: ModelScores, task: str) -> dict[int, float]:
-    """By layer, the p-value of its being the best."""
-    model.peaks(task)
-    found = separability.p_best(model.result(task)) or {}
-    return {layer: p or 0.0 for layer, p in found.items()}
+def split_by(p_values: PValues, band: set[int]) -> tuple[float, float]:
+    """The p-values of two hypotheses: that the best layer is in a band, and that it is not."""
+    inside, outside = (
+        all_of(p or 0.0 for layer, p in p_values.items() if (layer in band) == is_in)
+        for is_in in (True, False)
+    )
+    return inside, outside
 
 
-def _peak(model: ModelScores, task: str) -> str:
+def may_be_best(p_values: PValues) -> set[int]:
+    """The layers that no other one is separated above."""
+    return {layer for layer, p in p_values.items() if (p or 0.0) >= ALPHA}
+
+
+def _best(model: ModelRows, task: str) -> int:
+    """The layer that is best on dev; of equal ones the lowest."""
+    metric = model.results[task].task.metric
+    dev = model.by_layer(SCORES, metric, task, split="dev")
+    known = {layer: row.value for layer, row in dev.items() if row.value is not None}
+    return max(sorted(known), key=known.__getitem__, default=min(dev))
+
+
+def _peak(model: ModelRows, task: str) -> str:
     """``depth may be best at 2, 3 of 6; best on dev: 3, 0.840 [0.829, 0.850]``."""
-    result = model.result(task)
-    best = result.best_layer
-    low, high = result.interval(best) or (np.nan, np.nan)
+    peaks, scores = may_be_best(model.p_best(task)), model.scores(task)
+    best = _best(model, task)
+    found = scores[best]
     return (
-        f"{task} may be best at {listed(model.peaks(task))} of {result.model.n_layers}; "
-        f"best on dev: {best}, {result.score(best):.3f} [{low:.3f}, {high:.3f}]"
+        f"{task} may be best at {listed(peaks)} of {len(scores) - 1}; best on dev: {best}, "
+        f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
     )
 
 
-def _peak_numbers(model: ModelScores, task: str) -> dict[str, Any]:
+def _peak_numbers(model: ModelRows, task: str) -> dict[str, Any]:
     """The numbers behind a statement about where a task peaks."""
-    result = model.result(task)
-    best = result.best_layer
+    p_values, scores, best = model.p_best(task), model.scores(task), _best(model, task)
     return {
         "task": task,
-        "view": result.view,
+        "view": model.results[task].view,
         "best_layer": best,
-        "score": result.score(best),
-        "interval": result.interval(best),
-        "peak_layers": sorted(model.peaks(task)),
-        "p_best": separability.p_best(result),
-        "layers": result.model.n_layers,
+        "score": scores[best].value,
+        "interval": scores[best].interval,
+        "peak_layers": sorted(may_be_best(p_values)),
+        "p_best": p_values,
+        "layers": len(scores) - 1,
     }

@@ -15,7 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from probes import __version__
 from probes.boards.claims.claim import NOTE
 from probes.boards.claims.literature import CLAIMS
-from probes.boards.claims.report import Report, claim_subject, is_twin, make_reports
+from probes.boards.claims.report import Report, is_twin, make_reports
+from probes.boards.comparable import SAME_VECTORS, values
 from probes.boards.corpus_groups import corpus_groups
 from probes.boards.groups import Group, Unit, group, model_labels
 from probes.boards.separability import separability
@@ -183,8 +184,8 @@ def _claims(
     first = next(iter(paths.values()))
     every = {path: result for found in given.paths.values() for path, result in found.items()}
     twins = {path: result for path, result in every.items() if is_twin(result, first)}
-    subjects = {claim_subject(result) for result in (*paths.values(), *twins.values())}
-    beside = {path: each for path, each in others.items() if claim_subject(each) in subjects}
+    subjects = {values(result, SAME_VECTORS) for result in (*paths.values(), *twins.values())}
+    beside = {path: each for path, each in others.items() if values(each, SAME_VECTORS) in subjects}
     reports = make_reports({**paths, **twins}, given.probe, beside)
     own = [report for report in reports if report.model == model_title(first)]
     return own[0] if own else "made by another version of its tasks or probe"
@@ -194,8 +195,10 @@ def _claims_without_scores(
     found: Mapping[Path, Result], others: Mapping[Path, AnyRecord]
 ) -> list[Report]:
     """The outcomes on models and corpora that there are no scores of."""
-    subjects = {claim_subject(result) for result in found.values()}
-    alone = {path: each for path, each in others.items() if claim_subject(each) not in subjects}
+    subjects = {values(result, SAME_VECTORS) for result in found.values()}
+    alone = {
+        path: each for path, each in others.items() if values(each, SAME_VECTORS) not in subjects
+    }
     return make_reports({}, "", alone)
 
 
