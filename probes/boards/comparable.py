@@ -114,7 +114,7 @@ CURRENT = Aspect(
 )
 
 
-OPTIONS = Aspect("options", lambda r: tuple(sorted(r.settings.items())))
+OPTIONS = Aspect("options", lambda r: repr(sorted(r.settings.items())))
 
 
 def options_of(record: Record) -> list[Aspect]:

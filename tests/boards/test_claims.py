@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from replicates_by_hand import of_means
-from results_by_hand import evidence_record, make_result, with_layers
+from results_by_hand import evidence_record, make_result, with_intervals
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
@@ -22,8 +22,7 @@ from probes.boards.claims.bands import (
 from probes.boards.claims.claim import CAVEAT, FURTHER, NOTE, MissingError
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_rows import ModelRows
-from probes.measurements.localisation import Mixes, MixResult
-from probes.records.values import Estimate
+from probes.records.row import Row
 from probes.statistics.bootstrap import resample
 from probes.statistics.metrics import metrics
 from probes.statistics.replicates import Replicates
@@ -37,7 +36,7 @@ UP = (0.1, 0.3, 0.5, 0.7, 0.6, 0.4, 0.2)
 def made(task, scores, p=None, **more):
     """A result with intervals."""
     result = make_result(task, scores, p, **more)
-    return with_layers(result, intervals={result.task.metric: (0.0, 1.0)})
+    return with_intervals(result, (0.0, 1.0))
 
 
 def at(task, best, also=(), n=6):
@@ -101,7 +100,7 @@ def test_peaks(claim, task, supported, contradicted, undecided):
 
 
 def test_the_reason_gives_the_numbers():
-    result = with_layers(at("depth", 3, (2, 4)), intervals={"accuracy": (0.95, 1.0)})
+    result = with_intervals(at("depth", 3, (2, 4)), (0.95, 1.0))
     found = outcome("syntax-middle", result)
     assert found.why == (
         "depth may be best at 2, 3, 4 of 6; best on dev: 3, 1.000 [0.950, 1.000]; middle: 3, 4"
@@ -230,19 +229,16 @@ def test_knowledge_of_hierarchy_rises():
 def mixed(task, scores=(), expected_layer=None, kl=None):
     """A result with a localisation; without a gain over layer 0 there is no expected layer."""
     result = at(task, 3)
-    none = Estimate(value=None, interval=None, missing="no gain")
-    given = Estimate(value=1.0, interval=expected_layer) if expected_layer else none
-    mixes = Mixes(
-        mixes=tuple(
-            MixResult(k=k, weights=(1.0,), l2=0.1, dev={}, test={"accuracy": score}, intervals={})
-            for k, score in enumerate(scores or (0.1,))
-        ),
-        total_gain=none,
-        expected_layer=given,
-        centre_of_gravity=none,
-        kl=Estimate(value=1.0, interval=kl),
-        sample_weights=(),
-    )
+    low, high = expected_layer or (None, None)
+    mixes = [
+        *(Row("mix_score", score, k) for k, score in enumerate(scores or (0.1,))),
+        Row("total_gain", None, why="no gain"),
+        Row("expected_layer", 1.0, None, low, high)
+        if expected_layer
+        else Row("expected_layer", None, why="no gain"),
+        Row("centre_of_gravity", None, why="no gain"),
+        Row("kl", 1.0, None, *(kl or (None, None))),
+    ]
     return result.with_evidence(evidence_record(result, "localisation", mixes))
 
 

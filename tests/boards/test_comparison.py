@@ -21,7 +21,7 @@ SD = 0.02
 
 def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e", dtype="float32"):
     """The parts of a result that are read for a comparison."""
-    layer = SimpleNamespace(layer=2)
+    layer = 2
     return SimpleNamespace(
         model=SimpleNamespace(name=name),
         corpus=SimpleNamespace(fingerprint=fingerprint, limited=False, other_trees=False),

@@ -104,7 +104,7 @@ def structure(uuas=0.7, peaks=((3,), (3, 4)), layers=range(7), rank=64):
 
     extent = dict.fromkeys(layers, 1)
     return corpus_record(
-        "structure", {}, 6, rows=Rows.of(rows()), extent=extent, facts={"rank": rank}
+        "structure", rows(), 6, extent=extent, facts={"rank": rank}
     )
 
 
