@@ -193,7 +193,8 @@ def _base_context(base: Prepared, unit: Unit, extent: Extent) -> Context | None:
 def _found(unit: Unit, context: Context) -> Found:
     """What is found; of probes in groups of layers that fit in memory, smaller if it runs out."""
     what = f"measuring {unit.title}"
-    with explain_out_of_memory(what, "use --limit, --project or --layers, or free some memory."):
+    less = "--limit, --project or --layers" if context.probing else "--limit or --layers"
+    with explain_out_of_memory(what, f"use {less}, or free some memory."):
         while True:
             try:
                 return as_found(unit.its.compute(context))

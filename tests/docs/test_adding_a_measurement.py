@@ -113,7 +113,7 @@ def test_files_can_be_included_together_and_ask_for_what_the_guide_says(folder):
     full = request._replace(level="full")
     assert get_measurement("flips").extent(full) == dict.fromkeys(range(5), 1)
     roots = get_measurement("root_norms")
-    assert (roots.missing({"heads"}), roots.missing({"upos"})) == ("", "it has no heads")
+    assert (roots.lacking({"heads"}), roots.lacking({"upos"})) == ("", "it has no heads")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
