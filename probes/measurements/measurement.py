@@ -13,16 +13,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry
 from probes.measurements.pivots import Pivot
-from probes.measurements.views import RowView, charts, tables
+from probes.measurements.views import AnyView, charts, tables
 from probes.records.base import Frozen
 from probes.records.charts import Chart
 from probes.records.curves import Curves
-from probes.records.files import Arrays
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import AnyRecord, Extent, Record, covers, united
 from probes.records.result import Result
@@ -146,7 +146,7 @@ class Measurement(ABC, Generic[P]):
     name: ClassVar[str]
     version: ClassVar[int] = 1
     summary: ClassVar[str]
-    views: ClassVar[Sequence[RowView]] = (Pivot(),)
+    views: ClassVar[Sequence[AnyView]] = (Pivot(),)
     payload: ClassVar[type[Frozen]] = NoPayload
     options: ClassVar[type[Frozen]] = NoOptions
 
@@ -225,11 +225,11 @@ class ProbeMeasurement(Measurement[P]):
         Args:
             results: of all models; those without its record are listed as missing.
         """
-        from probes.measurements.frame import labelled_frame
+        from probes.measurements.frame import Findings
 
         records = {label: each.evidence.get(self.name) for label, each in results.items()}
         measured = {label: record for label, record in records.items() if record}
-        found = charts(self.views, labelled_frame(measured))
+        found = charts(self.views, Findings(measured))
         curves = [each for each in found if isinstance(each, Curves)]
         for each in curves:
             each.missing.update({x: self.missing_of(results[x]) for x in records.keys() - measured})
@@ -241,7 +241,6 @@ class CorpusMeasurement(Measurement[P]):
 
     Attributes:
         needs: annotation layers of the corpus without which there is nothing to measure.
-        figures: names of its charts that are no views.
         of_pairs: name of the `PairMeasurement` that is made along with it; empty for none.
         csv_name: name of the CSV file in the folder of model and corpus, without its ending; the
             measurement's own if empty.
@@ -250,7 +249,6 @@ class CorpusMeasurement(Measurement[P]):
     """
 
     needs: ClassVar[tuple[str, ...]] = ()
-    figures: ClassVar[tuple[str, ...]] = ()
     of_pairs: ClassVar[str] = ""
     csv_name: ClassVar[str] = ""
     shares_arrays: ClassVar[bool] = False
@@ -275,8 +273,7 @@ class CorpusMeasurement(Measurement[P]):
     @property
     def figure_names(self) -> list[str]:
         """Names of the charts that `python -m probes figure` can draw."""
-        views = [view.name for view in self.views if not isinstance(view, Pivot)]
-        return [*self.figures, *views]
+        return [view.name for view in self.views if not isinstance(view, Pivot)]
 
     def tables(self, record: Record[P]) -> Sequence[Table]:
         """What was found, to be printed at the end of a run."""
@@ -287,21 +284,17 @@ class CorpusMeasurement(Measurement[P]):
         title += f" from {record.base.name}" if record.base else ""
         return tables(self.views, long_frame([record]), title, record.notes)
 
-    def charts(self, records: Mapping[str, Record[P]]) -> Sequence[Chart]:
-        """What was found for several models, by label, on one corpus."""
-        from probes.measurements.frame import labelled_frame
-
-        return charts(self.views, labelled_frame(records))
-
-    def pictures(
-        self, records: Mapping[str, Record[P]], arrays: Mapping[str, Arrays]
+    def charts(
+        self, records: Mapping[str, Record[P]], paths: Mapping[str, Path] | None = None
     ) -> Sequence[Chart]:
-        """Charts of arrays, or of rows in ways that no view has; `figures` names them.
+        """What was found for several models on one corpus.
 
         Args:
-            records, arrays: by label; there are no arrays of records whose file cannot be read.
+            records, paths: by label; arrays are read beside a path.
         """
-        return ()
+        from probes.measurements.frame import Findings
+
+        return charts(self.views, Findings(records, paths or {}))
 
     def csv_lines(self, record: Record[P]) -> Iterator[Mapping[str, Place]]:
         """The lines of its CSV file, by column: all numbers as they are."""

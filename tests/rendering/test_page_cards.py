@@ -41,7 +41,7 @@ class Mine(CorpusMeasurement[Payload]):
     def tables(self, record):
         return []
 
-    def charts(self, records):
+    def charts(self, records, paths=None):
         if next(iter(records.values())).payload.value == 0:
             return [Gallery("g", "G", "", "d", "a", {{"m": GalleryPanel((), (), ())}})]
         cards = {{}}
