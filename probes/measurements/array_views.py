@@ -129,7 +129,7 @@ class Points(_ArrayView):
                     group=kind,
                     level=row,
                 )
-                for row, kinds in zip(places.index, places.to_numpy(), strict=True)
+                for row, kinds in zip(places.index.tolist(), places.to_numpy(), strict=True)
                 for column, kind in zip(places.columns, kinds, strict=True)
             )
         note = f"{self.note} Stress (0: distances are kept, .2: poorly): "
