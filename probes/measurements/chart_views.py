@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from probes.measurements.choosing import Where, chosen
 from probes.measurements.shown_rows import interval_of, place_of, rows_in, unit_of, worded
-from probes.records.charts import Card, Grid, Panel
+from probes.records.charts import UNMEASURED, Card, Grid, Panel
 from probes.records.curves import Curves, Point
 from probes.statistics.metrics import axis_of, is_percent, label_of
 
@@ -88,7 +88,7 @@ class Lines:
             if any(point.value is not None for point in points):
                 curves.models[model] = points
             else:
-                curves.missing[model] = "there are no numbers" if points else "it was not measured"
+                curves.missing[model] = "there are no numbers" if points else UNMEASURED
         return curves
 
     def _line(self, row: Mapping[str, Any]) -> str:
@@ -147,7 +147,7 @@ class Cells:
         for model in dict.fromkeys(found.frame["model"]):
             own = shown[shown["model"] == model]
             if own.empty:
-                grid.missing[model] = "it was not measured"
+                grid.missing[model] = UNMEASURED
                 continue
             if not self.apart:
                 grid.panels[model] = self._panel(own)

@@ -29,6 +29,7 @@ from probes.measurements.expected_layer import (
 )
 from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.records.base import Frozen
+from probes.records.charts import UNMEASURED
 from probes.records.curves import Curves, Point
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
@@ -191,7 +192,7 @@ def no_localisation(result: Result) -> str:
         return "not all layers were probed"
     if not may_be_convex(result.probe):
         return "only convex probes are fitted on mixes"
-    return "there is no record of it"
+    return UNMEASURED
 
 
 def _mix(mixes: Mixes, k: int, metric: str) -> Cell:

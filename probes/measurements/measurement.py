@@ -21,7 +21,7 @@ from probes.common.registry import Registry
 from probes.measurements.pivots import Pivot
 from probes.measurements.views import AnyView, charts, tables
 from probes.records.base import Frozen
-from probes.records.charts import Chart
+from probes.records.charts import UNMEASURED, Chart
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import AnyRecord, Extent, Record, covers, united
@@ -205,7 +205,7 @@ class ProbeMeasurement(Measurement[P]):
 
     def missing_of(self, result: Result) -> str:
         """Why a result lacks it, where curves name those without."""
-        return "there is no record of it"
+        return UNMEASURED
 
     @abstractmethod
     def compute(self, context: ProbeContext) -> Found[P] | Iterable[Row]:

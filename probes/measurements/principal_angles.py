@@ -28,6 +28,7 @@ from probes.examples.examples import NotServedError
 from probes.measurements.cells import task_head
 from probes.measurements.measurement import Found, Level, ProbeMeasurement, Request
 from probes.records.base import Frozen
+from probes.records.charts import UNMEASURED
 from probes.records.curves import Curves, Point
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
@@ -191,7 +192,7 @@ class PrincipalAngles(ProbeMeasurement[Subspaces]):
         for model, result in results.items():
             found: Subspaces | None = result.found(self.name)
             if found is None:
-                curves.missing[model] = "it was not measured"
+                curves.missing[model] = UNMEASURED
                 continue
             its = found.of(kind)
             points = curves.models[model] = []

@@ -219,7 +219,7 @@ def test_tables_numbers_and_curves_of_overlaps_made_by_hand():
             Point(6, 1.0, line="itself"),
         ]
     }
-    assert curves.missing == {"n": "it was not measured"}
+    assert curves.missing == {"n": "there is no record of it"}
 
 
 @pytest.mark.usefixtures("short_schedule")

@@ -98,7 +98,7 @@ def test_lines_have_a_curve_for_each_model_and_place():
             Point(1, None, None, "4"),
         ]
     }
-    assert ranks.missing == {"b": "it was not measured"}
+    assert ranks.missing == {"b": "there is no record of it"}
     over = Lines("over", "uuas", x="rank", log=True, where={"layer": 0}).chart(found)
     assert [(p.x, p.value) for p in over.models["a"]] == [(2, 0.5), (4, 0.625)]
     assert (over.what, over.log) == ("rank", True)
@@ -155,7 +155,7 @@ def test_cells_are_a_panel_for_each_model_with_layers_upwards():
     found = Findings({"a": record(), "b": record(ROWS[5:])})
     grid = Cells("grid", "uuas", across="rank", low=0.0).chart(found)
     assert grid.panels == {"a": Panel(("0", "1"), ("2", "4"), ((0.5, 0.625), (0.75, None)))}
-    assert grid.missing == {"b": "it was not measured"}
+    assert grid.missing == {"b": "there is no record of it"}
     assert (grid.down, grid.across, grid.span) == ("layer", "rank", (0.0, 0.75))
 
 
