@@ -122,15 +122,13 @@ class Points(_ArrayView):
                 continue
             stress.append(f"{model} {record.facts[self.stress]:.2f}")
             array, places = found.arrays[model][self.array], self.places(found, model)
+            rows = list(map(int, places.index))
+            columns = list(map(int, places.columns))
             points[model] = tuple(
-                ScatterPoint(
-                    *map(float, array[row - 1, column - 1]),
-                    text=f"{row}–{column}",
-                    group=kind,
-                    level=row,
-                )
-                for row, kinds in zip(places.index.tolist(), places.to_numpy(), strict=True)
-                for column, kind in zip(places.columns, kinds, strict=True)
+                ScatterPoint(float(x), float(y), f"{row}–{column}", kind, row)
+                for row, kinds in zip(rows, places.to_numpy(), strict=True)
+                for column, kind in zip(columns, kinds, strict=True)
+                for x, y in [array[row - 1, column - 1]]
             )
         note = f"{self.note} Stress (0: distances are kept, .2: poorly): "
         note += f"{'; '.join(stress) or 'none'}."
