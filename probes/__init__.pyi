@@ -15,6 +15,8 @@ from probes.data.sentence import Frame as Frame
 from probes.data.sentence import Sentence as Sentence
 from probes.extraction.attention import AttentionCollector as AttentionCollector
 from probes.extraction.collectors import Collector as Collector
+from probes.measurements.array_views import Maps as Maps
+from probes.measurements.array_views import Points as Points
 from probes.measurements.chart_views import Cells as Cells
 from probes.measurements.chart_views import Lines as Lines
 from probes.measurements.choosing import BestOnDev as BestOnDev

@@ -24,7 +24,6 @@ from probes.measurements.measurement import Measurement, get_measurement, measur
 from probes.measurements.results import require_possible
 from probes.records.charts import Chart
 from probes.records.curves import Curves
-from probes.records.files import Arrays, read_arrays
 from probes.records.record import Record
 from probes.records.titles import corpus_title
 
@@ -55,22 +54,10 @@ class CorpusGroup:
         Raises:
             ValueError: a curve is of none of the models, or the parts of a chart do not fit.
         """
-        its = self.measurement
-        found = [*its.charts(self.records), *its.pictures(self.records, self._arrays())]
+        found = list(self.measurement.charts(self.records, self.paths))
         for chart in found:
             if fault := self._fault(chart):
                 raise ValueError(f"the chart {chart.name!r} has {fault}")
-        return found
-
-    def _arrays(self) -> dict[str, Arrays]:
-        """The arrays of charts by model; those that cannot be read are named in messages."""
-        found = {}
-        for label, path in self.paths.items():
-            if self.measurement.figures and self.records[label].arrays:
-                try:
-                    found[label] = read_arrays(path)
-                except UserError as error:
-                    progress.say(f"not drawn: {error}")
         return found
 
     def _fault(self, chart: Chart) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from probes.measurements.choosing import Where, chosen
 from probes.measurements.shown_rows import interval_of, place_of, rows_in, unit_of, worded
-from probes.records.charts import Grid, Panel
+from probes.records.charts import UNMEASURED, Card, Grid, Panel
 from probes.records.curves import Curves, Point
 from probes.statistics.metrics import axis_of, is_percent, label_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from probes.measurements.frame import Findings
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,9 @@ class Lines:
     of_several: Where = field(default_factory=dict)
     levels: Mapping[str, str] = field(default_factory=dict)
 
-    def chart(self, frame: pd.DataFrame) -> Curves:
-        """The curves of all models of a frame; those without such rows are missing."""
+    def chart(self, found: Findings) -> Curves:
+        """The curves of all models; those without such rows are missing."""
+        frame = found.frame
         metrics = (self.metric,) if isinstance(self.metric, str) else self.metric
         alone = not self.of_several or frame["model"].nunique() == 1
         where = self.where if alone else {**self.where, **self.of_several}
@@ -85,7 +88,7 @@ class Lines:
             if any(point.value is not None for point in points):
                 curves.models[model] = points
             else:
-                curves.missing[model] = "there are no numbers" if points else "it was not measured"
+                curves.missing[model] = "there are no numbers" if points else UNMEASURED
         return curves
 
     def _line(self, row: Mapping[str, Any]) -> str:
@@ -112,6 +115,7 @@ class Cells:
         low, high: ends of the colour scale; None for the least and the greatest value.
         digits: of the numbers in cells.
         where: see `Where`.
+        cards: given what is drawn and a model's label, the card of each cell. Not with `apart`.
     """
 
     name: str
@@ -125,9 +129,10 @@ class Cells:
     digits: int = 2
     where: Where = field(default_factory=dict)
     apart: str = ""
+    cards: Callable[[Findings, str], tuple[tuple[Card, ...], ...]] | None = None
 
-    def chart(self, frame: pd.DataFrame) -> Grid:
-        """A heat map of each model of a frame; those without such rows are missing."""
+    def chart(self, found: Findings) -> Grid:
+        """A heat map of each model; those without such rows are missing."""
         grid = Grid(
             self.name,
             self.title or label_of(self.metric),
@@ -138,14 +143,16 @@ class Cells:
             low=self.low,
             high=self.high,
         )
-        shown = chosen(frame, [self.metric], self.where)
-        for model in dict.fromkeys(frame["model"]):
+        shown = chosen(found.frame, [self.metric], self.where)
+        for model in dict.fromkeys(found.frame["model"]):
             own = shown[shown["model"] == model]
             if own.empty:
-                grid.missing[model] = "it was not measured"
+                grid.missing[model] = UNMEASURED
                 continue
             if not self.apart:
                 grid.panels[model] = self._panel(own)
+                if self.cards:
+                    grid.cards[model] = self.cards(found, model)
                 continue
             for place, part in own.groupby(self.apart, sort=False):
                 grid.panels[f"{model} × {place}"] = self._panel(part)

@@ -98,9 +98,9 @@ class ConditionalProbing(Measurement):
             return "only layer 0 was probed"
         return super().missing_of(result)
 
-    def charts(self, results: Mapping[str, Result]) -> Sequence[Curves]:
+    def charts(self, records: Mapping[str, Result], paths: object = None) -> Sequence[Curves]:
         """Bits that layers add; points for a regression."""
-        bits, points = (x for x in super().charts(results) if isinstance(x, Curves))
+        bits, points = (x for x in super().charts(records) if isinstance(x, Curves))
         return [bits if bits.models else points]
 
     def compute(self, context: Context) -> Iterator[Row]:

@@ -146,15 +146,15 @@ class DescriptionLength(Measurement):
         facts: dict[str, Place] = {"code": name, "classes": n_outputs}
         return Found(rows, facts=facts, notes=[f"Code: {name}."])
 
-    def charts(self, results: Mapping[str, Result]) -> Sequence[Curves]:
+    def charts(self, records: Mapping[str, Result], paths: object = None) -> Sequence[Curves]:
         """Compression by layer; learning curves of three layers and of the labels alone."""
-        compression, learning = (x for x in super().charts(results) if isinstance(x, Curves))
+        compression, learning = (x for x in super().charts(records) if isinstance(x, Curves))
         few = compression.models.keys() & learning.missing.keys()
         learning.missing.update(dict.fromkeys(few, "too few training examples"))
         for model, points in learning.models.items():
-            layers = results[model].layers
+            layers = records[model].layers
             three = {
-                "best layer": results[model].best_layer,
+                "best layer": records[model].best_layer,
                 "lowest layer": layers[0],
                 "highest layer": layers[-1],
             }

@@ -4,16 +4,51 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.records.files import Arrays, read_arrays
 from probes.records.record import AnyRecord
 from probes.records.row import HEADER, Row
 from probes.records.titles import limit_of, short_digest, task_marks
 
 _INTEGERS = "limit", "layer", "n"
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What charts are made from: records of several models, by label.
+
+    Attributes:
+        paths: their files, by label, which have arrays beside them.
+    """
+
+    records: Mapping[str, AnyRecord]
+    paths: Mapping[str, Path] = field(default_factory=dict)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The rows of all."""
+        return labelled_frame(self.records)
+
+    @cached_property
+    def arrays(self) -> Mapping[str, Arrays]:
+        """Arrays by label; those that cannot be read are named in messages."""
+        found = {}
+        for label, path in self.paths.items():
+            if self.records[label].arrays:
+                try:
+                    found[label] = read_arrays(path)
+                except UserError as error:
+                    progress.say(f"not drawn: {error}")
+        return found
 
 
 def long_frame(records: Iterable[AnyRecord]) -> pd.DataFrame:

@@ -13,16 +13,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry
 from probes.measurements.pivots import Pivot
-from probes.measurements.views import RowView, charts, tables
+from probes.measurements.views import AnyView, charts, tables
 from probes.records.base import Frozen
-from probes.records.charts import Chart
+from probes.records.charts import UNMEASURED, Chart
 from probes.records.curves import Curves
-from probes.records.files import Arrays
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import AnyRecord, Extent, Record, covers, united
 from probes.records.result import Result
@@ -145,7 +145,6 @@ class Measurement(ABC):
             ``--<name>-<field>``, and what is given becomes part of the key.
         asks: what it needs beside a model that has read a corpus; see `Ask`.
         needs: annotation layers of the corpus without which there is nothing to measure.
-        figures: names of its charts that are no views.
         of_pairs: name of the measurement of pairs of models that is made along with it; empty for
             none.
         csv_name: name of the CSV file in the folder of model and corpus, without its ending; the
@@ -162,11 +161,10 @@ class Measurement(ABC):
     name: ClassVar[str]
     version: ClassVar[int] = 1
     summary: ClassVar[str]
-    views: ClassVar[Sequence[RowView]] = (Pivot(),)
+    views: ClassVar[Sequence[AnyView]] = (Pivot(),)
     options: ClassVar[type[Frozen]] = NoOptions
     asks: ClassVar[tuple[Ask, ...]] = ()
     needs: ClassVar[tuple[str, ...]] = ()
-    figures: ClassVar[tuple[str, ...]] = ()
     of_pairs: ClassVar[str] = ""
     csv_name: ClassVar[str] = ""
     shares_arrays: ClassVar[bool] = False
@@ -249,7 +247,7 @@ class Measurement(ABC):
 
     def missing_of(self, result: Result) -> str:
         """Why a result lacks it, where curves name those without."""
-        return "there is no record of it"
+        return UNMEASURED
 
     def tables(self, records: Sequence[Any]) -> Sequence[Table]:
         """What was found for one model and corpus.
@@ -269,37 +267,29 @@ class Measurement(ABC):
             title += f" from {record.base.name}" if record.base else ""
         return tables(self.views, long_frame(own), title, notes)
 
-    def charts(self, records: Mapping[str, Any]) -> Sequence[Chart]:
+    def charts(
+        self, records: Mapping[str, Any], paths: Mapping[str, Path] | None = None
+    ) -> Sequence[Chart]:
         """What was found for several models, by label, on one corpus, or for one task.
 
         Args:
             records: of all models; curves list those without its record as missing.
+            paths: files, by label, beside which arrays are read.
         """
-        from probes.measurements.frame import labelled_frame
+        from probes.measurements.frame import Findings
 
         every = {label: self.own(each) for label, each in records.items()}
         own = {label: each for label, each in every.items() if each is not None}
-        found = charts(self.views, labelled_frame(own))
+        found = charts(self.views, Findings(own, paths or {}))
         for each in found:
             if isinstance(each, Curves):
                 each.missing.update({x: self.missing_of(records[x]) for x in every.keys() - own})
         return found
 
-    def pictures(
-        self, records: Mapping[str, Record], arrays: Mapping[str, Arrays]
-    ) -> Sequence[Chart]:
-        """Charts of arrays, or of rows in ways that no view has; `figures` names them.
-
-        Args:
-            records, arrays: by label; there are no arrays of records whose file cannot be read.
-        """
-        return ()
-
     @property
     def figure_names(self) -> list[str]:
         """Names of the charts that `python -m probes figure` can draw."""
-        views = [view.name for view in self.views if not isinstance(view, Pivot)]
-        return [*self.figures, *views]
+        return [view.name for view in self.views if not isinstance(view, Pivot)]
 
     def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
         """The lines of its CSV file, by column: all numbers as they are."""

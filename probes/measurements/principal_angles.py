@@ -145,9 +145,9 @@ class PrincipalAngles(Measurement):
         arrays = {"patterns": all_angles(of_patterns), "weights": all_angles(of_weights)}
         return Found(rows, arrays)
 
-    def charts(self, results: Mapping[str, Result]) -> list[Curves]:
+    def charts(self, records: Mapping[str, Result], paths: object = None) -> list[Curves]:
         """Overlap with the layer below, of each layer with itself, and chance."""
-        return [self._curves(results, kind) for kind in NOTES]
+        return [self._curves(records, kind) for kind in NOTES]
 
     def _curves(self, results: Mapping[str, Result], kind: Kind) -> Curves:
         title = f"Overlap of {kind} with the layer below"

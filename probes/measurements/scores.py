@@ -92,9 +92,9 @@ class ScoreMeasurement(Measurement):
             examples=count_examples(examples, test),
         )
 
-    def charts(self, results: Mapping[str, Result]) -> list[Curves]:
+    def charts(self, records: Mapping[str, Result], paths: object = None) -> list[Curves]:
         """Headline test scores, with baselines and references as levels."""
-        first = next(iter(results.values()))
+        first = next(iter(records.values()))
         metric = first.task.metric
         found = metric_curves(
             "score",
@@ -103,7 +103,7 @@ class ScoreMeasurement(Measurement):
             "where the corpus names no documents; training is taken as it is.",
             metric,
         )
-        for model, result in results.items():
+        for model, result in records.items():
             found.models[model] = [
                 Point(layer, result.score(layer), result.interval(layer)) for layer in result.layers
             ]

@@ -27,12 +27,12 @@ def require_sound(record: AnyRecord, path: Path) -> None:
         as_result(record, path)
     else:
         require_possible(record, path)
-    _require_shown(record, path)
     if path.with_suffix(".npz").exists():
         if record.measurement == SCORES and not has_arrays(path, SUMS):
             read_predictions(path)
         else:
             read_arrays(path, record.arrays)
+    _require_shown(record, path)
 
 
 def _require_shown(record: AnyRecord, path: Path) -> None:
@@ -46,9 +46,8 @@ def _require_shown(record: AnyRecord, path: Path) -> None:
         for table in its.tables([record]):
             _ = table.texts
         named = {record.model.name: record}
-        stored = its.figures and path.with_suffix(".npz").exists()
-        arrays = {record.model.name: read_arrays(path)} if stored else {}
-        for chart in (*its.charts(named), *its.pictures(named, arrays)):
+        stored = {record.model.name: path} if path.with_suffix(".npz").exists() else {}
+        for chart in its.charts(named, stored):
             if not isinstance(chart, Curves) and chart.fault:
                 raise ValueError(f"the chart {chart.name!r} has {chart.fault}")
     except MISFITS as error:

@@ -1,29 +1,41 @@
-"""Views of rows as data: how a measurement's numbers are shown in tables and charts.
+"""Views as data: how a measurement's rows and arrays are shown in tables and charts.
 
-A view is given the long frame of one record, or of those of several models or tasks, and chooses
-from it. Views of one measurement are its attribute `views`; without any, it has one table of
+A view is given the long frame of one record, or the findings of several models, and chooses from
+them. Views of one measurement are its attribute `views`; without any, it has one table of
 everything by layer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.pivots import Pivot
-from probes.records.charts import Grid
-from probes.records.curves import Curves
+from probes.records.charts import Chart
 from probes.records.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RowView = Pivot | Lines | Cells
+    from probes.measurements.frame import Findings
+
+
+class ChartView(Protocol):
+    """What makes a chart; any class of this shape will do."""
+
+    @property
+    def name(self) -> str:
+        """By which `python -m probes figure` draws it: letters and underscores."""
+
+    def chart(self, found: Findings) -> Chart:
+        """The chart, with a part for each model."""
+
+
+AnyView = Pivot | ChartView
 
 
 def tables(
-    views: Sequence[RowView], frame: pd.DataFrame, title: str, notes: Sequence[str] = ()
+    views: Sequence[AnyView], frame: pd.DataFrame, title: str, notes: Sequence[str] = ()
 ) -> list[Table]:
     """The tables among views, each with its notes; the first has those that belong to none."""
     found: list[Table] = []
@@ -48,6 +60,6 @@ def notes_of(notes: Sequence[str], title: str) -> list[str]:
     return [note.removeprefix(mark) for note in notes if note.startswith(mark)]
 
 
-def charts(views: Sequence[RowView], frame: pd.DataFrame) -> list[Curves | Grid]:
+def charts(views: Sequence[AnyView], found: Findings) -> list[Chart]:
     """The charts among views."""
-    return [view.chart(frame) for view in views if not isinstance(view, Pivot)]
+    return [view.chart(found) for view in views if not isinstance(view, Pivot)]

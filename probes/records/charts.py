@@ -139,6 +139,9 @@ def _edges(heads: tuple[int, ...]) -> set[tuple[int, int]]:
 
 Chart = Curves | Grid | Scatter | Gallery
 
+UNMEASURED = "there is no record of it"
+"""Why a model has no part of a chart, unless there is more to say."""
+
 
 def models_of(chart: Chart) -> list[str]:
     """Labels of the models, or pairs of models, that a chart has something of."""

@@ -70,7 +70,7 @@ def write_record(path: Path, record: AnyRecord, arrays: Arrays) -> None:
 
 def record_bytes(record: AnyRecord) -> bytes:
     """The content of a record's file."""
-    return record.model_dump_json(indent=1).encode()
+    return record.model_dump_json().encode()
 
 
 def array_bytes(arrays: Arrays) -> bytes:

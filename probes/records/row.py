@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -88,7 +88,8 @@ _DEFAULTS = {"value": None, **Row._field_defaults}
 class Rows(Frozen):
     """The rows of a record, column by column: all have the same length.
 
-    In a file, a column of nothing but defaults is left out.
+    In a file, a column of nothing but defaults is left out, and one of few texts that recur is
+    stored as ``{"distinct": ["entropy", "first"], "at": [0, 0, 1]}``: where each row's is.
     """
 
     metric: tuple[str, ...] = ()
@@ -129,21 +130,25 @@ class Rows(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _whole(cls, given: Any) -> Any:
-        """Add the columns that a file leaves out."""
+        """Add the columns that a file leaves out, and write out those that it numbers."""
         if not isinstance(given, Mapping) or "metric" not in given:
             return given
-        n = len(given["metric"])
-        defaults = {name: (x,) * n for name, x in _DEFAULTS.items() if name != "axes"}
-        return {**defaults, **given}
+        columns = {name: _written_out(x) for name, x in given.items() if name != "axes"}
+        axes = {name: _written_out(x) for name, x in given.get("axes", {}).items()}
+        n = len(columns["metric"])
+        defaults = {name: (x,) * n for name, x in _DEFAULTS.items()}
+        return {**defaults, **columns, "axes": axes}
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, as_usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
         columns: dict[str, Any] = as_usual(self)
-        return {
-            name: column
+        axes = {name: _numbered(column) for name, column in columns.pop("axes").items()}
+        kept = {
+            name: _numbered(column)
             for name, column in columns.items()
-            if (set(column) - {_DEFAULTS.get(name)} if name != "axes" else column)
+            if set(column) - {_DEFAULTS.get(name)}
         }
+        return {**kept, "axes": axes} if axes else kept
 
     @field_validator("axes")
     @classmethod
@@ -196,6 +201,25 @@ def _number(value: Any) -> float | None:
         return None
     number = float(value)
     return None if math.isnan(number) else number
+
+
+def _numbered(column: Sequence[Any]) -> Any:
+    """A column as a file has it; see `Rows`."""
+    distinct = dict.fromkeys(column)
+    # Of other types, numbers of different types are equal.
+    texts = str in (types := set(map(type, column))) and types <= {str, int, type(None)}
+    if not texts or 10 * len(distinct) > len(column):
+        return column
+    number = {text: i for i, text in enumerate(distinct)}
+    return {"distinct": list(distinct), "at": [number[text] for text in column]}
+
+
+def _written_out(column: Any) -> Any:
+    """A column that a file has numbered, or another as it is."""
+    if not isinstance(column, Mapping):
+        return column
+    distinct = dict(enumerate(column["distinct"]))
+    return tuple(map(distinct.__getitem__, column["at"]))
 
 
 def _place(value: Any) -> Place:

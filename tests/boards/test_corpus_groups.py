@@ -91,10 +91,10 @@ def test_charts_are_the_measurements_and_of_these_models_alone(monkeypatch):
     assert [point.value for point in charts["isotropy"].models["m"]] == [0.1, 0.2, 0.3]
     assert isinstance(charts["cka"], Grid)
     stray = Curves("x", "X", "", "", models={"other": []})
-    monkeypatch.setattr(type(one.measurement), "charts", lambda self, records: [stray])
+    monkeypatch.setattr(type(one.measurement), "charts", lambda self, *given: [stray])
     with pytest.raises(ValueError, match="the chart 'x' has curves of other"):
         one.charts()
     empty = Scatter("x", "X", "", {"m": ()})
-    monkeypatch.setattr(type(one.measurement), "charts", lambda self, records: [empty])
+    monkeypatch.setattr(type(one.measurement), "charts", lambda self, *given: [empty])
     with pytest.raises(ValueError, match="the chart 'x' has no points of m"):
         one.charts()

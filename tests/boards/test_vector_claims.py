@@ -103,9 +103,7 @@ def structure(uuas=0.7, peaks=((3,), (3, 4)), layers=range(7), rank=64):
         yield Row("chain_uuas", 0.43, low=0.42, high=0.44)
 
     extent = dict.fromkeys(layers, 1)
-    return corpus_record(
-        "structure", rows(), 6, extent=extent, facts={"rank": rank}
-    )
+    return corpus_record("structure", rows(), 6, extent=extent, facts={"rank": rank})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from corpus_records import corpus_record
 
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import BestOnDev, PlacesOf, chosen
-from probes.measurements.frame import labelled_frame, long_frame
+from probes.measurements.frame import Findings, labelled_frame, long_frame
 from probes.measurements.pivots import Pivot, Section
 from probes.records.charts import Panel
 from probes.records.curves import Point
@@ -87,8 +87,8 @@ def test_two_numbers_for_one_cell_are_a_fault_of_the_view(frame):
 
 
 def test_lines_have_a_curve_for_each_model_and_place():
-    frame = labelled_frame({"a": record(), "b": record(ROWS[5:])})
-    ranks = Lines("ranks", "uuas", note="By rank.", line="rank").chart(frame)
+    found = Findings({"a": record(), "b": record(ROWS[5:])})
+    ranks = Lines("ranks", "uuas", note="By rank.", line="rank").chart(found)
     assert (ranks.title, ranks.axis, ranks.percent) == ("UUAS", "UUAS, %", True)
     assert ranks.models == {
         "a": [
@@ -98,8 +98,8 @@ def test_lines_have_a_curve_for_each_model_and_place():
             Point(1, None, None, "4"),
         ]
     }
-    assert ranks.missing == {"b": "it was not measured"}
-    over = Lines("over", "uuas", x="rank", log=True, where={"layer": 0}).chart(frame)
+    assert ranks.missing == {"b": "there is no record of it"}
+    over = Lines("over", "uuas", x="rank", log=True, where={"layer": 0}).chart(found)
     assert [(p.x, p.value) for p in over.models["a"]] == [(2, 0.5), (4, 0.625)]
     assert (over.what, over.log) == ("rank", True)
 
@@ -129,8 +129,8 @@ def test_a_reason_is_given_once_for_all_metrics_that_have_it():
 
 def test_each_of_several_metrics_has_a_curve_that_is_called_by_its_label():
     rows = [*ROWS[:1], Row("dspr", 0.25, 0), Row("root_accuracy", None, 0)]
-    frame = labelled_frame({"a": record(rows), "b": record(rows[2:])})
-    curves = Lines("trees", ("uuas", "root_accuracy"), "Trees").chart(frame)
+    found = Findings({"a": record(rows), "b": record(rows[2:])})
+    curves = Lines("trees", ("uuas", "root_accuracy"), "Trees").chart(found)
     assert (curves.title, curves.axis, curves.percent) == ("Trees", "trees, %", True)
     points = [Point(0, 0.5, (0.45, 0.55), "UUAS"), Point(0, None, None, "root acc.")]
     assert curves.models == {"a": points}
@@ -142,8 +142,8 @@ def test_cells_have_a_panel_for_each_place_that_stands_apart():
         Row("cka", value, 1, axes={"base": base, "base_layer": 2})
         for value, base in ((0.5, "x"), (0.25, "y"))
     ]
-    frame = labelled_frame({"a": record(rows)})
-    grid = Cells("pairs", "cka", across="base_layer", apart="base").chart(frame)
+    found = Findings({"a": record(rows)})
+    grid = Cells("pairs", "cka", across="base_layer", apart="base").chart(found)
     assert grid.panels == {
         "a × x": Panel(("1",), ("2",), ((0.5,),)),
         "a × y": Panel(("1",), ("2",), ((0.25,),)),
@@ -152,10 +152,10 @@ def test_cells_have_a_panel_for_each_place_that_stands_apart():
 
 
 def test_cells_are_a_panel_for_each_model_with_layers_upwards():
-    frame = labelled_frame({"a": record(), "b": record(ROWS[5:])})
-    grid = Cells("grid", "uuas", across="rank", low=0.0).chart(frame)
+    found = Findings({"a": record(), "b": record(ROWS[5:])})
+    grid = Cells("grid", "uuas", across="rank", low=0.0).chart(found)
     assert grid.panels == {"a": Panel(("0", "1"), ("2", "4"), ((0.5, 0.625), (0.75, None)))}
-    assert grid.missing == {"b": "it was not measured"}
+    assert grid.missing == {"b": "there is no record of it"}
     assert (grid.down, grid.across, grid.span) == ("layer", "rank", (0.0, 0.75))
 
 
@@ -254,13 +254,12 @@ def test_several_models_have_one_curve_each_where_a_view_says_so():
         of_several={"layer": BestOnDev("uuas", TESTED)},
         levels={"neighbours": "chain"},
     )
-    alone = view.chart(labelled_frame({"a": record(TRAINED)}))
+    alone = view.chart(Findings({"a": record(TRAINED)}))
     assert [(p.line, p.x) for p in alone.models["a"]] == [
         *(("layer 0", 2), ("layer 1", 2), ("layer 2", 2)),
         *(("layer 0", 4), ("layer 1", 4), ("layer 2", 4)),
     ]
     assert (alone.note, alone.levels) == ("Of layer 0 or 1 or 2.", {"neighbours": 0.125})
-    frame = labelled_frame({"a": record(TRAINED), "b": record(TRAINED)})
-    both = view.chart(frame)
+    both = view.chart(Findings({"a": record(TRAINED), "b": record(TRAINED)}))
     assert both.models == {key: [Point(2, 0.35, None), Point(4, 0.65, None)] for key in "ab"}
     assert both.note == "Of layer 1."

@@ -104,3 +104,16 @@ def test_an_estimate_is_a_row_with_its_interval_or_the_reason():
     )
     few = Estimate(value=0.5, interval=None, missing="few words")
     assert Row.estimated("ami", few) == Row("ami", 0.5, why="few words")
+
+
+def test_texts_that_recur_are_numbered_in_the_file_and_read_back():
+    features = (None, "nouns", -1)
+    rows = [Row("m", float(i), i, axes={"feature": features[i % 3]}) for i in range(60)]
+    stored = json.loads(Rows.of(rows).model_dump_json())
+    assert stored["metric"] == {"distinct": ["m"], "at": [0] * 60}
+    assert stored["axes"]["feature"] == {"distinct": [None, "nouns", -1], "at": [0, 1, 2] * 20}
+    assert stored["layer"] == list(range(60))
+    assert Rows.model_validate(stored) == Rows.of(rows)
+    stored["metric"]["at"][0] = 1
+    with pytest.raises(KeyError):
+        Rows.model_validate(stored)

@@ -40,7 +40,7 @@ class Mine(Measurement):
     def tables(self, records):
         return []
 
-    def charts(self, records):
+    def charts(self, records, paths=None):
         if next(iter(records.values())).rows.value == (0,):
             return [Gallery("g", "G", "", "d", "a", {{"m": GalleryPanel((), (), ())}})]
         cards = {{}}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, PositiveInt
 
 from probes.measurements.attention.names import CLUSTER_SENTENCES, MIX_SENTENCES
+from probes.measurements.attention.pictures import VIEWS
 from probes.measurements.head_rows import ABOVE, DISTANCE, HeadRows
 from probes.measurements.head_tables import DISTANCES, MIXES, choice_tables, pattern_table
 from probes.measurements.measurement import (
@@ -21,8 +22,6 @@ from probes.measurements.measurement import (
 )
 from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
-from probes.records.charts import Chart
-from probes.records.files import Arrays
 from probes.records.record import AnyRecord, Extent
 from probes.records.row import Place
 from probes.records.table import Table
@@ -117,10 +116,7 @@ class Attention(Measurement):
             note="Of two heads of a layer, in the mean: root of the mean Jensen–Shannon "
             "divergence, at most .83.",
         ),
-    )
-    figures = (
-        *("heads", "first_token", "separators", "previous_token", "next_token"),
-        *("patterns", "relations", "clusters"),
+        *VIEWS,
     )
     of_pairs = "attention_change"
     csv_name = "heads"
@@ -157,14 +153,6 @@ class Attention(Measurement):
         title = f"{subject_title(record)} · attention"
         patterns = pattern_table(title, HeadRows(record.rows))
         return [*super().tables(records), patterns, *choice_tables(title, record)]
-
-    def pictures(
-        self, records: Mapping[str, AnyRecord], arrays: Mapping[str, Arrays]
-    ) -> Sequence[Chart]:
-        """Grids of layers and heads with a card of each, mean maps, and heads in a plane."""
-        from probes.measurements.attention.pictures import pictures
-
-        return pictures(records, arrays)
 
     def csv_lines(self, record: AnyRecord) -> Iterator[Mapping[str, Place]]:
         """The numbers of heads; beside them their baselines, and chance and p of those chosen."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -82,7 +83,9 @@ class AttentionChange(Measurement):
 
         return changes_of(context, context.options.sentences)
 
-    def charts(self, records: Mapping[str, AnyRecord]) -> Sequence[Chart]:
+    def charts(
+        self, records: Mapping[str, AnyRecord], paths: Mapping[str, Path] | None = None
+    ) -> Sequence[Chart]:
         """A grid for each pair."""
         pairs = {
             f"{label} × {record.base.name if record.base else ''}": record

@@ -97,24 +97,25 @@ def test_layers_that_probes_tell_apart(tmp_path, draws):
 PLUG_IN = """
 from probes import Measurement, Curves, Point, Row, measurement
 
+class Own:
+    name = "own"
+
+    def chart(self, found):
+        values = {m: r.rows.value[0] for m, r in found.records.items()}
+        models = {m: [Point(0, value)] for m, value in values.items() if value or 1 / 0}
+        return Curves(self.name, "Own", "", "value", models=models)
+
 @measurement
 class Mine(Measurement):
     name = "mine"
     summary = "one number"
-    figures = ("own",)
+    views = (Own(),)
 
     def compute(self, context):
         return [Row("mine", 1.0)]
 
     def tables(self, records):
         return []
-
-    def charts(self, records):
-        return [
-            Curves("own", "Own", "", "value", models={m: [Point(0, r.rows.value[0])]})
-            for m, r in records.items()
-            if r.rows.value[0] or 1 / 0
-        ]
 """
 
 
@@ -130,7 +131,7 @@ def test_charts_of_a_plug_in(write, tmp_path, draws):
     status, _, said = draws("own", tmp_path / "s", "--include", path)
     assert status == 2
     assert "mine: the measurement 'mine' raised ZeroDivisionError" in said
-    assert "mine.py, line 20" in said
+    assert "mine.py, line 9" in said
 
 
 @pytest.mark.usefixtures("plug_ins")

@@ -203,8 +203,12 @@ def test_tables_have_the_numbers_of_rows(bert):
 def test_charts_have_the_numbers_of_rows_and_arrays(bert):
     heads, both = bert.heads, {"m": bert.record, "n": bert.record}
     arrays = read_arrays(bert.path)
-    charts = Attention().pictures(both, {"m": arrays, "n": arrays})
-    assert tuple(chart.name for chart in charts) == Attention.figures
+    charts = Attention().charts(both, {"m": bert.path, "n": bert.path})
+    assert [chart.name for chart in charts] == [
+        *("heads", "first_token", "separators", "previous_token", "next_token"),
+        *("patterns", "relations", "clusters"),
+    ]
+    assert [chart.name for chart in charts] == Attention().figure_names
     by_name = {chart.name: chart for chart in charts}
     grids = {
         "heads": heads.of("entropy"),
@@ -240,7 +244,7 @@ def test_charts_have_the_numbers_of_rows_and_arrays(bert):
     for choice, row in zip(reversed(choices), panel.values, strict=True):
         assert row[0] == choice.baseline.value
         assert row[choice.test.layer] == pytest.approx(choice.test.value, abs=1e-6)
-    without = {x.name: x for x in Attention().pictures({"m": bert.record}, {})}
+    without = {x.name: x for x in Attention().charts({"m": bert.record})}
     assert without["patterns"].missing == {"m": "its arrays cannot be read"}
     assert without["heads"].panels.keys() == {"m"}
 

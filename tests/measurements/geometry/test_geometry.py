@@ -331,7 +331,7 @@ def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     assert "Clusters against upos: none, as there are no two classes in test." in notes
     assert len(rows) > 20
     charts = Geometry().charts({"a": record_of("geometry", found, 2)})
-    assert charts[3].missing == {"a": "it was not measured"}
+    assert charts[3].missing == {"a": "there is no record of it"}
     assert charts[4].missing == {"a": "there are no numbers"}
 
 
