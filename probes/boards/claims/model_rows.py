@@ -88,8 +88,8 @@ class ModelRows:
         frame = self.frame(measurement)
         axes = set(frame.columns) - {*HEADER, *Row._fields}
         found = chosen(frame, [metric], {**dict.fromkeys(axes), "task": task, **where})[_READ]
-        plain = found.astype(object).where(found.notna(), None).to_dict("records")
-        return [Row(metric, **fields) for fields in plain]
+        plain = found.astype(object).where(found.notna(), None).itertuples(index=False, name=None)
+        return [Row(metric, *numbers, why=why) for *numbers, why in plain]
 
     def by_layer(
         self, measurement: str, metric: str, task: str | None = None, **where: Any
