@@ -89,7 +89,9 @@ class ModelRows:
         axes = set(frame.columns) - {*HEADER, *Row._fields}
         found = chosen(frame, [metric], {**dict.fromkeys(axes), "task": task, **where})[_READ]
         plain = found.astype(object).where(found.notna(), None).itertuples(index=False, name=None)
-        return [Row(metric, *numbers, why=why) for *numbers, why in plain]
+        return [
+            Row(metric, value, layer, low, high, why=why) for value, layer, low, high, why in plain
+        ]
 
     def by_layer(
         self, measurement: str, metric: str, task: str | None = None, **where: Any
