@@ -87,9 +87,10 @@ class ModelRows:
         frame = self.frame(measurement)
         axes = set(frame.columns) - {*HEADER, *Row._fields}
         found = chosen(frame, [metric], {**dict.fromkeys(axes), "task": task, **where})[_READ]
-        plain = found.astype(object).where(found.notna(), None)
-        fields: list[dict[str, Any]] = plain.to_dict("records")  # type: ignore[assignment]
-        return [Row(metric, **each) for each in fields]
+        plain = found.astype(object).where(found.notna(), None).itertuples(index=False, name=None)
+        return [
+            Row(metric, value, layer, low, high, why=why) for value, layer, low, high, why in plain
+        ]
 
     def by_layer(
         self, measurement: str, metric: str, task: str | None = None, **where: Any
