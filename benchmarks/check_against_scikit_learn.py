@@ -29,7 +29,7 @@ from probes.extraction.encoding import word_vectors
 from probes.extraction.vectors import Sharded, Vectors
 from probes.extraction.views import ViewName
 from probes.extraction.windows import Pooling
-from probes.measurements.results import find_results
+from probes.measurements.joined_results import find_results
 from probes.statistics.gold import Predictions
 from probes.tasks.builtin import tasks
 

@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 
 from probes.boards.comparison import compare
 from probes.boards.paired import layer_scores
-from probes.measurements.results import find_results
+from probes.measurements.joined_results import find_results
 from probes.records.result import Result
 
 

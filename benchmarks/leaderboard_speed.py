@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from probes.boards.leaderboard_csv import write_leaderboard
-from probes.measurements.results import read_result
+from probes.measurements.joined_results import read_result
 
 MODELS, RESULTS = 50, 10
 

@@ -25,7 +25,7 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.data.columns import Rows, document_of, infer_column, read_rows
+from probes.data.label_columns import Rows, document_of, infer_column, read_rows
 from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
 from probes.data.splits import (

@@ -14,11 +14,11 @@ from probes.common.files import sha256
 from probes.common.registry import Registry, did_you_mean
 from probes.data import conll2000, propbank
 from probes.data.conllu_files import read_conllu
+from probes.data.corpus_checks import read_checked
 from probes.data.downloads import Archive, Remote
 from probes.data.ewt_join import join
 from probes.data.sentence import LAYERS, SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
-from probes.data.validation import read_checked
 
 HERE = Path(__file__).parent
 

@@ -13,7 +13,7 @@ from probes.data.sentence import SPLITS as SPLITS
 from probes.data.sentence import Corpus as Corpus
 from probes.data.sentence import Frame as Frame
 from probes.data.sentence import Sentence as Sentence
-from probes.extraction.attention import AttentionCollector as AttentionCollector
+from probes.extraction.attention_maps import AttentionCollector as AttentionCollector
 from probes.extraction.collectors import Collector as Collector
 from probes.measurements.array_views import Maps as Maps
 from probes.measurements.array_views import Points as Points

@@ -20,8 +20,8 @@ from probes.boards.groups import by_model
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
+from probes.measurements.joined_results import require_possible
 from probes.measurements.measurement import Measurement, get_measurement, measurements
-from probes.measurements.results import require_possible
 from probes.records.charts import Chart
 from probes.records.curves import Curves
 from probes.records.record import Record

@@ -13,7 +13,7 @@ from probes.boards.comparable import SAME_LAYER_TABLE, sifted
 from probes.boards.separability import p_best
 from probes.measurements.cells import interval_note, layer_marks, metric_name, score_cell
 from probes.measurements.current import is_current
-from probes.measurements.results import find_results
+from probes.measurements.joined_results import find_results
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.titles import subject_title

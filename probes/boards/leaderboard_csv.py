@@ -62,7 +62,7 @@ def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
 
 def _with_evidence(scores: RecordLines, evidence: Iterable[RecordLines]) -> Iterator[Line]:
     def rank(record: RecordLines) -> tuple[object, ...]:
-        # As in `probes.measurements.results.joined`.
+        # As in `probes.measurements.joined_results.joined`.
         present = get_measurement(record.measurement).version
         return record.version == present, record.version, record.fullness
 

@@ -11,9 +11,9 @@ from pydantic import Field
 from probes.boards.comparable import probe_digest
 from probes.boards.leaderboard_columns import COLUMNS
 from probes.examples.scoring import control_metric
+from probes.measurements.joined_results import as_result, require_possible, subject
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.plugin_keys import in_words
-from probes.measurements.results import as_result, require_possible, subject
 from probes.records.base import Frozen
 from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result

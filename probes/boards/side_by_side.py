@@ -8,8 +8,8 @@ from pathlib import Path
 
 from probes.boards.board import Board, Candidate
 from probes.boards.claims.claim import CAVEAT
+from probes.boards.claims.claim_reports import make_reports
 from probes.boards.claims.literature import CLAIMS
-from probes.boards.claims.report import make_reports
 from probes.boards.paired import (
     TESTED,
     LayerScore,

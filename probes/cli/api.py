@@ -16,7 +16,7 @@ from probes.common.files import folder_name
 from probes.data.find import find_corpus
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyModel, find_models
-from probes.engines.validation import validate
+from probes.engines.settings import validate
 from probes.extraction.model_files import ModelSource
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from probes.cli.leakage import Leakage, find_leakage
 from probes.common.wording import counted
 from probes.data.sentence import LAYERS, SPLITS, Corpus, Sentence
+from probes.examples.example_checks import require_repeatable
 from probes.examples.examples import Examples, collect_examples
 from probes.examples.scoring import Scorer, baselines, references, require_metrics
-from probes.examples.validation import require_repeatable
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.values import Scores
 from probes.statistics.partition import FEWEST

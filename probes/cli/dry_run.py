@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from probes.common.errors import UserError
 from probes.common.terminal import output_console, progress
 from probes.common.wording import counted
-from probes.engines.estimates import encoding_seconds, fit_seconds, in_words
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Unit, layers_of, state_of, stored
 from probes.engines.prepared import Prepared
+from probes.engines.time_estimates import encoding_seconds, fit_seconds, in_words
 from probes.engines.units import Place
 from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
 from probes.measurements.measurement import Request, Scored
 from probes.records.table import Table, TableRow
-from probes.rendering.terminal import print_table
+from probes.rendering.terminal_tables import print_table
 from probes.tasks.validation import TaskError
 
 

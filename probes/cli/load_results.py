@@ -10,7 +10,7 @@ from pathlib import Path
 from probes.boards.corpus_groups import of_corpora
 from probes.cli.results import Results
 from probes.common.errors import UserError
-from probes.measurements.results import joined
+from probes.measurements.joined_results import joined
 from probes.records.files import or_published
 from probes.records.record import AnyRecord
 from probes.records.result import Result

@@ -16,7 +16,7 @@ from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.registered import corpora
 from probes.engines.inputs import find_models
-from probes.engines.validation import validate
+from probes.engines.settings import validate
 from probes.measurements.measurement import (
     CORPUS,
     EVIDENCE,

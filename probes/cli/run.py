@@ -25,14 +25,14 @@ from probes.common.terminal import output_console, progress, tolerate_broken_out
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
 from probes.engines.engine import Engine, engine_for
-from probes.engines.estimates import announce_stage
 from probes.engines.inputs import LazyModel
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import refuse_existing
 from probes.engines.runs import model_runs
+from probes.engines.time_estimates import announce_stage
 from probes.measurements.measurement import get_measurement
 from probes.records.result import SCORES
-from probes.rendering.terminal import print_table
+from probes.rendering.terminal_tables import print_table
 
 _HALF_IMPORTED = (ImportError, AttributeError, KeyError)
 """What a library raises whose import was interrupted."""

@@ -11,12 +11,12 @@ from probes.common.terminal import output_console, progress, tolerate_broken_out
 from probes.common.wording import counted
 from probes.data.find import find_corpus
 from probes.data.sources import Source
-from probes.engines.estimates import in_words
 from probes.engines.inputs import LazyModel, find_models
-from probes.engines.sweep import SweepRun
+from probes.engines.sweep_file import SweepRun
+from probes.engines.time_estimates import in_words
 from probes.measurements.measurement import get_measurement
 from probes.records.table import NOTHING, Table, TableRow
-from probes.rendering.terminal import print_table
+from probes.rendering.terminal_tables import print_table
 
 Missing = dict[str, str]
 """What a sweep lacks, with the reason."""

@@ -11,7 +11,7 @@ from probes.common.wording import counted
 from probes.compute.devices import DType
 from probes.data.sentence import Corpus
 from probes.extraction.model_files import ModelSource
-from probes.measurements.results import as_result
+from probes.measurements.joined_results import as_result
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES
 

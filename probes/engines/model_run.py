@@ -25,13 +25,13 @@ from probes.engines.plan import (
     units_of,
 )
 from probes.engines.units import Measure
+from probes.measurements.joined_results import as_result
 from probes.measurements.measurement import (
     Measurement,
     Request,
     Scored,
     get_measurement,
 )
-from probes.measurements.results import as_result
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result
 from probes.tasks.task import Task

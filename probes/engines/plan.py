@@ -14,8 +14,9 @@ from probes.common.errors import UserError
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyModel
-from probes.engines.validation import options_of
+from probes.engines.settings import options_of
 from probes.extraction.windows import WINDOW_RULE
+from probes.measurements.joined_results import require_possible
 from probes.measurements.measurement import Measurement, Request, get_measurement
 from probes.measurements.plugin_keys import (
     digests,
@@ -24,7 +25,6 @@ from probes.measurements.plugin_keys import (
     plugin_failure,
     source_of,
 )
-from probes.measurements.results import require_possible
 from probes.records.base import Frozen
 from probes.records.files import is_complete, read_record
 from probes.records.keys import Inputs, record_key, record_name

@@ -17,8 +17,8 @@ from probes.compute.precision import fit_dtype_of
 from probes.engines.announcements import announce_task, announce_vectors
 from probes.engines.config import RunConfig
 from probes.engines.plan import Unit
+from probes.engines.settings import options_of
 from probes.engines.units import Place
-from probes.engines.validation import options_of
 from probes.examples.breakdowns import marked_by_pieces
 from probes.examples.examples import NotServedError
 from probes.extraction.collectors import Collector, CollectorError, OutOfRangeError

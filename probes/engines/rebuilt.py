@@ -14,8 +14,8 @@ from probes.engines.inputs import find_models
 from probes.engines.local import LocalEngine
 from probes.engines.model_run import ModelRun
 from probes.engines.runs import model_runs
+from probes.engines.settings import validate
 from probes.engines.units import Asked, Encode, Measure, Outcome, Plan
-from probes.engines.validation import validate
 from probes.measurements.plugin_keys import REGISTRIES, parts_of
 from probes.measurements.plugins import discover
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS, Corpus
+from probes.examples.example_checks import require_consistent, require_repeatable
 from probes.examples.label_sets import label_set, membership
-from probes.examples.validation import require_consistent, require_repeatable
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import (
     Text,

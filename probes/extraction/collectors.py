@@ -28,7 +28,7 @@ class Collector(ABC):
 
     Every collector has forward passes of its own, so that what one asks of the model (such as
     attention computed in another way) does not change what another one finds. Those that need
-    attention maps are subclasses of `probes.extraction.attention.AttentionCollector`.
+    attention maps are subclasses of `probes.extraction.attention_maps.AttentionCollector`.
 
     Attributes:
         name, version: parts of the key of what is stored.

@@ -17,7 +17,7 @@ from probes.common.errors import UserError, out_of_memory
 from probes.common.terminal import progress
 from probes.compute.transfers import to_device
 from probes.extraction.alignment import Pieces, WordTokenizer
-from probes.extraction.attention import AttentionCollector, Way, maps_taken, way_to_read
+from probes.extraction.attention_maps import AttentionCollector, Way, maps_taken, way_to_read
 from probes.extraction.batching import plan_batches, split_by_tokens
 from probes.extraction.collectors import Collector, WordVectors, layer_states
 from probes.extraction.inspection import (

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from probes.common.errors import UserError
 from probes.common.terminal import progress
+from probes.measurements.joined_results import joined
 from probes.measurements.localisation import Localisation
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.resampled import as_sums
 from probes.measurements.resampled_mixes import mix_sums
-from probes.measurements.results import joined
 from probes.measurements.scores import SUMS
 from probes.records.files import Arrays, has_arrays, read_arrays
 from probes.records.record import AnyRecord

@@ -8,7 +8,7 @@ from probes.common.terminal import output_console
 from probes.records.table import Table
 from probes.rendering.latex import latex
 from probes.rendering.markdown import markdown
-from probes.rendering.terminal import print_table
+from probes.rendering.terminal_tables import print_table
 
 WRITERS = {"md": markdown, "latex": latex}
 """Formats but for that of the terminal."""

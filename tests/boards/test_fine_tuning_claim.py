@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from corpus_records import corpus_record
 
-from probes.boards.claims.report import make_reports
+from probes.boards.claims.claim_reports import make_reports
 from probes.records.row import Row, Rows
 
 pytestmark = pytest.mark.usefixtures("all_current")
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("all_current")
 
 @pytest.fixture
 def all_current(monkeypatch):
-    monkeypatch.setattr("probes.boards.claims.report.is_current", lambda record: True)
+    monkeypatch.setattr("probes.boards.claims.claim_reports.is_current", lambda record: True)
 
 
 def pair(divergences, name="tuned", base="before", layers=None, **more):

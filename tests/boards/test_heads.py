@@ -4,7 +4,7 @@ import pytest
 from heads_by_hand import attention, choice, numbers
 
 from probes.__main__ import main
-from probes.boards.heads import entropy_table, pattern_tables
+from probes.boards.head_boards import entropy_table, pattern_tables
 from probes.measurements.head_tables import choice_tables
 from probes.records.files import write_record
 

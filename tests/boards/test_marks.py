@@ -8,7 +8,7 @@ from probes.__main__ import main
 from probes.boards.breakdown_tables import group_table
 from probes.boards.groups import group as grouped
 from probes.boards.layer_tables import score_table
-from probes.measurements.results import find_results
+from probes.measurements.joined_results import find_results
 from probes.records.row import Row
 from probes.rendering.layers_md import layers_md
 

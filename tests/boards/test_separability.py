@@ -6,7 +6,7 @@ from results_by_hand import make_result
 
 from probes.boards.layer_tables import layer_rows
 from probes.boards.separability import confidence_set, p_best, separability
-from probes.measurements.results import unique_results
+from probes.measurements.joined_results import unique_results
 
 
 def test_without_training_variance_nothing_is_said_of_layers():

@@ -9,9 +9,9 @@ from results_by_hand import make_result
 from scipy.stats import norm
 
 from probes.boards.claims.claim import all_of, any_of, p_above
+from probes.boards.claims.claim_reports import make_reports
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_rows import ModelRows
-from probes.boards.claims.report import make_reports
 from probes.records.row import Row, Rows
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
@@ -171,7 +171,7 @@ def test_every_claim_has_a_source_and_fits_in_json():
 
 @pytest.fixture
 def all_current(monkeypatch):
-    monkeypatch.setattr("probes.boards.claims.report.is_current", lambda _: True)
+    monkeypatch.setattr("probes.boards.claims.claim_reports.is_current", lambda _: True)
 
 
 @pytest.mark.usefixtures("all_current")

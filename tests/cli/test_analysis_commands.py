@@ -10,8 +10,8 @@ from stored_replicates import of_all_layers
 import probes
 from probes.__main__ import main
 from probes.common.errors import UserError
+from probes.measurements.joined_results import find_results
 from probes.measurements.resampled_mixes import resampled_mixes
-from probes.measurements.results import find_results
 from probes.records.files import find_records
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import interval

@@ -14,12 +14,12 @@ from probes.cli.main import build_parser
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.engines.config import RunConfig
-from probes.engines.validation import validate
+from probes.engines.settings import validate
 from probes.extraction.model_files import find_model
 from probes.extraction.store import FORMAT, StoreKey, store_folder, write_manifest
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import Text, View
-from probes.measurements.results import read_result
+from probes.measurements.joined_results import read_result
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 

@@ -11,7 +11,7 @@ from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, locked
 from probes.engines.config import RunConfig
-from probes.engines.validation import validate
+from probes.engines.settings import validate
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.selectivity import Selectivity
 from probes.measurements.training_variance import TrainingVariance

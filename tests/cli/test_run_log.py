@@ -17,7 +17,7 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.data.labelled import _json_lines
 from probes.extraction.store import Store, StoreKey
-from probes.measurements.results import find_results
+from probes.measurements.joined_results import find_results
 
 ROOT = Path(__file__).parents[2]
 

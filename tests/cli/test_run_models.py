@@ -13,10 +13,10 @@ import probes
 from probes.cli.run import run_models
 from probes.data.find import find_corpus
 from probes.engines.inputs import LazyModel, find_models
-from probes.engines.validation import validate
+from probes.engines.settings import validate
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.measurements.results import read_result
+from probes.measurements.joined_results import read_result
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ import probes
 from probes.__main__ import main as sub_command
 from probes.boards.leaderboard_csv import COLUMNS
 from probes.common.errors import UserError
-from probes.measurements.results import read_result
+from probes.measurements.joined_results import read_result
 from probes.measurements.scores import _stored_types
 from probes.records.probe_spec import PROBES
 

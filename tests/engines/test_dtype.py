@@ -14,7 +14,7 @@ from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.engines.inputs import find_models
 from probes.engines.plan import units_of
-from probes.engines.validation import validate
+from probes.engines.settings import validate
 from probes.tasks.builtin import tasks
 
 pytestmark = pytest.mark.usefixtures("short_schedule")

@@ -18,7 +18,7 @@ import probes
 from probes.common.errors import UserError
 from probes.extraction.store import Store, StoreKey
 from probes.measurements import probing
-from probes.measurements.results import find_results, read_result
+from probes.measurements.joined_results import find_results, read_result
 from probes.measurements.scores import read_predictions
 from probes.records.files import read_arrays
 

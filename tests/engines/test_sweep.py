@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from probes.common.errors import UserError
-from probes.engines.sweep import in_natural_order, read_sweep
+from probes.engines.sweep_file import in_natural_order, read_sweep
 
 pytestmark = pytest.mark.integration
 

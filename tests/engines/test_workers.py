@@ -21,8 +21,8 @@ from probes.data.find import find_corpus
 from probes.engines.config import RunConfig
 from probes.engines.inputs import find_models
 from probes.engines.runs import model_runs
+from probes.engines.settings import validate
 from probes.engines.units import Measure
-from probes.engines.validation import validate
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 

@@ -11,7 +11,7 @@ from tiny_models import build
 from tiny_readings import collected
 
 from probes.common.errors import UserError
-from probes.extraction.attention import AttentionCollector
+from probes.extraction.attention_maps import AttentionCollector
 from probes.extraction.encoder import Encoder
 from probes.extraction.views import Text
 

@@ -14,7 +14,7 @@ from transformers import BertConfig, BertModel
 
 from probes.common.errors import UserError
 from probes.extraction.alignment import Pieces
-from probes.extraction.attention import AttentionCollector, way_to_read
+from probes.extraction.attention_maps import AttentionCollector, way_to_read
 from probes.extraction.collectors import (
     Collector,
     NotFiniteError,

@@ -146,7 +146,7 @@ def warm_up(model):
     import probes.engines.measuring  # noqa: F401
     from probes.data.find import find_corpus
     from probes.engines.inputs import LazyModel
-    from probes.engines.validation import validate
+    from probes.engines.settings import validate
     from probes.extraction.model_files import find_model
 
     find_corpus("sample", limit=1).load()

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from probes.rendering.page.charts import script
+from probes.rendering.page.page_charts import script
 
 
 def data_of(text: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import torch
 
 from probes.data.sentence import Corpus
 from probes.extraction.alignment import Pieces
-from probes.extraction.attention import AttentionCollector
+from probes.extraction.attention_maps import AttentionCollector
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import read
 from probes.extraction.padding import pad_windows

@@ -9,7 +9,7 @@ from stored_replicates import of_all_layers
 from tiny_runs import run
 
 from probes.common.errors import UserError
-from probes.measurements.results import find_results, read_result
+from probes.measurements.joined_results import find_results, read_result
 from probes.measurements.scores import gold_of, read_predictions
 from probes.measurements.training_variance import TrainingVariance
 from probes.records.files import find_records

@@ -15,8 +15,9 @@ from transformers import AutoModel, AutoTokenizer
 import probes
 from probes.cli.main import build_parser, main
 from probes.common.errors import UserError
-from probes.engines.validation import validate
+from probes.engines.settings import validate
 from probes.measurements.current import is_current
+from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import (
     CORPUS,
     EVIDENCE,
@@ -25,7 +26,6 @@ from probes.measurements.measurement import (
     measurements,
 )
 from probes.measurements.plugins import discover, load_file
-from probes.measurements.results import find_results
 from probes.records.files import find_records, read_record
 
 ROOT = Path(__file__).parents[2]

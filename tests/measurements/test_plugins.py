@@ -8,7 +8,7 @@ import pytest
 
 from probes.cli.main import main
 from probes.common.errors import UserError
-from probes.engines.validation import validate
+from probes.engines.settings import validate
 from probes.measurements import plugins
 from probes.measurements.plugins import discover, load_file
 from probes.records.probe_spec import PROBES

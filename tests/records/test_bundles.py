@@ -14,7 +14,7 @@ from results_by_hand import with_seeds
 
 from probes.__main__ import main
 from probes.boards.record_index import INDEX
-from probes.measurements.results import find_results, read_result
+from probes.measurements.joined_results import find_results, read_result
 from probes.records.files import find_records, write_record
 from probes.records.row import Rows
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from results_by_hand import make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
+from probes.measurements.joined_results import find_results, joined, read_result, unique_results
 from probes.measurements.measurement import Request, Scored
-from probes.measurements.results import find_results, joined, read_result, unique_results
 from probes.measurements.scores import ScoreMeasurement
 from probes.measurements.training_variance import TrainingVariance
 from probes.records.files import find_records, read_record, write_record

@@ -9,7 +9,7 @@ from stored_replicates import of_all_layers
 
 from probes.__main__ import main
 from probes.common.errors import UserError
-from probes.measurements.results import find_results, read_result
+from probes.measurements.joined_results import find_results, read_result
 from probes.records.files import read_arrays
 from probes.statistics.bootstrap import resample
 

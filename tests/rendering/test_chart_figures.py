@@ -7,12 +7,12 @@ import pytest
 
 from probes.records.charts import Grid, Panel, PredictedTree
 from probes.records.curves import Curves, Point
-from probes.rendering.drawing.curves import of_curves
+from probes.rendering.drawing.arcs import heights, of_tree, width_of
 from probes.rendering.drawing.grids import of_grid
+from probes.rendering.drawing.lines import of_curves
 from probes.rendering.drawing.style import INCH, Style
-from probes.rendering.drawing.trees import heights, of_tree, width_of
 from probes.rendering.palette import COLOURS, css
-from probes.rendering.words import text_width, wrapped
+from probes.rendering.text_width import text_width, wrapped
 
 
 def grid(values, **more):

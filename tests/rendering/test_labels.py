@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from probes.records.scatter import ScatterPoint
-from probes.rendering.labels import LETTER, Box, plane, sides
 from probes.rendering.palette import COLOURS, css, distinct
+from probes.rendering.point_labels import LETTER, Box, plane, sides
 
 
 def test_the_plane_is_a_square_with_a_margin():

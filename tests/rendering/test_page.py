@@ -6,8 +6,8 @@ import pytest
 from browser import started
 from results_by_hand import make_full_result, make_result
 
-from probes.rendering.page.charts import script
 from probes.rendering.page.page import write_page
+from probes.rendering.page.page_charts import script
 
 pytestmark = pytest.mark.integration
 

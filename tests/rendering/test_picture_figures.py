@@ -12,7 +12,7 @@ from probes.records.scatter import Scatter, ScatterPoint
 from probes.rendering.drawing.galleries import of_gallery, picture_url
 from probes.rendering.drawing.planes import of_scatter
 from probes.rendering.palette import COLOURS, shade
-from probes.rendering.words import text_width
+from probes.rendering.text_width import text_width
 
 WIDTHS = [3.3, 6.8]
 

@@ -17,12 +17,12 @@ from probes.extraction.model_names import pretrained_name
 from probes.measurements.localisation import Localisation
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Curves, Point
-from probes.rendering.drawing import figures, scores
+from probes.rendering.drawing import figures, heat_maps
 from probes.rendering.drawing.style import Style
 from probes.rendering.folder import write_tables
-from probes.rendering.page.charts import line_chart, shades_of
 from probes.rendering.page.models import shown_models
 from probes.rendering.page.page import page
+from probes.rendering.page.page_charts import line_chart, shades_of
 from probes.rendering.page.tables import numbers
 from probes.statistics.formatting import shown
 
@@ -224,7 +224,7 @@ def test_other_scripts_than_latin_are_drawn(tmp_path):
 
 def test_the_heat_map_has_layer_0_and_the_floor_at_the_bottom(drawn):
     (group_of_pos,), _ = group({Path("p.json"): make_result("pos", (0.5, 0.7, 0.6))})
-    scene = drawn(scores.of_group, group_of_pos)
+    scene = drawn(heat_maps.of_group, group_of_pos)
     names = {mark.text: mark.y for mark in scene.of("text", "axis-label")}
     assert names["2"] < names["1"] < names["0"] < names["floor"]
     # The floor is the score of layer 0, which knows no context.
@@ -237,7 +237,7 @@ def test_the_heat_map_has_layer_0_and_the_floor_at_the_bottom(drawn):
     }
     assert found == expected
     assert any("worst score" in title for title in scene.texts("legend-title"))
-    (frame,) = (r for r in scene.of("rect") if r.item.get("stroke") == scores.FRAME)
+    (frame,) = (r for r in scene.of("rect") if r.item.get("stroke") == heat_maps.FRAME)
     assert frame.y + frame.item["height"] / 2 == pytest.approx(names["1"], abs=1)
     assert {"best on dev", "not above the floor"} <= set(scene.texts())
 
@@ -246,7 +246,7 @@ def test_bars_of_expected_layers_end_where_they_should(drawn):
     (located,), _ = group({Path("p.json"): make_full_result("pos")})
     rows = located.units[0].first.found("localisation")
     expected, centre = rows.at("expected_layer"), rows.at("centre_of_gravity")
-    scene = drawn(scores.of_localisation, located)
+    scene = drawn(heat_maps.of_localisation, located)
     ticks = {float(m.text): m.x for m in scene.of("text", "axis-label") if m.text.isdigit()}
     unit = (max(ticks.values()) - min(ticks.values())) / (max(ticks) - min(ticks))
     (bar,) = scene.of("rect")

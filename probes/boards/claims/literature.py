@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from probes.boards.claims.bands import higher, late_middle, lower, middle
 from probes.boards.claims.claim import Claim
-from probes.boards.claims.heads import (
+from probes.boards.claims.head_predicates import (
     COMPLETE,
     mostly_patterns,
     none_complete,

@@ -7,17 +7,17 @@ import json
 from typing import Any
 
 from probes.boards.claims.claim import CAVEAT
+from probes.boards.claims.claim_reports import Report, claims_table, make_reports
 from probes.boards.claims.literature import CLAIMS
-from probes.boards.claims.report import Report, claims_table, make_reports
 from probes.boards.corpus_groups import of_corpora
 from probes.cli.arguments import add_folders
 from probes.cli.load_results import records_below
 from probes.common.errors import UserError
 from probes.common.terminal import output_console
-from probes.measurements.results import joined
+from probes.measurements.joined_results import joined
 from probes.records.files import or_published
 from probes.rendering.markdown import markdown
-from probes.rendering.terminal import print_table
+from probes.rendering.terminal_tables import print_table
 
 SUMMARY = "Test claims of the literature about layers and heads on results."
 

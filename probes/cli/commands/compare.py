@@ -11,7 +11,7 @@ from probes.cli.arguments import names, place
 from probes.cli.load_results import results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
-from probes.measurements.results import find_results
+from probes.measurements.joined_results import find_results
 from probes.records.files import or_published
 from probes.records.unique import identity
 from probes.rendering.printing import print_tables

@@ -8,7 +8,7 @@ from pathlib import Path
 from probes.boards.corpus_groups import CorpusGroup, corpus_groups, of_corpora
 from probes.boards.groups import Group, group, model_labels
 from probes.boards.separability import separability
-from probes.boards.steps import steps
+from probes.boards.training_steps import steps
 from probes.cli.arguments import add_folders, add_places, place
 from probes.cli.load_results import records_below
 from probes.cli.predicted_tree import predicted_tree
@@ -16,9 +16,9 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import listed
+from probes.measurements.joined_results import unique_results
 from probes.measurements.measurement import corpus_measurements
 from probes.measurements.plugin_keys import plugin_failure
-from probes.measurements.results import unique_results
 from probes.records.charts import Chart, PredictedTree, models_of
 from probes.records.files import or_published
 

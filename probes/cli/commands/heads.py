@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from probes.boards.corpus_groups import of_corpora
-from probes.boards.heads import ATTENTION, head_tables
+from probes.boards.head_boards import ATTENTION, head_tables
 from probes.cli.arguments import add_folders
 from probes.cli.load_results import records_below
 from probes.common.errors import UserError

@@ -9,7 +9,7 @@ from probes.cli.arguments import add_folders, place
 from probes.cli.load_results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.files import require_parent
-from probes.measurements.results import joined
+from probes.measurements.joined_results import joined
 
 SUMMARY = "Write one self-contained HTML page of all results in folders."
 

@@ -14,11 +14,11 @@ from probes.cli.load_results import results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import output_console
+from probes.measurements.joined_results import read_result
 from probes.measurements.measurement import EVIDENCE, ON_REQUEST, probe_measurements
-from probes.measurements.results import read_result
 from probes.records.result import Result
 from probes.records.titles import limit_mark, model_title
-from probes.rendering.terminal import print_table
+from probes.rendering.terminal_tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,7 +11,7 @@ from probes.cli.arguments import place
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.engines.slurm import Slurm, script, submit
-from probes.engines.sweep import read_sweep
+from probes.engines.sweep_file import read_sweep
 
 SUMMARY = "Run what a TOML file asks for: models × corpora × settings."
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
-from probes.measurements.attention.gold import Gold
+from probes.measurements.attention.annotation import Gold
 from probes.measurements.attention.names import STATISTICS
+from probes.measurements.attention.ratios import Contributions, intervals
 from probes.measurements.attention.scored import Scored
-from probes.measurements.attention.scoring import Contributions, intervals
 from probes.measurements.attention.texts import Texts
 from probes.measurements.context import Context
 from probes.measurements.head_patterns import MASSES

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.attention.averages import Heads
+from probes.measurements.attention.ratios import Contributions, difference, estimate, p_values
 from probes.measurements.attention.scored import Scored
-from probes.measurements.attention.scoring import Contributions, difference, estimate, p_values
 from probes.measurements.head_rows import ABOVE, CHANCE
 from probes.records.row import Place, Row
 from probes.records.values import Estimate

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from probes.extraction.alignment import Pieces
-from probes.extraction.attention import AttentionCollector
+from probes.extraction.attention_maps import AttentionCollector
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
 

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
+from probes.measurements.attention.annotation import frequent, gold_of
 from probes.measurements.attention.averages import Heads, of_features, of_scored, of_texts
 from probes.measurements.attention.choices import Picked, arrays_of, choices_of
-from probes.measurements.attention.clusters import clusters
 from probes.measurements.attention.divergence import divergences
-from probes.measurements.attention.gold import frequent, gold_of
+from probes.measurements.attention.head_clusters import clusters
 from probes.measurements.attention.mixing import HeadMixes, mixing
-from probes.measurements.attention.roles import roles
+from probes.measurements.attention.ratios import Contributions, estimate
+from probes.measurements.attention.role_attention import roles
 from probes.measurements.attention.scored import relations, trees
-from probes.measurements.attention.scoring import Contributions, estimate
 from probes.measurements.attention.texts import Texts, texts_of
 from probes.measurements.context import Context
 from probes.measurements.head_patterns import classes

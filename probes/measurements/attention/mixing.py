@@ -20,7 +20,7 @@ from probes.data.sentence import ROOT, Sentence
 from probes.examples.examples import NotServedError
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import plain_text, view_over
-from probes.measurements.attention.gold import is_punctuation
+from probes.measurements.attention.annotation import is_punctuation
 from probes.measurements.attention.live import PerText, Together, by_text, sample
 from probes.measurements.attention.mixing_fit import NO_HEAD, Group, fit, mixed
 from probes.measurements.attention.names import MIX_SENTENCES

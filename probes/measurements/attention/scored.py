@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
-from probes.measurements.attention.gold import (
+from probes.measurements.attention.annotation import (
     Gold,
     Words,
     best_offset,
 )
 from probes.measurements.attention.names import DIRECTIONS, TREES
-from probes.measurements.attention.scoring import Contributions
+from probes.measurements.attention.ratios import Contributions
 from probes.measurements.context import Context
 from probes.records.row import Row
 from probes.statistics.sums import sparse

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from probes.common.arrays import Floats, Ints
-from probes.measurements.geometry.sums import Rows, blocks, group_sums
+from probes.measurements.geometry.row_sums import Rows, blocks, group_sums
 from probes.records.values import Estimate
 from probes.statistics.estimates import estimate, unknown, weights
 

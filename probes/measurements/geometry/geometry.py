@@ -17,7 +17,7 @@ from pydantic import Field
 from probes.common.wording import counted
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.geometry.cka import bias_note, cka_within
-from probes.measurements.geometry.position import PLACES
+from probes.measurements.geometry.position_share import PLACES
 from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
@@ -25,7 +25,7 @@ from probes.records.row import Row
 
 if TYPE_CHECKING:
     from probes.measurements.context import Context
-    from probes.measurements.geometry.labels import LabelSet, Read
+    from probes.measurements.geometry.labelled_words import LabelSet, Read
 
 SIMILARITIES = (
     "self_similarity",
@@ -156,9 +156,9 @@ class Geometry(Measurement):
         """Measure each layer by itself, then the similarity of every two."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-        from probes.measurements.geometry.labels import label_sets
+        from probes.measurements.geometry.labelled_words import label_sets
         from probes.measurements.geometry.layer import averaged, measured
-        from probes.measurements.geometry.words import test_words
+        from probes.measurements.geometry.test_words import test_words
 
         layers, seed = context.layers, context.options.seed
         words, labels = test_words(context, context.options.least), label_sets(context)

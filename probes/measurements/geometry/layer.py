@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from probes.common.arrays import Floats, Ints
-from probes.measurements.geometry.clusters import clustering
+from probes.measurements.geometry.clustering import clustering
 from probes.measurements.geometry.cosines import (
     anisotropy,
     contributions,
@@ -17,11 +17,11 @@ from probes.measurements.geometry.cosines import (
     self_similarity,
     unit_vectors,
 )
-from probes.measurements.geometry.labels import LabelSet, Read
-from probes.measurements.geometry.position import position_share
+from probes.measurements.geometry.labelled_words import LabelSet, Read
+from probes.measurements.geometry.position_share import position_share
+from probes.measurements.geometry.row_sums import Rows
 from probes.measurements.geometry.spectra import explainable_variance, participation_ratio
-from probes.measurements.geometry.sums import Rows
-from probes.measurements.geometry.words import Words
+from probes.measurements.geometry.test_words import Words
 from probes.records.row import Row
 from probes.records.values import Estimate
 from probes.statistics.estimates import means

@@ -18,13 +18,13 @@ from probes.records.curves import Curves
 from probes.records.gallery import Gallery
 from probes.records.result import Result
 from probes.records.scatter import Scatter
-from probes.rendering.drawing import curves, galleries, grids, planes, scores, trees
+from probes.rendering.drawing import arcs, galleries, grids, heat_maps, lines, planes
 from probes.rendering.drawing.style import FONTS, INCH, Style
 
 OF_GROUPS: dict[str, Callable[[Group, Style, float], Any]] = {
-    "heatmap": scores.of_group,
-    "expected-layers": scores.of_localisation,
-    "curves": curves.of_group,
+    "heatmap": heat_maps.of_group,
+    "expected-layers": heat_maps.of_localisation,
+    "curves": lines.of_group,
 }
 """Figures of scores."""
 
@@ -38,7 +38,7 @@ def draw(path: Path, kind: str, chosen: Group | Chart | PredictedTree, style: St
         case Group():
             make: Callable[[Any, Style, float], Any] = OF_GROUPS[kind]
         case Curves():
-            make = curves.of_curves
+            make = lines.of_curves
         case Grid():
             make = grids.of_grid
         case Scatter():
@@ -46,15 +46,15 @@ def draw(path: Path, kind: str, chosen: Group | Chart | PredictedTree, style: St
         case Gallery():
             make = galleries.of_gallery
         case PredictedTree():
-            make = trees.of_tree
-            style = replace(style, width=trees.width_of(chosen, style.width))
+            make = arcs.of_tree
+            style = replace(style, width=arcs.width_of(chosen, style.width))
     write(path, fitted(lambda room: make(chosen, style, room), style))
 
 
 def draw_layers(path: Path, results: Sequence[Result]) -> None:
     """Draw one model's scores on a corpus: the picture in a run's folder."""
     style = Style(width=60 + 62 * len(results))
-    make = scores.of_results
+    make = heat_maps.of_results
     svg = fitted(lambda room: make(results, style, room), style)
     write(path, svg, form=".png", dpi=150)
 

@@ -9,9 +9,9 @@ from typing import Any
 import altair as alt
 
 from probes.records.charts import Grid, Panel
-from probes.rendering.drawing.keys import stacked
+from probes.rendering.drawing.legends import stacked
 from probes.rendering.drawing.style import Drawing, Style, filled, layered, table, viridis
-from probes.rendering.words import text_width
+from probes.rendering.text_width import text_width
 
 CELL = 14.4
 """Height of a cell at most."""

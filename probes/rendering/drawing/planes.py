@@ -7,9 +7,9 @@ from typing import Any
 import altair as alt
 
 from probes.records.scatter import Scatter, ScatterPoint
-from probes.rendering.drawing.keys import Mark, looks_of_lines, stacked
+from probes.rendering.drawing.legends import Mark, looks_of_lines, stacked
 from probes.rendering.drawing.style import SAID, Drawing, Style, layered, table, viridis
-from probes.rendering.labels import plane, sides
+from probes.rendering.point_labels import plane, sides
 
 _PLACES: dict[str, dict[str, Any]] = {
     "right": {"align": "left", "baseline": "middle", "dx": 1},

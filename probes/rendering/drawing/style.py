@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from probes.rendering.palette import css
-from probes.rendering.words import wrapped
+from probes.rendering.text_width import wrapped
 
 INCH = 72
 """Units of a drawing: points on paper, pixels on a page."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from probes.records.charts import Card
 from probes.records.gallery import Gallery, Picture
-from probes.rendering.page.charts import significant
+from probes.rendering.page.page_charts import significant
 
 
 class Cards:

@@ -20,7 +20,7 @@ from probes.records.curves import Curves
 from probes.records.gallery import Gallery
 from probes.records.scatter import Scatter
 from probes.records.table import Table
-from probes.rendering.page import charts, tables
+from probes.rendering.page import page_charts, tables
 from probes.rendering.page.cards import Cards, cards_of
 from probes.rendering.page.models import MOST_DRAWN, Shown
 
@@ -156,10 +156,10 @@ def _data(view: ChartView, models: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What is drawn, by the identifiers of its places."""
     match view.chart:
         case Curves() as curves if curves.models:
-            return {view.id: charts.line_chart(curves, models)}
+            return {view.id: page_charts.line_chart(curves, models)}
         case Scatter() as scatter:
             return {
-                f"{view.id}-{i}": charts.plane_chart(scatter, label)
+                f"{view.id}-{i}": page_charts.plane_chart(scatter, label)
                 for i, label in enumerate(scatter.points)
             }
     return {}

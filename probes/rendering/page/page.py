@@ -14,8 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from probes import __version__
 from probes.boards.claims.claim import NOTE
+from probes.boards.claims.claim_reports import Report, is_twin, make_reports
 from probes.boards.claims.literature import CLAIMS
-from probes.boards.claims.report import Report, is_twin, make_reports
 from probes.boards.comparable import SAME_VECTORS, values
 from probes.boards.corpus_groups import corpus_groups
 from probes.boards.groups import Group, Unit, group, model_labels
@@ -29,10 +29,10 @@ from probes.records.result import SCORES, Result
 from probes.records.table import Table
 from probes.records.titles import model_title
 from probes.rendering.drawing.planes import key_of
-from probes.rendering.page import charts, tables
+from probes.rendering.page import page_charts, tables
 from probes.rendering.page.measurements import parts
 from probes.rendering.page.models import MOST_DRAWN, shown_models
-from probes.rendering.page.sources import sources
+from probes.rendering.page.provenance_tables import sources
 from probes.rendering.palette import SYMBOLS, css, distinct
 
 
@@ -106,7 +106,7 @@ def page(
         lstrip_blocks=True,
     )
     environment.globals.update(
-        shades_of=charts.shades_of,
+        shades_of=page_charts.shades_of,
         grids=tables.grids,
         distinct=distinct,
         key_of=key_of,
@@ -130,16 +130,16 @@ def page(
         claims_without_scores=_claims_without_scores(found, others),
         claims_note=NOTE,
         sources=sources(list(every.values())),
-        data=charts.packed(
+        data=page_charts.packed(
             {
-                "models": charts.model_names(models),
+                "models": page_charts.model_names(models),
                 "charts": dict(ChainMap(*drawn)),
-                "config": charts.PAGE.config,
+                "config": page_charts.PAGE.config,
                 "cards": {part.id: part.cards for part in own.values()},
                 "shades": [css(i / 255) for i in range(256)],
             }
         ),
-        script=charts.script(),
+        script=page_charts.script(),
     )
 
 
@@ -205,12 +205,12 @@ def _claims_without_scores(
 def _charts(views: Iterable[GroupView], models: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for view in views:
-        located = charts.expected_layer_chart(view.group)
+        located = page_charts.expected_layer_chart(view.group)
         if located:
             found[f"{view.id}-located"] = located
         for place, each in enumerate(view.units):
             for curves, _, _ in each.measures:
                 if curves.models:
-                    chart = charts.line_chart(curves, models)
+                    chart = page_charts.line_chart(curves, models)
                     found[f"{view.id}-{place}-{curves.name}"] = chart
     return found

@@ -20,7 +20,7 @@ from probes.records.charts import Grid
 from probes.records.curves import Curves, Point
 from probes.records.scatter import Scatter
 from probes.records.table import NOTHING, Cell, Table, TableRow
-from probes.rendering.drawing.curves import digits_of
+from probes.rendering.drawing.lines import digits_of
 from probes.statistics.formatting import shown
 
 NO_RESULT = Cell(NOTHING, note="no result")

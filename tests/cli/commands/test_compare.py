@@ -7,7 +7,7 @@ from board_by_hand import put
 from results_by_hand import evidence_record
 
 from probes.__main__ import main
-from probes.measurements.results import read_result
+from probes.measurements.joined_results import read_result
 from probes.records.files import write_record
 from probes.records.row import Row
 

@@ -8,7 +8,7 @@ import pytest
 from board_by_hand import put
 
 from probes.__main__ import main
-from probes.measurements.results import find_results, unique_results
+from probes.measurements.joined_results import find_results, unique_results
 from probes.records.record import SCHEMA_VERSION
 
 

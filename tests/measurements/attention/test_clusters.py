@@ -11,8 +11,8 @@ from probes.examples.examples import NotServedError
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import plain_text
-from probes.measurements.attention.clusters import clusters, distances
 from probes.measurements.attention.divergence import divergences, summed_divergence
+from probes.measurements.attention.head_clusters import clusters, distances
 
 WORDS = ["the", "old", "dog", "seesaw", "cat", "near", "housecat", "birdsong"]
 

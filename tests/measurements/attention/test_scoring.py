@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ttest_rel
 
-from probes.measurements.attention.scoring import (
+from probes.measurements.attention.ratios import (
     Contributions,
     difference,
     estimate,

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
-from probes.measurements.geometry.clusters import (
+from probes.measurements.geometry.clustering import (
     STARTS,
     _over_documents,
     agreement,
@@ -18,7 +18,7 @@ from probes.measurements.geometry.clusters import (
     kmeans,
 )
 from probes.measurements.geometry.geometry import MOST_SEED, Options
-from probes.measurements.geometry.labels import Group, LabelSet
+from probes.measurements.geometry.labelled_words import Group, LabelSet
 from probes.statistics.partition import Partition
 
 

@@ -7,7 +7,7 @@ from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Frame, Sentence
 from probes.measurements.geometry.geometry import Options
-from probes.measurements.geometry.labels import MOST, label_sets
+from probes.measurements.geometry.labelled_words import MOST, label_sets
 
 
 def context(test, train=(), dev=(), seed=0):

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from probes.measurements.geometry.position import PLACES, position_share
+from probes.measurements.geometry.position_share import PLACES, position_share
 
 
 def adjusted_share(rows, position, types):

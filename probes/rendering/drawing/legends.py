@@ -19,7 +19,7 @@ from probes.rendering.drawing.style import (
     table,
 )
 from probes.rendering.palette import COLOURS, SYMBOLS, distinct
-from probes.rendering.words import text_width, wrapped
+from probes.rendering.text_width import text_width, wrapped
 
 
 class Looks(NamedTuple):

@@ -14,11 +14,11 @@ import numpy as np
 
 from probes.common.arrays import Ints
 from probes.extraction.views import Text, plain_text
-from probes.measurements.attention.gold import FEWEST_WORDS
+from probes.measurements.attention.annotation import FEWEST_WORDS
 from probes.measurements.attention.links import ROLES, Link, TextLinks, links_of, text_links
 from probes.measurements.attention.names import ROLE_DIRECTIONS
+from probes.measurements.attention.ratios import Contributions
 from probes.measurements.attention.scored import Scored, summed_up
-from probes.measurements.attention.scoring import Contributions
 from probes.measurements.attention.texts import Texts
 from probes.measurements.context import Context
 

@@ -12,7 +12,7 @@ import altair as alt
 from probes.boards.groups import Group
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Curves, Point
-from probes.rendering.drawing.keys import Looks, Mark, looks_of_lines, looks_of_models, stacked
+from probes.rendering.drawing.legends import Looks, Mark, looks_of_lines, looks_of_models, stacked
 from probes.rendering.drawing.style import (
     DASHED,
     DOTTED,
@@ -24,7 +24,7 @@ from probes.rendering.drawing.style import (
     table,
 )
 from probes.rendering.palette import shades
-from probes.rendering.words import wrapped
+from probes.rendering.text_width import wrapped
 from probes.statistics.formatting import shown
 
 BASELINE = "type majority"

@@ -18,10 +18,10 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.extraction.model_names import RANDOM, is_twin_name
 from probes.measurements.current import is_current
+from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import resampled
 from probes.measurements.resampled_mixes import resampled_mixes
-from probes.measurements.results import joined
 from probes.records.files import if_readable, read_records
 from probes.records.record import AnyRecord
 from probes.records.result import SCORES, Result

@@ -10,7 +10,7 @@ import altair as alt
 
 from probes.data.sentence import ROOT
 from probes.records.charts import LEFT_OUT, PredictedTree
-from probes.rendering.drawing.keys import Mark, stacked
+from probes.rendering.drawing.legends import Mark, stacked
 from probes.rendering.drawing.style import (
     DASHED,
     SOLID,
@@ -22,7 +22,7 @@ from probes.rendering.drawing.style import (
     table,
 )
 from probes.rendering.palette import COLOURS
-from probes.rendering.words import text_width
+from probes.rendering.text_width import text_width
 
 _BLACK, _GREY, _RIGHT, _WRONG = "black", "#9aa1a9", COLOURS[0], COLOURS[1]
 

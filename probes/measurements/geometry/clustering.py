@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.cluster import expected_mutual_information
 
 from probes.common.arrays import Floats, Ints
-from probes.measurements.geometry.labels import Group, LabelSet, Read
-from probes.measurements.geometry.sums import Rows
+from probes.measurements.geometry.labelled_words import Group, LabelSet, Read
+from probes.measurements.geometry.row_sums import Rows
 from probes.records.values import Estimate
 from probes.statistics.estimates import estimate, means, weights
 from probes.statistics.partition import Partition

@@ -16,8 +16,8 @@ from probes.common.registry import did_you_mean
 from probes.common.toml_lines import Place, TomlFile
 from probes.common.wording import counted, first_fault, quoted
 from probes.engines.config import RunConfig, as_several
+from probes.engines.settings import validate
 from probes.engines.slurm import Slurm
-from probes.engines.validation import validate
 from probes.extraction.model_names import RANDOM_NAME
 from probes.records.base import Frozen
 

@@ -15,7 +15,7 @@ from probes.measurements.measurement import LOCALISATION, get_measurement
 from probes.records.result import Result
 from probes.records.titles import limit_mark, model_title
 from probes.rendering.drawing.grids import CELL, LARGEST, SMALLEST, distinct_names, names
-from probes.rendering.drawing.keys import Looks, Mark, looks_of_models, stacked
+from probes.rendering.drawing.legends import Looks, Mark, looks_of_models, stacked
 from probes.rendering.drawing.style import (
     SAID,
     SOLID,
@@ -27,7 +27,7 @@ from probes.rendering.drawing.style import (
     table,
     viridis,
 )
-from probes.rendering.words import text_width, wrapped
+from probes.rendering.text_width import text_width, wrapped
 
 FRAME = "#ff5a36"
 

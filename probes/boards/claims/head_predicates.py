@@ -21,7 +21,7 @@ from probes.boards.claims.claim import (
 )
 from probes.boards.claims.intervals import with_ends
 from probes.boards.claims.model_rows import ModelRows, listed
-from probes.boards.heads import ATTENTION
+from probes.boards.head_boards import ATTENTION
 from probes.common.wording import counted
 from probes.measurements.head_patterns import BOUNDS, classes
 from probes.measurements.head_rows import EVERY, NOT_PUNCTUATION, Choice, HeadNumbers, HeadRows

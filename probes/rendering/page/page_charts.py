@@ -13,7 +13,7 @@ from typing import Any
 from probes.boards.groups import Group
 from probes.records.curves import Curves
 from probes.records.scatter import Scatter
-from probes.rendering.drawing import curves, planes, scores
+from probes.rendering.drawing import heat_maps, lines, planes
 from probes.rendering.drawing.style import Style
 from probes.rendering.page.models import Shown
 
@@ -45,15 +45,15 @@ WHOLE_WIDTH = {"autosize": {"type": "fit-x", "contains": "padding"}}
 
 def line_chart(given: Curves, models: Sequence[str]) -> Spec:
     """A line with its band for each model and name of a line, and levels."""
-    looks = curves.looks_of_both(given, models)
+    looks = lines.looks_of_both(given, models)
     plain = replace(given, title="")
-    made: Spec = curves.panel(plain, looks, PAGE, PAGE.width, height=HEIGHT).to_dict(validate=False)
+    made: Spec = lines.panel(plain, looks, PAGE, PAGE.width, height=HEIGHT).to_dict(validate=False)
     return made | WHOLE_WIDTH
 
 
 def shades_of(given: Curves) -> list[str]:
     """Colours of a chart's lines, from dark to light, if there are too many for dashes."""
-    looks = curves.looks_of_both(given, list(given.models))
+    looks = lines.looks_of_both(given, list(given.models))
     return looks.colours if looks.by == "line" else []
 
 
@@ -68,7 +68,7 @@ def expected_layer_chart(group: Group) -> Spec | None:
 
     None if no result has been localised.
     """
-    made = scores.localisation(group, PAGE, PAGE.width)
+    made = heat_maps.localisation(group, PAGE, PAGE.width)
     return None if made is None else made.to_dict(validate=False) | WHOLE_WIDTH
 
 
