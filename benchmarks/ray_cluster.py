@@ -147,11 +147,11 @@ def overhead(address: str) -> float:
     import ray
 
     from probes.engines.cluster import connect
-    from probes.engines.units import Measure, Outcome
+    from probes.engines.units import Measure, UnitOutcome
 
     class Echo:
-        def compute(self, asked: object, wait: bool, given: object) -> Outcome:
-            return Outcome("done", files={".json": bytes(20_000), ".npz": bytes(100_000)})
+        def compute(self, asked: object, wait: bool, given: object) -> UnitOutcome:
+            return UnitOutcome("done", files={".json": bytes(20_000), ".npz": bytes(100_000)})
 
     connect(address)
     remote: Any = ray.remote(Echo)

@@ -33,7 +33,7 @@ _NO_DOCUMENT = frozenset(("nan", "nat", "none", "null", "<na>"))
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """The columns of a table that are needed.
 
     Attributes:
@@ -97,7 +97,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def infer_column(rows: Sequence[Rows], name: str) -> Column:
+def infer_column(rows: Sequence[TableRows], name: str) -> Column:
     """Infer from all rows what a label column contains.
 
     Raises:
@@ -108,7 +108,7 @@ def infer_column(rows: Sequence[Rows], name: str) -> Column:
         part.require_no_list_as_text(name)
     words = _per_word(rows, name)
     shape: Literal["word", "sentence"] = "word" if words else "sentence"
-    labels: list[tuple[Rows, int, Any]] = []
+    labels: list[tuple[TableRows, int, Any]] = []
     for part in rows:
         for row in range(len(part.splits)):
             found = _raw_labels(part, row, name, words)
@@ -143,7 +143,7 @@ def _numbers(labels: Sequence[object]) -> bool:
     return decimal > 0 and (every or 2 * decimal > len(labels))
 
 
-def _per_word(rows: Sequence[Rows], name: str) -> bool:
+def _per_word(rows: Sequence[TableRows], name: str) -> bool:
     """Whether the column has a label per word.
 
     Raises:
@@ -170,7 +170,7 @@ def _per_word(rows: Sequence[Rows], name: str) -> bool:
     return spaced
 
 
-def _raw_labels(part: Rows, row: int, name: str, words: bool) -> list[Any]:
+def _raw_labels(part: TableRows, row: int, name: str, words: bool) -> list[Any]:
     """The labels of one row, one per word or a single one; None for a missing label.
 
     Raises:
@@ -209,7 +209,7 @@ def document_of(value: object) -> str:
 
 
 def read_rows(
-    rows: Sequence[Rows], columns: Mapping[str, Column]
+    rows: Sequence[TableRows], columns: Mapping[str, Column]
 ) -> tuple[dict[str, list[Sentence]], dict[str, int]]:
     """The sentences of every split, and counts of what was left out or changed.
 

@@ -25,7 +25,7 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.data.label_columns import Rows, document_of, infer_column, read_rows
+from probes.data.label_columns import TableRows, document_of, infer_column, read_rows
 from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
 from probes.data.splits import (
@@ -155,7 +155,7 @@ def _source(
     version: str,
     files: Mapping[str, tuple[Path, ...]],
     identity: Mapping[str, str],
-    rows: list[Rows],
+    rows: list[TableRows],
     request: CorpusRequest,
     licence: str = "",
 ) -> Source:
@@ -180,7 +180,7 @@ def _source(
     )
 
 
-def _read(source: Source, rows: list[Rows]) -> Corpus:
+def _read(source: Source, rows: list[TableRows]) -> Corpus:
     parts, notes = read_rows(rows, source.columns)
     splits, cut = cut_missing_splits(
         parts, source.split_by or "sentence", f"--corpus {source.name}"
@@ -195,7 +195,7 @@ def _rows(
     request: CorpusRequest,
     lines: list[int] | None = None,
     space_separated: bool = False,
-) -> Rows:
+) -> TableRows:
     """The columns that are needed.
 
     Raises:
@@ -210,7 +210,7 @@ def _rows(
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
     documents = [document_of(d) for d in table.get("document", [None] * len(splits))]
     wanted = {column: table[column] for column in ("tokens", *request.task_from)}
-    rows = Rows(place, splits, wanted, documents, lines or [], space_separated)
+    rows = TableRows(place, splits, wanted, documents, lines or [], space_separated)
     for row, name in enumerate(splits):
         if name not in (*SPLITS, UNNAMED):
             raise rows.error(row, f"unknown split {name!r}; use train, dev or test.")

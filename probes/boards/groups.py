@@ -26,7 +26,7 @@ from probes.tasks.builtin import tasks
 
 
 @dataclass(frozen=True)
-class Unit:
+class TaskResults:
     """One task in one setting: the results of all models that share a chart.
 
     Attributes:
@@ -61,10 +61,10 @@ class Group:
     title: str
     corpus: str
     probe: str
-    units: list[Unit] = field(default_factory=list)
+    units: list[TaskResults] = field(default_factory=list)
     paths: dict[str, dict[Path, Result]] = field(default_factory=dict)
 
-    def short_title(self, unit: Unit) -> str:
+    def short_title(self, unit: TaskResults) -> str:
         """The unit's task; its whole title where another unit is of the same task."""
         same = [other for other in self.units if other.name == unit.name]
         return unit.name if len(same) == 1 else unit.title
@@ -130,7 +130,7 @@ def _fill(
             paths[label][path] = unit[path]
         first = next(iter(results.values()))
         title = _unit_title(first, several=names.count(first.task.name) > 1)
-        made.units.append(Unit(first.task.name, title, results))
+        made.units.append(TaskResults(first.task.name, title, results))
     made.units.sort(key=lambda unit: order.index(unit.name))
     made.paths.update({label: paths[label] for label in sorted(paths, key=model_order)})
     return left_out

@@ -13,7 +13,7 @@ from probes.common.terminal import progress
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Unit
 from probes.engines.rebuilt import RunRequest
-from probes.engines.units import Asked, Encode, Measure, Outcome, Plan
+from probes.engines.units import Asked, Encode, Measure, Plan, UnitOutcome
 from probes.extraction.store import require_room
 
 
@@ -107,7 +107,7 @@ class Dispatcher(ABC, Generic[W]):
 
     @abstractmethod
     def news(self) -> Iterator[tuple[W, object]]:
-        """Wait until workers have something to say; `Outcome` is the last thing of a unit.
+        """Wait until workers have something to say; `UnitOutcome` is the last thing of a unit.
 
         A worker that was lost is no longer among `workers`, and its outcome names its death.
         """
@@ -170,7 +170,7 @@ class Dispatcher(ABC, Generic[W]):
                 self.keep(*self.todo[asked], outcome)
         return busy
 
-    def keep(self, run: ModelRun, unit: Unit, outcome: Outcome) -> None:
+    def keep(self, run: ModelRun, unit: Unit, outcome: UnitOutcome) -> None:
         """Add what became of a unit to its run."""
         progress.advance()
         run.omissions.update(outcome.omissions)
@@ -187,7 +187,7 @@ class Dispatcher(ABC, Generic[W]):
             worker.end()
         self.workers.clear()
 
-    def _compute(self, pending: list[Asked], waiting: bool) -> Iterator[tuple[Asked, Outcome]]:
+    def _compute(self, pending: list[Asked], waiting: bool) -> Iterator[tuple[Asked, UnitOutcome]]:
         """Each unit with what became of it, in the order in which they end.
 
         Args:
@@ -202,7 +202,7 @@ class Dispatcher(ABC, Generic[W]):
                     raise news
                 if isinstance(news, Said):
                     self._show(news, worker)
-                elif isinstance(news, Outcome) and unit is not None:
+                elif isinstance(news, UnitOutcome) and unit is not None:
                     worker.unit = None
                     if not news.death:
                         yield unit, news

@@ -13,7 +13,7 @@ from probes.common.errors import UserError
 from probes.engines.dispatcher import Dispatcher, Started, Worker
 from probes.engines.model_run import ModelRun
 from probes.engines.rebuilt import RunRequest
-from probes.engines.units import Asked, Outcome
+from probes.engines.units import Asked, UnitOutcome
 from probes.engines.worker import work
 
 _GRACE = 5.0
@@ -104,7 +104,7 @@ class ProcessEngine(Dispatcher[Process]):
             else:
                 yield worker, news
 
-    def _lost(self, worker: Process) -> Outcome:
+    def _lost(self, worker: Process) -> UnitOutcome:
         """What became of the unit of a worker that is dead.
 
         Raises:
@@ -119,4 +119,4 @@ class ProcessEngine(Dispatcher[Process]):
                 'call run_probes() below if __name__ == "__main__":.'
             )
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-        return Outcome("left out", death=f"a worker was lost ({how})")
+        return UnitOutcome("left out", death=f"a worker was lost ({how})")

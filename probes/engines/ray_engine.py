@@ -16,7 +16,7 @@ from probes.engines.model_run import ModelRun
 from probes.engines.plan import Unit
 from probes.engines.ray_agents import end_agents_with_driver
 from probes.engines.ray_worker import RayWorker, Reply, files_of, write_files
-from probes.engines.units import Asked, Measure, Outcome
+from probes.engines.units import Asked, Measure, UnitOutcome
 
 _THREADS = 4
 """CPU threads of each actor, if --threads does not say."""
@@ -170,7 +170,7 @@ class RayEngine(Dispatcher[Actor]):
                 continue
             for said in reply.said:
                 yield worker, said
-            if isinstance(reply.answer, Outcome) and reply.answer.death:
+            if isinstance(reply.answer, UnitOutcome) and reply.answer.death:
                 self._given_up.add(worker.node.id)
             yield worker, reply.answer
         for worker in [x for x in self.workers if x.node.id in self._given_up]:
@@ -178,7 +178,7 @@ class RayEngine(Dispatcher[Actor]):
                 worker.stop()
                 self.workers.remove(worker)
 
-    def _lost(self, worker: Actor, error: Exception) -> Outcome:
+    def _lost(self, worker: Actor, error: Exception) -> UnitOutcome:
         """What became of the unit of an actor that is dead."""
         self.workers.remove(worker)
         progress.detail(f"lost    {error}", "lost")
@@ -186,9 +186,9 @@ class RayEngine(Dispatcher[Actor]):
         if isinstance(error, self.ray.exceptions.ActorDiedError) and error.actor_init_failed:
             self._given_up.add(worker.node.id)
             why = str(error).strip().splitlines()[-1]
-            return Outcome("left out", death=f"no worker can be started on {address} ({why})")
+            return UnitOutcome("left out", death=f"no worker can be started on {address} ({why})")
         what = "a worker" if worker.node in self.nodes else "a node"
-        return Outcome("left out", death=f"{what} was lost ({address})")
+        return UnitOutcome("left out", death=f"{what} was lost ({address})")
 
     def records_behind(self, asked: Asked) -> dict[str, bytes]:
         """The records that a unit reads: its own, and the scores that it stands behind."""
@@ -201,7 +201,7 @@ class RayEngine(Dispatcher[Actor]):
             for suffix, content in files_of(each.path).items()
         }
 
-    def keep(self, run: ModelRun, unit: Unit, outcome: Outcome) -> None:
+    def keep(self, run: ModelRun, unit: Unit, outcome: UnitOutcome) -> None:
         """See `Dispatcher`; a record that comes as bytes is written."""
         names = {unit.path.with_suffix(x).name: content for x, content in outcome.files.items()}
         write_files(unit.path.parent, names)

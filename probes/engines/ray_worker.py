@@ -15,7 +15,7 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.terminal import progress
 from probes.engines.dispatcher import Said
 from probes.engines.rebuilt import RebuiltRun, RunRequest
-from probes.engines.units import Asked, Measure, Outcome
+from probes.engines.units import Asked, Measure, UnitOutcome
 from probes.engines.worker import portable
 
 Files = Mapping[str, bytes]
@@ -31,7 +31,7 @@ class Reply:
         said: messages for the user.
     """
 
-    answer: Outcome | Exception
+    answer: UnitOutcome | Exception
     said: tuple[Said, ...]
 
 
@@ -66,18 +66,18 @@ class RayWorker:
         """
         self._said = []
         progress.forward = lambda *message: self._said.append(Said(*message))
-        answer: Outcome | Exception
+        answer: UnitOutcome | Exception
         try:
             with infrequent_garbage_collection():
                 answer = self._answer(asked, wait, given)
         except DiskError as error:
             full = f"a node cannot be written to ({error})"
-            answer = Outcome("left out", death=full) if self._own else portable(error)
+            answer = UnitOutcome("left out", death=full) if self._own else portable(error)
         except Exception as error:  # noqa: BLE001 - raised where the run is
             answer = portable(error)
         return Reply(answer, tuple(self._said))
 
-    def _answer(self, asked: Asked, wait: bool, given: Files) -> Outcome:
+    def _answer(self, asked: Asked, wait: bool, given: Files) -> UnitOutcome:
         if self._run is None:
             self._run = RebuiltRun(self._request)
             self._said = []  # the driver has said the same

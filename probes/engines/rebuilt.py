@@ -15,7 +15,7 @@ from probes.engines.local import LocalEngine
 from probes.engines.model_run import ModelRun
 from probes.engines.runs import model_runs
 from probes.engines.settings import validate
-from probes.engines.units import Asked, Encode, Measure, Outcome, Plan
+from probes.engines.units import Asked, Encode, Measure, Plan, UnitOutcome
 from probes.measurements.plugin_keys import REGISTRIES, parts_of
 from probes.measurements.plugins import discover
 
@@ -99,7 +99,7 @@ class RebuiltRun:
         """The file of the record of a unit."""
         return self._runs[asked.model].find(asked).path
 
-    def compute(self, asked: Asked, *, wait: bool) -> Outcome:
+    def compute(self, asked: Asked, *, wait: bool) -> UnitOutcome:
         """Compute what is asked for; a shard or a record is written.
 
         Args:
@@ -120,9 +120,9 @@ class RebuiltRun:
                 for unit, state in run.remaining(asked.measurement)
                 if unit.of[0] == asked.task
             ]
-            return Outcome("done", run.omissions, shards=tuple(plan(prepared, todo)))
+            return UnitOutcome("done", run.omissions, shards=tuple(plan(prepared, todo)))
         if isinstance(asked, Encode):
             prepared.need(asked.layers)
             prepared.encode(asked.place, asked.shard)
-            return Outcome("done", run.omissions)
-        return Outcome(compute(prepared, run.find(asked), wait=wait), run.omissions)
+            return UnitOutcome("done", run.omissions)
+        return UnitOutcome(compute(prepared, run.find(asked), wait=wait), run.omissions)

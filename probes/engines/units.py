@@ -85,7 +85,7 @@ class Measure(OfTask):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class UnitOutcome:
     """What became of a unit that another process was asked for; the record is on disk.
 
     Attributes:

@@ -16,7 +16,7 @@ from planted_trees import random_heads
 
 from probes.data.sentence import ROOT, Corpus, Frame, Sentence
 from probes.extraction.shards import shards_of
-from probes.measurements.attention.attention import Attention, Options
+from probes.measurements.attention.attention import Attention, AttentionOptions
 from probes.measurements.attention.collector import trees
 from probes.measurements.attention.links import text_links
 from probes.measurements.attention.names import OFFSETS, STATISTICS, TOKENS
@@ -211,7 +211,7 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
         maps_of: gives the maps of a sentence. Shape (blocks, heads, words, words).
         long: sentences, by their names, that do not fit into the model's window.
     """
-    view = Attention().view(of, Options())
+    view = Attention().view(of, AttentionOptions())
     sentences = {s.words: s for s in of}
     of_text = text_links((*of.splits["dev"], *of.splits["test"]))
     parts, long_texts = {}, []
@@ -237,7 +237,7 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
         long_texts=long_texts.__getitem__,
     )
     live = PlantedModel(lambda text: among_special_tokens(maps_of(sentences[text.words])))
-    options = Options(mix_sentences=40, cluster_sentences=20)
+    options = AttentionOptions(mix_sentences=40, cluster_sentences=20)
     model = SimpleNamespace(name="m", n_layers=len(parts["mean_maps"][0]))
     cpu = torch.device("cpu")
     return Context(of, model, dict.fromkeys(layers, 1), view, stored, live.read, cpu, options)

@@ -24,7 +24,7 @@ FURTHEST = 10
 
 
 @dataclass(frozen=True)
-class Gold:
+class Annotation:
     """The words of a split, in corpus order.
 
     Attributes:
@@ -65,7 +65,7 @@ class Gold:
         return self.relations.get(relation, np.zeros(len(self.head), dtype=bool))
 
 
-def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Gold:
+def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Annotation:
     """The annotation of a split.
 
     Args:
@@ -92,7 +92,7 @@ def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Gold:
         for name, (layers, has) in FEATURES.items()
         if all(any(s.layer(layer) for s in sentences) for layer in layers)
     }
-    return Gold(number, position, head, relations, features, len(sentences))
+    return Annotation(number, position, head, relations, features, len(sentences))
 
 
 def is_punctuation(deprel: str) -> bool:
@@ -100,7 +100,7 @@ def is_punctuation(deprel: str) -> bool:
     return deprel.partition(":")[0] == "punct"
 
 
-def frequent(gold: Mapping[str, Gold]) -> tuple[list[str], dict[str, int]]:
+def frequent(gold: Mapping[str, Annotation]) -> tuple[list[str], dict[str, int]]:
     """Relations that are scored, the most frequent first, and those that are too rare.
 
     Args:
@@ -117,7 +117,7 @@ def frequent(gold: Mapping[str, Gold]) -> tuple[list[str], dict[str, int]]:
     return scored, {name: counts[name] for name in every if name not in scored}
 
 
-def best_offset(train: Gold, words: Words) -> int:
+def best_offset(train: Annotation, words: Words) -> int:
     """The distance at which the heads of some words are most often; +1 is the next word."""
     distances = Counter((train.head - train.position)[words].tolist())
     near = [x for x in range(-FURTHEST, FURTHEST + 1) if x]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from probes.measurements.context import Context
 
 
-class Options(Frozen):
+class AttentionOptions(Frozen):
     """What can be set."""
 
     segments: Literal["one", "two"] = Field(
@@ -75,7 +75,7 @@ class Attention(Measurement):
     name = "attention"
     version = 2
     summary = "what attention heads attend to: positions, patterns, relations, roles, trees"
-    options = Options
+    options = AttentionOptions
     views = (
         Pivot(
             "mean over heads, %",
@@ -126,13 +126,15 @@ class Attention(Measurement):
         """Layer 0 has no heads."""
         return dict.fromkeys((layer for layer in request.layers if layer), 1)
 
-    def view(self, corpus: Corpus, options: Options) -> View:
+    def view(self, corpus: Corpus, options: AttentionOptions) -> View:
         """Sentences of dev and test, or pairs of neighbouring sentences of test."""
         from probes.measurements.attention.texts import view_of
 
         return view_of(corpus, options.segments)
 
-    def collector(self, corpus: Corpus, layers: Sequence[int], options: Options) -> Collector:
+    def collector(
+        self, corpus: Corpus, layers: Sequence[int], options: AttentionOptions
+    ) -> Collector:
         """See `HeadSums`; it keeps all layers."""
         from probes.measurements.attention.collector import HeadSums
         from probes.measurements.attention.links import text_links

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
-from probes.measurements.attention.annotation import Gold
+from probes.measurements.attention.annotation import Annotation
 from probes.measurements.attention.names import STATISTICS
-from probes.measurements.attention.ratios import Contributions, intervals
-from probes.measurements.attention.scored import Scored
+from probes.measurements.attention.ratios import RatioParts, intervals
+from probes.measurements.attention.scored import ScoredHeads
 from probes.measurements.attention.texts import Texts
 from probes.measurements.context import Context
 from probes.measurements.head_patterns import MASSES
@@ -71,14 +71,14 @@ def averaged(
     known: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(values), axis=(1, 2))
     filled = np.where(known[:, None, None], values, 0)
     counts = known.astype(np.float64)
-    of_heads = Contributions(filled[..., :-1].reshape(len(values), -1), counts)
-    uniform = Contributions(filled[..., -1], counts).scores
+    of_heads = RatioParts(filled[..., :-1].reshape(len(values), -1), counts)
+    uniform = RatioParts(filled[..., -1], counts).scores
     axes = {} if feature is None else {"feature": feature}
     yield from _rows(measured, "test", of_heads, heads, partition, axes)
     yield from _baselines(measured, "test", uniform, heads, {**axes, "baseline": UNIFORM})
 
 
-def of_features(context: Context, heads: Heads, gold: Gold, test: Texts) -> Iterator[Row]:
+def of_features(context: Context, heads: Heads, gold: Annotation, test: Texts) -> Iterator[Row]:
     """Attention to words with a feature, and to special tokens and punctuation together.
 
     Sentences without a word of the feature are left out; of several such words, that which gets
@@ -102,7 +102,7 @@ def of_features(context: Context, heads: Heads, gold: Gold, test: Texts) -> Iter
         yield from averaged("feature", feature, values, heads, test.partition)
 
 
-def of_scored(scored: Scored, heads: Heads, partition: Partition) -> Iterator[Row]:
+def of_scored(scored: ScoredHeads, heads: Heads, partition: Partition) -> Iterator[Row]:
     """The scores of all heads on dev and test."""
     for place, direction in enumerate(scored.directions):
         axes: dict[str, Place] = {"direction": direction}
@@ -110,7 +110,7 @@ def of_scored(scored: Scored, heads: Heads, partition: Partition) -> Iterator[Ro
             axes["feature"] = scored.feature
         for split, found in (("dev", scored.dev), ("test", scored.test)):
             cells = slice(place, None, len(scored.directions))
-            of_cells = Contributions(found.sums[:, cells], found.counts)
+            of_cells = RatioParts(found.sums[:, cells], found.counts)
             base = scored.baselines[split].scores
             of_base = base if len(base) == 1 else base[cells]
             resampled = partition if split == "test" else None
@@ -122,7 +122,7 @@ def of_scored(scored: Scored, heads: Heads, partition: Partition) -> Iterator[Ro
 def _rows(
     measured: str,
     split: str,
-    found: Contributions,
+    found: RatioParts,
     heads: Heads,
     partition: Partition | None,
     axes: Mapping[str, Place],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from probes.measurements.context import Context
 
 
-class Options(Frozen):
+class ChangeOptions(Frozen):
     """What can be set."""
 
     sentences: int = Field(
@@ -45,7 +45,7 @@ class AttentionChange(Measurement):
     name = "attention_change"
     asks = ("base",)
     summary = "change of attention heads between two models; made along with attention"
-    options = Options
+    options = ChangeOptions
     views = (
         Pivot("mean over heads", ("divergence", "cosine"), where={"head": None}),
         Pivot("divergence by head", ("divergence",), columns=("head",), where={"head": ...}),

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.attention.averages import Heads
-from probes.measurements.attention.ratios import Contributions, difference, estimate, p_values
-from probes.measurements.attention.scored import Scored
+from probes.measurements.attention.ratios import RatioParts, difference, estimate, p_values
+from probes.measurements.attention.scored import ScoredHeads
 from probes.measurements.head_rows import ABOVE, CHANCE
 from probes.records.row import Place, Row
 from probes.records.values import Estimate
@@ -22,7 +22,7 @@ class Picked:
     """A head that is best on dev by some feature.
 
     Attributes:
-        cell: layer, head and direction, as in `Scored`.
+        cell: layer, head and direction, as in `ScoredHeads`.
         test, baseline: what test sentences contribute to its score, and to its baseline's.
     """
 
@@ -30,13 +30,13 @@ class Picked:
     feature: str
     directions: tuple[str, ...]
     cell: int
-    test: Contributions
-    baseline: Contributions
+    test: RatioParts
+    baseline: RatioParts
     baseline_kind: str
     chance: float
 
     @classmethod
-    def of(cls, scored: Scored) -> Picked:
+    def of(cls, scored: ScoredHeads) -> Picked:
         """The best head, without the others."""
         cell = scored.best
         return cls(

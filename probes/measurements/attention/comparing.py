@@ -87,7 +87,7 @@ def changes(context: Context, base: Context, view: View) -> dict[int, Floats]:
             f"{context.model.name} has {context.model.n_layers} layers, {base.model.name} "
             f"{base.model.n_layers}: their heads do not correspond"
         )
-    of_base = Maps()
+    of_base = HeadMaps()
     maps = by_text(base.read(view, of_base))
     compared = Compared(maps, of_base.tokens, f"{context.model.name} and {base.model.name}")
     return {text: x.numpy() for text, x in by_text(context.read(view, compared)).items()}
@@ -111,7 +111,7 @@ def change_of_maps(maps: Floats, base: Floats) -> tuple[Floats, Floats]:
     return cosine, divergence.clip(min=0).mean(-1)
 
 
-class Maps(Together, PerText):
+class HeadMaps(Together, PerText):
     """All maps of each text. (blocks, heads, length, length).
 
     Attributes:
@@ -144,11 +144,11 @@ class Maps(Together, PerText):
         self.found[text] = maps.clone()
 
 
-class Compared(Maps):
+class Compared(HeadMaps):
     """Change from the maps of another model, float64. (2, blocks, heads).
 
     Args:
-        base, base_tokens: what `Maps` has found of the other model.
+        base, base_tokens: what `HeadMaps` has found of the other model.
         models: what both are called.
     """
 

@@ -15,7 +15,7 @@ from probes.measurements.attention.choices import Picked, arrays_of, choices_of
 from probes.measurements.attention.divergence import divergences
 from probes.measurements.attention.head_clusters import clusters
 from probes.measurements.attention.mixing import HeadMixes, mixing
-from probes.measurements.attention.ratios import Contributions, estimate
+from probes.measurements.attention.ratios import RatioParts, estimate
 from probes.measurements.attention.role_attention import roles
 from probes.measurements.attention.scored import relations, trees
 from probes.measurements.attention.texts import Texts, texts_of
@@ -167,7 +167,7 @@ def mixes_of(found: HeadMixes, heads: Heads, partition: Partition) -> Iterator[R
     axes = {"feature": "mix of heads"}
     for layer, row in zip((*heads.layers, None), (*heads.blocks, -1), strict=True):
         hits = found.hits["test"][row][:, None].astype(np.float64)
-        test = estimate(Contributions(hits, counts), partition)
+        test = estimate(RatioParts(hits, counts), partition)
         low, high = test.interval or (None, None)
         yield Row("uas", found.uas("dev")[row], layer, split="dev", axes=axes)
         yield Row("uas", test.value, layer, low, high, axes=axes)

@@ -22,7 +22,7 @@ from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import plain_text, view_over
 from probes.measurements.attention.annotation import is_punctuation
 from probes.measurements.attention.live import PerText, Together, by_text, sample
-from probes.measurements.attention.mixing_fit import NO_HEAD, Group, fit, mixed
+from probes.measurements.attention.mixing_fit import NO_HEAD, MixedHeads, fit, mixed
 from probes.measurements.attention.names import MIX_SENTENCES
 from probes.measurements.context import Context
 from probes.statistics.sums import ratio
@@ -171,7 +171,7 @@ class PredictedHeads(PerText):
                 self.found[text] = heads[:, :n].clone()
 
 
-def _read_groups(context: Context, sentences: Sequence[Sentence]) -> list[Group]:
+def _read_groups(context: Context, sentences: Sequence[Sentence]) -> list[MixedHeads]:
     """The sentences that fit into the model's window, by their number of words."""
     view = view_over(map(plain_text, sentences), "plain")
     maps = by_text(context.read(view, WordMaps()))
@@ -181,7 +181,7 @@ def _read_groups(context: Context, sentences: Sequence[Sentence]) -> list[Group]
         group = list(same)
         of_group = torch.stack([maps[view.index[plain_text(x)]] for x in group], dim=1)
         heads = torch.from_numpy(np.stack([heads_to_predict(x) for x in group]))
-        found.append(Group(of_group.to(context.device), heads.to(context.device)))
+        found.append(MixedHeads(of_group.to(context.device), heads.to(context.device)))
     return found
 
 

@@ -31,7 +31,7 @@ NO_HEAD = -1
 
 
 @dataclass(frozen=True)
-class Group:
+class MixedHeads:
     """Sentences of the same number of words.
 
     Attributes:
@@ -48,9 +48,9 @@ class Group:
         """Words that the probe is fitted to."""
         return int((self.heads != NO_HEAD).sum())
 
-    def of(self, part: slice) -> Group:
+    def of(self, part: slice) -> MixedHeads:
         """The same of some attention heads."""
-        return Group(self.maps[part], self.heads)
+        return MixedHeads(self.maps[part], self.heads)
 
 
 def mixed(weights: Tensor, maps: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ def mixed(weights: Tensor, maps: Tensor) -> Tensor:
 
 
 @exact_products()
-def fit(groups: Sequence[Group]) -> Tensor:
+def fit(groups: Sequence[MixedHeads]) -> Tensor:
     """The weights w and u with the highest posterior, by L-BFGS from zeros.
 
     The loss is the mean of -log p over words, plus `PRIOR` / (2 · words) times the sum of squares
@@ -99,7 +99,7 @@ def fit(groups: Sequence[Group]) -> Tensor:
     return point / scale
 
 
-def root_mean_squares(groups: Sequence[Group]) -> Tensor:
+def root_mean_squares(groups: Sequence[MixedHeads]) -> Tensor:
     """That of attention to other words; 1 for heads that pay none. Shape (attention heads,)."""
     n = sum(x.maps[0].numel() - x.heads.numel() for x in groups)
     total = torch.zeros(len(groups[0].maps), device=groups[0].maps.device)
@@ -109,7 +109,7 @@ def root_mean_squares(groups: Sequence[Group]) -> Tensor:
     return torch.where(total > 0, (total / n).sqrt(), 1.0)
 
 
-def loss_and_gradient(groups: Sequence[Group], weights: Tensor) -> tuple[float, Tensor]:
+def loss_and_gradient(groups: Sequence[MixedHeads], weights: Tensor) -> tuple[float, Tensor]:
     """The mean of -log p over words, in nats, and its gradient (2, attention heads)."""
     value, gradient = 0.0, torch.zeros_like(weights)
     for group in groups:

@@ -20,7 +20,7 @@ _CELLS = 256
 
 
 @dataclass(frozen=True)
-class Contributions:
+class RatioParts:
     """What sentences contribute to the scores of cells: a score is Σ sums / Σ counts.
 
     Attributes:
@@ -42,9 +42,9 @@ class Contributions:
         found: Floats = self.sums.sum(0, dtype=np.float64) / (self.counts.sum() or np.nan)
         return found
 
-    def of(self, cell: int) -> Contributions:
+    def of(self, cell: int) -> RatioParts:
         """Those of one cell."""
-        return Contributions(self.sums[:, [cell]], self.counts)
+        return RatioParts(self.sums[:, [cell]], self.counts)
 
     def by_cluster(self, partition: Partition) -> tuple[Floats, Floats]:
         """Summed over clusters. Shapes (clusters, cells) and (clusters,)."""
@@ -54,7 +54,7 @@ class Contributions:
         return sums, counts
 
 
-def intervals(found: Contributions, partition: Partition) -> Floats:
+def intervals(found: RatioParts, partition: Partition) -> Floats:
     """95 % intervals of every cell by resampling; NaN with too few clusters. Shape (cells, 2)."""
     sums, counts = found.by_cluster(partition)
     bounds_of = np.full((sums.shape[1], 2), np.nan)
@@ -68,13 +68,13 @@ def intervals(found: Contributions, partition: Partition) -> Floats:
     return bounds_of
 
 
-def estimate(found: Contributions, partition: Partition) -> Estimate:
+def estimate(found: RatioParts, partition: Partition) -> Estimate:
     """The score of the only cell."""
     (score,), (pair,) = found.scores, intervals(found, partition)
     return Estimate(value=None if np.isnan(score) else float(score), interval=bounds(pair))
 
 
-def difference(one: Contributions, other: Contributions, partition: Partition) -> Estimate:
+def difference(one: RatioParts, other: RatioParts, partition: Partition) -> Estimate:
     """The difference of two scores over the same sentences, resampled together."""
     each = [cells.by_cluster(partition) for cells in (one, other)]
     value = float(one.scores[0] - other.scores[0])
@@ -86,7 +86,7 @@ def difference(one: Contributions, other: Contributions, partition: Partition) -
 
 
 def p_values(
-    pairs: list[tuple[Contributions, Contributions]], partition: Partition
+    pairs: list[tuple[RatioParts, RatioParts]], partition: Partition
 ) -> list[float | None]:
     """Two-sided p-values of differences of scores, corrected for testing all of them.
 

@@ -17,8 +17,8 @@ from probes.extraction.views import Text, plain_text
 from probes.measurements.attention.annotation import FEWEST_WORDS
 from probes.measurements.attention.links import ROLES, Link, TextLinks, links_of, text_links
 from probes.measurements.attention.names import ROLE_DIRECTIONS
-from probes.measurements.attention.ratios import Contributions
-from probes.measurements.attention.scored import Scored, summed_up
+from probes.measurements.attention.ratios import RatioParts
+from probes.measurements.attention.scored import ScoredHeads, summed_up
 from probes.measurements.attention.texts import Texts
 from probes.measurements.context import Context
 
@@ -43,7 +43,7 @@ KINDS: dict[str, Kind] = {
 
 def roles(
     context: Context, blocks: Sequence[int], splits: Mapping[str, Texts]
-) -> tuple[list[Scored], dict[str, int], int]:
+) -> tuple[list[ScoredHeads], dict[str, int], int]:
     """Frequent roles; those that are too rare, with their links in test; and links without control.
 
     The last do not count.
@@ -56,7 +56,7 @@ def roles(
     n_links = [len(of_text[text].links) if text in of_text else 0 for text in context.view.texts]
     first = context.first_rows(np.array(n_links, dtype=np.int64))
     values = np.concatenate(context.stored.arrays("links"))[:, blocks]
-    found: dict[str, dict[str, tuple[Contributions, ...]]] = {name: {} for name in KINDS}
+    found: dict[str, dict[str, tuple[RatioParts, ...]]] = {name: {} for name in KINDS}
     without = 0
     for split, texts in splits.items():
         sentence, row, links = _links(texts, of_text, context.view.index, first)
@@ -96,12 +96,12 @@ def _links(
     return np.array(sentence, dtype=np.int64), np.array(row, dtype=np.int64), links
 
 
-def _is_frequent(found: Mapping[str, tuple[Contributions, ...]]) -> bool:
+def _is_frequent(found: Mapping[str, tuple[RatioParts, ...]]) -> bool:
     return min(links.n for links, *_ in found.values()) >= FEWEST_WORDS
 
 
-def _scored(name: str, found: Mapping[str, tuple[Contributions, ...]]) -> Scored:
-    return Scored(
+def _scored(name: str, found: Mapping[str, tuple[RatioParts, ...]]) -> ScoredHeads:
+    return ScoredHeads(
         "role",
         name,
         ROLE_DIRECTIONS,

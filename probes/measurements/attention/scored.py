@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
 from probes.measurements.attention.annotation import (
-    Gold,
+    Annotation,
     Words,
     best_offset,
 )
 from probes.measurements.attention.names import DIRECTIONS, TREES
-from probes.measurements.attention.ratios import Contributions
+from probes.measurements.attention.ratios import RatioParts
 from probes.measurements.context import Context
 from probes.records.row import Row
 from probes.statistics.sums import sparse
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredHeads:
     """A feature by which heads are scored on dev and test.
 
     Attributes:
@@ -36,9 +36,9 @@ class Scored:
     measure: str
     feature: str
     directions: tuple[str, ...]
-    dev: Contributions
-    test: Contributions
-    baselines: Mapping[str, Contributions]
+    dev: RatioParts
+    test: RatioParts
+    baselines: Mapping[str, RatioParts]
     baseline_kind: str
     chance: Floats
     by_difference: bool = False
@@ -54,15 +54,15 @@ class Scored:
         """The best cell on dev; of equals the first."""
         return int(np.nanargmax(self.on_dev))
 
-    def baseline(self, split: str, cell: int) -> Contributions:
+    def baseline(self, split: str, cell: int) -> RatioParts:
         """That of a cell."""
         of_split = self.baselines[split]
         return of_split if of_split.sums.shape[1] == 1 else of_split.of(cell)
 
 
 def relations(
-    context: Context, blocks: Sequence[int], gold: Mapping[str, Gold], names: Sequence[str]
-) -> Iterator[Scored]:
+    context: Context, blocks: Sequence[int], gold: Mapping[str, Annotation], names: Sequence[str]
+) -> Iterator[ScoredHeads]:
     """Relations by their names, one after the other.
 
     A head is right about a word if, of all other words, it attends most to that word's head, or if
@@ -82,27 +82,27 @@ def relations(
         kind, cells = f"offset {offset:+d}", parts["test"].sums.shape[1]
         others = gold["test"].length[gold["test"].of(name)] - 1
         chance = np.full(cells, (1 / others).mean())
-        yield Scored("relation", name, DIRECTIONS, parts["dev"], parts["test"], base, kind, chance)
+        yield ScoredHeads(
+            "relation", name, DIRECTIONS, parts["dev"], parts["test"], base, kind, chance
+        )
 
 
 def _of_words(context: Context, part: str, split: str) -> NDArray[Any]:
     return np.concatenate(context.stored.arrays(part))[context.rows(split)]
 
 
-def _at(gold: Gold, offset: int) -> Words:
+def _at(gold: Annotation, offset: int) -> Words:
     """Whether a word's head is at an offset."""
     found: Words = gold.head == gold.position + offset
     return found
 
 
-def _counted(gold: Gold, relation: str, hits: Words) -> Contributions:
+def _counted(gold: Annotation, relation: str, hits: Words) -> RatioParts:
     """Hits among words of a relation. `hits` has a column per cell."""
     return summed_up(gold.sentence, gold.n_sentences, gold.relations[relation], hits)
 
 
-def summed_up(
-    sentence: Ints, n_sentences: int, which: Words, values: NDArray[Any]
-) -> Contributions:
+def summed_up(sentence: Ints, n_sentences: int, which: Words, values: NDArray[Any]) -> RatioParts:
     """Values of some words or links, summed over each sentence.
 
     Args:
@@ -115,12 +115,12 @@ def summed_up(
     ones, places = np.ones(len(rows), dtype=np.float32), np.arange(len(rows))
     members = sparse((ones, (of, places)), (n_sentences, len(rows)))
     counts = np.bincount(of, minlength=n_sentences).astype(np.float64)
-    return Contributions(members @ values[rows].astype(np.float32), counts)
+    return RatioParts(members @ values[rows].astype(np.float32), counts)
 
 
 def trees(
-    context: Context, blocks: Sequence[int], gold: Mapping[str, Gold]
-) -> tuple[list[Scored], list[Row]]:
+    context: Context, blocks: Sequence[int], gold: Mapping[str, Annotation]
+) -> tuple[list[ScoredHeads], list[Row]]:
     """Trees that are read from maps, and what chains of words reach on test.
 
     Maximum spanning arborescences (Raganato & Tiedemann 2018) without being told the root, and
@@ -134,12 +134,14 @@ def trees(
         return [], []
     chains = {"right-branching": -1, "left-branching": +1}
     best = max(chains, key=lambda x: _at(gold["train"], chains[x])[right["train"]].mean())
-    hits: dict[str, dict[str, Contributions]] = {"uas": {}, "uuas": {}}
-    base: dict[str, dict[str, Contributions]] = {"uas": {}, "uuas": {}}
+    hits: dict[str, dict[str, RatioParts]] = {"uas": {}, "uuas": {}}
+    base: dict[str, dict[str, RatioParts]] = {"uas": {}, "uuas": {}}
     for split in ("dev", "test"):
         its, counts = gold[split], right[split]
 
-        def summed(values: NDArray[Any], its: Gold = its, counts: Words = counts) -> Contributions:
+        def summed(
+            values: NDArray[Any], its: Annotation = its, counts: Words = counts
+        ) -> RatioParts:
             flat = values.reshape(len(values), -1)
             return summed_up(its.sentence, its.n_sentences, counts, flat)
 
@@ -158,7 +160,7 @@ def trees(
     linked = (1 / gold["test"].length[right["test"]]).mean()
     kinds = {"uas": (DIRECTIONS, best, linked), "uuas": (TREES[-1:], "neighbours", 2 * linked)}
     return [
-        Scored(
+        ScoredHeads(
             name,
             "",
             directions,
@@ -172,7 +174,7 @@ def trees(
     ], of_chains
 
 
-def _linked(heads: NDArray[Any], gold: Gold) -> Words:
+def _linked(heads: NDArray[Any], gold: Annotation) -> Words:
     """Whether the edge between a word and its head is in a tree.
 
     Args:

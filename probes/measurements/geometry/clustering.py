@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.cluster import expected_mutual_information
 
 from probes.common.arrays import Floats, Ints
-from probes.measurements.geometry.labelled_words import Group, LabelSet, Read
+from probes.measurements.geometry.labelled_words import LabelledGroup, LabelSet, Read
 from probes.measurements.geometry.row_sums import Rows
 from probes.records.values import Estimate
 from probes.statistics.estimates import estimate, means, weights
@@ -76,7 +76,7 @@ def agreement(labels: Ints, clusters: Ints) -> Floats:
 
 
 def _over_documents(
-    group: Group, clusters: Ints, partition: Partition, seed: int
+    group: LabelledGroup, clusters: Ints, partition: Partition, seed: int
 ) -> list[Estimate]:
     """Agreement of one group, with intervals over documents and starts.
 

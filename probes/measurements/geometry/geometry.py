@@ -44,7 +44,7 @@ MOST_SEED = 10**8
 """The highest seed; k-means takes none above 2³² − 1, and each of its starts has one of its own."""
 
 
-class Options(Frozen):
+class GeometryOptions(Frozen):
     """What can be set."""
 
     seed: int = Field(
@@ -61,7 +61,7 @@ class Geometry(Measurement):
     name = "geometry"
     version = 2
     summary = "anisotropy, contextuality, intrinsic dimension, clusters, similarity of layers"
-    options = Options
+    options = GeometryOptions
     of_pairs = "model_similarity"
     views = (
         Pivot(

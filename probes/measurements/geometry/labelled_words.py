@@ -32,7 +32,7 @@ MOST = 5_000
 
 
 @dataclass(frozen=True)
-class Group:
+class LabelledGroup:
     """Items that are clustered together.
 
     Attributes:
@@ -68,7 +68,7 @@ class LabelSet:
         missing: why nothing is clustered; empty if something is.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[LabelledGroup, ...]
     available: int
     left_out: int
     by_lemma: bool = False
@@ -186,12 +186,12 @@ def _senses(context: Context) -> LabelSet:
     )
 
 
-def _group(items: Sequence[Item], seed: int) -> Group:
+def _group(items: Sequence[Item], seed: int) -> LabelledGroup:
     """At most `MOST` of the items, in random order; the same for every layer and model."""
     number: dict[str, int] = {}
     drawn = np.random.default_rng(seed).permutation(len(items))[:MOST]
     some = [items[place] for place in drawn]
-    return Group(
+    return LabelledGroup(
         np.array([item.rows for item in some], dtype=np.int64),
         np.array([number.setdefault(x.label, len(number)) for x in some], dtype=np.int64),
         np.array([item.sentence for item in some], dtype=np.int64),

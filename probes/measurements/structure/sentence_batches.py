@@ -12,7 +12,7 @@ from torch import Tensor
 
 from probes.common.arrays import Ints
 from probes.extraction.vectors import Sharded
-from probes.measurements.structure.trees import Tree, Trees
+from probes.measurements.structure.trees import Trees, WordTree
 
 SENTENCES = 32
 """Sentences of a batch."""
@@ -104,7 +104,9 @@ def _batch(trees: Trees, rows: Ints, sentences: Ints, device: torch.device) -> B
     )
 
 
-def _stacked(paths: Sequence[Tree], width: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _stacked(
+    paths: Sequence[WordTree], width: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     distances = np.zeros((len(paths), width, width), dtype=np.float32)
     depths = np.zeros((len(paths), width), dtype=np.float32)
     for place, tree in enumerate(paths):

@@ -46,7 +46,7 @@ def _ranks(text: str) -> str:
     return ",".join(map(str, sorted({int(name) for name in names})))
 
 
-class Options(Frozen):
+class StructureOptions(Frozen):
     """What can be set."""
 
     ranks: Annotated[str, AfterValidator(_ranks)] = Field(
@@ -84,7 +84,7 @@ class Structure(Measurement):
     name = "structure"
     version = 2
     summary = "structural probes: trees in distances and lengths of projected vectors, by rank"
-    options = Options
+    options = StructureOptions
     needs = ("heads", "upos")
     views = (
         Pivot(

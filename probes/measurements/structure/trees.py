@@ -30,7 +30,7 @@ BINS = {"1": (1, 1), "2": (2, 2), "3–5": (3, 5), "6+": (6, 10**6)}
 """Words from one end of an edge to the other, first and last, by name."""
 
 
-class Tree(NamedTuple):
+class WordTree(NamedTuple):
     """Paths in a tree.
 
     Attributes:
@@ -68,12 +68,12 @@ class Trees:
         return np.array([len(heads) for heads in self.heads], dtype=np.int64)
 
     @cached_property
-    def paths(self) -> tuple[Tree, ...]:
+    def paths(self) -> tuple[WordTree, ...]:
         """Of the gold trees."""
         return tuple(map(paths, self.heads))
 
     @cached_property
-    def control_paths(self) -> tuple[tuple[Tree, ...], ...]:
+    def control_paths(self) -> tuple[tuple[WordTree, ...], ...]:
         """Of the control trees of each draw."""
         return tuple(tuple(map(paths, heads)) for heads in self.controls)
 
@@ -150,7 +150,7 @@ def is_tree(heads: Heads, n_words: int) -> bool:
     return bool((reached == ROOT).all())
 
 
-def paths(heads: Heads) -> Tree:
+def paths(heads: Heads) -> WordTree:
     """Distances and depths, from what words have in common: the path from the root to each."""
     n = len(heads)
     above = np.zeros((n, n), dtype=np.float32)  # the word itself, and all of its ancestors
@@ -162,7 +162,7 @@ def paths(heads: Heads) -> Tree:
     shared = above @ above.T
     sizes = np.diag(shared)
     distances = sizes[:, None] + sizes - 2 * shared
-    return Tree(distances.astype(np.int16), (sizes - 1).astype(np.int16))
+    return WordTree(distances.astype(np.int16), (sizes - 1).astype(np.int16))
 
 
 def control_heads(words: Sequence[str], draw: int) -> Heads:

@@ -29,7 +29,7 @@ CURVES = "Layer curves"
 
 
 @dataclass(frozen=True)
-class Part:
+class PagePart:
     """A measurement's part of the page.
 
     Attributes:
@@ -44,7 +44,7 @@ class Part:
     cards: dict[str, list[Any]]
 
 
-class ChartView(NamedTuple):
+class ShownChart(NamedTuple):
     """A chart, as the template reads it.
 
     Attributes:
@@ -62,7 +62,7 @@ class ChartView(NamedTuple):
     levels: list[str]
 
 
-class GroupView(NamedTuple):
+class RecordsView(NamedTuple):
     """Records that share charts, as the template reads them.
 
     Attributes:
@@ -74,7 +74,7 @@ class GroupView(NamedTuple):
     title: str
     scores: list[str]
     models: dict[str, Shown]
-    charts: list[ChartView]
+    charts: list[ShownChart]
     tables: dict[str, list[Table]]
 
 
@@ -83,7 +83,7 @@ def parts(
     scored: Mapping[str, Group],
     models: Mapping[str, Shown],
     environment: Environment,
-) -> Iterator[Part]:
+) -> Iterator[PagePart]:
     """A part for each measurement; that of a plug-in that fails is left out with a message.
 
     Args:
@@ -111,7 +111,7 @@ def parts(
                 most_drawn=MOST_DRAWN,
                 picker=picker,
             )
-            yield Part(f"of-{name}", title, Markup(html), data, cards.data)
+            yield PagePart(f"of-{name}", title, Markup(html), data, cards.data)
             picker = picker or title
         except Exception as error:
             if not (why := plugin_failure(error, name, None, "")):
@@ -125,10 +125,10 @@ def _view(
     scored: Mapping[str, Group],
     models: Mapping[str, Shown],
     cards: Cards,
-) -> GroupView:
+) -> RecordsView:
     text = group.first.corpus.fingerprint
     tables_of = group.measurement.tables
-    return GroupView(
+    return RecordsView(
         group.title,
         [name for name, each in scored.items() if each.units[0].first.corpus.fingerprint == text],
         {label: models[label] for label in group.records},
@@ -137,22 +137,22 @@ def _view(
     )
 
 
-def _chart(id: str, chart: Chart, cards: Cards) -> ChartView:
+def _chart(id: str, chart: Chart, cards: Cards) -> ShownChart:
     match chart:
         case Curves():
             numbers = {"": tables.numbers(chart)}
-            return ChartView(id, "curves", chart, numbers, {}, tables.levels(chart))
+            return ShownChart(id, "curves", chart, numbers, {}, tables.levels(chart))
         case Grid():
             numbered = {label: cards.numbers(each) for label, each in chart.cards.items()}
-            return ChartView(id, "grid", chart, tables.grids(chart), numbered, [])
+            return ShownChart(id, "grid", chart, tables.grids(chart), numbered, [])
         case Scatter():
-            return ChartView(id, "scatter", chart, tables.points(chart), {}, [])
+            return ShownChart(id, "scatter", chart, tables.points(chart), {}, [])
         case Gallery():
             numbered = {label: cards.numbers(cards_of(chart, label)) for label in chart.panels}
-            return ChartView(id, "gallery", chart, {}, numbered, [])
+            return ShownChart(id, "gallery", chart, {}, numbered, [])
 
 
-def _data(view: ChartView, models: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _data(view: ShownChart, models: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What is drawn, by the identifiers of its places."""
     match view.chart:
         case Curves() as curves if curves.models:

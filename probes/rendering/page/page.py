@@ -18,7 +18,7 @@ from probes.boards.claims.claim_reports import Report, is_twin, make_reports
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.comparable import SAME_VECTORS, values
 from probes.boards.corpus_groups import corpus_groups
-from probes.boards.groups import Group, Unit, group, model_labels
+from probes.boards.groups import Group, TaskResults, group, model_labels
 from probes.boards.separability import separability
 from probes.common.files import published
 from probes.measurements.measurement import LOCALISATION, get_measurement, probe_measurements
@@ -45,7 +45,7 @@ class UnitView:
         groups: the breakdown.
     """
 
-    unit: Unit
+    unit: TaskResults
     measures: list[tuple[Curves, Table, list[str]]]
     estimates: Table
     groups: Table
@@ -156,7 +156,7 @@ def _group_view(name: str, given: Group, others: Mapping[Path, AnyRecord]) -> Gr
     )
 
 
-def _unit_view(unit: Unit) -> UnitView:
+def _unit_view(unit: TaskResults) -> UnitView:
     return UnitView(
         unit,
         [(x, tables.numbers(x, _best(x, unit)), tables.levels(x)) for x in _curves(unit)],
@@ -165,14 +165,14 @@ def _unit_view(unit: Unit) -> UnitView:
     )
 
 
-def _curves(unit: Unit) -> Iterator[Curves]:
+def _curves(unit: TaskResults) -> Iterator[Curves]:
     """The curves of every measurement that some model of the unit has."""
     for each in (get_measurement(SCORES), *probe_measurements()):
         if any(map(each.own, unit.results.values())):
             yield from (x for x in each.charts(unit.results) if isinstance(x, Curves))
 
 
-def _best(curves: Curves, unit: Unit) -> dict[str, int | None]:
+def _best(curves: Curves, unit: TaskResults) -> dict[str, int | None]:
     """The layers to be marked as the best: on the curves of scores."""
     return tables.best_layers(unit) if curves.name == "score" else {}
 

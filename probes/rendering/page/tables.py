@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
 
-from probes.boards.groups import Group, Unit
+from probes.boards.groups import Group, TaskResults
 from probes.boards.layer_tables import floor_row, layer_rows
 from probes.measurements.cells import (
     estimate_text,
@@ -39,7 +39,7 @@ def leaderboard(group: Group) -> Table:
     return Table(group.title, ("model", *(unit.title for unit in group.units)), tuple(rows))
 
 
-def _best(unit: Unit, model: str) -> Cell:
+def _best(unit: TaskResults, model: str) -> Cell:
     result = unit.beside_twins(model)
     best, metric = result.best_layer, result.task.metric
     layer = f"layer {best} of {result.model.n_layers}"
@@ -81,7 +81,7 @@ def numbers(curves: Curves, best: Mapping[str, int | None] = MappingProxyType({}
     )
 
 
-def best_layers(unit: Unit) -> dict[str, int | None]:
+def best_layers(unit: TaskResults) -> dict[str, int | None]:
     """The best layer of each model on dev, None if its score is not above the floor."""
     beside = {model: unit.beside_twins(model) for model in unit.results}
     return {
@@ -133,7 +133,7 @@ def levels(curves: Curves) -> list[str]:
     ]
 
 
-def estimates(unit: Unit) -> Table:
+def estimates(unit: TaskResults) -> Table:
     """Where a task comes to be decodable: a row per model."""
     rows = []
     for model, result in unit.results.items():
@@ -163,7 +163,7 @@ def estimates(unit: Unit) -> Table:
     return Table(f"{unit.title}: estimates, with 95 % intervals", heads, tuple(rows))
 
 
-def breakdown(unit: Unit) -> Table:
+def breakdown(unit: TaskResults) -> Table:
     """Scores by group of examples at each model's best layer."""
     first = unit.first
     groups = {name: n for name, n in first.examples.groups.items() if n}

@@ -16,7 +16,7 @@ from probes.extraction.model_files import find_model
 from probes.extraction.views import plain_text
 from probes.measurements.attention.live import PAIRS, sample
 from probes.measurements.attention.mixing import heads_to_predict, mixing
-from probes.measurements.attention.mixing_fit import NO_HEAD, PRIOR, Group, fit
+from probes.measurements.attention.mixing_fit import NO_HEAD, PRIOR, MixedHeads, fit
 
 rng = np.random.default_rng(5)
 
@@ -87,7 +87,7 @@ def test_weights_are_those_of_scipy():
         groups.append((maps, heads))
     assert any((heads == NO_HEAD).sum() > len(heads) for _, heads in groups)  # punctuation
     expected = minimize(objective, np.zeros(6), args=(groups,), method="BFGS", tol=1e-9)
-    found = fit([Group(torch.from_numpy(m), torch.from_numpy(h)) for m, h in groups])
+    found = fit([MixedHeads(torch.from_numpy(m), torch.from_numpy(h)) for m, h in groups])
     assert np.abs(expected.x).max() > 0.5
     np.testing.assert_allclose(found.numpy().ravel(), expected.x, rtol=1e-3, atol=1e-3)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, ttest_rel
 
 from probes.measurements.attention.ratios import (
-    Contributions,
+    RatioParts,
     difference,
     estimate,
     intervals,
@@ -22,7 +22,7 @@ def drawn(seed, n=60, cells=3):
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, 5, n)
     sums = rng.binomial(counts[:, None], rng.uniform(0.2, 0.8, cells), (n, cells))
-    return Contributions(sums.astype(np.float32), counts.astype(np.float64))
+    return RatioParts(sums.astype(np.float32), counts.astype(np.float64))
 
 
 def clusters(n=60, n_clusters=CLUSTERS, seed=0):
@@ -44,7 +44,7 @@ def replicates(found, partition):
 
 
 def test_scores_are_ratios_of_sums():
-    found = Contributions(np.array([[1, 2], [0, 1], [3, 0]], np.float32), np.array([2.0, 1, 5]))
+    found = RatioParts(np.array([[1, 2], [0, 1], [3, 0]], np.float32), np.array([2.0, 1, 5]))
     assert found.scores.tolist() == [0.5, 0.375]
     assert found.n == 8
     assert found.of(1).scores.tolist() == [0.375]
@@ -64,7 +64,7 @@ def test_intervals_are_quantiles_of_resampled_scores():
 
 def test_differences_are_resampled_together():
     one, other, partition = drawn(1, cells=1), drawn(2, cells=1), clusters()
-    other = Contributions(np.minimum(other.sums, one.counts[:, None]), one.counts)
+    other = RatioParts(np.minimum(other.sums, one.counts[:, None]), one.counts)
     found = difference(one, other, partition)
     assert found.value == pytest.approx(one.scores[0] - other.scores[0])
     moved = replicates(one, partition)[:, 0] - replicates(other, partition)[:, 0]
@@ -85,15 +85,15 @@ def test_too_few_clusters_have_neither_intervals_nor_tests():
 
 def test_only_clusters_with_something_to_count_make_enough():
     counts = np.array([1.0] * 20 + [0.0] * 10)
-    found = Contributions(counts[:, None].astype(np.float32), counts)
+    found = RatioParts(counts[:, None].astype(np.float32), counts)
     assert not np.isnan(intervals(found, by_sentence(30))).any()
     fewer = counts * (np.arange(30) > 0)
-    found = Contributions(fewer[:, None].astype(np.float32), fewer)
+    found = RatioParts(fewer[:, None].astype(np.float32), fewer)
     assert np.isnan(intervals(found, by_sentence(30))).all()
 
 
 def test_nothing_to_count_is_no_score():
-    nothing = Contributions(np.zeros((30, 1), np.float32), np.zeros(30))
+    nothing = RatioParts(np.zeros((30, 1), np.float32), np.zeros(30))
     found = estimate(nothing, by_sentence(30))
     assert (found.value, found.interval) == (None, None)
     assert np.isnan(nothing.scores).all()
@@ -141,7 +141,7 @@ def test_p_values_are_those_of_step_down_max_t():
         # The other is wrong more often, from hardly to clearly.
         lost = rng.binomial(found.sums.astype(int), 0.4 + 0.1 * seed).astype(np.float32)
         gained = rng.binomial((found.counts[:, None] - found.sums).astype(int), 0.3)
-        pairs.append((found, Contributions(found.sums - lost + gained, found.counts)))
+        pairs.append((found, RatioParts(found.sums - lost + gained, found.counts)))
     found, expected = p_values(pairs, partition), max_t(pairs, partition)
     assert found == pytest.approx([expected[x] for x in range(PAIRS)], abs=1e-3)
     assert min(found) == pytest.approx(1 / 2001)
@@ -151,8 +151,8 @@ def test_p_values_are_those_of_step_down_max_t():
 def test_equal_scores_are_not_told_apart():
     one, other = drawn(1, cells=1), drawn(2, cells=1)
     counts = np.full(60, 4.0)
-    one, other = (Contributions(x.sums, counts) for x in (one, other))
-    swapped = Contributions(one.sums[::-1].copy(), counts)
+    one, other = (RatioParts(x.sums, counts) for x in (one, other))
+    swapped = RatioParts(one.sums[::-1].copy(), counts)
     assert swapped.scores == one.scores
     same, equal, _ = p_values([(one, one), (one, swapped), (one, other)], by_sentence(60))
     assert (same, equal) == (None, 1)
@@ -167,7 +167,7 @@ def discordant(counts, n=300, wins=0.5, seed=0):
         differ = rng.permutation(n)[:count]
         one[differ, 0] = rng.random(count) < wins
         other[differ] = 1 - one[differ]
-        pairs.append((Contributions(one, np.ones(n)), Contributions(other, np.ones(n))))
+        pairs.append((RatioParts(one, np.ones(n)), RatioParts(other, np.ones(n))))
     return pairs
 
 

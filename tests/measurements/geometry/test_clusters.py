@@ -17,8 +17,8 @@ from probes.measurements.geometry.clustering import (
     clustering,
     kmeans,
 )
-from probes.measurements.geometry.geometry import MOST_SEED, Options
-from probes.measurements.geometry.labelled_words import Group, LabelSet
+from probes.measurements.geometry.geometry import MOST_SEED, GeometryOptions
+from probes.measurements.geometry.labelled_words import LabelledGroup, LabelSet
 from probes.statistics.partition import Partition
 
 
@@ -74,7 +74,7 @@ def clouds(distance, n=240, k=3, seed=0):
 def label_set(labels, n_groups=1, by_lemma=False):
     rows = np.arange(len(labels)).reshape(-1, 1)
     parts = np.array_split(np.arange(len(labels)), n_groups)
-    groups = [Group(rows[part], labels[part], part) for part in parts]
+    groups = [LabelledGroup(rows[part], labels[part], part) for part in parts]
     return LabelSet(tuple(groups), len(labels), left_out=0, by_lemma=by_lemma)
 
 
@@ -107,7 +107,7 @@ def test_intervals_hold_what_samples_of_the_same_size_have_on_average():
     for _ in range(80):
         labels = rng.integers(8, size=120)
         clusters = np.where(rng.random(120) < 0.3, labels, rng.integers(8, size=120))
-        group = Group(np.arange(120)[:, None], labels, np.arange(120))
+        group = LabelledGroup(np.arange(120)[:, None], labels, np.arange(120))
         found.append(_over_documents(group, np.tile(clusters, (STARTS, 1)), partition, 0))
     for each in zip(*found, strict=True):
         mean = np.mean([x.value for x in each])
@@ -119,7 +119,7 @@ def test_intervals_hold_what_samples_of_the_same_size_have_on_average():
 
 def test_intervals_stay_within_what_agreement_can_be():
     labels = np.arange(120) % 4
-    group = Group(np.arange(120)[:, None], labels, np.arange(120))
+    group = LabelledGroup(np.arange(120)[:, None], labels, np.arange(120))
     partition, unrelated = Partition("sentences", np.arange(120)), np.arange(120) // 4 % 3
     nmi, ami = _over_documents(group, np.tile(unrelated, (STARTS, 1)), partition, 0)
     assert nmi.interval[0] == 0
@@ -171,4 +171,4 @@ def test_the_highest_seed_that_can_be_asked_for_is_one_that_k_means_takes():
     found = kmeans(vectors, 3, MOST_SEED)
     assert len(np.unique(found)) == 3
     with pytest.raises(ValidationError, match=f"less than or equal to {MOST_SEED}"):
-        Options(seed=MOST_SEED + 1)
+        GeometryOptions(seed=MOST_SEED + 1)

@@ -8,7 +8,7 @@ from corpus_records import record_of
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Sentence
-from probes.measurements.geometry.geometry import Geometry, Options
+from probes.measurements.geometry.geometry import Geometry, GeometryOptions
 from probes.records.charts import Grid
 from probes.records.row import Rows
 
@@ -36,7 +36,7 @@ def vectors_of(sentence, layer):
 
 
 def context(of=None, layers=(0, 2), vectors=vectors_of, **options):
-    return PlantedVectors(of or corpus(), layers, Options(**options), vectors)
+    return PlantedVectors(of or corpus(), layers, GeometryOptions(**options), vectors)
 
 
 @pytest.fixture(scope="module")

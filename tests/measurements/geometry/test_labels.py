@@ -6,7 +6,7 @@ import numpy as np
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Frame, Sentence
-from probes.measurements.geometry.geometry import Options
+from probes.measurements.geometry.geometry import GeometryOptions
 from probes.measurements.geometry.labelled_words import MOST, label_sets
 
 
@@ -17,7 +17,7 @@ def context(test, train=(), dev=(), seed=0):
     return PlantedVectors(
         corpus,
         (0,),
-        Options(seed=seed),
+        GeometryOptions(seed=seed),
         # The split's first letter, the sentence and the word.
         lambda s, layer: np.array([[ord(s.id[0]), number[s.id], w] for w in range(len(s))]),
     )

@@ -13,7 +13,7 @@ from planted_vectors import PlantedVectors
 from probes.data.sentence import ROOT, Corpus, Sentence
 from probes.examples.examples import NotServedError
 from probes.measurements.structure import fitting
-from probes.measurements.structure.structure import Options, Structure
+from probes.measurements.structure.structure import Structure, StructureOptions
 from probes.records.row import Rows
 
 LAYERS = (0, 1)
@@ -64,7 +64,7 @@ def path_vectors(of, layer):
 
 
 def context(of, **options):
-    its = PlantedVectors(of, LAYERS, Options(**{"ranks": "2,10", **options}), path_vectors)
+    its = PlantedVectors(of, LAYERS, StructureOptions(**{"ranks": "2,10", **options}), path_vectors)
     its.device = torch.device("cpu")
     its.model = SimpleNamespace(digest="m", hidden_size=10, name="m")
     return its

@@ -15,7 +15,7 @@ import probes.cli.main
 from probes.__main__ import main as command
 from probes.data.sources import OTHER_TREES
 from probes.measurements.structure import fit_and_score as module
-from probes.measurements.structure.structure import Options, Structure
+from probes.measurements.structure.structure import Structure, StructureOptions
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
 SCORES = ("uuas", "dspr", "root_accuracy", "nspr")
@@ -221,7 +221,7 @@ def test_ranks_that_are_none_are_refused_in_one_line(given, said, measured, tmp_
 
 
 def test_ranks_above_the_hidden_size_are_the_hidden_size():
-    options = Options(ranks="64, 2,1,2,128")
+    options = StructureOptions(ranks="64, 2,1,2,128")
     assert options.ranks == "1,2,64,128"
     assert options.up_to(16) == [1, 2, 16]
     assert options.up_to(1000) == [1, 2, 64, 128]
