@@ -19,7 +19,7 @@ from probes.boards.comparable import (
 from probes.boards.layer_tables import with_twins
 from probes.extraction.model_names import is_twin_name, pretrained_name
 from probes.measurements.cells import metric_name
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.titles import corpus_title, model_title
 from probes.tasks.builtin import tasks
@@ -75,7 +75,7 @@ class Group:
         return list(self.paths)
 
 
-def model_labels(found: Mapping[Path, AnyRecord]) -> dict[tuple[str, str, str], str]:
+def model_labels(found: Mapping[Path, Record]) -> dict[tuple[str, str, str], str]:
     """What each model is called: its title, with the digest if two models share it."""
     titles = {model_key(record): model_title(record) for record in found.values()}
     shared = Counter(titles.values())
@@ -86,7 +86,7 @@ def model_labels(found: Mapping[Path, AnyRecord]) -> dict[tuple[str, str, str], 
 
 
 def group(
-    found: Mapping[Path, Result], beside: Mapping[Path, AnyRecord] = MappingProxyType({})
+    found: Mapping[Path, Result], beside: Mapping[Path, Record] = MappingProxyType({})
 ) -> tuple[list[Group], list[str]]:
     """Group results by corpus and probe.
 
@@ -137,7 +137,7 @@ def _fill(
 
 
 def by_model(
-    found: Mapping[Path, AnyRecord], labels: Mapping[tuple[str, str, str], str]
+    found: Mapping[Path, Record], labels: Mapping[tuple[str, str, str], str]
 ) -> tuple[dict[str, Path], list[str]]:
     """One record of each model, by its label and in order; and what was left out, and why."""
     kept: dict[str, Path] = {}
@@ -164,7 +164,7 @@ def model_order(label: str) -> tuple[str, bool, str]:
     return name.lower(), label != name, label
 
 
-def model_key(record: AnyRecord) -> tuple[str, str, str]:
+def model_key(record: Record) -> tuple[str, str, str]:
     """What two records of one model have in common."""
     return record.model.name, record.model.digest, record.dtype
 

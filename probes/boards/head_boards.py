@@ -10,7 +10,7 @@ from probes.common.terminal import progress
 from probes.measurements.head_patterns import CLASSES, WHERE_BOUNDS, counted_classes
 from probes.measurements.head_rows import HeadRows
 from probes.measurements.head_tables import choice_tables
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.table import Table, TableRow
 from probes.records.titles import corpus_title, model_title
 
@@ -18,9 +18,7 @@ ATTENTION = "attention"
 """Name of the measurement."""
 
 
-def head_tables(
-    by: str, records: Mapping[Path, AnyRecord], all_choices: bool = False
-) -> list[Table]:
+def head_tables(by: str, records: Mapping[Path, Record], all_choices: bool = False) -> list[Table]:
     """The tables of every record of attention, twins after their models.
 
     By relation, records without relations, roles and trees are named in messages.
@@ -43,7 +41,7 @@ def head_tables(
     return tables
 
 
-def entropy_table(record: AnyRecord) -> Table:
+def entropy_table(record: Record) -> Table:
     """The entropy of every head, as a share of the greatest possible."""
     found = HeadRows(record.rows)
     entropy = found.of("entropy")
@@ -60,7 +58,7 @@ def entropy_table(record: AnyRecord) -> Table:
     return Table(f"{_title(record)} · entropy, %", heads, rows, notes=(note,), repeated=1)
 
 
-def pattern_tables(record: AnyRecord) -> list[Table]:
+def pattern_tables(record: Record) -> list[Table]:
     """The class of every head by its sign, and how many heads have each class."""
     found = HeadRows(record.rows)
     title = f"{_title(record)} · patterns"
@@ -85,7 +83,7 @@ def pattern_tables(record: AnyRecord) -> list[Table]:
     ]
 
 
-def _title(record: AnyRecord) -> str:
+def _title(record: Record) -> str:
     segments = " · pairs of sentences" * (record.settings["segments"] == "two")
     return f"{model_title(record)} · {corpus_title(record)}{segments}"
 

@@ -12,7 +12,7 @@ from probes.cli.results import Results
 from probes.common.errors import UserError
 from probes.measurements.joined_results import joined
 from probes.records.files import or_published
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.unique import unique_records
 
@@ -50,7 +50,7 @@ def results_below(folders: Iterable[Path]) -> dict[Path, Result]:
     return found
 
 
-def records_below(folders: Iterable[Path]) -> dict[Path, AnyRecord]:
+def records_below(folders: Iterable[Path]) -> dict[Path, Record]:
     """All records below the folders.
 
     Raises:

@@ -15,7 +15,7 @@ from probes.data.find import find_corpus, require_known
 from probes.data.sentence import Sentence
 from probes.records.charts import LEFT_OUT, PredictedTree
 from probes.records.files import or_published, read_arrays
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.titles import corpus_title, model_title
 
 STRUCTURE, TREES = "structure", "trees"
@@ -68,7 +68,7 @@ def predicted_tree(
     return _pair(title, sentences[place], by_sentence[place])
 
 
-def _one_record(folders: Sequence[Path]) -> tuple[Path, AnyRecord]:
+def _one_record(folders: Sequence[Path]) -> tuple[Path, Record]:
     records = {
         path: record
         for path, record in records_below(folders).items()

@@ -12,7 +12,7 @@ from probes.boards.leaderboard_csv import tidy
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.frame import long_frame
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import Result
 
 
@@ -31,7 +31,7 @@ class Results:
     results: tuple[Result, ...]
     skipped: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    others: tuple[AnyRecord, ...] = ()
+    others: tuple[Record, ...] = ()
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)

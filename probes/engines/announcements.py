@@ -12,7 +12,7 @@ from probes.compute.devices import DType
 from probes.data.sentence import Corpus
 from probes.extraction.model_files import ModelSource
 from probes.measurements.joined_results import as_result
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import SCORES
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def announce_vectors(view: View, vectors: Vectors, n_layers: int, seconds: float
         )
 
 
-def announce_record(record: AnyRecord, title: str, path: Path) -> None:
+def announce_record(record: Record, title: str, path: Path) -> None:
     """One line for a unit that is done: the best layer of scores, and the time taken."""
     parts = [f"done    {title}"]
     fields: dict[str, object] = {"model": record.model.name, "measurement": record.measurement}

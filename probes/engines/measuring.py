@@ -26,7 +26,7 @@ from probes.measurements.probing import Probing
 from probes.measurements.scores import read_predictions
 from probes.records.files import write_record
 from probes.records.parameters import write_parameters
-from probes.records.record import AnyRecord, Extent
+from probes.records.record import Extent, Record
 from probes.tasks.validation import TaskError
 
 
@@ -122,7 +122,7 @@ def _compute_once(prepared: Prepared, unit: Unit, wait: bool) -> Ending:
         return "done"
 
 
-def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> AnyRecord | None:
+def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> Record | None:
     """The record of a unit, written; None if the corpus does not serve its task after all."""
     context = _context(prepared, unit, extent)
     if context is None:
@@ -212,7 +212,7 @@ def _found(unit: Unit, context: Context) -> Found:
             )
 
 
-def _require_describable(prepared: Prepared, unit: Unit, record: AnyRecord) -> None:
+def _require_describable(prepared: Prepared, unit: Unit, record: Record) -> None:
     """Describe what a plug-in has found, so that it fails, if it does, before it is written."""
     its, scores = unit.its, prepared.run.scores_behind(unit)
     if measurements.origin(unit.measurement) is None:

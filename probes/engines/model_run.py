@@ -32,7 +32,7 @@ from probes.measurements.measurement import (
     Scored,
     get_measurement,
 )
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.tasks.task import Task
 
@@ -60,7 +60,7 @@ class ModelRun:
     several: bool = False
     base: ModelRun | None = None
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
-    others: dict[str, AnyRecord] = field(default_factory=dict)
+    others: dict[str, Record] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -130,7 +130,7 @@ class ModelRun:
             elif state.record is not None:
                 self.keep(unit, state.record)
 
-    def _state(self, unit: Unit, record: AnyRecord | None) -> State:
+    def _state(self, unit: Unit, record: Record | None) -> State:
         """What is stored and missing of a unit; nothing if a plug-in fails to say what it needs."""
         try:
             request = self.request(unit, record)
@@ -151,7 +151,7 @@ class ModelRun:
             return record.model.n_layers
         return self.model.n_layers
 
-    def request(self, unit: Unit, record: AnyRecord | None) -> Request | None:
+    def request(self, unit: Unit, record: Record | None) -> Request | None:
         """What is asked for of a unit; None if it is not to be made at all."""
         n_layers = record.model.n_layers if record else self.n_layers
         assert n_layers is not None
@@ -231,7 +231,7 @@ class ModelRun:
         if (record := stored(unit)) is not None:
             self.keep(unit, record)
 
-    def keep(self, unit: Unit, record: AnyRecord) -> None:
+    def keep(self, unit: Unit, record: Record) -> None:
         """Add the record of a unit to the results."""
         if unit.its.is_evidence:
             self.results[unit.of] = self.results[unit.of].with_evidence(record)

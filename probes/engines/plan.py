@@ -29,7 +29,7 @@ from probes.records.base import Frozen
 from probes.records.files import is_complete, read_record
 from probes.records.keys import Inputs, record_key, record_name
 from probes.records.probe_spec import PROBES, ProbeSpec, tuned
-from probes.records.record import AnyRecord, Extent
+from probes.records.record import Extent, Record
 from probes.records.result import SCORES
 from probes.tasks.task import Task
 
@@ -90,7 +90,7 @@ class State:
         missing: what has to be measured, with what is there already; empty for nothing.
     """
 
-    record: AnyRecord | None
+    record: Record | None
     missing: Extent
 
 
@@ -146,7 +146,7 @@ def units_of(
         yield unit({"base": f"{base.source.digest} {base.dtype}"})
 
 
-def state_of(unit: Unit, record: AnyRecord | None, request: Request, *, recompute: bool) -> State:
+def state_of(unit: Unit, record: Record | None, request: Request, *, recompute: bool) -> State:
     """What is stored of a unit, and what has to be measured.
 
     Args:
@@ -162,7 +162,7 @@ def state_of(unit: Unit, record: AnyRecord | None, request: Request, *, recomput
     return State(record, its.united(record.extent, wanted))
 
 
-def stored(unit: Unit) -> AnyRecord | None:
+def stored(unit: Unit) -> Record | None:
     """The record of a unit; None if there is none, or not all of it.
 
     Raises:

@@ -12,7 +12,7 @@ from probes.measurements.measurement import Found
 from probes.measurements.plugin_keys import measurement_plug_in, plug_ins_of
 from probes.records.header import CorpusRecord, TaskRecord
 from probes.records.provenance import provenance
-from probes.records.record import SCHEMA_VERSION, AnyRecord, Record
+from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.row import Rows
 from probes.tasks.task import Task
 
@@ -23,7 +23,7 @@ def record_of(
     context: Context,
     found: Found,
     seconds: dict[str, float],
-) -> AnyRecord:
+) -> Record:
     """The record of what was found.
 
     Args:

@@ -7,11 +7,11 @@ from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.plugin_keys import as_loaded, digests, source_of
 from probes.records.keys import Inputs, record_key
 from probes.records.probe_spec import PROBES, tuned
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.tasks.builtin import tasks
 
 
-def has_current_numerics(record: AnyRecord) -> bool:
+def has_current_numerics(record: Record) -> bool:
     """Whether this version would find the same for the record's own inputs and settings.
 
     A measurement that is not loaded is taken to be unchanged.
@@ -41,7 +41,7 @@ def has_current_numerics(record: AnyRecord) -> bool:
     return key == record.key
 
 
-def is_current(record: AnyRecord) -> bool:
+def is_current(record: Record) -> bool:
     """Whether this version, with the plug-ins it has now, would compute this record.
 
     A column of the user's data, or a plug-in that is not loaded, is taken to be unchanged.

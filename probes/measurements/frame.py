@@ -15,7 +15,7 @@ import pandas as pd
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.records.files import Arrays, read_arrays
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.row import HEADER, Row
 from probes.records.titles import limit_of, short_digest, task_marks
 
@@ -30,7 +30,7 @@ class Findings:
         paths: their files, by label, which have arrays beside them.
     """
 
-    records: Mapping[str, AnyRecord]
+    records: Mapping[str, Record]
     paths: Mapping[str, Path] = field(default_factory=dict)
 
     @cached_property
@@ -51,13 +51,13 @@ class Findings:
         return found
 
 
-def long_frame(records: Iterable[AnyRecord]) -> pd.DataFrame:
+def long_frame(records: Iterable[Record]) -> pd.DataFrame:
     """One row per number, with the columns `HEADER`, those of `Row`, and one for each axis."""
     return labelled_frame(("", record) for record in records)
 
 
 def labelled_frame(
-    records: Mapping[str, AnyRecord] | Iterable[tuple[str, AnyRecord]],
+    records: Mapping[str, Record] | Iterable[tuple[str, Record]],
 ) -> pd.DataFrame:
     """The same of records whose models are called as labels say; "" keeps a model's own name."""
     columns: dict[str, list[Any]] = {name: [] for name in (*HEADER, *Row._fields[:-1])}
@@ -79,7 +79,7 @@ def labelled_frame(
     return frame.astype({**numbers, **dict.fromkeys(_INTEGERS, "Int64")})
 
 
-def _header(record: AnyRecord, label: str) -> dict[str, Any]:
+def _header(record: Record, label: str) -> dict[str, Any]:
     return {
         "model": label or record.model.name,
         "revision": record.model.revision,

@@ -15,7 +15,7 @@ from probes.measurements.head_patterns import (
 )
 from probes.measurements.head_rows import Choice, HeadRows
 from probes.measurements.views import notes_of
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.row import Row
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.statistics.formatting import shown, shown_p
@@ -54,7 +54,7 @@ ABOUT = {
 """What tables of chosen heads show."""
 
 
-def choice_tables(title: str, record: AnyRecord, *, every: bool = False) -> list[Table]:
+def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Table]:
     """Relations, roles and trees with the head chosen for each; those without any are missing.
 
     Args:

@@ -24,7 +24,7 @@ from probes.records.base import Frozen
 from probes.records.charts import UNMEASURED, Chart
 from probes.records.curves import Curves
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import AnyRecord, Extent, Record, covers, united
+from probes.records.record import Extent, Record, covers, united
 from probes.records.result import Result
 from probes.records.row import Place, Row
 from probes.records.table import Table
@@ -206,7 +206,7 @@ class Measurement(ABC):
         """Why it is not made for this task and probe family; empty if it is."""
         return ""
 
-    def is_complete(self, record: AnyRecord, request: Request) -> bool:
+    def is_complete(self, record: Record, request: Request) -> bool:
         """Whether a stored record has all that is asked for; of evidence, for these scores."""
         same = request.scored is None or record.behind == request.scored.headline
         return same and covers(record.extent, self.extent(request))
@@ -238,7 +238,7 @@ class Measurement(ABC):
 
     # What is shown. Evidence is shown with scores: its `records` are results, and else its own.
 
-    def own(self, record: AnyRecord) -> Record | None:
+    def own(self, record: Record) -> Record | None:
         """Its own record of one that it is shown with; None if a result lacks it."""
         if not self.is_evidence:
             return record

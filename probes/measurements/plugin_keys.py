@@ -10,7 +10,7 @@ from probes.common.registry import Registry
 from probes.data.registered import corpora
 from probes.measurements.measurement import measurements
 from probes.records.header import PlugIn
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.statistics.metrics import metrics
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Task
@@ -89,7 +89,7 @@ def digests(plug_ins: Iterable[PlugIn]) -> dict[str, str]:
     return {f"{each.kind} {each.name}": each.sha256 for each in plug_ins}
 
 
-def as_loaded(record: AnyRecord) -> bool:
+def as_loaded(record: Record) -> bool:
     """Whether a record comes from the sources that are loaded now.
 
     A plug-in that is not loaded is taken to be unchanged.

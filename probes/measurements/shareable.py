@@ -14,11 +14,11 @@ from probes.measurements.resampled import as_sums
 from probes.measurements.resampled_mixes import mix_sums
 from probes.measurements.scores import SUMS
 from probes.records.files import Arrays, has_arrays, read_arrays
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import SCORES
 
 
-def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, Arrays]]:
+def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays]]:
     """The records with what each document, or sentence, contributes to the metric as their arrays.
 
     Every score, interval and p-value of the headline metric can be computed from these. Arrays of
@@ -33,7 +33,7 @@ def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, 
         if record.measurement == Localisation.name
     }
 
-    def sums_of(record: AnyRecord, path: Path) -> Arrays:
+    def sums_of(record: Record, path: Path) -> Arrays:
         if record.arrays and (_shares_arrays(record) or has_arrays(path, SUMS)):
             return read_arrays(path)
         if record.arrays and record.measurement == SCORES:
@@ -53,7 +53,7 @@ def with_sums(records: Mapping[Path, AnyRecord]) -> dict[Path, tuple[AnyRecord, 
     return found
 
 
-def _shares_arrays(record: AnyRecord) -> bool:
+def _shares_arrays(record: Record) -> bool:
     """Whether its measurement is known to keep nothing that a licence may forbid."""
     name = record.measurement
     return name in measurements and get_measurement(name).shares_arrays

@@ -9,14 +9,14 @@ from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.curves import Curves
 from probes.records.files import has_arrays, read_arrays, unreadable
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import SCORES
 
 MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
 """What showing rows may raise that do not fit together."""
 
 
-def require_sound(record: AnyRecord, path: Path) -> None:
+def require_sound(record: Record, path: Path) -> None:
     """Check what a record and the arrays beside it hold. Nothing is known of unloaded plug-ins.
 
     Raises:
@@ -35,7 +35,7 @@ def require_sound(record: AnyRecord, path: Path) -> None:
     _require_shown(record, path)
 
 
-def _require_shown(record: AnyRecord, path: Path) -> None:
+def _require_shown(record: Record, path: Path) -> None:
     """Raise UserError unless tables and charts of a typed record of the suite's can be made."""
     if record.measurement not in measurements or measurements.origin(record.measurement):
         return

@@ -15,7 +15,7 @@ from probes import __version__
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.records.files import Arrays, array_bytes, record_bytes
-from probes.records.record import SCHEMA_VERSION, AnyRecord
+from probes.records.record import SCHEMA_VERSION, Record
 
 FORMAT = 1
 
@@ -46,8 +46,8 @@ def bundle_name(path: Path) -> str:
 
 def write_bundle(
     target: Path,
-    records: Mapping[Path, AnyRecord],
-    changed: Mapping[Path, tuple[AnyRecord, Arrays]] | None = None,
+    records: Mapping[Path, Record],
+    changed: Mapping[Path, tuple[Record, Arrays]] | None = None,
 ) -> int:
     """Pack records with their arrays; equal records give equal bytes.
 
@@ -100,7 +100,7 @@ def write_bundle(
     return len(contents)
 
 
-def _described(record: AnyRecord) -> dict[str, Any]:
+def _described(record: Record) -> dict[str, Any]:
     """What the manifest says about a record."""
     task, probe = record.task, record.probe
     return {

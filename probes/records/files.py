@@ -23,7 +23,7 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.records.record import SCHEMA_VERSION, AnyRecord, Record
+from probes.records.record import SCHEMA_VERSION, Record
 
 PUBLISHED = "published"
 """Folder of the results that ship with the suite, in the one that users write to."""
@@ -56,7 +56,7 @@ class SchemaError(UserError):
         )
 
 
-def write_record(path: Path, record: AnyRecord, arrays: Arrays) -> None:
+def write_record(path: Path, record: Record, arrays: Arrays) -> None:
     """Write a record and its arrays; each file is written whole or not at all.
 
     The arrays are written first, so that where the JSON is, they are too.
@@ -68,7 +68,7 @@ def write_record(path: Path, record: AnyRecord, arrays: Arrays) -> None:
         temporary.write_bytes(record_bytes(record))
 
 
-def record_bytes(record: AnyRecord) -> bytes:
+def record_bytes(record: Record) -> bytes:
     """The content of a record's file."""
     return record.model_dump_json().encode()
 
@@ -80,12 +80,12 @@ def array_bytes(arrays: Arrays) -> bytes:
     return content.getvalue()
 
 
-def is_complete(path: Path, record: AnyRecord) -> bool:
+def is_complete(path: Path, record: Record) -> bool:
     """Whether the arrays of the record at `path` are there, if it has any."""
     return not record.arrays or path.with_suffix(".npz").exists()
 
 
-def read_record(path: Path) -> AnyRecord:
+def read_record(path: Path) -> Record:
     """Read the record at `path`.
 
     Raises:
@@ -171,7 +171,7 @@ def unreadable_arrays(path: Path, error: Exception) -> UserError:
     )
 
 
-def find_records(folder: Path) -> dict[Path, AnyRecord]:
+def find_records(folder: Path) -> dict[Path, Record]:
     """All records below `folder` by their paths, in order.
 
     Published ones are found only if `folder` is their folder or one in it. A record that cannot be
@@ -181,7 +181,7 @@ def find_records(folder: Path) -> dict[Path, AnyRecord]:
     return read_records(record_paths(folder))
 
 
-def read_records(paths: Iterable[Path]) -> dict[Path, AnyRecord]:
+def read_records(paths: Iterable[Path]) -> dict[Path, Record]:
     """The records at `paths`; those that cannot be read are left out as in `find_records`."""
     records = {}
     others: Counter[tuple[Path, object]] = Counter()

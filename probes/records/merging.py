@@ -10,7 +10,7 @@ from probes.common.errors import UserError
 from probes.common.files import writing
 from probes.records.files import find_records, read_record
 from probes.records.keys import record_name
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.unique import Identity, content_of, identity
 
 
@@ -33,7 +33,7 @@ def merge(
     staged: Path,
     names: list[str],
     output: Path,
-    require_sound: Callable[[AnyRecord, Path], None],
+    require_sound: Callable[[Record, Path], None],
 ) -> Merge:
     """Move records from `staged` below `output`, on the same file system.
 
@@ -65,7 +65,7 @@ def merge(
     return found
 
 
-def _read(path: Path, name: str, require_sound: Callable[[AnyRecord, Path], None]) -> AnyRecord:
+def _read(path: Path, name: str, require_sound: Callable[[Record, Path], None]) -> Record:
     try:
         record = read_record(path)
         require_sound(record, path)
@@ -82,7 +82,7 @@ def _read(path: Path, name: str, require_sound: Callable[[AnyRecord, Path], None
     return record
 
 
-def _difference(there: Path, record: AnyRecord) -> str:
+def _difference(there: Path, record: Record) -> str:
     """How a stored record differs from another of the same name; empty if it does not."""
     try:
         stored = read_record(there)

@@ -35,7 +35,7 @@ from safetensors.numpy import save
 
 from probes.common.errors import UserError
 from probes.common.files import published
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 
 FOLDER, SUFFIX = "parameters", ".safetensors"
 
@@ -64,7 +64,7 @@ def parameters_path(cache: Path, key: str) -> Path:
 
 
 def write_parameters(
-    cache: Path, record: AnyRecord, parameters: Parameters, classes: Sequence[str] = ()
+    cache: Path, record: Record, parameters: Parameters, classes: Sequence[str] = ()
 ) -> None:
     """Write a record's parameters, whole or not at all.
 

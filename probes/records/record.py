@@ -86,8 +86,6 @@ class Record(Frozen):
         return self.task is not None and bool(set(self.task.needs) & set(self.corpus.silver))
 
 
-AnyRecord = Record
-
 Extent = dict[int, int]
 """How often each layer is to be measured, by layer."""
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.records.files import find_records, is_complete, is_published
-from probes.records.record import AnyRecord, fullness
+from probes.records.record import Record, fullness
 
 Identity = tuple[str, str, str]
 
 
-def identity(record: AnyRecord) -> Identity:
+def identity(record: Record) -> Identity:
     """What identifies a measurement: the model's name and revision, and the key.
 
     Two records with the same identity are duplicates. The key covers the weights, or the seed that
@@ -25,7 +25,7 @@ def identity(record: AnyRecord) -> Identity:
     return record.model.name, record.model.revision, record.key
 
 
-def content_of(record: AnyRecord) -> dict[str, Any]:
+def content_of(record: Record) -> dict[str, Any]:
     """The content of a record, without where, when and with what it was computed.
 
     Nor does it matter whether predictions are beside it, or sums instead.
@@ -34,7 +34,7 @@ def content_of(record: AnyRecord) -> dict[str, Any]:
     return record.model_dump(exclude=aside)
 
 
-def unique_records(*folders: Path) -> dict[Path, AnyRecord]:
+def unique_records(*folders: Path) -> dict[Path, Record]:
     """All records below the folders by path, one of every measurement.
 
     Of duplicates, the one in the folder named first is kept, and within a folder the most complete
@@ -64,7 +64,7 @@ class _Found(NamedTuple):
 
     rank: tuple[int, int]
     path: Path
-    record: AnyRecord
+    record: Record
 
 
 def _all(folders: tuple[Path, ...]) -> Iterator[_Found]:

@@ -13,7 +13,7 @@ from probes.common.files import published
 from probes.common.terminal import progress
 from probes.measurements.measurement import CSV_FIELDS, get_measurement
 from probes.records.csv_text import csv_line
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.titles import limit_of, short_digest
 from probes.rendering.layers_md import layers_md
@@ -51,7 +51,7 @@ def numbers_path(folder: Path, name: str) -> Path:
     return folder / f"{get_measurement(name).csv_name or name}.csv"
 
 
-def write_numbers(folder: Path, record: AnyRecord) -> Path:
+def write_numbers(folder: Path, record: Record) -> Path:
     """Write the numbers of a measurement of the corpus into its CSV file, a row for each.
 
     Why some are missing stands in the record, and in notes below its tables.

@@ -23,7 +23,7 @@ from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import resampled
 from probes.measurements.resampled_mixes import resampled_mixes
 from probes.records.files import if_readable, read_records
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.records.table import Cell, Table, TableRow
 from probes.records.titles import model_title
@@ -57,13 +57,13 @@ class _Tested(NamedTuple):
 
     report: Report
     path: Path
-    record: AnyRecord
+    record: Record
 
 
 def make_reports(
     found: Mapping[Path, Result],
     family: str,
-    others: Mapping[Path, AnyRecord] = MappingProxyType({}),
+    others: Mapping[Path, Record] = MappingProxyType({}),
 ) -> list[Report]:
     """Test the claims on every model and corpus.
 
@@ -92,13 +92,13 @@ def _beside_twin(each: _Tested, tested: Sequence[_Tested], family: str) -> Repor
 
 
 def _tested(
-    found: Mapping[Path, Result], family: str, others: Mapping[Path, AnyRecord]
+    found: Mapping[Path, Result], family: str, others: Mapping[Path, Record]
 ) -> list[_Tested]:
     groups = grouped(found, family, others)
     return [_Tested(_report(group), *next(iter(group.items()))) for group in groups]
 
 
-def _twins_beside(path: Path, record: AnyRecord, family: str) -> list[_Tested]:
+def _twins_beside(path: Path, record: Record, family: str) -> list[_Tested]:
     """Those of random twins of a record's model on its corpus, from where all models' are."""
     folder = path.resolve().parent
     names = f"random*/{folder.name}/*-????????.json"
@@ -111,15 +111,15 @@ def _twins_beside(path: Path, record: AnyRecord, family: str) -> list[_Tested]:
         return []
 
 
-def is_twin(record: AnyRecord, of: AnyRecord) -> bool:
+def is_twin(record: Record, of: Record) -> bool:
     """Whether a record is of the random twin of another's model, on the same text."""
     alike = values(record, SAME_TEXT) == values(of, SAME_TEXT)
     return alike and is_twin_name(record.model.name, of.model.name)
 
 
 def grouped(
-    found: Mapping[Path, Result], family: str, others: Mapping[Path, AnyRecord]
-) -> list[dict[Path, AnyRecord]]:
+    found: Mapping[Path, Result], family: str, others: Mapping[Path, Record]
+) -> list[dict[Path, Record]]:
     """What claims relate: results by `SAME_CLAIM`, with records of a corpus by `SAME_VECTORS`.
 
     Outdated records are left out with a message. Of several results of a task the first counts; of
@@ -148,21 +148,21 @@ def grouped(
     alone = dict(beside)
     groups = []
     for run in runs.values():
-        group: dict[Path, AnyRecord] = {path: found[path] for path in run.values()}
+        group: dict[Path, Record] = {path: found[path] for path in run.values()}
         subject = values(next(iter(group.values())), SAME_VECTORS)
         alone.pop(subject, None)
         groups.append(group | {path: others[path] for path in beside[subject].values()})
     return groups + [{path: others[path] for path in own.values()} for own in alone.values()]
 
 
-def _counts(path: Path, record: AnyRecord, what: str) -> bool:
+def _counts(path: Path, record: Record, what: str) -> bool:
     if not is_current(record):
         progress.say(f"left out {path}: made by another version of its {what}")
         return False
     return True
 
 
-def _report(group: Mapping[Path, AnyRecord]) -> Report:
+def _report(group: Mapping[Path, Record]) -> Report:
     results = {x.task.name: (x, path) for path, x in group.items() if isinstance(x, Result)}
 
     def replicates(task: str, measurement: str) -> Replicates | None:
@@ -188,7 +188,7 @@ def _report(group: Mapping[Path, AnyRecord]) -> Report:
     )
 
 
-def _partly_silver(record: AnyRecord) -> bool:
+def _partly_silver(record: Record) -> bool:
     return record.silver or (record.task is None and bool(record.corpus.silver))
 
 

@@ -12,7 +12,7 @@ from probes.boards.claims.claim import MissingError
 from probes.measurements.choosing import chosen
 from probes.measurements.frame import long_frame
 from probes.measurements.measurement import LOCALISATION, get_measurement
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.records.row import HEADER, Row
 from probes.statistics.partition import FEWEST
@@ -34,7 +34,7 @@ class ModelRows:
 
     def __init__(
         self,
-        records: Iterable[AnyRecord],
+        records: Iterable[Record],
         resampled: Callable[[str, str], Replicates | None] = lambda task, measurement: None,
     ) -> None:
         """Take the records of one model.
@@ -53,7 +53,7 @@ class ModelRows:
         )
         self._resampled = cache(resampled)
 
-    def record(self, measurement: str) -> AnyRecord:
+    def record(self, measurement: str) -> Record:
         """The record of a measurement of the corpus.
 
         Raises:
@@ -62,7 +62,7 @@ class ModelRows:
         found = self.corpus.get(measurement)
         return _there(found, f"there is no record of {measurement} (--measurements {measurement})")
 
-    def record_of_all_layers(self, measurement: str, first: int = 0) -> AnyRecord:
+    def record_of_all_layers(self, measurement: str, first: int = 0) -> Record:
         """The same, with all layers from the first on.
 
         Raises:

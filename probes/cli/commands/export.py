@@ -13,7 +13,7 @@ from probes.common.wording import counted
 from probes.measurements.shareable import with_sums
 from probes.measurements.soundness import require_sound
 from probes.records.bundles import write_bundle
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 
 SUMMARY = "Pack results into one file to share."
 
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _is_sound(record: AnyRecord, path: Path) -> bool:
+def _is_sound(record: Record, path: Path) -> bool:
     """Whether import would take the record; if not, it is named."""
     try:
         require_sound(record, path)

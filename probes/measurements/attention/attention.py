@@ -22,7 +22,7 @@ from probes.measurements.measurement import (
 )
 from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
-from probes.records.record import AnyRecord, Extent
+from probes.records.record import Extent, Record
 from probes.records.row import Place
 from probes.records.table import Table
 from probes.records.titles import subject_title
@@ -149,14 +149,14 @@ class Attention(Measurement):
 
         return measure(context)
 
-    def tables(self, records: Sequence[AnyRecord]) -> Sequence[Table]:
+    def tables(self, records: Sequence[Record]) -> Sequence[Table]:
         """Those of views, then patterns and chosen heads."""
         (record,) = records
         title = f"{subject_title(record)} · attention"
         patterns = pattern_table(title, HeadRows(record.rows))
         return [*super().tables(records), patterns, *choice_tables(title, record)]
 
-    def csv_lines(self, record: AnyRecord) -> Iterator[Mapping[str, Place]]:
+    def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
         """The numbers of heads; beside them their baselines, and chance and p of those chosen."""
         found = HeadRows(record.rows)
         for row in record.rows:

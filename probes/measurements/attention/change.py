@@ -14,7 +14,7 @@ from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
 from probes.records.charts import Chart
-from probes.records.record import AnyRecord, Extent
+from probes.records.record import Extent, Record
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
@@ -84,7 +84,7 @@ class AttentionChange(Measurement):
         return changes_of(context, context.options.sentences)
 
     def charts(
-        self, records: Mapping[str, AnyRecord], paths: Mapping[str, Path] | None = None
+        self, records: Mapping[str, Record], paths: Mapping[str, Path] | None = None
     ) -> Sequence[Chart]:
         """A grid for each pair."""
         pairs = {

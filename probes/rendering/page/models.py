@@ -8,7 +8,7 @@ from pathlib import Path
 
 from probes.boards.groups import model_key, model_labels, model_order
 from probes.extraction.model_names import pretrained_name
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.rendering.palette import COLOURS, SYMBOLS
 
 MOST_DRAWN = 8
@@ -27,17 +27,17 @@ class Shown:
 
     id: int
     label: str
-    record: AnyRecord
+    record: Record
     colour: str
     glyph: str
     random: bool
     drawn: bool
 
 
-def shown_models(found: Mapping[Path, AnyRecord]) -> dict[str, Shown]:
+def shown_models(found: Mapping[Path, Record]) -> dict[str, Shown]:
     """Models by label, each followed by its random twins."""
     labels = model_labels(found)
-    firsts: dict[str, AnyRecord] = {}
+    firsts: dict[str, Record] = {}
     for record in found.values():
         firsts.setdefault(labels[model_key(record)], record)
     order = sorted(firsts, key=model_order)
@@ -58,5 +58,5 @@ def shown_models(found: Mapping[Path, AnyRecord]) -> dict[str, Shown]:
     return shown
 
 
-def _is_random(record: AnyRecord) -> bool:
+def _is_random(record: Record) -> bool:
     return record.model.random_seed is not None

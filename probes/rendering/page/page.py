@@ -24,7 +24,7 @@ from probes.common.files import published
 from probes.measurements.measurement import LOCALISATION, get_measurement, probe_measurements
 from probes.records.charts import Grid
 from probes.records.curves import Curves
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.records.table import Table
 from probes.records.titles import model_title
@@ -74,7 +74,7 @@ def write_page(
     found: Mapping[Path, Result],
     path: Path,
     name: str,
-    others: Mapping[Path, AnyRecord] = MappingProxyType({}),
+    others: Mapping[Path, Record] = MappingProxyType({}),
 ) -> Path:
     """Write the page of results and of records of other measurements; `name` is its title."""
     with published(path) as temporary:
@@ -85,7 +85,7 @@ def write_page(
 def page(
     found: Mapping[Path, Result],
     name: str,
-    others: Mapping[Path, AnyRecord] = MappingProxyType({}),
+    others: Mapping[Path, Record] = MappingProxyType({}),
 ) -> str:
     """The page as HTML.
 
@@ -143,7 +143,7 @@ def page(
     )
 
 
-def _group_view(name: str, given: Group, others: Mapping[Path, AnyRecord]) -> GroupView:
+def _group_view(name: str, given: Group, others: Mapping[Path, Record]) -> GroupView:
     return GroupView(
         id=name,
         group=given,
@@ -178,7 +178,7 @@ def _best(curves: Curves, unit: TaskResults) -> dict[str, int | None]:
 
 
 def _claims(
-    paths: Mapping[Path, Result], given: Group, others: Mapping[Path, AnyRecord]
+    paths: Mapping[Path, Result], given: Group, others: Mapping[Path, Record]
 ) -> Report | str:
     """The outcomes on one model, or why there are none."""
     first = next(iter(paths.values()))
@@ -192,7 +192,7 @@ def _claims(
 
 
 def _claims_without_scores(
-    found: Mapping[Path, Result], others: Mapping[Path, AnyRecord]
+    found: Mapping[Path, Result], others: Mapping[Path, Record]
 ) -> list[Report]:
     """The outcomes on models and corpora that there are no scores of."""
     subjects = {values(result, SAME_VECTORS) for result in found.values()}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from probes.records.header import CorpusRecord
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.result import Result
 
 
@@ -39,10 +39,10 @@ class Sources(NamedTuple):
     results: list[Made]
 
 
-def sources(records: Sequence[AnyRecord]) -> Sources:
+def sources(records: Sequence[Record]) -> Sources:
     """Collect the sources of results, and of records of other measurements."""
     corpora = {record.corpus.digest: record.corpus for record in records}
-    grouped: dict[tuple[tuple[str, str], ...], list[AnyRecord]] = {}
+    grouped: dict[tuple[tuple[str, str], ...], list[Record]] = {}
     for record in records:
         grouped.setdefault(tuple(sorted(record.provenance.items())), []).append(record)
     runs = [
@@ -52,7 +52,7 @@ def sources(records: Sequence[AnyRecord]) -> Sources:
     return Sources(list(corpora.values()), runs, list(map(_made, records)))
 
 
-def _made(record: AnyRecord) -> Made:
+def _made(record: Record) -> Made:
     marks = {
         "silver": record.silver,
         "limited": record.corpus.limited,

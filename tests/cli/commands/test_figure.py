@@ -12,7 +12,7 @@ from probes.__main__ import main
 from probes.data.find import find_corpus
 from probes.measurements.plugins import load_file
 from probes.records.files import write_record
-from probes.records.record import AnyRecord
+from probes.records.record import Record
 from probes.records.row import Row, Rows
 
 FLAT = [0.3] * 3
@@ -205,7 +205,7 @@ def trees(tmp_path, sample):
         array = more.pop("array", np.concatenate(heads).astype(np.int32))
         path = tmp_path / "r" / more.get("model", "m") / "sample" / "structure-00000000.json"
         path.parent.mkdir(parents=True)
-        write_record(path, AnyRecord.model_validate(record.model_dump()), {"trees": array})
+        write_record(path, Record.model_validate(record.model_dump()), {"trees": array})
         return tmp_path / "r"
 
     return trees
