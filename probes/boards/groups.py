@@ -131,7 +131,7 @@ def _fill(
         first = next(iter(results.values()))
         title = _unit_title(first, several=names.count(first.task.name) > 1)
         made.units.append(TaskResults(first.task.name, title, results))
-    made.units.sort(key=lambda unit: order.index(unit.name))
+    made.units.sort(key=lambda unit: (order.index(unit.name), unit.title))
     made.paths.update({label: paths[label] for label in sorted(paths, key=model_order)})
     return left_out
 
@@ -145,8 +145,10 @@ def by_model(
     for path, record in found.items():
         label = labels[model_key(record)]
         if kept.setdefault(label, path) != path:
-            task = f" on {record.task.name}" if record.task else ""
-            left_out.append(f"{path.name}: a second record of {label}{task}")
+            what = (
+                f"result of {label} on {record.task.name}" if record.task else f"record of {label}"
+            )
+            left_out.append(f"{path.name}: a second {what}")
     return {label: kept[label] for label in sorted(kept, key=model_order)}, left_out
 
 

@@ -281,7 +281,7 @@ def test_evidence_can_be_shared_without_its_scores_and_joins_them(results, tmp_p
     assert main(["export", str(results / "other"), str(tmp_path / "e.zip")]) == 0
     assert read_result(moved / scores.name).evidence == {}
     assert imported(tmp_path / "e.zip", tmp_path / "scores") == 0
-    assert read_result(moved / scores.name).found("training_variance").both.df == 4
+    assert read_result(moved / scores.name).row("training_variance", "training_sd").n == 4
 
 
 def edited(results, change, *, which="pos"):
@@ -340,7 +340,7 @@ def of_rule(content, value):
 
 
 UNUSABLE = {
-    "no rows": (lambda c, a: c.pop("rows"), "layer 0 has no accuracy on dev"),
+    "no rows": (lambda c, a: c.update(rows={}), "layer 0 has no accuracy on dev"),
     "impossible": (lambda c, a: scored(c, 1e308, "test"), "accuracy of layer 0 is"),
     "negative": (lambda c, a: scored(c, -0.1, "dev"), "accuracy of layer 0 is -0.1"),
     "of a rule": (lambda c, a: of_rule(c, 2.0), "accuracy is 2"),
