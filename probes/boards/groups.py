@@ -145,10 +145,9 @@ def by_model(
     for path, record in found.items():
         label = labels[model_key(record)]
         if kept.setdefault(label, path) != path:
-            what = (
-                f"result of {label} on {record.task.name}" if record.task else f"record of {label}"
-            )
-            left_out.append(f"{path.name}: a second {what}")
+            task = f" on {record.task.name}" if record.task else ""
+            what = "result" if record.task else "record"
+            left_out.append(f"{path.name}: a second {what} of {label}{task}")
     return {label: kept[label] for label in sorted(kept, key=model_order)}, left_out
 
 

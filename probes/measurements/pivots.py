@@ -243,7 +243,14 @@ def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:
 
 
 def _reasons(frame: pd.DataFrame) -> Iterator[str]:
-    """Why numbers or intervals are missing, each reason once: ``NMI, AMI: few lemmas``."""
+    """Why numbers or intervals are missing, each reason once: ``NMI, AMI of senses: few lemmas``."""
     for why, those in frame[frame["why"] != ""].groupby("why", sort=False):
         labels = ", ".join(map(label_of, those["metric"].unique()))
-        yield f"{labels[0].upper()}{labels[1:]}: {why}."
+        places = [
+            str(place)
+            for name in ("task", *axes_of(frame))
+            if 0 < those[name].nunique() < frame[name].nunique()
+            for place in those[name].dropna().unique()
+        ]
+        of = f" of {', '.join(places)}" if places else ""
+        yield f"{labels[0].upper()}{labels[1:]}{of}: {why}."
