@@ -243,11 +243,11 @@ def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:
 
 
 def _reasons(frame: pd.DataFrame) -> Iterator[str]:
-    """Why numbers or intervals are missing, each reason once: ``NMI, AMI of senses: few lemmas``."""
+    """Why numbers or intervals are missing, each reason once: ``NMI, AMI of senses: no lemmas``."""
     for why, those in frame[frame["why"] != ""].groupby("why", sort=False):
         labels = ", ".join(map(label_of, those["metric"].unique()))
         places = [
-            str(place)
+            place if isinstance(place, str) else f"{name.replace('_', ' ')} {place}"
             for name in ("task", *axes_of(frame))
             if 0 < those[name].nunique() < frame[name].nunique()
             for place in those[name].dropna().unique()

@@ -131,8 +131,10 @@ class Rows(Frozen):
     @classmethod
     def _whole(cls, given: Any) -> Any:
         """Add the columns that a file leaves out, and write out those that it numbers."""
-        if not isinstance(given, Mapping) or "metric" not in given:
+        if not isinstance(given, Mapping) or not given:
             return given
+        if "metric" not in given:
+            raise ValueError("rows without a metric")
         columns = {name: _written_out(x) for name, x in given.items() if name != "axes"}
         axes = {name: _written_out(x) for name, x in given.get("axes", {}).items()}
         n = len(columns["metric"])

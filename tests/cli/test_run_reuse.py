@@ -89,7 +89,7 @@ def test_a_second_seed_leaves_the_first_ones_scores(tiny_bert, tmp_path):
     (one,) = run(tiny_bert, tmp_path, **settings)
     (two,) = run(tiny_bert, tmp_path, seeds=2, **settings)
     assert_close(scores([one]), scores([two]))
-    assert all(a.test != b.test for a, b in (layer.fits for layer in two.layers))
+    assert all(two.score(x) != two.at("accuracy", x, seed=1).value for x in two.layers)
     before = files_of(tmp_path)
     (again,) = run(tiny_bert, tmp_path, **settings)
     assert again == two
@@ -124,7 +124,7 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
     assert all("training_variance" in result.evidence for result in found)
     # A full run serves a quick one, whose tables lose nothing.
     tables = {path: path.read_text() for path in tmp_path.rglob("layers.md")}
-    assert "training variance: standard deviation" in "".join(tables.values())
+    assert "training variance · standard deviation" in "".join(tables.values())
     monkeypatch.setattr(TrainingVariance, "compute", never)
     assert scores(run(tiny_bert, tmp_path, **settings)) == scores(quick)
     assert {path: path.read_text() for path in tmp_path.rglob("layers.md")} == tables

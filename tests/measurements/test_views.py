@@ -67,7 +67,7 @@ def test_by_default_a_table_has_a_column_for_whatever_differs(frame):
         ("1", "75.0 ± 5.0", "–", "–", "–"),
         ("model", "–", "–", "–", ".250"),
     ]
-    assert table.notes == ("A note.", "UUAS: too few sentences.")
+    assert table.notes == ("A note.", "UUAS of rank 4: too few sentences.")
 
 
 def test_a_pivot_chooses_metrics_in_its_order_places_and_columns(frame):
