@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from probes import __version__
 from probes.boards.comparison import comparison_tables
@@ -27,7 +27,7 @@ from probes.engines.config import RunConfig
 from probes.engines.engine import Engine, engine_for
 from probes.engines.inputs import LazyModel
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import refuse_existing
+from probes.engines.plan import Stage, refuse_existing
 from probes.engines.runs import model_runs
 from probes.engines.time_estimates import announce_stage
 from probes.measurements.measurement import get_measurement
@@ -90,29 +90,31 @@ def _stages(run: ModelRun) -> list[str]:
     return [*probes, *run.corpus_measurements]
 
 
+def _in_order(runs: Sequence[ModelRun]) -> Iterator[tuple[Stage, list[ModelRun]]]:
+    """The stages of all models: scores family by family, of random twins last, then the others."""
+    for is_twin in (False, True):
+        alike = [run for run in runs if run.model.is_twin == is_twin]
+        for family in dict.fromkeys(family for run in alike for family in run.families):
+            yield Stage(SCORES, family), alike
+    for name in dict.fromkeys(name for run in runs for name in _stages(run) if name != SCORES):
+        yield Stage(name), [run for run in runs if name in _stages(run)]
+
+
 def _measure(runs: Sequence[ModelRun]) -> Results:
     omissions, engine = runs[0].omissions, engine_for(runs)
-    originals = [run for run in runs if not run.model.is_twin]
-    twins = [run for run in runs if run.model.is_twin]
-    later = dict.fromkeys(name for run in runs for name in _stages(run) if name != SCORES)
-    steps = [(SCORES, originals), (SCORES, twins)]
-    steps += [(name, [run for run in runs if name in _stages(run)]) for name in later]
-    shown = False
+    shown: set[str] = set()
     try:
-        for place, (stage, asked) in enumerate(steps):
+        for place, (stage, asked) in enumerate(_in_order(runs)):
             clock = time.perf_counter()
             if place and any(list(run.remaining(stage)) for run in asked):
-                if not shown and any(run.results for run in runs):
-                    # The first tables, while evidence is still to come.
-                    _write(runs)
-                    _print(runs)
-                    shown = True
+                # The first tables, while others are still to come.
+                shown |= _print(runs, shown)
                 announce_stage(stage, asked)
-            if stage == SCORES:
-                for run in asked:
+            if not place:
+                for run in runs:
                     run.announce_stored()
             engine.measure(stage, asked)
-            progress.detail(f"stage   {stage} · {time.perf_counter() - clock:.1f} s")
+            progress.detail(f"stage   {stage.title} · {time.perf_counter() - clock:.1f} s")
     except BaseException:
         # Whatever stops a run, the tables show what it finished; what fails in writing them must
         # not hide what stopped it.
@@ -136,12 +138,17 @@ def _write(runs: Sequence[ModelRun]) -> None:
         write_leaderboard(runs[0].config.output)
 
 
-def _print(runs: Sequence[ModelRun]) -> None:
+def _print(runs: Sequence[ModelRun], shown: Collection[str] = ()) -> set[str]:
+    """Print tables of scores, of probe families that are not shown yet; returns the families."""
+    families: set[str] = set()
     with tolerate_broken_output():
         console = output_console(progress.quiet)
         for results in write_model_tables(runs, write=False):
-            for table in score_tables(results):
+            new = [result for result in results if result.probe.family not in shown]
+            families |= {result.probe.family for result in new}
+            for table in score_tables(new):
                 print_table(table, console)
+    return families
 
 
 def _close(runs: Sequence[ModelRun], engine: Engine) -> None:

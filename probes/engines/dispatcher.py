@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from probes.common.terminal import progress
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import Unit
+from probes.engines.plan import Stage, Unit
 from probes.engines.rebuilt import RunRequest
 from probes.engines.units import Asked, Encode, Measure, Plan, UnitOutcome
 from probes.extraction.store import require_room
@@ -117,19 +117,19 @@ class Dispatcher(ABC, Generic[W]):
         """Whether workers read what others encode."""
         return True
 
-    def measure(self, measurement: str, runs: Sequence[ModelRun]) -> None:
+    def measure(self, stage: Stage, runs: Sequence[ModelRun]) -> None:
         """See `Engine`."""
         self.todo = {
             Measure.of(run.name, unit): (run, unit)
             for run in runs
-            for unit, _ in run.remaining(measurement)
+            for unit, _ in run.remaining(stage)
         }
         if not self.todo:
             return
         self.begin()
-        with progress.bar(measurement, total=len(self.todo), unit="unit"):
+        with progress.bar(stage.title, total=len(self.todo), unit="unit"):
             # Units that another run is computing come last; they may be done by then.
-            busy = self._encode_and_measure(measurement)
+            busy = self._encode_and_measure(stage.measurement)
             for asked, outcome in self._compute(busy, waiting=True):
                 assert isinstance(asked, Measure)
                 self.keep(*self.todo[asked], outcome)

@@ -7,14 +7,15 @@ from typing import Protocol
 
 from probes.engines.local import LocalEngine
 from probes.engines.model_run import ModelRun
+from probes.engines.plan import Stage
 from probes.engines.processes import ProcessEngine
 
 
 class Engine(Protocol):
     """Computes units; nothing is loaded before there is one."""
 
-    def measure(self, measurement: str, runs: Sequence[ModelRun]) -> None:
-        """Compute what remains of a measurement; every record is written as soon as it is done.
+    def measure(self, stage: Stage, runs: Sequence[ModelRun]) -> None:
+        """Compute what remains of a stage; every record is written as soon as it is done.
 
         Raises:
             UserError: `--layers` names a layer that the model does not have, `--project` is wider

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from probes.engines.model_run import ModelRun
+from probes.engines.plan import Stage
 
 if TYPE_CHECKING:
     from probes.engines.prepared import Prepared
@@ -17,10 +18,10 @@ class LocalEngine:
     def __init__(self) -> None:
         self._prepared: dict[str, Prepared] = {}
 
-    def measure(self, measurement: str, runs: Sequence[ModelRun]) -> None:
+    def measure(self, stage: Stage, runs: Sequence[ModelRun]) -> None:
         """See `Engine`."""
         for run in runs:
-            todo = list(run.remaining(measurement))
+            todo = list(run.remaining(stage))
             if not todo:
                 continue
             from probes.engines.measuring import compute, plan

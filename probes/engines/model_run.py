@@ -17,6 +17,7 @@ from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, LazyModel
 from probes.engines.omissions import Omissions
 from probes.engines.plan import (
+    Stage,
     State,
     Unit,
     layers_of,
@@ -110,15 +111,17 @@ class ModelRun:
         along = [get_measurement(name).of_pairs for name in named]
         return tuple(dict.fromkeys((*named, *filter(None, along))))
 
-    def remaining(self, measurement: str) -> Iterator[tuple[Unit, State]]:
-        """The units of a measurement that are still to be computed; the others are read.
+    def remaining(self, stage: Stage) -> Iterator[tuple[Unit, State]]:
+        """The units of a stage that are still to be computed; the others are read.
 
         Evidence is looked for only where there are scores.
 
         Raises:
             UserError: a record cannot be read, or a layer is not one of the model's.
         """
-        for unit in self.units(measurement):
+        for unit in self.units(stage.measurement):
+            if stage.family and unit.probe and unit.probe.family != stage.family:
+                continue
             record = stored(unit)
             if record is None and self.n_layers is None:
                 if not unit.its.is_evidence:
@@ -246,7 +249,7 @@ class ModelRun:
 
     def announce_stored(self) -> None:
         """Read the scores that are stored, and say how many there are."""
-        _ = list(self.remaining(SCORES))
+        _ = list(self.remaining(Stage(SCORES)))
         if self.results:
             n = counted(len(self.results), "result exists", "results exist")
             progress.say(f"{self.name}: {n} already", "present", model=self.name)

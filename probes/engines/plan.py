@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from probes.common.errors import UserError
 from probes.data.sources import Source
@@ -79,6 +79,23 @@ class Unit:
     def blamed(self, error: Exception) -> str:
         """What a plug-in that it uses has done wrong; empty if it is no plug-in's fault."""
         return plugin_failure(error, self.measurement, self.task, self.of[1])
+
+
+class Stage(NamedTuple):
+    """Units that are made one after the other, before those of the next stage.
+
+    Attributes:
+        family: of probes; empty for all.
+    """
+
+    measurement: str
+    family: str = ""
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        of = f" of {self.family} probes" if self.family else ""
+        return self.measurement.replace("_", " ") + of
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from probes.data.find import find_corpus
 from probes.engines.inputs import find_models
 from probes.engines.local import LocalEngine
 from probes.engines.model_run import ModelRun
+from probes.engines.plan import Stage
 from probes.engines.runs import model_runs
 from probes.engines.settings import validate
 from probes.engines.units import Asked, Encode, Measure, Plan, UnitOutcome
@@ -117,7 +118,7 @@ class RebuiltRun:
                 run.read_scores_behind(each)
             todo = [
                 (unit, state)
-                for unit, state in run.remaining(asked.measurement)
+                for unit, state in run.remaining(Stage(asked.measurement))
                 if unit.of[0] == asked.task
             ]
             return UnitOutcome("done", run.omissions, shards=tuple(plan(prepared, todo)))

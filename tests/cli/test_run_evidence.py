@@ -136,7 +136,7 @@ def test_stages_are_announced_with_their_units_in_the_order_that_is_asked_for(co
         "selectivity · 2 units",
         "pos · linear · selectivity",
         "depth · linear · selectivity",
-        "training_variance · 2 units",
+        "training variance · 2 units",
         "pos · linear · training_variance",
         "depth · linear · training_variance",
     ]

@@ -51,16 +51,15 @@ def test_a_stopped_encoding_continues_with_the_same_batches(
     assert resumed.table().equals(whole.table())
 
 
-def test_a_stop_while_the_first_tables_are_drawn_is_a_stop(
-    tiny_bert, tmp_path, capsys, monkeypatch
-):
-    """What was interrupted while it was imported fails when the tables are written once more."""
+def test_a_stop_while_a_library_is_imported_is_a_stop(tiny_bert, tmp_path, capsys, monkeypatch):
+    """What was interrupted while it was imported fails when the tables are drawn."""
     failures = [KeyboardInterrupt(), AttributeError("module 'x' has no attribute 'y'")]
 
-    def draw(path, results):
+    def fail(*arguments):
         raise failures.pop(0)
 
-    monkeypatch.setattr("probes.rendering.drawing.figures.draw_layers", draw)
+    monkeypatch.setattr("probes.measurements.selectivity.Selectivity.compute", fail)
+    monkeypatch.setattr("probes.rendering.drawing.figures.draw_layers", fail)
     with pytest.raises(KeyboardInterrupt):
         run(tiny_bert, tmp_path, tasks=("pos",), quick=False, evidence="selectivity", twins=0)
     assert failures == []

@@ -11,7 +11,7 @@ def test_twins_2_runs_two_different_twins(tiny_bert, tmp_path):
     settings = {"tasks": ("depth",), "probes": ("linear",)}
     found = run(tiny_bert, tmp_path, twins=2, **settings)
     assert [r.model.random_seed for r in found] == [None, 0, 1]
-    assert found.results[1].layers != found.results[2].layers
+    assert found.results[1].headline != found.results[2].headline
     assert (
         "random twin 1"
         in next((tmp_path / "results").glob("tiny-bert-*/sample/layers.md")).read_text()
