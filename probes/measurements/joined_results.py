@@ -32,7 +32,9 @@ def as_result(record: Record, path: Path) -> Result:
 
 
 def require_possible(record: Record, path: Path) -> None:
-    """Check that a record can be one of its measurement: its task, and every number.
+    """Check that a record can be one of its measurement: its task, and every number of the suite's.
+
+    What plug-ins find may have the name of another metric.
 
     Raises:
         UserError: it cannot.
@@ -41,6 +43,8 @@ def require_possible(record: Record, path: Path) -> None:
     if name in measurements and get_measurement(name).of_tasks != bool(record.task):
         what = "without" if record.task is None else "with"
         raise unreadable(path, ValueError(f"a record of {name} {what} a task"))
+    if name not in measurements or measurements.origin(name) is not None:
+        return
     for metric, value, layer in zip(rows.metric, rows.value, rows.layer, strict=True):
         if value is not None and not in_bounds(metric, value):
             of_layer = "" if layer is None else f" of layer {layer}"

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from found_in_rows import controls_in
+from found_in_rows import controls_in, mixes_in, variance_in
 from tiny_runs import assert_close, found_in, run, scores
 
 import probes
@@ -67,28 +67,27 @@ def test_a_tiny_memory_budget_changes_no_score(tiny_bert, tmp_path):
         # How many layers share a product may change its rounding. A convex fit passes on that error,
         # some 1e-7 of a sum; the fit of an MLP magnifies it, and so moves its mixes.
         convex = one.probe.family == "linear"
-        for a, b in zip(one.layers, other.layers, strict=True):
-            for ours, theirs in zip(a.fits, b.fits, strict=True):
-                assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-4 if convex else 1e-2)
+        losses = [
+            [row.value for row in result.rows if row.metric == "dev_loss"]
+            for result in (one, other)
+        ]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-4 if convex else 1e-2)
         for ours, theirs in zip(
             controls_in(one.evidence["selectivity"]).layers,
             controls_in(other.evidence["selectivity"]).layers,
             strict=True,
         ):
             assert ours.controls == pytest.approx(theirs.controls, abs=0.021)
-        for ours, theirs in zip(
-            one.found("training_variance").layers,
-            other.found("training_variance").layers,
-            strict=True,
-        ):
+        varied = [variance_in(x.found("training_variance")).layers for x in (one, other)]
+        assert varied[0].keys() == varied[1].keys()
+        for ours, theirs in zip(*(each.values() for each in varied), strict=True):
             assert ours.resampled == pytest.approx(theirs.resampled, abs=0.021)
             assert ours.reseeded == pytest.approx(theirs.reseeded, abs=0.021)
         if not convex:
             continue
-        a, b = one.found("localisation"), other.found("localisation")
+        a, b = (mixes_in(x.found("localisation")) for x in (one, other))
         for ours, theirs in zip(a.mixes, b.mixes, strict=True):
-            score = theirs.test[one.task.metric]
-            assert ours.test[one.task.metric] == pytest.approx(score, abs=0.021)
+            assert ours.test.value == pytest.approx(theirs.test.value, abs=0.021)
             assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
         assert a.kl.value == pytest.approx(b.kl.value, abs=0.02)
 
