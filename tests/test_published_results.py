@@ -40,7 +40,7 @@ def test_intervals_and_p_values_follow_from_what_is_stored(found):
     for path, result in found.items():
         replicates = resampled(result, path, list(result.headline))
         bounds = interval(replicates.values)
-        stored = [layer.intervals[result.task.metric] for layer in result.layers]
+        stored = [result.interval(layer) for layer in result.layers]
         np.testing.assert_allclose(bounds, stored, atol=1e-6)
         if (recorded := p_best(result)) is None:
             continue

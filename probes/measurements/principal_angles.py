@@ -61,7 +61,7 @@ class PrincipalAngles(Measurement):
     summary = "overlap of the directions that linear probes find at different layers"
     views = tuple(
         Pivot(
-            f"overlap of {kind}, %",
+            f"overlap of {kind} with lower layers, %",
             ("overlap",),
             columns=("with",),
             where={"split": "train", "of": kind},

@@ -21,7 +21,7 @@ from probes.measurements.principal_angles import PrincipalAngles
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Point
 from probes.records.probe_spec import PROBES
-from probes.records.row import Row
+from probes.records.row import Row, Rows
 from probes.tasks.builtin import tasks
 from probes.training.fit import Draw
 
@@ -34,7 +34,7 @@ def measured(layers, labels, **how):
     planted = PlantedTask(vectors, labels, **how)
     context = planted.context(tuple(range(len(layers))))
     scores = ScoreMeasurement().compute(context)
-    scored = SimpleNamespace(key="0" * 64)
+    scored = SimpleNamespace(key="0" * 64, at=Rows.of(scores.rows).at)
     probing = replace(context.probing, scores=scored, arrays=scores.arrays)
     context = replace(context, probing=probing)
     return vectors, context, PrincipalAngles().compute(context)
@@ -198,20 +198,20 @@ def test_tables_numbers_and_curves_of_overlaps_made_by_hand():
     other = make_result("depth", (0.1, 0.2), layers=(0, 3))
     other = other.with_evidence(evidence_record(other, "principal_angles", few))
     patterns, also, weights, _ = its.tables([result, other])
-    assert patterns.heads == ("layer", "with 0", "with 3", "with 6")
+    assert patterns.heads == ("layer", "0", "3", "6")
     assert patterns.texts == [
-        ("0", "90", "–", "–"),
-        ("3", "60", "80", "–"),
-        ("6", "30", "–", "100"),
-        ("chance, layer 0", "10", "–", "–"),
-        ("chance, layer 3", "20", "10", "–"),
-        ("chance, layer 6", "10", "–", "10"),
+        ("0", "90.0", "–", "–"),
+        ("3", "60.0", "80.0", "–"),
+        ("6", "30.0", "–", "100.0"),
+        ("chance, layer 0", "10.0", "–", "–"),
+        ("chance, layer 3", "20.0", "10.0", "–"),
+        ("chance, layer 6", "10.0", "–", "10.0"),
     ]
-    assert [row[1:] for row in also.texts[:2]] == [("100", "–"), ("50", "100")]
+    assert [row[1:] for row in also.texts[:2]] == [("100.0", "–"), ("50.0", "100.0")]
     assert (patterns.title, also.title, weights.title) == (
-        "principal angles · pos · overlap of patterns, %",
-        "principal angles · depth · overlap of patterns, %",
-        "principal angles · pos · overlap of weights, %",
+        "principal angles · pos · overlap of patterns with lower layers, %",
+        "principal angles · depth · overlap of patterns with lower layers, %",
+        "principal angles · pos · overlap of weights with lower layers, %",
     )
     curves, _ = its.charts({"m": result, "n": make_result()})
     assert curves.models == {
@@ -248,7 +248,7 @@ def test_a_run_has_tables_and_rows_of_it_with_and_without_stored_parameters(
         f"of={kind} with={other}" for kind in ("patterns", "weights") for other in (0, 1)
     }
     assert main(["show", str(tmp_path / "results"), "--by", "principal_angles"]) == 0
-    assert "overlap of patterns, %" in " ".join(capsys.readouterr().out.split())
+    assert "overlap of patterns with lower layers, %" in " ".join(capsys.readouterr().out.split())
 
     before, first = files_of(tmp_path), found_in(results)
     for path in (tmp_path / "cache" / "parameters").iterdir():

@@ -1,7 +1,7 @@
 """Labels of regressions: their unit, origin, range and precision."""
 
 import pytest
-from found_in_rows import controls_in
+from found_in_rows import controls_in, mixes_in
 from stored_replicates import of_all_layers
 
 from probes.measurements import probing
@@ -53,12 +53,18 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run_with, family, mo
     # their last bit moved errors by 3 %, and weights of a mix of two near equal layers by .05.
     rel = {"linear": 0.001, "mlp": 0.1}[family]
     for other, scale in ((small, 0.004), (shifted, 32)):
-        for ours, theirs in zip(other.layers, plain.layers, strict=True):
-            for one, of_plain in zip(ours.fits, theirs.fits, strict=True):
-                assert one.test["mae"] == pytest.approx(scale * of_plain.test["mae"], rel=rel)
-                expected = of_plain.test["corpus_spearman"]
-                assert one.test["corpus_spearman"] == pytest.approx(expected, abs=rel)
-                assert one.dev_loss == pytest.approx(scale**2 * of_plain.dev_loss, rel=2 * rel)
+        assert other.layers == plain.layers
+        for layer in plain.layers:
+
+            def both(metric, split="test", layer=layer, other=other):
+                return (result.at(metric, layer, split).value for result in (other, plain))
+
+            error, of_plain = both("mae")
+            assert error == pytest.approx(scale * of_plain, rel=rel)
+            spearman, of_plain = both("corpus_spearman")
+            assert spearman == pytest.approx(of_plain, abs=rel)
+            loss, of_plain = both("dev_loss", "dev")
+            assert loss == pytest.approx(scale**2 * of_plain, rel=2 * rel)
         for ours, theirs in zip(
             controls_in(other.evidence["selectivity"]).layers,
             controls_in(plain.evidence["selectivity"]).layers,
@@ -67,12 +73,10 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run_with, family, mo
             assert ours.controls == pytest.approx(theirs.controls, abs=rel)
         if family == "mlp":
             continue
-        for ours, theirs in zip(
-            other.found("localisation").mixes, plain.found("localisation").mixes, strict=True
-        ):
+        mixes = (mixes_in(result.found("localisation")).mixes for result in (other, plain))
+        for ours, theirs in zip(*mixes, strict=True):
             assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
-            expected = theirs.test["corpus_spearman"]
-            assert ours.test["corpus_spearman"] == pytest.approx(expected, abs=0.02)
+            assert ours.test.value == pytest.approx(theirs.test.value, abs=0.02)
 
 
 def test_numbers_that_32_bits_do_not_tell_apart_are_learnt_as_others_are(write, run_with, tmp_path):
