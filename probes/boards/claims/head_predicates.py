@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -200,6 +201,7 @@ def _is_tested(choice: Choice) -> bool:
     return choice.difference.p is not None and choice.feature not in (EVERY, NOT_PUNCTUATION)
 
 
+@lru_cache(maxsize=2)
 def _found(model: ModelRows) -> HeadRows:
     """What was found of all heads.
 

@@ -52,6 +52,7 @@ class ModelRows:
             lambda name: long_frame(x for x in (*every, *evidence) if x.measurement == name)
         )
         self._resampled = cache(resampled)
+        self.by_layer: Callable[..., dict[int, Row]] = cache(self._by_layer)
 
     def record(self, measurement: str) -> Record:
         """The record of a measurement of the corpus.
@@ -92,10 +93,10 @@ class ModelRows:
             Row(metric, value, layer, low, high, why=why) for value, layer, low, high, why in plain
         ]
 
-    def by_layer(
+    def _by_layer(
         self, measurement: str, metric: str, task: str | None = None, **where: Any
     ) -> dict[int, Row]:
-        """The same by layer."""
+        """The same by layer; to be called as `by_layer`."""
         found = self.rows(measurement, metric, task, **where)
         return {row.layer: row for row in found if row.layer is not None}
 

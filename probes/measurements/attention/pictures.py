@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,6 +76,7 @@ def heads_grid(name: str, title: str, metric: str, feature: Place, note: str) ->
     )
 
 
+@lru_cache(maxsize=8)
 def head_cards(found: Findings, model: str) -> tuple[tuple[Card, ...], ...]:
     """Everything about each head."""
     heads = HeadRows(found.records[model].rows)
