@@ -153,9 +153,10 @@ class Result(Record):
         return None if record is None else record.rows
 
     def row(self, measurement: str, metric: str, layer: int | None = None) -> Row | None:
-        """A number of the evidence, on test and without axes; None if it was not measured."""
-        found = self.found(measurement)
-        return None if found is None else found.at(metric, layer)
+        """A number of the evidence, without axes; None if it was not measured."""
+        found = self.found(measurement) or Rows()
+        splits = "test", "train", "dev", "all"
+        return next(filter(None, (found.at(metric, layer, split) for split in splits)), None)
 
     def with_baselines(self, baselines: Mapping[str, Scores]) -> Result:
         """The result with more baselines."""

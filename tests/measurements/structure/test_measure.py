@@ -14,7 +14,6 @@ from probes.data.sentence import ROOT, Corpus, Sentence
 from probes.examples.examples import NotServedError
 from probes.measurements.structure import fitting
 from probes.measurements.structure.structure import Structure, StructureOptions
-from probes.records.row import Rows
 
 LAYERS = (0, 1)
 
@@ -99,7 +98,7 @@ def test_vectors_whose_distances_are_those_of_trees_need_no_probe():
 def test_a_metric_without_any_score_has_no_best_layer():
     _, found = compute(corpus([3, 4]))
     assert all(value_of(found.rows, "dspr", x, rank=10) is None for x in LAYERS)
-    record = corpus_record("structure", {}, 1, rows=Rows.of(found.rows), facts=found.facts)
+    record = corpus_record("structure", found.rows, 1, facts=found.facts)
     scores = Structure().tables([record])[0]
     dspr = [row.cells[2] for row in scores.rows[: len(LAYERS)]]
     assert [(cell.value, cell.best) for cell in dspr] == [(None, False)] * 2
