@@ -59,4 +59,4 @@ def test_a_full_run_has_everything_for_a_plugged_in_task_and_probe(write, run_wi
     (result,) = found
     assert result.evidence.keys() == {"training_variance", "selectivity"}
     assert result.row("selectivity", "control_types").value > 1
-    assert result.found("training_variance").seeds.df > 0
+    assert result.row("training_variance", "retraining_sd").n > 0
