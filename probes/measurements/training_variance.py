@@ -122,7 +122,8 @@ class TrainingVariance(Measurement):
                 rows.append(Row(metric, value, layer, axes=axes))
         rows += [Row("p_best", p, layer) for layer, p in _tested(context, both).items()]
         drawn = context.examples.splits["train"].partition.clusters
-        return Found(rows, facts={"resampled": drawn})
+        notes = (f"The pooled deviation has {both.df} degrees of freedom.",) if both else ()
+        return Found(rows, facts={"resampled": drawn}, notes=notes)
 
 
 def _deviation(metric: str, spread: Spread | None, layer: int | None = None) -> Row:
