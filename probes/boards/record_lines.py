@@ -53,9 +53,11 @@ def lines_of(record: Record, path: Path = Path()) -> RecordLines:
     Raises:
         UserError: it is no record of its measurement.
     """
-    require_possible(record, path)
-    name = record.measurement
-    result = as_result(record, path) if name == SCORES else None
+    name, result = record.measurement, None
+    if name == SCORES:
+        result = as_result(record, path)
+    else:
+        require_possible(record, path)
     return RecordLines(
         measurement=name,
         version=record.measurement_version,

@@ -14,7 +14,7 @@ from probes.records.files import find_records, read_record, unreadable
 from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result
 from probes.records.unique import unique_records
-from probes.statistics.metrics import in_bounds
+from probes.statistics.metrics import bounds_of
 
 
 def as_result(record: Record, path: Path) -> Result:
@@ -45,8 +45,10 @@ def require_possible(record: Record, path: Path) -> None:
         raise unreadable(path, ValueError(f"a record of {name} {what} a task"))
     if name not in measurements or measurements.origin(name) is not None:
         return
+    bounds = {metric: bounds_of(metric) for metric in set(rows.metric)}
     for metric, value, layer in zip(rows.metric, rows.value, rows.layer, strict=True):
-        if value is not None and not in_bounds(metric, value):
+        low, high = bounds[metric]
+        if value is not None and not low <= value <= high:
             of_layer = "" if layer is None else f" of layer {layer}"
             raise unreadable(path, ValueError(f"{metric}{of_layer} is {value:.6g}"))
 

@@ -174,26 +174,40 @@ class Rows(Frozen):
         Args:
             axes: all places that it has on axes.
         """
-        return self._by_place.get((metric, layer, split, frozenset(axes.items())))
+        places = tuple(axes.pop(name, None) for name in self.axes)
+        found = self._numbers_by_place.get((metric, layer, split, places))
+        return None if found is None or axes else self._row(found)
 
     def along(self, axis: str) -> list[Row]:
         """The rows that have a place on an axis."""
-        return [row for row in self if axis in row.axes] if axis in self.axes else []
+        column = self.axes.get(axis, ())
+        return [self._row(i) for i, place in enumerate(column) if place is not None]
 
     @cached_property
-    def _by_place(self) -> dict[tuple[str, int | None, str, frozenset[tuple[str, Place]]], Row]:
-        every: dict[tuple[str, int | None, str, frozenset[tuple[str, Place]]], Row] = {}
-        for row in self:
-            every.setdefault((row.metric, row.layer, row.split, frozenset(row.axes.items())), row)
-        return every
+    def _numbers_by_place(self) -> dict[tuple[Any, ...], int]:
+        """The number of each row by metric, layer, split and places; of equal ones the first."""
+        keys = zip(self.metric, self.layer, self.split, self._places, strict=True)
+        found: dict[tuple[Any, ...], int] = {}
+        for number, key in enumerate(keys):
+            found.setdefault(key, number)
+        return found
+
+    @property
+    def _places(self) -> list[tuple[Place, ...]]:
+        """The places of each row on all axes."""
+        return list(zip(*self.axes.values(), strict=True)) or [()] * len(self)
+
+    def _row(self, number: int) -> Row:
+        fields = [getattr(self, name)[number] for name in Row._fields[:-1]]
+        axes = {name: x for name, column in self.axes.items() if (x := column[number]) is not None}
+        return Row._make([*fields, axes])
 
     def __len__(self) -> int:
         return len(self.metric)
 
     def __iter__(self) -> Iterator[Row]:  # type: ignore[override]
         columns = [getattr(self, name) for name in Row._fields[:-1]]
-        places = list(zip(*self.axes.values(), strict=True)) or [()] * len(self)
-        for *fields, of in zip(*columns, places, strict=True):
+        for *fields, of in zip(*columns, self._places, strict=True):
             axes = {name: x for name, x in zip(self.axes, of, strict=True) if x is not None}
             yield Row._make([*fields, axes])
 

@@ -9,7 +9,6 @@ gold label of -1 was not in train, and no prediction equals it. Multi-label gold
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -87,10 +86,10 @@ def is_percent(name: str) -> bool:
     return quantity(name).percent
 
 
-def in_bounds(name: str, value: float) -> bool:
-    """Whether the number can have this value, beyond rounding; it has to be finite in any case."""
+def bounds_of(name: str) -> tuple[float, float]:
+    """The least and the greatest value that the number can have, beyond rounding."""
     low, high = quantity(name).bounds
-    return math.isfinite(value) and low - 1e-6 <= value <= high + 1e-6
+    return low - 1e-6, high + 1e-6
 
 
 def lower_is_better(name: str) -> bool:
