@@ -13,7 +13,7 @@ from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.compute.precision import exact_products
 from probes.engines.announcements import announce_record
 from probes.engines.memory_check import require_memory
-from probes.engines.plan import State, Unit, layers_of, state_of, stored
+from probes.engines.plan import Stage, State, Unit, layers_of, state_of, stored
 from probes.engines.prepared import Prepared
 from probes.engines.recording import record_of
 from probes.engines.units import Encode, Ending, Place
@@ -44,7 +44,10 @@ def plan(prepared: Prepared, todo: Sequence[tuple[Unit, State]]) -> list[Encode]
             f"--project {run.config.project}: the vectors of {run.name} have "
             f"only {info.hidden_size} dimensions; give at most that."
         )
-    require_memory(run, units, info.hidden_size, prepared.device, prepared.hidden_view)
+    # Of other families too, whose stages come later.
+    asked = dict.fromkeys(unit.measurement for unit in units)
+    every = [unit for name in asked for unit, _ in run.remaining(Stage(name))]
+    require_memory(run, every, info.hidden_size, prepared.device, prepared.hidden_view)
     prepared.need(set(layers).union(*(state.missing for _, state in todo)))
     readings: dict[Place, Reading] = {}
     for unit in units:
