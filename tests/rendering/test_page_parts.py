@@ -51,7 +51,7 @@ class Mine(Measurement):
 
 @pytest.fixture(autouse=True)
 def all_current(monkeypatch):
-    for module in ("comparable", "claims.report"):
+    for module in ("comparable", "claims.claim_reports"):
         monkeypatch.setattr(f"probes.boards.{module}.is_current", lambda _: True)
 
 
