@@ -153,7 +153,8 @@ def test_no_worker_outlives_the_run(how, tiny_bert, corpus, tmp_path, write):
         start_new_session=True,
     )  # fmt: skip
     wait_for(lambda: path.with_suffix(".asleep").exists())
-    wait_for(lambda: logged(tmp_path, "done"))  # the driver knows of it
+    wait_for(lambda: logged(tmp_path, "done"))
+    time.sleep(1)  # the driver, which has been told of the record, reads it
     if how == "Ctrl-C":  # which the terminal sends to all processes
         os.killpg(run.pid, signal.SIGINT)
     elif how == "timeout":  # which sends it to the command, and then to its group
