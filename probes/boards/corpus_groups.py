@@ -106,11 +106,11 @@ def corpus_groups(
         the groups, in order of their measurements' registration; and what was left out, with the
         reason.
     """
-    firsts = [next(iter(each.values())) for each in alike(found, SAME_MEASUREMENT)]
+    by_settings = alike(found, SAME_MEASUREMENT)
+    firsts = [next(iter(records.values())) for records in by_settings]
     order = list(measurements)
     groups, left_out = [], []
-    for records in alike(found, SAME_MEASUREMENT):
-        first = next(iter(records.values()))
+    for first, records in zip(firsts, by_settings, strict=True):
         its = get_measurement(first.measurement)
         made = CorpusGroup(its, _title(first, firsts))
         by_label, twice = by_model(records, labels)

@@ -53,19 +53,24 @@ def lines_of(record: Record, path: Path = Path()) -> RecordLines:
     Raises:
         UserError: it is no record of its measurement.
     """
-    name, result = record.measurement, None
+    name = record.measurement
+    header: Line = {}
+    layers: list[tuple[int | None, Line]] = []
     if name == SCORES:
-        result = as_result(record, path)
+        record = result = as_result(record, path)
+        header, layers = _of_result(result), _of_layers(result)
     else:
         require_possible(record, path)
+        if name in EVIDENCE:
+            layers = _of_evidence(record)
     return RecordLines(
         measurement=name,
         version=record.measurement_version,
         identity=identity(record),
-        subject=subject(result or record),
+        subject=subject(record),
         fullness=fullness(record.extent),
-        header=_of_result(result) if result else {},
-        layers=_of_layers(result) if result else _of_evidence(record) if name in EVIDENCE else [],
+        header=header,
+        layers=layers,
         long=_long_lines(record),
     )
 

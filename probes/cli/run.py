@@ -108,7 +108,9 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
             clock = time.perf_counter()
             if place and any(list(run.remaining(stage)) for run in asked):
                 # The first tables, while others are still to come.
-                shown |= _print(runs, shown)
+                if new := {family for run in runs for _, family in run.results} - shown:
+                    _print(runs, new)
+                    shown |= new
                 announce_stage(stage, asked)
             if not place:
                 for run in runs:
@@ -138,17 +140,14 @@ def _write(runs: Sequence[ModelRun]) -> None:
         write_leaderboard(runs[0].config.output)
 
 
-def _print(runs: Sequence[ModelRun], shown: Collection[str] = ()) -> set[str]:
-    """Print tables of scores, of probe families that are not shown yet; returns the families."""
-    families: set[str] = set()
+def _print(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
+    """Print the tables of scores, of some probe families or of all."""
     with tolerate_broken_output():
         console = output_console(progress.quiet)
         for results in write_model_tables(runs, write=False):
-            new = [result for result in results if result.probe.family not in shown]
-            families |= {result.probe.family for result in new}
-            for table in score_tables(new):
+            chosen = [r for r in results if not families or r.probe.family in families]
+            for table in score_tables(chosen):
                 print_table(table, console)
-    return families
 
 
 def _close(runs: Sequence[ModelRun], engine: Engine) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from probes.records.curves import Curves
 from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.table import NOTHING, Cell
 from probes.records.titles import task_marks
 from probes.records.values import Interval
 from probes.statistics.formatting import shown
-from probes.statistics.metrics import axis_of, is_percent, label_of, lower_is_better
+from probes.statistics.metrics import label_of, lower_is_better
 from probes.statistics.partition import FEWEST
 from probes.statistics.significance import ALPHA, borderline
 
@@ -96,14 +95,3 @@ def group_metric_title(result: Result) -> str:
     """The metric of a result's breakdown by groups, and whether it is an error."""
     metric = group_metric(result)
     return label_of(metric) + ", lower is better" * lower_is_better(metric)
-
-
-def metric_curves(
-    name: str, title: str, note: str, metric: str, *, prefix: str = "", what: str = "layer"
-) -> Curves:
-    """Curves of a metric, still without models.
-
-    Args:
-        prefix: what the title of the axis begins with.
-    """
-    return Curves(name, title, note, prefix + axis_of(metric), metric, is_percent(metric), what)

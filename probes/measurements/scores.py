@@ -10,7 +10,6 @@ import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.examples.scoring import Scorer, baselines, count_examples, references
-from probes.measurements.cells import metric_curves
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.uncertainty import intervals
 from probes.records.curves import Curves, Point
@@ -20,6 +19,7 @@ from probes.records.result import SCORES, Result
 from probes.records.row import Row
 from probes.records.values import Interval, Scores, ends
 from probes.statistics.gold import Gold, Predictions
+from probes.statistics.metrics import axis_of, is_percent
 from probes.statistics.partition import Partition
 
 if TYPE_CHECKING:
@@ -96,12 +96,14 @@ class ScoreMeasurement(Measurement):
         """Headline test scores, with baselines and references as levels."""
         first = next(iter(records.values()))
         metric = first.task.metric
-        found = metric_curves(
+        found = Curves(
             "score",
             "Score by layer",
             "Headline metric on test; bands are 95 % intervals over test documents, or sentences "
             "where the corpus names no documents; training is taken as it is.",
+            axis_of(metric),
             metric,
+            is_percent(metric),
         )
         for model, result in records.items():
             found.models[model] = [

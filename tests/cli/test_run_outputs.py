@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from found_in_rows import controls_in, layers_in, mixes_in
+from found_in_rows import controls_in, mixes_in
 from scenes import png_size
 from tiny_runs import run
 
@@ -54,10 +54,10 @@ def test_stored_predictions_give_the_stored_scores(tiny_bert, tmp_path):
     (path,) = (tmp_path / "results").rglob("pos-mlp-scores-*.json")
     arrays = np.load(path.with_suffix(".npz"), allow_pickle=False)
     assert arrays["predicted"].shape == (3, 2, result.examples.n["test"])
-    for i, layer in enumerate(layers_in(result)):
-        for j, fit in enumerate(layer.fits):
+    for i, layer in enumerate(result.layers):
+        for j, axes in enumerate(({}, {"seed": 1})):
             right = (arrays["predicted"][i, j] == arrays["gold"]).mean()
-            assert fit.test["accuracy"] == pytest.approx(right)
+            assert result.at("accuracy", layer, **axes).value == pytest.approx(right)
     # Another seed gives another probe, of the same training sentences.
     assert (arrays["predicted"][:, 0] != arrays["predicted"][:, 1]).any()
 
@@ -85,7 +85,7 @@ def test_localisation_is_recorded_if_all_layers_are_fitted(tiny_bert, tmp_path, 
         found = mixes_in(result.found("localisation"))
         assert [len(mix.weights) for mix in found.mixes] == [1, 2, 3]
         assert all(sum(mix.weights) == pytest.approx(1) for mix in found.mixes)
-        assert found.mixes[0].test == pytest.approx(result.score(0), abs=0.021)
+        assert found.mixes[0].test.value == pytest.approx(result.score(0), abs=0.021)
         # Of the whole training split, and of two bootstrap samples of it.
         assert len(found.sample_weights) == 3
         assert found.sample_weights[0] == found.mixes[-1].weights
@@ -99,7 +99,7 @@ def test_localisation_is_recorded_if_all_layers_are_fitted(tiny_bert, tmp_path, 
     with np.load(mixed) as ours, np.load(single) as scores:
         right = (ours["predicted"] == scores["gold"]).mean(1)
     pos = mixes_in(whole.results[0].found("localisation"))
-    assert [mix.test for mix in pos.mixes] == pytest.approx(right.tolist())
+    assert [mix.test.value for mix in pos.mixes] == pytest.approx(right.tolist())
 
 
 def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, capsys):
