@@ -95,6 +95,15 @@ class Progress:
         self.record(level, event, message=message, **fields)
 
     @contextlib.contextmanager
+    def forwarded(self, take: Callable[[str, str, str, dict[str, Any]], None]) -> Iterator[None]:
+        """Hand level, message, event and fields of each message to `take` inside the block."""
+        before, self.forward = self.forward, take
+        try:
+            yield
+        finally:
+            self.forward = before
+
+    @contextlib.contextmanager
     def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Iterator[Any]:
         """A progress bar; hidden if standard error is not a terminal."""
         with tqdm(

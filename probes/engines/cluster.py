@@ -7,7 +7,6 @@ import os
 import socket
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +24,6 @@ OPTIONS: dict[str, Any] = {
     "log_to_driver": False,
     "logging_level": logging.ERROR,
 }
-
-
-@dataclass(frozen=True)
-class Node:
-    """A machine of the cluster.
-
-    Attributes:
-        id: Ray's name of it.
-        address: its network address.
-        cpus, gpus: what it has.
-        cache: the cache of its own, which stands for all that it does not share with the driver;
-            empty if it reads and writes the driver's files.
-    """
-
-    id: str
-    address: str
-    cpus: int
-    gpus: int
-    cache: str
 
 
 def connect(address: str | None) -> tuple[Any, bool]:
@@ -117,35 +97,11 @@ def look(marks: Sequence[Path], cache: Path) -> str:
     return "" if shared else str(own)
 
 
-def nodes_of(ray: Any, config: RunConfig, known: dict[str, Node]) -> list[Node]:
-    """The nodes that are alive; those that are new are looked at.
-
-    Args:
-        known: nodes by their id, which are added to.
-
-    Raises:
-        UserError: one cannot run the suite.
-    """
-    described = {str(each["NodeID"]): each for each in alive(ray)}
-    addresses = {name: str(each["NodeManagerAddress"]) for name, each in described.items()}
-    if new := [name for name in described if name not in known]:
-        for name, cache in _caches(ray, config, {name: addresses[name] for name in new}).items():
-            resources = described[name]["Resources"]
-            known[name] = Node(
-                name,
-                addresses[name],
-                int(resources.get("CPU", 0)),
-                int(resources.get("GPU", 0)),
-                cache,
-            )
-    return [known[name] for name in described if name in known]
-
-
-def _caches(ray: Any, config: RunConfig, addresses: Mapping[str, str]) -> dict[str, str]:
+def caches(ray: Any, config: RunConfig, nodes: Mapping[str, str]) -> dict[str, str]:
     """The cache of each node, as `look` finds it; a node that is lost meanwhile has none.
 
     Args:
-        addresses: of the nodes, by their id.
+        nodes: their addresses, by their id.
 
     Raises:
         UserError: one cannot run the suite.
@@ -159,7 +115,7 @@ def _caches(ray: Any, config: RunConfig, addresses: Mapping[str, str]) -> dict[s
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
         asked = {}
-        for name in addresses:
+        for name in nodes:
             strategy = NodeAffinitySchedulingStrategy(name, soft=False)
             remote = ray.remote(look).options(num_cpus=0, scheduling_strategy=strategy)
             asked[name] = remote.remote(marks, default_cache())
@@ -170,7 +126,7 @@ def _caches(ray: Any, config: RunConfig, addresses: Mapping[str, str]) -> dict[s
             except ray.exceptions.RayTaskError as error:
                 why = str(error).strip().splitlines()[-1]
                 raise UserError(
-                    f"--engine ray: the node {addresses[name]} cannot run the suite "
+                    f"--engine ray: the node {nodes[name]} cannot run the suite "
                     f"({why}); install the same software on all nodes."
                 ) from error
             except ray.exceptions.RayError:

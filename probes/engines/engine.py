@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from probes.engines.local import LocalEngine
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Stage
-from probes.engines.processes import ProcessEngine
+
+if TYPE_CHECKING:
+    from probes.engines.prepared import Prepared
 
 
 class Engine(Protocol):
@@ -34,4 +35,55 @@ def engine_for(runs: Sequence[ModelRun]) -> Engine:
         from probes.engines.ray_engine import RayEngine
 
         return RayEngine(runs)
-    return ProcessEngine(runs) if config.workers > 1 else LocalEngine()
+    if config.workers > 1:
+        from probes.engines.processes import ProcessEngine
+
+        return ProcessEngine(runs)
+    return LocalEngine()
+
+
+class LocalEngine:
+    """Computes units in this process, with one model in memory at a time."""
+
+    def __init__(self) -> None:
+        self._prepared: dict[str, Prepared] = {}
+
+    def measure(self, stage: Stage, runs: Sequence[ModelRun]) -> None:
+        """See `Engine`."""
+        for run in runs:
+            todo = list(run.remaining(stage))
+            if not todo:
+                continue
+            from probes.engines.measuring import compute, plan
+
+            prepared = self.prepared(run)
+            # What is missing is encoded view by view, when the first unit asks for it.
+            plan(prepared, todo)
+            # Units that another run is computing come last; they may be done by then.
+            busy = [unit for unit, _ in todo if compute(prepared, unit, wait=False) == "busy"]
+            for unit in busy:
+                compute(prepared, unit, wait=True)
+
+    def prepared(self, run: ModelRun) -> Prepared:
+        """The model of a run with what its units need; the other models are released.
+
+        Raises:
+            UserError: there is no such device.
+        """
+        from probes.engines.prepared import Prepared, prepare_torch
+
+        if run.name not in self._prepared:
+            prepare_torch(run.config)
+        for name, other in self._prepared.items():
+            if name != run.name:
+                other.release()
+        if run.base is not None and run.base.name not in self._prepared:
+            self._prepared[run.base.name] = Prepared(run.base)
+        base = self._prepared[run.base.name] if run.base else None
+        return self._prepared.setdefault(run.name, Prepared(run, base))
+
+    def close(self) -> None:
+        """See `Engine`."""
+        for prepared in self._prepared.values():
+            prepared.run.model.release()
+        self._prepared.clear()

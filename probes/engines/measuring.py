@@ -12,7 +12,7 @@ from probes.common.terminal import progress
 from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.compute.precision import exact_products
 from probes.engines.announcements import announce_record
-from probes.engines.memory_check import require_memory
+from probes.engines.memory_check import require_memory, training_needs
 from probes.engines.plan import Stage, State, Unit, layers_of, state_of, stored
 from probes.engines.prepared import Prepared
 from probes.engines.recording import record_of
@@ -30,8 +30,13 @@ from probes.records.record import Extent, Record
 from probes.tasks.validation import TaskError
 
 
-def plan(prepared: Prepared, todo: Sequence[tuple[Unit, State]]) -> list[Encode]:
+def plan(
+    prepared: Prepared, todo: Sequence[tuple[Unit, State]], *, every: bool = False
+) -> list[Encode]:
     """The shards that are missing for some units, after checking that all of it is possible.
+
+    Args:
+        every: whether to name those that are there, too.
 
     Raises:
         UserError: `--layers` names a layer that the model does not have, `--project` is wider
@@ -46,8 +51,8 @@ def plan(prepared: Prepared, todo: Sequence[tuple[Unit, State]]) -> list[Encode]
         )
     # Of other families too, whose stages come later.
     asked = dict.fromkeys(unit.measurement for unit in units)
-    every = [unit for name in asked for unit, _ in run.remaining(Stage(name))]
-    require_memory(run, every, info.hidden_size, prepared.device, prepared.hidden_view)
+    whole = [unit for name in asked for unit, _ in run.remaining(Stage(name))]
+    require_memory(run, whole, info.hidden_size, prepared.device, prepared.hidden_view)
     prepared.need(set(layers).union(*(state.missing for _, state in todo)))
     readings: dict[Place, Reading] = {}
     for unit in units:
@@ -56,8 +61,18 @@ def plan(prepared: Prepared, todo: Sequence[tuple[Unit, State]]) -> list[Encode]
     return [
         Encode(run.name, *place, prepared.layers, shard, n_bytes)
         for place, reading in readings.items()
-        for shard, n_bytes in reading.sizes_missing().items()
+        for shard, n_bytes in (reading.sizes() if every else reading.sizes_missing()).items()
     ]
+
+
+def expected_memory(prepared: Prepared, units: Sequence[Unit]) -> int:
+    """Bytes that a process takes that computes some units: weights, and probes of one layer."""
+    its = prepared.run.model.encoder
+    needs = training_needs(
+        prepared.run, units, prepared.info.hidden_size, prepared.device, prepared.hidden_view
+    )
+    weights = its.info.parameters * int(its.model.dtype.itemsize)
+    return weights + max(needs.values(), default=0)
 
 
 def _add_reading(prepared: Prepared, unit: Unit, readings: dict[Place, Reading]) -> None:

@@ -1,4 +1,4 @@
-"""Refuses a `--memory` below what training needs, before anything is encoded."""
+"""The memory that training needs; refuses a `--memory` below it, before anything is encoded."""
 
 from __future__ import annotations
 
@@ -38,6 +38,25 @@ def require_memory(
     config = run.config
     if config.memory is None:
         return
+    needs = training_needs(run, units, hidden, device, hides)
+    what = max(needs, key=lambda name: needs[name], default="")
+    if what and needs[what] > config.memory:
+        enough = f"{math.ceil(needs[what] / 1e6)}MB"
+        remedy = "--quick or --project" if run.evidence else "--project"
+        raise UserError(
+            f"--memory {_size(config.memory)}: fitting {what} probes takes at least {enough}, "
+            f"one layer at a time; give --memory {enough}, or reduce the need with {remedy}."
+        )
+
+
+def training_needs(
+    run: ModelRun, units: Iterable[Unit], hidden: int, device: torch.device, hides: ViewName
+) -> dict[str, int]:
+    """The fewest bytes in which probes can be fitted, one layer at a time, by task and family.
+
+    Args:
+        hidden, hides: see `require_memory`.
+    """
     needs: dict[str, int] = {}
     for unit in units:
         # What fails is reported when the unit is measured.
@@ -48,14 +67,7 @@ def require_memory(
         except Exception as error:
             if not unit.blamed(error):
                 raise
-    what = max(needs, key=lambda name: needs[name], default="")
-    if what and needs[what] > config.memory:
-        enough = f"{math.ceil(needs[what] / 1e6)}MB"
-        remedy = "--quick or --project" if run.evidence else "--project"
-        raise UserError(
-            f"--memory {_size(config.memory)}: fitting {what} probes takes at least {enough}, "
-            f"one layer at a time; give --memory {enough}, or reduce the need with {remedy}."
-        )
+    return needs
 
 
 def _size(n_bytes: int) -> str:

@@ -1,61 +1,38 @@
-"""Computes units on Ray, in one actor for each worker."""
+"""Computes units as tasks of Ray, which places them, tries them again, and moves what they need."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.engines.cluster import Node, connect, nodes_of
-from probes.engines.dispatcher import Dispatcher, Worker
+from probes.engines.cluster import alive, caches, connect
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Unit
+from probes.engines.pool import PoolEngine
 from probes.engines.ray_agents import end_agents_with_driver
-from probes.engines.ray_worker import RayWorker, Reply, files_of, write_files
-from probes.engines.units import Asked, Measure, UnitOutcome
+from probes.engines.ray_task import Given, Unwritable, compute, record_files, write_records
+from probes.engines.units import Answer, Asked, Encode, Measure, Said, UnitOutcome
 
 _THREADS = 4
-"""CPU threads of each actor, if --threads does not say."""
+"""CPU threads of each task, if --threads does not say."""
+
+_RETRIES = 2
+"""How often Ray computes a unit again whose process or node was lost."""
 
 
-class Actor(Worker):
-    """An actor on a node.
+class RayEngine(PoolEngine):
+    """An engine whose workers are processes of Ray.
 
-    Attributes:
-        node: where it is.
-        pending: what it is computing, as Ray's reference; None if nothing.
+    With GPUs each unit has one; without, as many cores as threads. Where nodes do not share the
+    driver's files, shards stay where they were made, as objects of Ray: who measures gets those
+    that it needs, preferably where they are, and the driver alone writes results.
     """
-
-    def __init__(self, number: int, node: Node, actor: Any, engine: RayEngine) -> None:
-        super().__init__(number)
-        self.node, self.where = node, node.cache and node.id
-        self.actor, self.pending, self._engine = actor, None, engine
-
-    def send(self, unit: Asked, waiting: bool) -> None:
-        """See `Worker`."""
-        given = self._engine.records_behind(unit) if self.where else {}
-        self.pending = self.actor.compute.remote(unit, waiting, given)
-
-    def stop(self) -> None:
-        """See `Worker`: at once, since whatever a killed process leaves is made again."""
-        self._engine.ray.kill(self.actor)
-
-    def end(self) -> int:
-        """See `Worker`."""
-        return 0
-
-
-class RayEngine(Dispatcher[Actor]):
-    """An engine whose workers are actors of Ray, as many as its nodes have room for.
-
-    With GPUs each actor has one; without, as many cores as threads.
-    """
-
-    retries = 2
 
     def __init__(self, runs: Sequence[ModelRun]) -> None:
         super().__init__(runs)
@@ -63,153 +40,175 @@ class RayEngine(Dispatcher[Actor]):
         self.ray: Any = None
         self._started_here = False
         self._ends_agents: subprocess.Popen[bytes] | None = None
-        self._nodes: dict[str, Node] = {}
-        self._given_up: set[str] = set()
+        self._nodes: dict[str, dict[str, Any]] = {}
+        self._caches: dict[str, str] = {}
+        self._unwritable: dict[str, str] = {}
+        self._messages: Any = None
+        self._answers: dict[Future[Answer], Any] = {}
+        self._shards: dict[Encode, Any] = {}
 
     def begin(self) -> None:
-        """See `Dispatcher`: Ray is connected with, or started.
+        """See `PoolEngine`: Ray is connected with, or started.
 
         Raises:
-            UserError: there is no Ray, or it has no room for a worker.
+            UserError: there is no Ray, or it has no room for a unit.
         """
-        if self.ray is not None:
-            return
-        self.ray, self._started_here = connect(self._config.address)
-        if self._started_here:
-            self._ends_agents = end_agents_with_driver()
-        nodes = self.nodes
-        if not any(map(self._room, nodes)):
+        first = self.ray is None
+        if first:
+            self.ray, self._started_here = connect(self._config.address)
+            if self._started_here:
+                self._ends_agents = end_agents_with_driver()
+            self._messages = self._new_queue()
+        self._look()
+        if not self._room:
             raise UserError(
                 f"--threads {self._threads}: no node of the cluster has as many cores; give fewer."
             )
-        if self._config.address:
-            own = sum(bool(node.cache) for node in nodes)
+        if first and self._config.address:
+            own = sum(map(bool, self._caches.values()))
             progress.say(
-                f"cluster {counted(len(nodes), 'node')}, {counted(self.most, 'worker')} · "
+                f"cluster {counted(len(self._nodes), 'node')}, {counted(self.most, 'worker')} · "
                 + (f"{counted(own, 'node')} with files of its own" if own else "files are shared"),
                 "cluster",
             )
 
-    @property
-    def nodes(self) -> list[Node]:
-        """The nodes that are alive and can be written to."""
-        alive = nodes_of(self.ray, self._config, self._nodes)
-        return [node for node in alive if node.id not in self._given_up]
+    def _new_queue(self) -> Any:
+        """A queue on the driver's node, which takes what workers say."""
+        from ray.util.queue import Queue
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = self.ray.get_runtime_context().get_node_id()
+        strategy = NodeAffinitySchedulingStrategy(here, soft=False)
+        return Queue(actor_options={"num_cpus": 0, "scheduling_strategy": strategy})
+
+    def _look(self) -> None:
+        """Find the nodes that are alive, and what those that are new share with the driver."""
+        self._nodes = {str(node["NodeID"]): node for node in alive(self.ray)}
+        new = {
+            x: str(y["NodeManagerAddress"]) for x, y in self._nodes.items() if x not in self._caches
+        }
+        if new:
+            self._caches |= caches(self.ray, self._config, new)
+
+    def _most_of(self, resource: str) -> list[int]:
+        """What each node has of a resource."""
+        return [int(node["Resources"].get(resource, 0)) for node in self._nodes.values()]
 
     @property
     def _gpus(self) -> int:
-        """GPUs of an actor."""
+        """GPUs of a unit."""
         wanted = self._config.device == "auto" or self._config.device.startswith("cuda")
-        return int(wanted and any(node.gpus for node in self._nodes.values()))
+        return int(wanted and any(self._most_of("GPU")))
 
     @property
     def _threads(self) -> int:
-        smallest = min((node.cpus for node in self._nodes.values() if node.cpus), default=1)
+        smallest = min(filter(None, self._most_of("CPU")), default=1)
         return self._config.threads or min(_THREADS, smallest)
 
-    def _room(self, node: Node) -> int:
-        """How many actors a node has room for."""
-        by_cores = node.cpus // self._threads
-        return min(by_cores, node.gpus) if self._gpus else by_cores
+    @property
+    def _room(self) -> int:
+        """How many units the nodes have room for at once."""
+        by_cores = [cpus // self._threads for cpus in self._most_of("CPU")]
+        if not self._gpus:
+            return sum(by_cores)
+        return sum(map(min, by_cores, self._most_of("GPU")))
 
     @property
     def most(self) -> int:
-        """See `Dispatcher`."""
-        room = sum(map(self._room, self.nodes))
+        """See `PoolEngine`."""
         limited = "workers" in self._config.model_fields_set
-        return min(room, self._config.workers) if limited else room
+        return min(self._room, self._config.workers) if limited else self._room
 
     @property
     def shares_cache(self) -> bool:
-        """See `Dispatcher`."""
-        return not any(node.cache for node in self._nodes.values())
+        """See `PoolEngine`."""
+        return not any(self._caches.values())
 
-    def new_worker(self, number: int) -> Actor:
-        """See `Dispatcher`: on the node with the fewest workers for its room."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        if not (nodes := [node for node in self.nodes if self._room(node)]):
-            raise UserError(
-                "--engine ray: no node of the cluster is left, for the reasons above; run again."
-            )
-
-        def load(node: Node) -> float:
-            return sum(x.node.id == node.id for x in self.workers) / self._room(node)
-
-        node = min(nodes, key=load)
+    def submit(self, asked: Asked, waiting: bool) -> Future[Answer]:
+        """See `PoolEngine`."""
+        threads, per_node = self._threads, max(self._most_of("CPU")) // self._threads
         settings = self._config.model_copy(
-            update={
-                "threads": self._threads,
-                "workers": self._room(node),
-                "engine": "local",
-                "address": None,
-            }
+            update={"threads": threads, "workers": per_node, "engine": "local", "address": None}
         )
         request = replace(self.request, settings=settings.model_dump_json())
+        shared = frozenset(node for node, cache in self._caches.items() if not cache)
+        plan = self.plans.get(self.plan_of(asked)) if isinstance(asked, Measure) else None
         options = {
-            "num_cpus": self._threads,
+            "num_cpus": threads,
             "num_gpus": self._gpus,
-            "scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False),
+            "memory": min(plan.memory if plan else 0, *self._most_of("memory")),
+            "num_returns": 2,
+            "max_retries": _RETRIES,
+            # A process that has had one of several GPUs cannot be given another one.
+            "max_calls": int(max(self._most_of("GPU")) > 1),
+            "name": str(asked),
         }
-        actor = self.ray.remote(RayWorker).options(**options).remote(request, node.cache)
-        worker = Actor(number, node, actor, self)
-        self.workers.append(worker)
-        return worker
+        if self._unwritable:
+            others = f"!in({','.join(self._unwritable)})"
+            options["label_selector"] = {"ray.io/node-id": others}
+        needs: list[Any] = []
+        records: dict[str, bytes] = {}
+        if isinstance(asked, Measure) and not self.shares_cache:
+            records = self._records_behind(asked)
+            needs = [self._shards[shard] for shard in plan.shards] if plan else []
+        given = Given(request, shared, waiting, records, self._messages)
+        remote = self.ray.remote(**options)(compute)
+        found, shards = remote.remote(given, asked, *needs)
+        if isinstance(asked, Encode):
+            self._shards[asked] = shards
+        future: Future[Answer] = found.future()
+        self._answers[future] = found
+        return future
 
-    def news(self) -> Iterator[tuple[Actor, object]]:
-        """See `Dispatcher`."""
-        busy = {worker.pending: worker for worker in self.workers if worker.pending is not None}
-        ready, _ = self.ray.wait(list(busy))
-        for ref in ready:
-            worker = busy[ref]
-            worker.pending = None
-            try:
-                reply: Reply = self.ray.get(ref)
-            except self.ray.exceptions.RayError as error:
-                yield worker, self._lost(worker, error)
-                continue
-            for said in reply.said:
-                yield worker, said
-            if isinstance(reply.answer, UnitOutcome) and reply.answer.death:
-                self._given_up.add(worker.node.id)
-            yield worker, reply.answer
-        for worker in [x for x in self.workers if x.node.id in self._given_up]:
-            if worker.pending is None:
-                worker.stop()
-                self.workers.remove(worker)
+    def outcome(self, asked: Asked, future: Future[Answer]) -> Answer | None:
+        """See `PoolEngine`; Ray has tried a unit again, but for those of unwritable nodes."""
+        del self._answers[future]
+        try:
+            found: Answer | Unwritable = future.result()
+        except self.ray.exceptions.RayError as error:
+            progress.detail(f"lost    {error}", "lost")
+            why = f"its worker was lost, and so were {_RETRIES} others"
+            return UnitOutcome("left out", death=why)
+        if not isinstance(found, Unwritable):
+            return found
+        if found.node not in self._unwritable:
+            self._unwritable[found.node] = found.why
+            progress.warn(f"a node cannot be written to ({found.why}); others compute its units")
+        self._look()
+        if not self._nodes.keys() - self._unwritable.keys():
+            raise UserError(
+                "--engine ray: no node of the cluster can be written to, for the reasons above; "
+                "free some space, and run again."
+            )
+        return None
 
-    def _lost(self, worker: Actor, error: Exception) -> UnitOutcome:
-        """What became of the unit of an actor that is dead."""
-        self.workers.remove(worker)
-        progress.detail(f"lost    {error}", "lost")
-        address = worker.node.address
-        if isinstance(error, self.ray.exceptions.ActorDiedError) and error.actor_init_failed:
-            self._given_up.add(worker.node.id)
-            why = str(error).strip().splitlines()[-1]
-            return UnitOutcome("left out", death=f"no worker can be started on {address} ({why})")
-        what = "a worker" if worker.node in self.nodes else "a node"
-        return UnitOutcome("left out", death=f"{what} was lost ({address})")
+    def messages(self) -> Iterator[Said]:
+        """See `PoolEngine`."""
+        if n := self._messages.qsize():
+            yield from self._messages.get_nowait_batch(n)
 
-    def records_behind(self, asked: Asked) -> dict[str, bytes]:
+    def _records_behind(self, asked: Measure) -> dict[str, bytes]:
         """The records that a unit reads: its own, and the scores that it stands behind."""
-        if not isinstance(asked, Measure):
-            return {}
         run, unit = self.todo[asked]
         return {
             str(each.path.relative_to(run.config.output).with_suffix(suffix)): content
             for each in (unit, *run.units_behind(unit))
-            for suffix, content in files_of(each.path).items()
+            for suffix, content in record_files(each.path).items()
         }
 
     def keep(self, run: ModelRun, unit: Unit, outcome: UnitOutcome) -> None:
-        """See `Dispatcher`; a record that comes as bytes is written."""
+        """See `PoolEngine`; a record that comes as bytes is written."""
         names = {unit.path.with_suffix(x).name: content for x, content in outcome.files.items()}
-        write_files(unit.path.parent, names)
+        write_records(unit.path.parent, names)
         super().keep(run, unit, outcome)
 
     def close(self) -> None:
-        """See `Engine`; what was started here ends here."""
-        super().close()
+        """See `Engine`: at once, since whatever a killed process leaves is made again."""
+        if self.ray is None:
+            return
+        for answer in self._answers.values():
+            self.ray.cancel(answer, force=True)
+        self._messages.shutdown(force=True)
         if self._started_here:
             self.ray.shutdown()
         if self._ends_agents:

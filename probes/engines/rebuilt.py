@@ -1,22 +1,28 @@
-"""A run as another process rebuilds it, from settings and names, to compute units."""
+"""What another process does: it rebuilds a run, from settings and names, and computes units."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+import pickle
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from probes.common.errors import UserError
+from probes.common.errors import DiskError, UserError
+from probes.common.garbage_collection import infrequent_garbage_collection
+from probes.common.origin import described
+from probes.common.terminal import progress
 from probes.data.find import find_corpus
+from probes.engines.engine import LocalEngine
 from probes.engines.inputs import find_models
-from probes.engines.local import LocalEngine
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Stage
 from probes.engines.runs import model_runs
 from probes.engines.settings import validate
-from probes.engines.units import Asked, Encode, Measure, Plan, UnitOutcome
+from probes.engines.units import Answer, Asked, Encode, Measure, Plan, Said, UnitOutcome
 from probes.measurements.plugin_keys import REGISTRIES, parts_of
 from probes.measurements.plugins import discover
 
@@ -100,16 +106,23 @@ class RebuiltRun:
         """The file of the record of a unit."""
         return self._runs[asked.model].find(asked).path
 
-    def compute(self, asked: Asked, *, wait: bool) -> UnitOutcome:
+    def shard_folder(self, asked: Encode) -> Path:
+        """The folder of the store to which a shard belongs."""
+        prepared = self._local.prepared(self._runs[asked.model])
+        prepared.need(asked.layers)
+        return prepared.reading(asked.place).folder
+
+    def compute(self, asked: Asked, *, wait: bool, afresh: bool = False) -> UnitOutcome:
         """Compute what is asked for; a shard or a record is written.
 
         Args:
             wait: whether to wait if another run is computing it.
+            afresh: whether a plan names all shards, not only those that are missing here.
 
         Raises:
             UserError: see `Engine.measure`; or this process would make another record.
         """
-        from probes.engines.measuring import compute, plan
+        from probes.engines.measuring import compute, expected_memory, plan
 
         run = self._runs[asked.model]
         prepared = self._local.prepared(run)
@@ -121,9 +134,57 @@ class RebuiltRun:
                 for unit, state in run.remaining(Stage(asked.measurement))
                 if unit.of[0] == asked.task
             ]
-            return UnitOutcome("done", run.omissions, shards=tuple(plan(prepared, todo)))
+            shards = tuple(plan(prepared, todo, every=afresh))
+            memory = expected_memory(prepared, [unit for unit, _ in todo])
+            return UnitOutcome("done", run.omissions, shards=shards, memory=memory)
         if isinstance(asked, Encode):
             prepared.need(asked.layers)
             prepared.encode(asked.place, asked.shard)
             return UnitOutcome("done", run.omissions)
         return UnitOutcome(compute(prepared, run.find(asked), wait=wait), run.omissions)
+
+
+@lru_cache(maxsize=1)
+def rebuilt(request: RunRequest) -> RebuiltRun:
+    """The run of a request, which stays for further units."""
+    # The process that has asked for it has said the same.
+    with progress.forwarded(lambda *_: None):
+        return RebuiltRun(request)
+
+
+def answer(
+    work: Callable[[], UnitOutcome], asked: Asked, worker: str, send: Callable[[Said], None]
+) -> Answer:
+    """What `work` returns, or an exception that another process can read.
+
+    Args:
+        asked: what it computes.
+        worker: who computes it.
+        send: takes what it says meanwhile.
+    """
+
+    def forward(*message: object) -> None:
+        send(Said(worker, asked.model, *message))  # type: ignore[arg-type]
+
+    try:
+        with progress.forwarded(forward), infrequent_garbage_collection():
+            return work()
+    except Exception as error:  # noqa: BLE001 - raised where the run is
+        return portable(error)
+
+
+def portable(error: Exception) -> Exception:
+    """An exception that another process can read: this one, or one that says the same.
+
+    Where it was raised is in a note.
+    """
+    for kind in (DiskError, UserError):
+        if isinstance(error, kind):
+            return kind(str(error))
+    note = "".join(traceback.format_exception(error))
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    except Exception:  # noqa: BLE001 - whatever its class does
+        error = RuntimeError(described(error))
+    error.add_note(note)
+    return error

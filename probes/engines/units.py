@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from probes.engines.omissions import Omissions
 from probes.engines.plan import Unit
@@ -29,17 +29,15 @@ class OfTask:
     model: str
     task: str
 
-    @property
-    def prepared(self) -> tuple[str, str]:
-        """What is prepared for it, and stays for other units."""
-        return self.model, self.task
-
 
 @dataclass(frozen=True)
 class Plan(OfTask):
-    """Find the shards that are missing for what remains of a measurement."""
+    """Find the shards that are needed for what remains of a measurement."""
 
     measurement: str
+
+    def __str__(self) -> str:
+        return " · ".join(filter(None, (self.model, self.task, self.measurement)))
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Encode(OfTask):
         measurement: whose collector is used; see `Place`.
         layers: the layers that are kept.
         shard: its number.
-        n_bytes: what it will take on disk.
+        n_bytes: what it takes on disk.
     """
 
     measurement: str
@@ -62,6 +60,9 @@ class Encode(OfTask):
     def place(self) -> Place:
         """What is read, and what is kept of it."""
         return self.task, self.measurement
+
+    def __str__(self) -> str:
+        return f"{self.model} · text {self.shard + 1}"
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,20 @@ class Measure(OfTask):
         task, family = unit.of
         return cls(model, task, unit.measurement, family, unit.key)
 
+    def __str__(self) -> str:
+        names = self.model, self.task, self.family, self.measurement
+        return " · ".join(filter(None, names))
+
 
 @dataclass(frozen=True)
 class UnitOutcome:
-    """What became of a unit that another process was asked for; the record is on disk.
+    """What became of a unit that another process was asked for.
 
     Attributes:
         omissions: what the process has left out so far.
-        death: how the worker died, if it did.
+        death: how its worker died, if it did, and why the unit is not tried again.
         shards: what a plan has found.
+        memory: bytes that a plan expects its units to take.
         files: of a record that was written elsewhere, by suffix.
     """
 
@@ -99,8 +105,28 @@ class UnitOutcome:
     omissions: Omissions = field(default_factory=Omissions)
     death: str = ""
     shards: tuple[Encode, ...] = ()
+    memory: int = 0
     files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message for the user; see `Progress.emit`.
+
+    Attributes:
+        worker: who says it.
+    """
+
+    worker: str
+    model: str
+    level: str
+    message: str
+    event: str
+    fields: dict[str, Any]
 
 
 Asked = Encode | Plan | Measure
 """Whatever a process can be asked for."""
+
+Answer = UnitOutcome | Exception
+"""What became of it; or what ends the run."""

@@ -123,6 +123,10 @@ class Reading:
         """
         return [shard for shard, _ in self._parts_missing()]
 
+    def sizes(self) -> dict[int, int]:
+        """What all of it takes on disk, in bytes, by shard."""
+        return {x.number: self.collector.bytes_of(x, self.model) for x in self.shards}
+
     def sizes_missing(self) -> dict[int, int]:
         """What is still to be written, in bytes, by shard.
 

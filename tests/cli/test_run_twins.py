@@ -1,8 +1,14 @@
 """Random twins in a run and in the tables of their models."""
 
+import shutil
+
 import pandas as pd
 import pytest
+from safetensors.torch import load_file, save_file
 from tiny_runs import run
+
+from probes.boards.groups import group
+from probes.measurements.joined_results import find_results
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -38,7 +44,7 @@ def test_a_later_run_of_another_task_keeps_the_scores_of_the_twin_in_the_table(t
 def test_a_run_that_stops_before_the_twin_keeps_earlier_scores_of_the_twin_in_the_table(
     tiny_bert, tmp_path, monkeypatch
 ):
-    from probes.engines.local import LocalEngine
+    from probes.engines.engine import LocalEngine
 
     settings = {"probes": ("linear",), "twins": 1}
     run(tiny_bert, tmp_path, tasks=("pos",), **settings)
@@ -54,3 +60,47 @@ def test_a_run_that_stops_before_the_twin_keeps_earlier_scores_of_the_twin_in_th
         run(tiny_bert, tmp_path, tasks=("depth",), **settings)
     (path,) = (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")
     assert len([line for line in path.read_text().splitlines() if "random twin" in line]) == 1
+
+
+@pytest.fixture
+def checkpoints(tiny_bert, tmp_path):
+    """Two checkpoints of one model, and one of a model of another configuration."""
+    folders = [tmp_path / name for name in ("early", "late", "other")]
+    for times, folder in enumerate(folders, start=1):
+        shutil.copytree(tiny_bert, folder)
+        weights = folder / "model.safetensors"
+        scaled = {name: times * x for name, x in load_file(weights).items()}
+        save_file(scaled, weights, metadata={"format": "pt"})
+    config = folders[2] / "config.json"
+    another = config.read_text().replace('"initializer_range": 0.02', '"initializer_range": 0.5')
+    config.write_text(another)
+    return folders
+
+
+def test_checkpoints_of_one_configuration_share_a_twin_which_is_measured_once(
+    checkpoints, tmp_path, capsys
+):
+    settings = {"tasks": ("depth",), "probes": ("linear",), "twins": 1}
+    early, *beside = checkpoints
+    found = run(early, tmp_path, beside=beside, **settings)
+    twins = {"early": "random:early", "late": "random:early", "other": "random:other"}
+    models = [result.model.name for result in found]
+    assert models == ["early", "late", "other", "random:early", "random:other"]
+    scores = {x.model.name: x.scores_of(x.best_layer) for x in found}
+    assert abs(scores["random:early"]["nspr"] - scores["random:other"]["nspr"]) > 0.001
+    # Beside both in their tables and on the page; once among the models that are compared.
+    stored = find_results(tmp_path / "results")
+    ((shown,), _) = group(stored)
+    for model, twin in twins.items():
+        (table,) = (tmp_path / "results").glob(f"{model}-*/sample/layers.md")
+        score = f"{scores[twin]['nspr']:.3f}".removeprefix("0")
+        assert f"| random twin | {score} |" in table.read_text()
+        assert shown.units[0].beside_twins(model).baselines["random twin"] == scores[twin]
+    assert len(stored) == len(shown.models) == 5
+    compared = capsys.readouterr().out.partition("models at their best layers")[2]
+    assert [compared.count(f" {model} ") for model in models] == [1] * 5
+    # The order of the models decides only what the twin is called.
+    again = run(checkpoints[1], tmp_path / "again", beside=[early], **settings)
+    assert [x.model.name for x in again] == ["late", "early", "random:late"]
+    assert again.results[2].model.digest == found.results[3].model.digest
+    assert again.results[2].headline == found.results[3].headline

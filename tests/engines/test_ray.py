@@ -15,6 +15,7 @@ from tiny_models import save
 import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
+from probes.engines.ray_task import Unwritable
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "ray_here")]
 
@@ -101,24 +102,20 @@ def test_nodes_that_cannot_run_the_suite_are_named_with_the_reason(
 ):
     import ray
 
-    class RayWorker:
-        def __init__(self, request, cache):
-            raise OSError("no space left")
-
-        def compute(self, *given):
-            """Never reached."""
+    def compute(given, asked, *needs):
+        return Unwritable(ray.get_runtime_context().get_node_id(), "no space left"), {}
 
     def look(marks, cache):
         raise ModuleNotFoundError("No module named 'probes'")
 
     line = flags([tiny_bert], corpus, tmp_path, "--engine", "ray", "--address", cluster.address)
-    monkeypatch.setattr("probes.engines.ray_engine.RayWorker", RayWorker)
+    monkeypatch.setattr("probes.engines.ray_engine.compute", compute)
     assert main(line) == 2
     said = capsys.readouterr().err
-    why = r"no worker can be started on \S+ \(OSError: no space left\)"
-    assert len(re.findall(why, said)) == 2  # once for each node
+    assert said.count("a node cannot be written to (no space left); others") == 2
     assert said.endswith(
-        "error: --engine ray: no node of the cluster is left, for the reasons above; run again.\n"
+        "error: --engine ray: no node of the cluster can be written to, for the reasons above; "
+        "free some space, and run again.\n"
     )
 
     # A cluster that this process is connected with is used without an address, too, and left to it.
@@ -145,7 +142,7 @@ def test_nodes_that_share_files_make_everything_once(
     assert len(shards) == len(set(shards)) == 4  # two views of a model and its twin
     assert len(list(Path("cache/vectors").glob("*/*/manifest.json"))) == 4
     done = logged(Path(), "done")
-    assert {event["worker"] for event in done} == {1, 2}
+    assert {event["worker"] for event in done} >= {1, 2}
     # Scores of both models, and selectivity of one.
     assert len(done) == len(list(Path("results").rglob("*-????????.json"))) == 9
 
