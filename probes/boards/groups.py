@@ -17,7 +17,8 @@ from probes.boards.comparable import (
     probe_digest,
 )
 from probes.boards.layer_tables import with_twins
-from probes.extraction.model_names import is_twin_name, pretrained_name
+from probes.boards.twins import twins_of
+from probes.extraction.model_names import pretrained_name
 from probes.measurements.cells import metric_name
 from probes.records.record import Record
 from probes.records.result import Result
@@ -45,8 +46,8 @@ class TaskResults:
 
     def beside_twins(self, model: str) -> Result:
         """A model's result, with the scores of its random twins among the baselines."""
-        twins = [other for label, other in self.results.items() if is_twin_name(label, model)]
-        (result,) = with_twins([self.results[model]], twins)
+        own = self.results[model]
+        (result,) = with_twins([own], list(twins_of(own, self.results).values()))
         return result
 
 

@@ -165,7 +165,8 @@ class LazyCorpus:
 def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     """Find each model once, and its random twins, before anything is computed.
 
-    Revisions of a model on the hub share their twins, which are made of the first one's files.
+    A twin is added once for all models that it is the same for. Revisions of a model on the hub
+    share their twins, which are made of the first one's files.
 
     Raises:
         UserError: there is none, one cannot be found, or two different models share a name.
@@ -181,7 +182,10 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
         source = find_model(
             name, revision=config.revision, offline=config.offline, planned=config.dry_run
         )
-        model = LazyModel(source, config, is_twin=name not in names, given=name)
+        added = name not in names
+        if added and any(source.digest == other.source.digest for other in found.values()):
+            continue
+        model = LazyModel(source, config, is_twin=added, given=name)
         other = found.setdefault(source.name, model).source
         if other.digest != source.digest and not other.shares_hub_id(source):
             raise UserError(

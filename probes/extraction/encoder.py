@@ -54,6 +54,7 @@ class Encoder:
         device: where it runs; "auto" takes CUDA or MPS if there is one. A model that is
             spread over several devices already is not moved.
         random_seed: the seed of its initialisation, if its weights are random.
+        configuration: digest of its configuration and tokenizer; see `ModelSource`.
         unused: names of weights of its files that it does not use.
 
     Attributes:
@@ -79,6 +80,7 @@ class Encoder:
         digest: str = "",
         device: str = "auto",
         random_seed: int | None = None,
+        configuration: str = "",
         unused: Sequence[str] = (),
     ) -> None:
         self.model = base_model(model).eval()
@@ -133,6 +135,7 @@ class Encoder:
             window=window,
             causal=causal,
             random_seed=random_seed,
+            configuration=configuration,
         )
 
     def _place(self, model: Any, device: str) -> torch.device:

@@ -76,6 +76,7 @@ def _encoder(kind: type[E], source: ModelSource, device: str, *loaded: Any) -> E
         digest=source.digest,
         device=device,
         random_seed=source.seed,
+        configuration=source.configuration,
         unused=unused,
     )
 

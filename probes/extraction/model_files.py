@@ -78,6 +78,8 @@ class ModelSource:
         seed: seed of the weights of a random twin; None for pretrained weights.
         digest: SHA-256 of everything that determines its vectors: configuration, tokenizer,
             and weights (for a random twin, the seed and the libraries that draw them).
+        configuration: SHA-256 of configuration and tokenizer alone, which a model shares with its
+            random twins; empty for a model in memory.
         files: the files that the digest covers.
         stamps: their names, sizes and modification times, taken before the digest.
         hub_id: its id on the hub, without a revision; empty for other models.
@@ -90,6 +92,7 @@ class ModelSource:
     slug: str
     seed: int | None
     digest: str
+    configuration: str = ""
     files: tuple[Path, ...] = ()
     stamps: tuple[tuple[str, int, int], ...] = ()
     hub_id: str = ""
@@ -110,12 +113,13 @@ class ModelSource:
     def is_twin_of(self, other: ModelSource) -> bool:
         """Whether this is `other`'s architecture with random weights.
 
-        All revisions of a model on the hub share their twins.
+        Models of one configuration and tokenizer share their twins, and so do all revisions of a
+        model on the hub.
         """
         return (
             self.seed is not None
             and other.seed is None
-            and (self.folder == other.folder or self.shares_hub_id(other))
+            and (self.configuration == other.configuration or self.shares_hub_id(other))
         )
 
     def shares_hub_id(self, other: ModelSource) -> bool:
@@ -177,12 +181,15 @@ def find_model(
         raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
     _require_whole_model(name, folder)
     weightless = random or (planned and not _in_formats(folder, "*.safetensors*", *_UNREAD))
-    files = _files(folder, () if weightless else weight_files(name, folder))
+    weights = () if weightless else weight_files(name, folder)
+    files = _files(folder, weights)
     stamps = _stamps(files)
     checksums = {path.name: sha256(path) for path in files}
     if plain in PACKAGED and not (local or weightless):
         _require_registered(plain, folder, checksums)
-    digest = _digest(checksums, seed, read_json(folder / "config.json").get("model_type"))
+    family = read_json(folder / "config.json").get("model_type")
+    settings = {file: checksum for file, checksum in checksums.items() if file not in weights}
+    digest = _digest(checksums, seed, family)
     label = ("" if seed is None else random_prefix(seed)) + plain
     return ModelSource(
         name=label,
@@ -191,6 +198,7 @@ def find_model(
         slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
         seed=seed,
         digest=digest,
+        configuration=_digest(settings, None, family),
         files=files,
         stamps=stamps,
         hub_id=hub_id,

@@ -122,3 +122,6 @@ class ModelRecord(Frozen):
     """Whether a word's vector knows only the words before it."""
     random_seed: int | None
     """Seed of the initialisation of a random twin; None for pretrained weights."""
+    configuration: str = ""
+    """SHA-256 over configuration and tokenizer, equal for a model and its random twins; empty for a
+    model in memory, and in older records."""

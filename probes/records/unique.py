@@ -28,10 +28,12 @@ def identity(record: Record) -> Identity:
 def content_of(record: Record) -> dict[str, Any]:
     """The content of a record, without where, when and with what it was computed.
 
-    Nor does it matter whether predictions are beside it, or sums instead.
+    Nor does it matter whether predictions are beside it, or sums instead, nor whether the digest of
+    the configuration is there: that of the model covers it.
     """
-    aside = {"seconds", "provenance", "suite_version", "encoding", "schema_version", "arrays"}
-    return record.model_dump(exclude=aside)
+    aside = ("seconds", "provenance", "suite_version", "encoding", "schema_version", "arrays")
+    of_models = {name: {"configuration"} for name in ("model", "base")}
+    return record.model_dump(exclude={**dict.fromkeys(aside, True), **of_models})
 
 
 def unique_records(*folders: Path) -> dict[Path, Record]:

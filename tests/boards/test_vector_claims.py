@@ -242,6 +242,27 @@ def test_what_the_random_twin_passes_too_is_not_specific_to_training(of_twin, co
 
 
 @pytest.mark.usefixtures("all_current")
+def test_models_of_one_configuration_share_a_random_twin():
+    def of(configuration, record):
+        model = record.model.model_copy(update={"configuration": configuration})
+        return record.model_copy(update={"model": model})
+
+    twin = of("c", twin_of(geometry(FLAT), "random:early"))
+    early, late, other = (
+        of(configuration, geometry(NARROWER, model=name, digest=name))
+        for name, configuration in (("early", "c"), ("late", "c"), ("other", "d"))
+    )
+    records = {Path(f"{i}.json"): x for i, x in enumerate((early, late, other, twin))}
+    found = {x.model: x.outcomes["narrow-cone"].verdict for x in make_reports({}, "", records)}
+    assert found == {
+        "early": "not specific to training",
+        "late": "not specific to training",
+        "other": "supported",
+        "random:early": "supported",
+    }
+
+
+@pytest.mark.usefixtures("all_current")
 def test_a_contradicted_claim_is_not_one_that_training_does_not_decide():
     own, twin = geometry(NARROWER[::-1]), twin_of(geometry(NARROWER[::-1]))
     found = outcomes(own, twin)["narrower-higher"]

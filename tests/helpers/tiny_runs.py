@@ -5,8 +5,8 @@ import pytest
 import probes
 
 
-def run(model, folder, **settings):
-    """A quick run on 60 sentences, in `folder`."""
+def run(model, folder, *, beside=(), **settings):
+    """A quick run on 60 sentences, in `folder`; with other models `beside` this one."""
     settings = {
         "limit": 60,
         "quick": True,
@@ -15,7 +15,7 @@ def run(model, folder, **settings):
         "device": "cpu",
         **settings,
     }
-    return probes.run_probes(str(model), **settings)
+    return probes.run_probes([*map(str, (model, *beside))], **settings)
 
 
 def scores(results):

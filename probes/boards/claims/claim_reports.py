@@ -12,11 +12,12 @@ from typing import NamedTuple
 from probes.boards.claims.claim import NOTE, Outcome, beside_twin, corrected
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_rows import ModelRows
-from probes.boards.comparable import SAME_CLAIM, SAME_TEXT, SAME_VECTORS, values
+from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, values
 from probes.boards.corpus_groups import of_corpora
+from probes.boards.twins import twins_of
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.extraction.model_names import RANDOM, is_twin_name
+from probes.extraction.model_names import RANDOM
 from probes.measurements.current import is_current
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement
@@ -83,7 +84,8 @@ def _beside_twin(each: _Tested, tested: Sequence[_Tested], family: str) -> Repor
     report, path, record = each
     if record.model.random_seed is not None:
         return report
-    twins = [other for other in tested if is_twin(other.record, record)]
+    records = {place: other.record for place, other in enumerate(tested)}
+    twins = [tested[place] for place in twins_of(record, records)]
     if not (twins := twins or _twins_beside(path, record, family)):
         return report
     twin = min(twins, key=lambda other: other.record.model.random_seed or 0).report.outcomes
@@ -103,18 +105,12 @@ def _twins_beside(path: Path, record: Record, family: str) -> list[_Tested]:
     folder = path.resolve().parent
     names = f"random*/{folder.name}/*-????????.json"
     beside = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
-    twins = {path: x for path, x in read_records(beside).items() if is_twin(x, record)}
+    twins = twins_of(record, read_records(beside))
     try:
         return _tested(joined(twins), family, of_corpora(twins))
     except UserError as error:
         progress.say(f"left out the random twin: {error}")
         return []
-
-
-def is_twin(record: Record, of: Record) -> bool:
-    """Whether a record is of the random twin of another's model, on the same text."""
-    alike = values(record, SAME_TEXT) == values(of, SAME_TEXT)
-    return alike and is_twin_name(record.model.name, of.model.name)
 
 
 def grouped(

@@ -14,12 +14,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from probes import __version__
 from probes.boards.claims.claim import NOTE
-from probes.boards.claims.claim_reports import Report, is_twin, make_reports
+from probes.boards.claims.claim_reports import Report, make_reports
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.comparable import SAME_VECTORS, values
 from probes.boards.corpus_groups import corpus_groups
 from probes.boards.groups import Group, TaskResults, group, model_labels
 from probes.boards.separability import separability
+from probes.boards.twins import twins_of
 from probes.common.files import published
 from probes.measurements.measurement import LOCALISATION, get_measurement, probe_measurements
 from probes.records.charts import Grid
@@ -183,7 +184,7 @@ def _claims(
     """The outcomes on one model, or why there are none."""
     first = next(iter(paths.values()))
     every = {path: result for found in given.paths.values() for path, result in found.items()}
-    twins = {path: result for path, result in every.items() if is_twin(result, first)}
+    twins = twins_of(first, every)
     subjects = {values(result, SAME_VECTORS) for result in (*paths.values(), *twins.values())}
     beside = {path: each for path, each in others.items() if values(each, SAME_VECTORS) in subjects}
     reports = make_reports({**paths, **twins}, given.probe, beside)
