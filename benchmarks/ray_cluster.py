@@ -143,25 +143,22 @@ def cluster(scratch: Path) -> Iterator[tuple[Any, float]]:
 
 
 def overhead(address: str) -> float:
-    """Seconds that it takes to hand a unit to an actor, and to get its answer."""
+    """Seconds that it takes to hand a unit to a task, and to get its answer."""
     import ray
 
     from probes.engines.cluster import connect
-    from probes.engines.units import Measure, UnitOutcome
+    from probes.engines.asked import Measure, UnitOutcome
 
-    class Echo:
-        def compute(self, asked: object, wait: bool, given: object) -> UnitOutcome:
-            return UnitOutcome("done", files={".json": bytes(20_000), ".npz": bytes(100_000)})
+    def compute(asked: object) -> UnitOutcome:
+        return UnitOutcome("done", files={".json": bytes(20_000), ".npz": bytes(100_000)})
 
     connect(address)
-    remote: Any = ray.remote(Echo)
-    actor = remote.options(num_cpus=0).remote()
+    remote: Any = ray.remote(num_cpus=0)(compute)
     unit = Measure("model", "task", "measurement", "linear", "key")
-    ray.get(actor.compute.remote(unit, False, {}))
+    ray.get(remote.remote(unit))
     clock = time.perf_counter()
     for _ in range(PINGS):
-        ray.wait([ref := actor.compute.remote(unit, False, {})])
-        ray.get(ref)
+        ray.get(remote.remote(unit))
     return (time.perf_counter() - clock) / PINGS
 
 

@@ -105,8 +105,11 @@ class Progress:
 
     @contextlib.contextmanager
     def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Iterator[Any]:
-        """A progress bar; hidden if standard error is not a terminal."""
-        with tqdm(
+        """A progress bar; hidden if standard error is neither a terminal nor a notebook's."""
+        kind: Any = tqdm
+        if "ipykernel" in sys.modules:
+            from tqdm.auto import tqdm as kind
+        with kind(
             desc=what,
             total=total,
             unit=unit,
@@ -125,6 +128,12 @@ class Progress:
         """Advance the innermost open bar by `n` units, if there is one."""
         if self._bars:
             self._bars[-1].update(n)
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Hide bars while something is printed inside the block."""
+        with tqdm.external_write_mode(file=sys.stdout):
+            yield
 
     def record(self, level: str, event: str, **fields: Any) -> None:
         """Add an event to the log, if there is one."""

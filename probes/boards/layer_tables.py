@@ -13,7 +13,6 @@ from probes.boards.comparable import SAME_LAYER_TABLE, sifted
 from probes.boards.separability import p_best
 from probes.measurements.cells import interval_note, layer_marks, metric_name, score_cell
 from probes.measurements.current import is_current
-from probes.measurements.joined_results import find_results
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.titles import subject_title
@@ -37,15 +36,14 @@ def layer_frames(results: Sequence[Result]) -> dict[str, pd.DataFrame]:
     return {family: layer_frame(results, family) for family in families}
 
 
-def with_stored(folder: Path, results: Sequence[Result]) -> list[Result]:
-    """The results of this run, and those in `folder` that may stand in one table with them.
+def with_stored(stored: Mapping[Path, Result], results: Sequence[Result]) -> list[Result]:
+    """The results of this run, and stored ones that may stand in one table with them.
 
     For a task and probe of this run, its own result is taken, with evidence of earlier runs.
     """
     known = list(tasks)
-    stored = find_results(folder)
     evidence = {result.key: result.evidence.values() for result in stored.values()}
-    table = _alike(stored, results[0], results[0].model.digest)
+    table = stored_like(stored, results[0], results[0].model.digest)
     for result in results:
         earlier = (x for x in evidence.get(result.key, ()) if x.measurement not in result.evidence)
         whole = result.with_evidence(*filter(is_current, earlier))
@@ -54,7 +52,9 @@ def with_stored(folder: Path, results: Sequence[Result]) -> list[Result]:
     return sorted(table.values(), key=lambda r: (r.probe.family, order.index(r.task.name)))
 
 
-def stored_like(folder: Path, like: Result, model: str) -> dict[tuple[str, str], Result]:
+def stored_like(
+    stored: Mapping[Path, Result], like: Result, model: str
+) -> dict[tuple[str, str], Result]:
     """Stored results by task and probe family that may stand in one table with `like`.
 
     Results of several sources of one plug-in that is not loaded are all left out, since nothing
@@ -63,12 +63,6 @@ def stored_like(folder: Path, like: Result, model: str) -> dict[tuple[str, str],
     Args:
         model: digest of the model that they are of.
     """
-    return _alike(find_results(folder), like, model)
-
-
-def _alike(
-    stored: Mapping[Path, Result], like: Result, model: str
-) -> dict[tuple[str, str], Result]:
     found: dict[tuple[str, str], list[Result]] = defaultdict(list)
     for other in sifted(stored, like, SAME_LAYER_TABLE)[0].values():
         if other.model.digest == model and is_current(other):

@@ -7,7 +7,7 @@ measure, go to `measurements.csv`, one row per number.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +21,8 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.measurements.measurement import EVIDENCE, get_measurement
 from probes.records.csv_text import csv_line
+from probes.records.files import read_record
+from probes.records.record import Record
 from probes.records.result import SCORES, Result
 
 
@@ -31,12 +33,16 @@ def tidy(results: Iterable[Result]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
 
 
-def write_leaderboard(output: Path) -> Path:
-    """Rebuild `<output>/leaderboard.csv`, and `measurements.csv` if anything belongs there."""
+def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record) -> Path:
+    """Rebuild `<output>/leaderboard.csv`, and `measurements.csv` if anything belongs there.
+
+    Args:
+        read: reads a record that is not in the index of the folder yet.
+    """
     path = output / "leaderboard.csv"
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        found = _without_duplicates(indexed(output).values())
+        found = _without_duplicates(indexed(output, read).values())
         rows = sorted(_leaderboard(found), key=lambda row: tuple(row[name] for name in ORDER))
         _write(path, COLUMNS, rows)
         long, others = [x for lines in found for x in lines.long], output / "measurements.csv"

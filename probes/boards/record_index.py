@@ -7,6 +7,7 @@ rebuilding the leaderboard reads only the records that are new.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -20,8 +21,8 @@ from probes.common.terminal import progress
 from probes.measurements.measurement import measurements
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.base import Frozen
-from probes.records.files import read_records, record_paths
-from probes.records.record import SCHEMA_VERSION
+from probes.records.files import file_state, read_record, read_records, record_paths
+from probes.records.record import SCHEMA_VERSION, Record
 
 INDEX = ".leaderboard-index.json"
 """Its name, in the folder of results."""
@@ -40,7 +41,7 @@ class _Entry(Frozen):
 _ENTRIES = TypeAdapter(dict[str, _Entry])
 
 
-def indexed(output: Path) -> dict[Path, RecordLines]:
+def indexed(output: Path, read: Callable[[Path], Record] = read_record) -> dict[Path, RecordLines]:
     """What the records below `output` contribute, by their files; the index is brought up to date.
 
     Records that cannot be read are named in messages and left out.
@@ -49,14 +50,14 @@ def indexed(output: Path) -> dict[Path, RecordLines]:
     entries: dict[str, _Entry] = {}
     new: dict[Path, tuple[int, int]] = {}
     for path in record_paths(output):
-        name, state = str(path.relative_to(output)), _state(path)
+        name, state = str(path.relative_to(output)), file_state(path)
         entry = known.get(name)
         if entry and (entry.changed, entry.size) == state:
             entries[name] = entry
         else:
             new[path] = state
     with infrequent_garbage_collection():
-        for path, record in read_records(new).items():
+        for path, record in read_records(new, read).items():
             try:
                 lines = lines_of(record, path)
             except UserError as error:
@@ -83,15 +84,6 @@ def indexed(output: Path) -> dict[Path, RecordLines]:
         with published(output / INDEX) as temporary:
             temporary.write_text(json.dumps(content), encoding="utf-8")
     return {output / name: entries[name].lines for name in sorted(entries)}
-
-
-def _state(path: Path) -> tuple[int, int]:
-    """Time of a file's last change in nanoseconds, and its size."""
-    try:
-        stat = path.stat()
-    except OSError:  # a link to nowhere: who reads it says so
-        return 0, 0
-    return stat.st_mtime_ns, stat.st_size
 
 
 def _read(path: Path) -> dict[str, _Entry]:

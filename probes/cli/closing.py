@@ -31,11 +31,13 @@ def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[
             twin
             for other in runs
             if other.model.source.is_twin_of(run.model.source)
-            for twin in stored_like(other.folder, results[0], other.model.source.digest).values()
+            for twin in stored_like(
+                other.stored_results, results[0], other.model.source.digest
+            ).values()
         ]
         # Locked, so that of two runs that end together the one that read first cannot write last.
         with locked(run.folder / f"layers{SUFFIX}"):
-            table = with_twins(with_stored(run.folder, results), twins)
+            table = with_twins(with_stored(run.stored_results, results), twins)
             if write:
                 write_tables(run.folder, table)
         if not any(run.model.source.is_twin_of(other.model.source) for other in runs):

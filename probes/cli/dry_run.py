@@ -7,35 +7,36 @@ from collections.abc import Iterator, Sequence
 from probes.common.errors import UserError
 from probes.common.terminal import output_console, progress
 from probes.common.wording import counted
+from probes.engines.asked import Place
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import Unit, layers_of, state_of, stored
+from probes.engines.plan import Stage, stages_of
 from probes.engines.prepared import Prepared
 from probes.engines.time_estimates import encoding_seconds, fit_seconds, in_words
-from probes.engines.units import Place
+from probes.engines.unit import Unit, layers_of
 from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
-from probes.measurements.measurement import Request, Scored
+from probes.measurements.measurement import Request
 from probes.records.table import Table, TableRow
 from probes.rendering.terminal_tables import print_table
 from probes.tasks.validation import TaskError
 
 
-def print_plan(runs: Sequence[ModelRun], stages: Sequence[Sequence[str]]) -> float:
+def print_plan(runs: Sequence[ModelRun]) -> float:
     """Print the units that remain to be computed, model by model.
-
-    Args:
-        stages: the measurements of each run, in order.
 
     Returns:
         the estimate in seconds.
     """
     console = output_console(progress.quiet)
     total = 0.0
-    for run, names in zip(runs, stages, strict=True):
+    for run in runs:
         plan = _ModelPlan(run)
         encoder = run.model.encoder
         size = encoder.info.parameters * encoder.model.dtype.itemsize
-        rows = [*plan.encodings(), *(row for name in names for row in plan.units(name))]
+        rows = list(plan.encodings())
+        for stage in stages_of(runs):
+            if run in stage.runs:
+                rows += plan.units(stage)
         total += plan.seconds
         present = f"{counted(plan.present, 'record exists', 'records exist')} already"
         if run.model.source.weightless:
@@ -117,14 +118,13 @@ class _ModelPlan:
                 "encode", of, f"{counted(len(texts), 'text')}", f"{in_words(seconds)}"
             )
 
-    def units(self, measurement: str) -> Iterator[TableRow]:
-        """A row per record of a measurement that remains to be made."""
-        for unit in self._run.units(measurement):
+    def units(self, stage: Stage) -> Iterator[TableRow]:
+        """A row per record of a stage that remains to be made."""
+        for unit in self._run.units(stage.measurement, stage.family):
             request = self._request(unit)
             if request is None:
                 continue
-            recompute = self._run.config.overwrite == "always"
-            state = state_of(unit, stored(unit), request, recompute=recompute)
+            state = self._run.state(unit, self._run.stored(unit), request)
             if not state.missing:
                 if state.record is not None:
                     self.present += 1
@@ -135,7 +135,7 @@ class _ModelPlan:
             self.seconds += seconds
             size = f"{counted(len(state.missing), 'layer')}, {counted(n_fits, 'fit')}"
             of = " · ".join(filter(None, unit.of))
-            yield TableRow.of(measurement, of, size, in_words(seconds) if seconds else "")
+            yield TableRow.of(stage.measurement, of, size, in_words(seconds) if seconds else "")
 
     def _request(self, unit: Unit) -> Request | None:
         """What is asked for; None if it is not to be made, or not served."""
@@ -147,12 +147,7 @@ class _ModelPlan:
         if self._run.missing(unit, unit.its):
             return None
         assert unit.probe
-        # The best layer is known when there are scores; any one serves to count fits.
-        middle = self._layers[len(self._layers) // 2]
-        typed = has_types(self._examples[task])
-        scored = Scored(unit.probe, self._layers, middle, typed)
-        n_layers, config = self._encoder.info.n_layers, self._run.config
-        return Request(self._layers, n_layers, config.seeds, config.level, scored)
+        return self._run.expected_request(unit.probe, typed=has_types(self._examples[task]))
 
     def _seconds(self, unit: Unit, n_fits: int) -> float:
         if unit.task is None or unit.probe is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from probes import __version__
 from probes.boards.comparison import comparison_tables
@@ -26,12 +26,9 @@ from probes.data.sources import Source
 from probes.engines.config import RunConfig
 from probes.engines.engine import Engine, engine_for
 from probes.engines.inputs import LazyModel
-from probes.engines.model_run import ModelRun
-from probes.engines.plan import Stage, refuse_existing
-from probes.engines.runs import model_runs
-from probes.engines.time_estimates import announce_stage
+from probes.engines.model_run import ModelRun, model_runs
+from probes.engines.plan import announce, refuse_existing, stages_of
 from probes.measurements.measurement import get_measurement
-from probes.records.result import SCORES
 from probes.rendering.terminal_tables import print_table
 
 _HALF_IMPORTED = (ImportError, AttributeError, KeyError)
@@ -71,8 +68,7 @@ def plan_models(config: RunConfig, source: Source, models: Sequence[LazyModel]) 
     """Print what `run_models` would compute; returns an estimate in seconds."""
     from probes.cli.dry_run import print_plan
 
-    runs = _runs(config, source, models, "")
-    return print_plan(runs, [_stages(run) for run in runs])
+    return print_plan(_runs(config, source, models, ""))
 
 
 def _runs(
@@ -80,43 +76,16 @@ def _runs(
 ) -> list[ModelRun]:
     runs = model_runs(config, source, models, command)
     if config.overwrite == "never":
-        refuse_existing([unit for run in runs for name in _stages(run) for unit in run.units(name)])
+        refuse_existing(runs)
     return runs
-
-
-def _stages(run: ModelRun) -> list[str]:
-    """The measurements of a model, in the order in which they are made."""
-    probes = [SCORES, *run.evidence] if run.tasks else []
-    return [*probes, *run.corpus_measurements]
-
-
-def _in_order(runs: Sequence[ModelRun]) -> Iterator[tuple[Stage, list[ModelRun]]]:
-    """The stages of all models: scores family by family, of random twins last, then the others."""
-    for is_twin in (False, True):
-        alike = [run for run in runs if run.model.is_twin == is_twin]
-        for family in dict.fromkeys(family for run in alike for family in run.families):
-            yield Stage(SCORES, family), alike
-    for name in dict.fromkeys(name for run in runs for name in _stages(run) if name != SCORES):
-        yield Stage(name), [run for run in runs if name in _stages(run)]
 
 
 def _measure(runs: Sequence[ModelRun]) -> Results:
     omissions, engine = runs[0].omissions, engine_for(runs)
-    shown: set[str] = set()
     try:
-        for place, (stage, asked) in enumerate(_in_order(runs)):
-            clock = time.perf_counter()
-            if place and any(list(run.remaining(stage)) for run in asked):
-                # The first tables, while others are still to come.
-                if new := {family for run in runs for _, family in run.results} - shown:
-                    _print(runs, new)
-                    shown |= new
-                announce_stage(stage, asked)
-            if not place:
-                for run in runs:
-                    run.announce_stored()
-            engine.measure(stage, asked)
-            progress.detail(f"stage   {stage.title} · {time.perf_counter() - clock:.1f} s")
+        for run in runs:
+            run.announce_stored()
+        _compute(runs, engine)
     except BaseException:
         # Whatever stops a run, the tables show what it finished; what fails in writing them must
         # not hide what stopped it.
@@ -133,16 +102,36 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
     return Results(tuple(found), omissions.skipped, omissions.failed, tuple(others))
 
 
+def _compute(runs: Sequence[ModelRun], engine: Engine) -> None:
+    """Compute what remains, stage by stage; print the first tables before others are made."""
+    stages = list(stages_of(runs))
+    shown: set[str] = set()
+    total = sum(len(stage.units()) for stage in stages)
+    with progress.bar("run", total=total, unit="unit") as bar:
+        for place, stage in enumerate(stages):
+            clock, steps = time.perf_counter(), stage.remaining()
+            bar.total -= len(stage.units()) - len(steps)  # of which there is nothing to compute
+            bar.refresh()
+            if place and steps:
+                if new := {family for run in runs for _, family in run.results} - shown:
+                    _print(runs, new)
+                    shown |= new
+                announce(stage, steps)
+            for _ in engine.measure(steps):
+                bar.update()
+            progress.detail(f"stage   {stage.title} · {time.perf_counter() - clock:.1f} s")
+
+
 def _write(runs: Sequence[ModelRun]) -> None:
     write_model_tables(runs)
     write_corpus_tables(runs)
     if any(run.results or run.others for run in runs):
-        write_leaderboard(runs[0].config.output)
+        write_leaderboard(runs[0].config.output, runs[0].index.read)
 
 
 def _print(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
     """Print the tables of scores, of some probe families or of all."""
-    with tolerate_broken_output():
+    with tolerate_broken_output(), progress.aside():
         console = output_console(progress.quiet)
         for results in write_model_tables(runs, write=False):
             chosen = [r for r in results if not families or r.probe.family in families]

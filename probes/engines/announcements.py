@@ -112,12 +112,19 @@ def announce_task(examples: Examples) -> None:
     progress.detail(about + labels)
 
 
-def announce_vectors(view: View, vectors: Vectors, n_layers: int, seconds: float) -> None:
-    """Describe the word vectors of a view, read from the store or just encoded."""
+def announce_vectors(
+    model: str, view: View, vectors: Vectors, n_layers: int, seconds: float
+) -> None:
+    """Describe the word vectors of a view, read from the store or just encoded.
+
+    Args:
+        model: its name, if there are several.
+    """
     n_rows, about = vectors.manifest["rows"], vectors.encoding
+    of = f"{model} · " if model else ""
     unknown = f"{about.unknown_words:,} of {n_rows:,} words hold [UNK]"
     progress.say(
-        f"vectors {view.name} view · {n_rows:,} words × {counted(n_layers, 'layer')}, "
+        f"vectors {of}{view.name} view · {n_rows:,} words × {counted(n_layers, 'layer')}, "
         f"{about.storage} · {unknown} · {seconds:.1f} s",
         "vectors",
         view=view.name,

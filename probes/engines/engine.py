@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import Stage
+from probes.engines.plan import Step
 
 if TYPE_CHECKING:
     from probes.engines.prepared import Prepared
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 class Engine(Protocol):
     """Computes units; nothing is loaded before there is one."""
 
-    def measure(self, stage: Stage, runs: Sequence[ModelRun]) -> None:
-        """Compute what remains of a stage; every record is written as soon as it is done.
+    def measure(self, steps: Sequence[Step]) -> Iterator[Step]:
+        """Compute the steps of a stage, and yield each when it is done and its record is written.
 
         Raises:
             UserError: `--layers` names a layer that the model does not have, `--project` is wider
@@ -48,21 +49,24 @@ class LocalEngine:
     def __init__(self) -> None:
         self._prepared: dict[str, Prepared] = {}
 
-    def measure(self, stage: Stage, runs: Sequence[ModelRun]) -> None:
+    def measure(self, steps: Sequence[Step]) -> Iterator[Step]:
         """See `Engine`."""
-        for run in runs:
-            todo = list(run.remaining(stage))
-            if not todo:
-                continue
+        for _, of_run in groupby(steps, key=lambda step: step.run.name):
             from probes.engines.measuring import compute, plan
 
-            prepared = self.prepared(run)
+            todo, busy = list(of_run), list[Step]()
+            prepared = self.prepared(todo[0].run)
             # What is missing is encoded view by view, when the first unit asks for it.
             plan(prepared, todo)
-            # Units that another run is computing come last; they may be done by then.
-            busy = [unit for unit, _ in todo if compute(prepared, unit, wait=False) == "busy"]
-            for unit in busy:
-                compute(prepared, unit, wait=True)
+            for step in todo:
+                if compute(prepared, step.unit, wait=False) == "busy":
+                    busy.append(step)
+                else:
+                    yield step
+            # Units that another run was computing may be done by now.
+            for step in busy:
+                compute(prepared, step.unit, wait=True)
+                yield step
 
     def prepared(self, run: ModelRun) -> Prepared:
         """The model of a run with what its units need; the other models are released.

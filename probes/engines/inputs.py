@@ -17,7 +17,12 @@ from probes.common.errors import UserError
 from probes.compute.devices import DType, uses_cuda
 from probes.data.sentence import Corpus
 from probes.data.sources import Source
-from probes.engines.announcements import announce_corpus, announce_model, announce_own_dtype
+from probes.engines.announcements import (
+    announce_corpus,
+    announce_model,
+    announce_own_dtype,
+    announce_task,
+)
 from probes.engines.config import RunConfig
 from probes.extraction.model_files import ModelSource, find_model
 from probes.extraction.model_names import RANDOM_NAME, random_prefix
@@ -115,6 +120,7 @@ class LazyCorpus:
 
     source: Source
     _examples: dict[tuple[str, ViewName], Examples | Exception] = field(default_factory=dict)
+    _announced: set[tuple[str, ViewName]] = field(default_factory=set)
 
     def examples(self, task: Task, hiding: ViewName) -> Examples:
         """The examples of a task, collected once; see `collect_examples`.
@@ -141,6 +147,13 @@ class LazyCorpus:
         if isinstance(found, Exception):
             raise found
         return found
+
+    def announce(self, examples: Examples) -> None:
+        """Describe the examples of a task, once for all models."""
+        about = examples.task.name, examples.view
+        if about not in self._announced:
+            self._announced.add(about)
+            announce_task(examples)
 
     @cached_property
     def _whole(self) -> Corpus:

@@ -12,11 +12,12 @@ from probes.common.terminal import progress
 from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.compute.precision import exact_products
 from probes.engines.announcements import announce_record
+from probes.engines.asked import Encode, Ending, Place
 from probes.engines.memory_check import require_memory, training_needs
-from probes.engines.plan import Stage, State, Unit, layers_of, state_of, stored
+from probes.engines.plan import Step
 from probes.engines.prepared import Prepared
 from probes.engines.recording import record_of
-from probes.engines.units import Encode, Ending, Place
+from probes.engines.unit import Unit, layers_of
 from probes.examples.examples import NotServedError
 from probes.extraction.collectors import CollectorError
 from probes.extraction.encoding import Reading, require_space
@@ -30,10 +31,8 @@ from probes.records.record import Extent, Record
 from probes.tasks.validation import TaskError
 
 
-def plan(
-    prepared: Prepared, todo: Sequence[tuple[Unit, State]], *, every: bool = False
-) -> list[Encode]:
-    """The shards that are missing for some units, after checking that all of it is possible.
+def plan(prepared: Prepared, steps: Sequence[Step], *, every: bool = False) -> list[Encode]:
+    """The shards that are missing for steps of a model, after checking that all of it is possible.
 
     Args:
         every: whether to name those that are there, too.
@@ -42,21 +41,22 @@ def plan(
         UserError: `--layers` names a layer that the model does not have, `--project` is wider
             than its vectors, `--memory` is less than a unit needs, or the disk is too small.
     """
-    run, info, units = prepared.run, prepared.info, [unit for unit, _ in todo]
+    run, info = prepared.run, prepared.info
     layers = layers_of(run.config, info.n_layers, run.name)
     if (run.config.project or 0) > info.hidden_size:
         raise UserError(
             f"--project {run.config.project}: the vectors of {run.name} have "
             f"only {info.hidden_size} dimensions; give at most that."
         )
-    # Of other families too, whose stages come later.
-    asked = dict.fromkeys(unit.measurement for unit in units)
-    whole = [unit for name in asked for unit, _ in run.remaining(Stage(name))]
-    require_memory(run, whole, info.hidden_size, prepared.device, prepared.hidden_view)
-    prepared.need(set(layers).union(*(state.missing for _, state in todo)))
+    if run.config.memory is not None:
+        # Of other families too, whose stages come later.
+        asked = dict.fromkeys(step.unit.measurement for step in steps)
+        whole = [unit for name in asked for unit, _ in run.remaining(name)]
+        require_memory(run, whole, info.hidden_size, prepared.device, prepared.hidden_view)
+    prepared.need(set(layers).union(*(step.state.missing for step in steps)))
     readings: dict[Place, Reading] = {}
-    for unit in units:
-        _add_reading(prepared, unit, readings)
+    for step in steps:
+        _add_reading(prepared, step.unit, readings)
     require_space(list(readings.values()))
     return [
         Encode(run.name, *place, prepared.layers, shard, n_bytes)
@@ -126,8 +126,7 @@ def _compute_once(prepared: Prepared, unit: Unit, wait: bool) -> Ending:
         _ = prepared.info  # what is asked for depends on the model's layers
         request = run.request(unit, None)
         assert request is not None
-        recompute = run.config.overwrite == "always"
-        state = state_of(unit, stored(unit), request, recompute=recompute)
+        state = run.state(unit, run.stored(unit), request)
         record = state.record
         if state.missing:
             prepared.need({*state.missing, *(request.scored.layers if request.scored else ())})
@@ -157,6 +156,7 @@ def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> Record | None:
         except UserError as error:
             progress.say(f"parameters of {unit.title} are not kept: {error}")
     write_record(unit.path, record, found.arrays)
+    prepared.run.index.add(unit.path, record)
     announce_record(record, prepared.run.title(unit), unit.path)
     return record
 

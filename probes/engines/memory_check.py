@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from probes.common.errors import UserError
-from probes.engines.plan import Unit, layers_of
+from probes.engines.unit import Unit
 from probes.examples.examples import NotServedError
 from probes.extraction.views import ViewName
-from probes.measurements.measurement import Request, Scored, get_measurement
+from probes.measurements.measurement import get_measurement
 from probes.tasks.validation import TaskError
 from probes.training.dataset import work_of
 from probes.training.memory_plan import least
@@ -36,8 +36,7 @@ def require_memory(
         UserError: the budget is too small; the message gives the least that will do.
     """
     config = run.config
-    if config.memory is None:
-        return
+    assert config.memory is not None
     needs = training_needs(run, units, hidden, device, hides)
     what = max(needs, key=lambda name: needs[name], default="")
     if what and needs[what] > config.memory:
@@ -84,11 +83,7 @@ def _least(run: ModelRun, unit: Unit, hidden: int, device: torch.device, hides: 
     if unit.task is None or probe is None:
         return 0
     data = run.corpus.examples(unit.task, hides), hidden, config.project
-    assert run.n_layers is not None
-    layers = layers_of(config, run.n_layers, run.name)
-    # Which layer is the best, and whether there are control tasks, is not known yet.
-    scored = Scored(probe, layers, layers[-1], typed=True)
-    request = Request(layers, run.n_layers, config.seeds, config.level, scored)
+    request = run.expected_request(probe)
     needs = []
     following = [] if unit.its.is_evidence else map(get_measurement, run.evidence)
     for its in (unit.its, *following):
@@ -96,5 +91,5 @@ def _least(run: ModelRun, unit: Unit, hidden: int, device: torch.device, hides: 
             continue
         n_cells = its.fits_at_once(probe, config.level) if its.is_evidence else config.seeds
         work = work_of(*data, probe, device, n_cells, its.n_concatenated)
-        needs.append(least(work, len(layers) if its.reads_all_layers else 0))
+        needs.append(least(work, len(request.layers) if its.reads_all_layers else 0))
     return max(needs, default=0)

@@ -5,7 +5,7 @@ No torch here: what has to be computed is given to an engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,38 +13,46 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
+from probes.data.sources import Source
+from probes.engines.asked import Measure
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, LazyModel
 from probes.engines.omissions import Omissions
-from probes.engines.plan import (
-    Stage,
-    State,
-    Unit,
-    layers_of,
-    state_of,
-    stored,
-    units_of,
-)
-from probes.engines.units import Measure
-from probes.measurements.joined_results import as_result
+from probes.engines.settings import options_of
+from probes.engines.task_choice import choose_tasks, require_measurable, require_pairs
+from probes.engines.unit import State, Unit, layers_of
+from probes.extraction.model_files import stored_layers
+from probes.extraction.windows import WINDOW_RULE
+from probes.measurements.joined_results import as_result, joined, require_possible
 from probes.measurements.measurement import (
     Measurement,
     Request,
     Scored,
     get_measurement,
 )
+from probes.measurements.plugin_keys import (
+    digests,
+    measurement_plug_in,
+    plug_ins_of,
+    source_of,
+)
+from probes.records.files import is_complete
+from probes.records.index import Index
+from probes.records.keys import Inputs, record_key
+from probes.records.probe_spec import PROBES, ProbeSpec, tuned
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.tasks.task import Task
 
 
-@dataclass
+@dataclass(eq=False)
 class ModelRun:
     """One model of a run.
 
     Attributes:
         tasks: what probes predict; none if no probes are asked for.
         omissions: what turns out not to be served, or fails, is added here.
+        index: the records that are there.
         command: the command line, for the records' provenance; empty for a run from Python.
         several: whether it is one of several models.
         base: the run of the first model, with which this one is compared; None for itself.
@@ -57,11 +65,13 @@ class ModelRun:
     corpus: LazyCorpus
     tasks: Sequence[Task]
     omissions: Omissions
+    index: Index
     command: str
     several: bool = False
     base: ModelRun | None = None
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
     others: dict[str, Record] = field(default_factory=dict)
+    _units: dict[str, list[Unit]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -76,6 +86,11 @@ class ModelRun:
     def folder(self) -> Path:
         """Where the records of this model and corpus are."""
         return self.config.output / self.model.source.slug / self.corpus.source.slug
+
+    @property
+    def stored_results(self) -> dict[Path, Result]:
+        """All results of this model and corpus, of earlier runs too."""
+        return joined(self.index.below(self.folder))
 
     @property
     def evidence(self) -> tuple[str, ...]:
@@ -98,11 +113,59 @@ class ModelRun:
         """The file of each record of scores, by its key."""
         return {unit.key: unit.path for unit in self.units(SCORES)}
 
-    def units(self, measurement: str) -> list[Unit]:
-        """All units of a measurement, whether they are done or not."""
-        about = self.config, self.model, self.corpus.source, measurement
-        base = self.base.model if self.base else None
-        return list(units_of(*about, self.tasks, self.families, base))
+    def units(self, measurement: str, family: str = "") -> list[Unit]:
+        """The units of a measurement, whether they are done or not.
+
+        There is one for each task and probe family, or one of the corpus as a whole; comparisons of
+        two models only if there is a base.
+
+        Args:
+            family: of probes; empty for all.
+        """
+        if measurement not in self._units:
+            self._units[measurement] = list(self._units_of(measurement))
+        units = self._units[measurement]
+        return [x for x in units if not (family and x.probe) or x.probe.family == family]
+
+    def _units_of(self, measurement: str) -> Iterator[Unit]:
+        its, options = get_measurement(measurement), options_of(self.config, measurement)
+        settings = options.model_dump(mode="json")
+        source = source_of(measurement_plug_in(measurement))
+        inputs = Inputs(
+            model=self.model.source.digest,
+            corpus=self.corpus.source.digest,
+            pooling=self.config.pooling,
+            dtype=self.model.dtype,
+            windows=WINDOW_RULE,
+        )
+
+        def unit(task: Task | None, probe: ProbeSpec | None, more: Mapping[str, object]) -> Unit:
+            digest = inputs.model_copy(update=more).digest
+            key = record_key(digest, measurement, its.version, settings, source)
+            return Unit(measurement, task, probe, options, digest, key, self.folder)
+
+        if its.of_tasks:
+            for task in self.tasks:
+                for family in dict.fromkeys(self.families):
+                    spec = tuned(PROBES[family]) if self.config.tune else PROBES[family]
+                    yield unit(
+                        task,
+                        spec,
+                        {
+                            "task": task.name,
+                            "task_version": task.version,
+                            "kind": task.kind,
+                            "probe": spec,
+                            "fit_dtype": self.config.fit_dtype,
+                            "project": self.config.project,
+                            "plug_ins": digests(plug_ins_of(task, family)),
+                        },
+                    )
+        elif not its.of_two_models:
+            yield unit(None, None, {})
+        elif self.base is not None:
+            base = self.base.model
+            yield unit(None, None, {"base": f"{base.source.digest} {base.dtype}"})
 
     @property
     def corpus_measurements(self) -> tuple[str, ...]:
@@ -111,18 +174,21 @@ class ModelRun:
         along = [get_measurement(name).of_pairs for name in named]
         return tuple(dict.fromkeys((*named, *filter(None, along))))
 
-    def remaining(self, stage: Stage) -> Iterator[tuple[Unit, State]]:
-        """The units of a stage that are still to be computed; the others are read.
+    @property
+    def other_measurements(self) -> tuple[str, ...]:
+        """What is made beside scores: the evidence behind them, and measurements of the corpus."""
+        return (*(self.evidence if self.tasks else ()), *self.corpus_measurements)
+
+    def remaining(self, measurement: str, family: str = "") -> Iterator[tuple[Unit, State]]:
+        """The units of a measurement that are still to be computed; the others are read.
 
         Evidence is looked for only where there are scores.
 
         Raises:
             UserError: a record cannot be read, or a layer is not one of the model's.
         """
-        for unit in self.units(stage.measurement):
-            if stage.family and unit.probe and unit.probe.family != stage.family:
-                continue
-            record = stored(unit)
+        for unit in self.units(measurement, family):
+            record = self.stored(unit)
             if record is None and self.n_layers is None:
                 if not unit.its.is_evidence:
                     yield unit, State(None, {})
@@ -133,19 +199,46 @@ class ModelRun:
             elif state.record is not None:
                 self.keep(unit, state.record)
 
+    def stored(self, unit: Unit) -> Record | None:
+        """The record of a unit; None if there is none, or not all of it.
+
+        Raises:
+            UserError: it cannot be read.
+        """
+        if not unit.path.exists():
+            return None
+        record = self.index.read(unit.path)
+        require_possible(record, unit.path)
+        if record.key != unit.key:
+            raise UserError(f"{unit.path}: the record of another key; delete it and run again.")
+        return record if is_complete(unit.path, record) else None
+
     def _state(self, unit: Unit, record: Record | None) -> State:
         """What is stored and missing of a unit; nothing if a plug-in fails to say what it needs."""
         try:
             request = self.request(unit, record)
             if request is None:
                 return State(None, {})
-            recompute = self.config.overwrite == "always"
-            return state_of(unit, record, request, recompute=recompute)
+            return self.state(unit, record, request)
         except Exception as error:
             if not (why := unit.blamed(error)):
                 raise
             self.omissions.fail(self.name, unit.title, why)
             return State(None, {})
+
+    def state(self, unit: Unit, record: Record | None, request: Request) -> State:
+        """What is there of a unit, and what has to be measured.
+
+        Args:
+            record: what is stored; None for nothing.
+        """
+        its, wanted = unit.its, unit.its.extent(request)
+        if record is None or not wanted:
+            return State(record, wanted)
+        if its.is_complete(record, request) and self.config.overwrite != "always":
+            return State(record, {})
+        # With what is stored, so that nothing is lost.
+        return State(record, its.united(record.extent, wanted))
 
     @property
     def n_layers(self) -> int | None:
@@ -177,6 +270,18 @@ class ModelRun:
             scores.examples.typed,
             scores.headline,
         )
+        return Request(layers, n_layers, self.config.seeds, self.config.level, scored)
+
+    def expected_request(self, probe: ProbeSpec, *, typed: bool = True) -> Request:
+        """What will be asked for of evidence when there are scores, of which any layer may be best.
+
+        Args:
+            typed: whether the task has control tasks.
+        """
+        n_layers = self.n_layers
+        assert n_layers is not None
+        layers = layers_of(self.config, n_layers, self.name)
+        scored = Scored(probe, layers, layers[len(layers) // 2], typed)
         return Request(layers, n_layers, self.config.seeds, self.config.level, scored)
 
     def find(self, asked: Measure) -> Unit:
@@ -220,7 +325,7 @@ class ModelRun:
         """
         known = self.scores_behind(unit)
         for other in self.units_behind(unit):
-            record = stored(other)
+            record = self.stored(other)
             if record is not None and (known is None or record.extent != known.extent):
                 self.keep(other, record)
 
@@ -231,7 +336,7 @@ class ModelRun:
             UserError: it cannot be read.
         """
         self.read_scores_behind(unit)
-        if (record := stored(unit)) is not None:
+        if (record := self.stored(unit)) is not None:
             self.keep(unit, record)
 
     def keep(self, unit: Unit, record: Record) -> None:
@@ -249,7 +354,33 @@ class ModelRun:
 
     def announce_stored(self) -> None:
         """Read the scores that are stored, and say how many there are."""
-        _ = list(self.remaining(Stage(SCORES)))
+        _ = list(self.remaining(SCORES))
         if self.results:
             n = counted(len(self.results), "result exists", "results exist")
             progress.say(f"{self.name}: {n} already", "present", model=self.name)
+
+
+def model_runs(
+    config: RunConfig, source: Source, models: Sequence[LazyModel], command: str = ""
+) -> list[ModelRun]:
+    """One run for each model; they share the corpus, the tasks and the omissions.
+
+    Raises:
+        UserError: the corpus, or a single model, does not serve a task or measurement that is
+            asked for; or a model does not have a layer.
+    """
+    for model in models:
+        if (n_layers := stored_layers(model.source.folder)) is not None:
+            layers_of(config, n_layers, model.source.name)
+    require_pairs(config, len(models))
+    corpus, omissions = LazyCorpus(source), Omissions()
+    probing = "probes" in config.measurements
+    tasks = choose_tasks(config, corpus, omissions) if probing else []
+    require_measurable(config, corpus)
+    index, several = Index(), len(models) > 1
+    runs: list[ModelRun] = []
+    for model in models:
+        base = runs[0] if runs else None
+        about = config, model, corpus, tasks, omissions, index, command, several, base
+        runs.append(ModelRun(*about))
+    return runs

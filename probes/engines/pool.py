@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from probes.common.terminal import progress
+from probes.engines.asked import Answer, Asked, Encode, FindShards, Measure, Said, UnitOutcome
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import Stage, Unit
+from probes.engines.plan import Step
 from probes.engines.rebuilt import RunRequest
-from probes.engines.units import Answer, Asked, Encode, Measure, Plan, Said, UnitOutcome
 from probes.extraction.store import require_room
 
 _MOMENT = 0.2
@@ -24,15 +24,15 @@ class PoolEngine(ABC):
 
     Attributes:
         request: what a worker needs to rebuild the run.
-        todo: units of the stage that is being made, with their runs.
-        plans: what has been planned, by model, task and measurement.
+        todo: the steps of the stage that is being made.
+        plans: shards that have been found, by model, task and measurement.
         running: what is being computed.
     """
 
     def __init__(self, runs: Sequence[ModelRun]) -> None:
         self.request = RunRequest.of(runs)
-        self.todo: dict[Measure, tuple[ModelRun, Unit]] = {}
-        self.plans: dict[Plan, UnitOutcome] = {}
+        self.todo: dict[Measure, Step] = {}
+        self.plans: dict[FindShards, UnitOutcome] = {}
         self.running: dict[Future[Answer], Asked] = {}
         self._cache = runs[0].config.cache_dir
         self._asked_for: set[Encode] = set()
@@ -69,69 +69,64 @@ class PoolEngine(ABC):
     def messages(self) -> Iterable[Said]:
         """What workers have said since the last time."""
 
-    def measure(self, stage: Stage, runs: Sequence[ModelRun]) -> None:
+    def measure(self, steps: Sequence[Step]) -> Iterator[Step]:
         """See `Engine`.
 
-        First comes a plan for each task: which shards it needs. They are made next, by all workers,
-        and then its units are measured.
+        First it is found out which shards each task needs. They are made next, by all workers, and
+        then its units are measured.
         """
-        self.todo = {
-            Measure.of(run.name, unit): (run, unit)
-            for run in runs
-            for unit, _ in run.remaining(stage)
-        }
-        if not self.todo:
+        if not steps:
             return
+        self.todo = {Measure.of(step.run.name, step.unit): step for step in steps}
         self.begin()
-        plans = dict.fromkeys(self.plan_of(asked) for asked in self.todo)
-        queue, busy = deque[Asked](plans), deque[Asked]()
-        with progress.bar(stage.title, total=len(self.todo), unit="unit"):
-            for asked, outcome in self._ended(queue, waiting=False):
-                if isinstance(asked, Plan):
-                    self.plans[asked] = outcome
-                    of_plan = [unit for unit in self.todo if self.plan_of(unit) == asked]
-                    if outcome.death:
-                        for unit in of_plan:
-                            self.keep(*self.todo[unit], outcome)
-                        continue
-                    new = [x for x in outcome.shards if x not in self._asked_for]
-                    self._asked_for.update(new)
-                    queue.extendleft(reversed(new))
+        queue = deque[Asked](dict.fromkeys(map(self.plan_of, self.todo)))
+        busy = deque[Asked]()
+        for asked, outcome in self._ended(queue, waiting=False):
+            if isinstance(asked, FindShards):
+                self.plans[asked] = outcome
+                of_plan = [unit for unit in self.todo if self.plan_of(unit) == asked]
+                if outcome.death:
+                    yield from (self.keep(self.todo[unit], outcome) for unit in of_plan)
+                else:
+                    self._hand_in(outcome.shards, queue)
                     queue.extend(of_plan)
-                    if new and self.shares_cache:
-                        self._require_room(queue)
-                elif isinstance(asked, Measure):
-                    # Units that another run is computing come last; they may be done by then.
-                    if outcome.ending == "busy":
-                        busy.append(asked)
-                    else:
-                        self.keep(*self.todo[asked], outcome)
-            for asked, outcome in self._ended(busy, waiting=True):
-                assert isinstance(asked, Measure)
-                self.keep(*self.todo[asked], outcome)
+            elif isinstance(asked, Measure):
+                # Units that another run is computing come last; they may be done by then.
+                if outcome.ending == "busy":
+                    busy.append(asked)
+                else:
+                    yield self.keep(self.todo[asked], outcome)
+        for asked, outcome in self._ended(busy, waiting=True):
+            assert isinstance(asked, Measure)
+            yield self.keep(self.todo[asked], outcome)
 
     @staticmethod
-    def plan_of(asked: Measure) -> Plan:
+    def plan_of(asked: Measure) -> FindShards:
         """The plan to which a unit belongs."""
-        return Plan(asked.model, asked.task, asked.measurement)
+        return FindShards(asked.model, asked.task, asked.measurement)
 
-    def _require_room(self, queue: Iterable[Asked]) -> None:
-        """Check that the shards that are still to be made fit on the disk.
+    def _hand_in(self, shards: Sequence[Encode], queue: deque[Asked]) -> None:
+        """Put the shards that are new at the head of a queue.
 
         Raises:
-            UserError: they do not.
+            UserError: what is to be encoded does not fit on the disk.
         """
-        waiting = (*queue, *self.running.values())
-        require_room(self._cache, sum(x.n_bytes for x in waiting if isinstance(x, Encode)))
+        new = [shard for shard in shards if shard not in self._asked_for]
+        self._asked_for.update(new)
+        queue.extendleft(reversed(new))
+        if new and self.shares_cache:
+            waiting = (*queue, *self.running.values())
+            require_room(self._cache, sum(x.n_bytes for x in waiting if isinstance(x, Encode)))
 
-    def keep(self, run: ModelRun, unit: Unit, outcome: UnitOutcome) -> None:
-        """Add what became of a unit to its run."""
-        progress.advance()
+    def keep(self, step: Step, outcome: UnitOutcome) -> Step:
+        """Add what became of a step to its run."""
+        run, unit, _ = step
         run.omissions.update(outcome.omissions)
         if outcome.death:
             run.omissions.fail(run.name, unit.title, outcome.death)
         elif outcome.ending == "done":
             run.read(unit)
+        return step
 
     def _ended(self, queue: deque[Asked], waiting: bool) -> Iterator[tuple[Asked, UnitOutcome]]:
         """Each unit with what became of it, in the order in which they end.

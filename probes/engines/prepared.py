@@ -14,11 +14,11 @@ import torch
 from probes.compute.devices import MAP, pick_device
 from probes.compute.memory import explain_out_of_memory
 from probes.compute.precision import fit_dtype_of
-from probes.engines.announcements import announce_task, announce_vectors
+from probes.engines.announcements import announce_vectors
+from probes.engines.asked import Place
 from probes.engines.config import RunConfig
-from probes.engines.plan import Unit
 from probes.engines.settings import options_of
-from probes.engines.units import Place
+from probes.engines.unit import Unit
 from probes.examples.breakdowns import marked_by_pieces
 from probes.examples.examples import NotServedError
 from probes.extraction.collectors import Collector, CollectorError, OutOfRangeError
@@ -134,7 +134,7 @@ class Prepared:
         except TaskError as error:
             self.run.omissions.fail(self.run.name, task.name, str(error))
             return None
-        announce_task(examples)
+        self.run.corpus.announce(examples)
         name = "" if examples.view == "plain" else task.name
         place = name, ""
         vectors = self.stored(place)
@@ -212,7 +212,8 @@ class Prepared:
                 else:
                     found = vectors_of(reading, encoder, batch_tokens)
                     seconds = time.perf_counter() - clock
-                    announce_vectors(reading.view, found, len(self.layers), seconds)
+                    name = self.run.name * self.run.several
+                    announce_vectors(name, reading.view, found, len(self.layers), seconds)
             self._stores[place] = found
         return self._stores[place]
 

@@ -11,13 +11,13 @@ from typing import Any
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
+from probes.engines.asked import Answer, Asked, Encode, Measure, Said, UnitOutcome
 from probes.engines.cluster import alive, caches, connect
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import Unit
+from probes.engines.plan import Step
 from probes.engines.pool import PoolEngine
 from probes.engines.ray_agents import end_agents_with_driver
 from probes.engines.ray_task import Given, Unwritable, compute, record_files, write_records
-from probes.engines.units import Answer, Asked, Encode, Measure, Said, UnitOutcome
 
 _THREADS = 4
 """CPU threads of each task, if --threads does not say."""
@@ -44,6 +44,7 @@ class RayEngine(PoolEngine):
         self._caches: dict[str, str] = {}
         self._unwritable: dict[str, str] = {}
         self._messages: Any = None
+        self._remote: Any = None
         self._answers: dict[Future[Answer], Any] = {}
         self._shards: dict[Encode, Any] = {}
 
@@ -60,6 +61,10 @@ class RayEngine(PoolEngine):
                 self._ends_agents = end_agents_with_driver()
             self._messages = self._new_queue()
         self._look()
+        if first:
+            # A process that has had one of several GPUs cannot be given another one.
+            once = int(max(self._most_of("GPU"), default=0) > 1)
+            self._remote = self.ray.remote(max_calls=once)(compute)
         if not self._room:
             raise UserError(
                 f"--threads {self._threads}: no node of the cluster has as many cores; give fewer."
@@ -139,8 +144,6 @@ class RayEngine(PoolEngine):
             "memory": min(plan.memory if plan else 0, *self._most_of("memory")),
             "num_returns": 2,
             "max_retries": _RETRIES,
-            # A process that has had one of several GPUs cannot be given another one.
-            "max_calls": int(max(self._most_of("GPU")) > 1),
             "name": str(asked),
         }
         if self._unwritable:
@@ -152,8 +155,7 @@ class RayEngine(PoolEngine):
             records = self._records_behind(asked)
             needs = [self._shards[shard] for shard in plan.shards] if plan else []
         given = Given(request, shared, waiting, records, self._messages)
-        remote = self.ray.remote(**options)(compute)
-        found, shards = remote.remote(given, asked, *needs)
+        found, shards = self._remote.options(**options).remote(given, asked, *needs)
         if isinstance(asked, Encode):
             self._shards[asked] = shards
         future: Future[Answer] = found.future()
@@ -189,18 +191,19 @@ class RayEngine(PoolEngine):
 
     def _records_behind(self, asked: Measure) -> dict[str, bytes]:
         """The records that a unit reads: its own, and the scores that it stands behind."""
-        run, unit = self.todo[asked]
+        run, unit, _ = self.todo[asked]
         return {
             str(each.path.relative_to(run.config.output).with_suffix(suffix)): content
             for each in (unit, *run.units_behind(unit))
             for suffix, content in record_files(each.path).items()
         }
 
-    def keep(self, run: ModelRun, unit: Unit, outcome: UnitOutcome) -> None:
+    def keep(self, step: Step, outcome: UnitOutcome) -> Step:
         """See `PoolEngine`; a record that comes as bytes is written."""
-        names = {unit.path.with_suffix(x).name: content for x, content in outcome.files.items()}
-        write_records(unit.path.parent, names)
-        super().keep(run, unit, outcome)
+        path = step.unit.path
+        names = {path.with_suffix(x).name: content for x, content in outcome.files.items()}
+        write_records(path.parent, names)
+        return super().keep(step, outcome)
 
     def close(self) -> None:
         """See `Engine`: at once, since whatever a killed process leaves is made again."""

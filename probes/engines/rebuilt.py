@@ -16,13 +16,12 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
+from probes.engines.asked import Answer, Asked, Encode, FindShards, Measure, Said, UnitOutcome
 from probes.engines.engine import LocalEngine
 from probes.engines.inputs import find_models
-from probes.engines.model_run import ModelRun
+from probes.engines.model_run import ModelRun, model_runs
 from probes.engines.plan import Stage
-from probes.engines.runs import model_runs
 from probes.engines.settings import validate
-from probes.engines.units import Answer, Asked, Encode, Measure, Plan, Said, UnitOutcome
 from probes.measurements.plugin_keys import REGISTRIES, parts_of
 from probes.measurements.plugins import discover
 
@@ -126,16 +125,13 @@ class RebuiltRun:
 
         run = self._runs[asked.model]
         prepared = self._local.prepared(run)
-        if isinstance(asked, Plan):
-            for each in run.units(asked.measurement):
-                run.read_scores_behind(each)
-            todo = [
-                (unit, state)
-                for unit, state in run.remaining(Stage(asked.measurement))
-                if unit.of[0] == asked.task
-            ]
+        if isinstance(asked, FindShards):
+            for unit in run.units(asked.measurement):
+                run.read_scores_behind(unit)
+            stage = Stage([run], asked.measurement)
+            todo = [step for step in stage.remaining() if step.unit.of[0] == asked.task]
             shards = tuple(plan(prepared, todo, every=afresh))
-            memory = expected_memory(prepared, [unit for unit, _ in todo])
+            memory = expected_memory(prepared, [step.unit for step in todo])
             return UnitOutcome("done", run.omissions, shards=shards, memory=memory)
         if isinstance(asked, Encode):
             prepared.need(asked.layers)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from probes import __version__
 from probes.engines.announcements import corpus_counts
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import Unit
 from probes.engines.prepared import Prepared
+from probes.engines.unit import Unit
 from probes.measurements.context import Context
 from probes.measurements.measurement import Found
 from probes.measurements.plugin_keys import measurement_plug_in, plug_ins_of

@@ -1,34 +1,13 @@
-"""How long units will take: those of evidence by their scores, those of a dry run by counting."""
+"""How long forward passes and fits will take, by counting operations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
-from probes.common.terminal import progress
-from probes.common.wording import counted
-from probes.engines.model_run import ModelRun
-from probes.engines.plan import Stage
 from probes.records.probe_spec import ProbeSpec
 
 _SHARE = 0.4
 """Of the speed of matrix products, what forward passes and fits reach with all that they do."""
-
-
-def announce_stage(stage: Stage, runs: Sequence[ModelRun]) -> None:
-    """Name a stage, with the number of its units and, for evidence, an estimate of its time."""
-    n, seconds = 0, 0.0
-    for run in runs:
-        for unit, state in run.remaining(stage):
-            n += 1
-            if scores := run.scores_behind(unit):
-                per_fit = sum(scores.seconds.values()) / sum(scores.extent.values())
-                seconds += per_fit * sum(state.missing.values()) * unit.its.cost(scores.probe)
-    seconds /= min(runs[0].config.workers, max(n, 1))
-    of = " of random twins" * all(run.model.is_twin for run in runs)
-    estimate = f" · about {in_words(seconds)}" if seconds else ""
-    line = f"stage   {stage.title}{of} · {counted(n, 'unit')}{estimate}"
-    progress.say(line, "stage", measurement=stage.measurement, seconds=seconds)
 
 
 def in_words(seconds: float) -> str:

@@ -63,6 +63,7 @@ def _add_shard(folder: Path, files: Files) -> None:
     with writing(folder), locked(shard_lock(store, number)):
         if folder.exists():
             return
+        shutil.rmtree(begun, ignore_errors=True)  # left by a process that was killed
         try:
             begun.mkdir()
             for name, content in files.items():

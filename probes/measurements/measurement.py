@@ -177,6 +177,11 @@ class Measurement(ABC):
         """Measure the layers of `context.extent`."""
 
     @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.name.replace("_", " ")
+
+    @property
     def of_tasks(self) -> bool:
         """Whether it is made for each task and probe family, instead of the corpus as a whole."""
         return bool(self.asks) and not self.of_two_models
@@ -259,7 +264,7 @@ class Measurement(ABC):
 
         own = [each for each in map(self.own, records) if each is not None]
         notes = list(dict.fromkeys(note for record in own for note in record.notes))
-        title = self.name.replace("_", " ")
+        title = self.title
         if not self.of_tasks:
             (record,) = own
             title = f"{subject_title(record)} · {title}"

@@ -181,14 +181,16 @@ def find_records(folder: Path) -> dict[Path, Record]:
     return read_records(record_paths(folder))
 
 
-def read_records(paths: Iterable[Path]) -> dict[Path, Record]:
+def read_records(
+    paths: Iterable[Path], read: Callable[[Path], Record] = read_record
+) -> dict[Path, Record]:
     """The records at `paths`; those that cannot be read are left out as in `find_records`."""
     records = {}
     others: Counter[tuple[Path, object]] = Counter()
     with infrequent_garbage_collection():
         for path in paths:
             try:
-                records[path] = read_record(path)
+                records[path] = read(path)
             except SchemaError as error:
                 others[path.parent, error.version] += 1
             except UserError as error:
@@ -199,6 +201,15 @@ def read_records(paths: Iterable[Path]) -> dict[Path, Record]:
             f"schema {SCHEMA_VERSION}: run the same command again to compute them anew"
         )
     return records
+
+
+def file_state(path: Path) -> tuple[int, int]:
+    """Time of a file's last change in nanoseconds, and its size."""
+    try:
+        stat = path.stat()
+    except OSError:  # a link to nowhere: who reads it says so
+        return 0, 0
+    return stat.st_mtime_ns, stat.st_size
 
 
 def record_paths(folder: Path) -> list[Path]:

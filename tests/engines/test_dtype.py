@@ -13,9 +13,8 @@ from probes import run_probes
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.engines.inputs import find_models
-from probes.engines.plan import units_of
+from probes.engines.model_run import model_runs
 from probes.engines.settings import validate
-from probes.tasks.builtin import tasks
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -80,11 +79,11 @@ def test_units_have_the_keys_of_the_type_that_auto_stands_for(stored, monkeypatc
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
 
     def keys(**settings):
-        config = validate({"twins": 0, **settings})
-        (found,) = find_models([str(stored["bfloat16"])], config)
+        config = validate({"twins": 0, "tasks": "pos", "probes": "linear", **settings})
         corpus = find_corpus(*config.corpus, **config.corpus_request)
-        (unit,) = units_of(config, found, corpus, "scores", [tasks.get("pos")], ["linear"])
-        (whole,) = units_of(config, found, corpus, "structure")
+        models = find_models([str(stored["bfloat16"])], config)
+        (run,) = model_runs(config, corpus, models)
+        (unit,), (whole,) = run.units("scores"), run.units("structure")
         return unit.key, whole.inputs
 
     assert keys() == keys(dtype="bfloat16")

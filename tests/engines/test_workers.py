@@ -18,11 +18,11 @@ import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
+from probes.engines.asked import Measure
 from probes.engines.config import RunConfig
 from probes.engines.inputs import find_models
-from probes.engines.runs import model_runs
+from probes.engines.model_run import model_runs
 from probes.engines.settings import validate
-from probes.engines.units import Measure
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 

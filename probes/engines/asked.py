@@ -1,4 +1,4 @@
-"""Units as plain values, which any process can be asked to compute."""
+"""What another process can be asked for, and what it answers: plain values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from probes.engines.omissions import Omissions
-from probes.engines.plan import Unit
+from probes.engines.unit import Unit
 
 Ending = Literal["done", "left out", "busy"]
 """How a unit ended: its record is there; it is not, as the omissions say; another run has it."""
@@ -31,7 +31,7 @@ class OfTask:
 
 
 @dataclass(frozen=True)
-class Plan(OfTask):
+class FindShards(OfTask):
     """Find the shards that are needed for what remains of a measurement."""
 
     measurement: str
@@ -96,8 +96,8 @@ class UnitOutcome:
     Attributes:
         omissions: what the process has left out so far.
         death: how its worker died, if it did, and why the unit is not tried again.
-        shards: what a plan has found.
-        memory: bytes that a plan expects its units to take.
+        shards: what was found by `FindShards`.
+        memory: bytes that units are expected to take, by `FindShards`.
         files: of a record that was written elsewhere, by suffix.
     """
 
@@ -125,7 +125,7 @@ class Said:
     fields: dict[str, Any]
 
 
-Asked = Encode | Plan | Measure
+Asked = FindShards | Encode | Measure
 """Whatever a process can be asked for."""
 
 Answer = UnitOutcome | Exception
