@@ -97,18 +97,25 @@ def compare(scratch: Path, models: Sequence[str]) -> None:
     for name, more in (("one process", []), ("two processes", ["--workers", "2"])):
         line = [*flags(models, scratch / name), *more]
         seconds[name], boards[name] = timed(line), board(scratch / name)
+        told(name, seconds, boards)
     with cluster(scratch) as (made, started):
         print(f"Ray's two nodes start in {started:.1f} s")
         name, line = "two nodes", [*flags(models, scratch / "two nodes"), "--engine", "ray"]
         line += ["--address", made.address]
         seconds[name], boards[name] = timed(line), board(scratch / name)
+        told(name, seconds, boards)
         each = overhead(made.address)
-    first = boards["one process"]
-    for name, time_taken in seconds.items():
-        same = boards[name].equals(first)
-        ratio = seconds["one process"] / time_taken
-        print(f"{name}: {time_taken:.1f} s, {ratio:.2f} × one process; equal scores: {same}")
     print(f"Ray adds {1000 * each:.1f} ms to a unit: 2 % of one of {50 * each:.2f} s")
+
+
+def told(name: str, seconds: dict[str, float], boards: dict[str, pd.DataFrame]) -> None:
+    """Print the time of a run, beside that of one process."""
+    same = boards[name].equals(boards["one process"])
+    ratio = seconds["one process"] / seconds[name]
+    print(
+        f"{name}: {seconds[name]:.1f} s, {ratio:.2f} × one process; equal scores: {same}",
+        flush=True,
+    )
 
 
 def timed(line: Sequence[str]) -> float:

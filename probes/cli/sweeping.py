@@ -14,7 +14,6 @@ from probes.data.sources import Source
 from probes.engines.inputs import LazyModel, find_models
 from probes.engines.sweep_file import SweepRun
 from probes.engines.time_estimates import in_words
-from probes.measurements.measurement import get_measurement
 from probes.records.table import NOTHING, Table, TableRow
 from probes.rendering.terminal_tables import print_table
 
@@ -110,7 +109,7 @@ def _together_or_apart(run: SweepRun, act: Act) -> Missing:
             return {**missing, f"{names[0]} on {run.corpus}": str(error)}
         progress.warn(f"the models of this run are taken one by one, since together: {error}")
     for name in names:
-        group = tuple(dict.fromkeys((names[0], name))) if _compares(run) else (name,)
+        group = tuple(dict.fromkeys((names[0], name))) if run.compares else (name,)
         try:
             missing |= act(run, source, find_models(group, run.config))
         except UserError as error:
@@ -131,14 +130,8 @@ def _findable(run: SweepRun) -> tuple[tuple[str, ...], Missing]:
             names.append(name)
         except UserError as error:
             missing[f"{name} on {run.corpus}"] = str(error)
-    if run.models[0] not in names and _compares(run):
+    if run.models[0] not in names and run.compares:
         why = f"{run.models[0]}, with which it is compared, is missing"
         missing |= {f"{name} on {run.corpus}": why for name in names}
         return (), missing
     return tuple(names), missing
-
-
-def _compares(run: SweepRun) -> bool:
-    """Whether something compares the other models with the first one."""
-    named = map(get_measurement, run.config.about_corpus)
-    return any(its.of_two_models or its.of_pairs for its in named)

@@ -1,4 +1,4 @@
-"""A sweep as a job of SLURM: a script that starts Ray on the nodes of the job and runs it there."""
+"""A sweep as a job of SLURM: on Ray, or as an array of tasks with one model each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from probes.common.errors import UserError
 from probes.common.wording import quoted
@@ -34,11 +33,11 @@ _FORMS = {
 _SECONDS_TO_STOP = 120
 """How long before its time is out a job is told to stop; SLURM may be a minute late."""
 
-_SET = ("nodes", "ntasks-per-node", "no-kill", "signal", "job-name")
-"""Options of sbatch that the script sets itself."""
-
-_UNFIT = ("array", "help", "ntasks", "test-only", "usage", "version", "wait", "wrap")
-"""Options of sbatch with which the script would not be run once, or not as it has to be."""
+_NOT_EXTRA = (
+    *("ntasks-per-node", "no-kill", "signal", "job-name", "array"),  # the script's own
+    *("help", "ntasks", "test-only", "usage", "version", "wait", "wrap"),
+)
+"""Options of sbatch that the script sets itself, or with which it would not run as it has to."""
 
 
 class Slurm(Frozen):
@@ -47,64 +46,48 @@ class Slurm(Frozen):
     Options are those of `sbatch` with the same name. What is None is left to the cluster.
     """
 
+    ray: bool = True
+    """Whether Ray divides the sweep among the nodes; otherwise each model is a task of an array."""
     partition: str | None = None
     account: str | None = None
     qos: str | None = None
     constraint: str | None = None
-    time: str | None = None
-    """The longest that the job may take."""
+    time: str | None = Field(default=None, coerce_numbers_to_str=True)
+    """The longest that the job, or a task of the array, may take."""
     nodes: int = Field(default=1, ge=1, le=10_000)
-    gpus_per_node: str | None = None
+    gpus_per_node: str | None = Field(default=None, coerce_numbers_to_str=True)
     cpus_per_task: int | None = Field(default=None, ge=1, le=10_000)
     """CPU cores of each node."""
     mem: str | None = None
     """Memory of each node."""
     python: str = Field(default=sys.executable, min_length=1)
     """The interpreter on all nodes; "python" for the one that `setup` activates."""
-    setup: tuple[str, ...] = ()
-    """Lines of Bash that are run on the first node before anything else."""
+    setup: str = ""
+    """Lines of Bash that come before anything else, on the first node or in each task."""
     extra: tuple[str, ...] = ()
     """Further options of `sbatch`, such as "--exclusive"."""
 
-    @field_validator("gpus_per_node", "time", mode="before")
-    @classmethod
-    def _text(cls, given: object) -> object:
-        return str(given) if type(given) is int else given
-
-    @field_validator("setup", "extra", mode="before")
-    @classmethod
-    def _lines(cls, given: object) -> object:
-        return tuple(given.splitlines()) if isinstance(given, str) else given
-
     @field_validator(*_FORMS)
     @classmethod
-    def _well_formed(cls, value: str | None, field: Any) -> str | None:
-        form, remedy = _FORMS[field.field_name]
+    def _well_formed(cls, value: str | None, field: ValidationInfo) -> str | None:
+        form, remedy = _FORMS[str(field.field_name)]
         if value is not None and not re.fullmatch(form, value, re.ASCII):
             raise ValueError(remedy)
         return value
 
-    @field_validator("python")
+    @field_validator("nodes")
     @classmethod
-    def _printable(cls, python: str) -> str:
-        if not python.isprintable():
-            raise ValueError("give the path of an interpreter")
-        return python
-
-    @field_validator("setup", "extra")
-    @classmethod
-    def _each_one_line(cls, lines: tuple[str, ...]) -> tuple[str, ...]:
-        for line in lines:
-            if not line.replace("\t", " ").isprintable():
-                raise ValueError(f"{quoted(line)} has unprintable characters")
-        return lines
+    def _one_node_without_ray(cls, nodes: int, field: ValidationInfo) -> int:
+        if nodes > 1 and not field.data.get("ray", True):
+            raise ValueError("with ray = false each model takes one node; leave it out")
+        return nodes
 
     @field_validator("extra")
     @classmethod
     def _other_options(cls, extra: tuple[str, ...]) -> tuple[str, ...]:
         for line in extra:
             found = re.fullmatch(r"--([a-z][a-z-]*)(=\S+)?", line)
-            if found is None:
+            if found is None or not line.isprintable():
                 raise ValueError(
                     f"{quoted(line)} is not one long option of sbatch, such as --exclusive or "
                     "--output=log.txt"
@@ -112,19 +95,22 @@ class Slurm(Frozen):
             name = found[1]
             if name.replace("-", "_") in cls.model_fields:
                 raise ValueError(f"--{name} has a key of its own, {name.replace('-', '_')}")
-            if name in (*_SET, *_UNFIT):
+            if name in _NOT_EXTRA:
                 raise ValueError(f"--{name} cannot be used here; leave it out")
         return extra
 
-    def directives(self, job: str) -> list[str]:
+    def directives(self, job: str, n_models: int) -> list[str]:
         """What stands behind #SBATCH, line by line, in a job of this name."""
-        asked = {
+        asked: dict[str, object] = {
             "job-name": job,
             "nodes": self.nodes,
             "ntasks-per-node": 1,
-            "no-kill": None,  # Ray does without a node that is lost
             "signal": f"B:TERM@{_SECONDS_TO_STOP}",
         }
+        if self.ray:
+            asked["no-kill"] = None  # Ray does without a node that is lost
+        else:
+            asked["array"] = f"0-{n_models - 1}"
         for name in (*_FORMS, "cpus_per_task"):
             if (value := getattr(self, name)) is not None:
                 asked[name.replace("_", "-")] = value
@@ -134,17 +120,19 @@ class Slurm(Frozen):
         ] + list(self.extra)
 
 
-def script(sweep_path: Path, slurm_options: Slurm, command: Sequence[str] = ()) -> str:
-    """The script for `sbatch` that runs a sweep on Ray, which it starts and stops.
+def script(
+    sweep_path: Path, slurm: Slurm, models: Sequence[str], arguments: Sequence[str] = ()
+) -> str:
+    """The script for `sbatch` that runs a sweep.
 
     Args:
         sweep_path: the sweep's file; the nodes must see it under the same path.
-        slurm_options: the table [slurm] of that file.
-        command: further arguments of `python -m probes sweep`, without --engine and --address.
+        slurm: the table [slurm] of that file.
+        models: the models of the sweep.
+        arguments: further arguments of `python -m probes sweep`, without --engine and --address.
     """
     job = "probes-" + re.sub(r"[^\w.-]", "-", sweep_path.stem, flags=re.ASCII)
-    python = slurm_options.python
-    sweep = [python, "-m", "probes", "sweep", str(sweep_path.resolve()), *command]
+    sweep = [slurm.python, "-m", "probes", "sweep", str(sweep_path.resolve()), *arguments]
     template = Environment(
         loader=PackageLoader("probes.engines", ""),
         undefined=StrictUndefined,
@@ -152,9 +140,10 @@ def script(sweep_path: Path, slurm_options: Slurm, command: Sequence[str] = ()) 
         keep_trailing_newline=True,
     ).get_template("slurm.sh")
     return template.render(
-        directives=slurm_options.directives(job),
-        setup=slurm_options.setup,
-        python=shlex.quote(python),
+        directives=slurm.directives(job, len(models)),
+        setup=slurm.setup.strip("\n"),
+        models=[] if slurm.ray else list(map(shlex.quote, models)),
+        python=shlex.quote(slurm.python),
         command=shlex.join(sweep),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,6 +19,7 @@ from probes.engines.config import RunConfig, as_several
 from probes.engines.settings import validate
 from probes.engines.slurm import Slurm
 from probes.extraction.model_names import RANDOM_NAME
+from probes.measurements.measurement import get_measurement
 from probes.records.base import Frozen
 
 Names = Annotated[tuple[str, ...], BeforeValidator(as_several)]
@@ -43,7 +44,7 @@ class SweepFile(Frozen):
     engine: Literal["local", "ray", "slurm"] = "local"
     address: str | None = None
     slurm: Slurm = Slurm()
-    """What is asked of SLURM, if it is the engine: a job that runs the sweep on Ray."""
+    """What is asked of SLURM, if it is the engine."""
     models: Names = ()
     """Of runs that name none; see `expanded_models`."""
     defaults: dict[str, Any] = Field(default_factory=dict)
@@ -85,6 +86,12 @@ class SweepRun:
         """The corpus as the file names it."""
         return " ".join(self.config.corpus)
 
+    @property
+    def compares(self) -> bool:
+        """Whether something compares the other models with the first one."""
+        named = map(get_measurement, self.config.about_corpus)
+        return any(its.of_two_models or its.of_pairs for its in named)
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -96,6 +103,28 @@ class Sweep:
 
     file: SweepFile
     runs: tuple[SweepRun, ...]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of all runs, without duplicates."""
+        return tuple(dict.fromkeys(name for run in self.runs for name in run.models))
+
+    def of_model(self, name: str) -> Sweep:
+        """The part of one model, beside the first one of a run where that is compared with others.
+
+        Raises:
+            UserError: no run has this model.
+        """
+        if name not in self.models:
+            raise UserError(
+                f"--model {name}: no run of this file has it. {did_you_mean(name, self.models)}"
+            )
+        found = []
+        for run in self.runs:
+            if name in run.models:
+                beside = run.models[:1] if run.compares else ()
+                found.append(replace(run, models=tuple(dict.fromkeys((*beside, name)))))
+        return replace(self, runs=tuple(found))
 
 
 def read_sweep(path: Path, overriding: Mapping[str, object]) -> Sweep:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from probes.cli.arguments import place
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.engines.slurm import Slurm, script, submit
-from probes.engines.sweep_file import read_sweep
+from probes.engines.slurm import script, submit
+from probes.engines.sweep_file import Sweep, read_sweep
 
 SUMMARY = "Run what a TOML file asks for: models × corpora × settings."
 
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", type=place, metavar="FILE", help="a .toml file; see docs/sweeps.md")
     add("--dry-run", action="store_true", help="say what would be computed, and how long it takes")
+    add("--model", metavar="M", help="run only this one of the file's models")
     given = argparse.SUPPRESS
     add("--engine", default=given, choices=("local", "ray", "slurm"), help="where it runs")
     add("--address", default=given, metavar="A", help="of a Ray cluster, or auto")
@@ -45,8 +46,10 @@ def run(options: argparse.Namespace) -> int:
     if asked == "slurm":
         del overriding["engine"]
     sweep = read_sweep(options.file, overriding)
+    if options.model:
+        sweep = sweep.of_model(options.model)
     if (asked or sweep.file.engine) == "slurm":
-        return _on_slurm(options, sweep.file.slurm, overriding)
+        return _on_slurm(options, sweep, overriding)
     runs = sweep.runs
     if all(each.config.offline for each in runs):
         os.environ["HF_HUB_OFFLINE"] = "1"
@@ -66,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if missing else 0
 
 
-def _on_slurm(options: argparse.Namespace, slurm: Slurm, overriding: Mapping[str, object]) -> int:
+def _on_slurm(options: argparse.Namespace, sweep: Sweep, overriding: Mapping[str, object]) -> int:
     """Submit a job that runs the sweep; with --dry-run print its script.
 
     Raises:
@@ -79,7 +82,10 @@ def _on_slurm(options: argparse.Namespace, slurm: Slurm, overriding: Mapping[str
     arguments = []
     for name, value in overriding.items():
         arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-    text = script(options.file, slurm, arguments)
+    models = [options.model] if options.model else sweep.models
+    if options.model and sweep.file.slurm.ray:
+        arguments += ["--model", options.model]
+    text = script(options.file, sweep.file.slurm, models, arguments)
     if options.dry_run:
         print(text, end="")
     else:
