@@ -95,6 +95,16 @@ class Progress:
         self.record(level, event, message=message, **fields)
 
     @contextlib.contextmanager
+    def shown(self, *, quiet: bool, verbose: bool) -> Iterator[None]:
+        """Show more or less than usual inside the block."""
+        before = self.quiet, self.verbose
+        self.quiet, self.verbose = self.quiet or quiet, self.verbose or verbose
+        try:
+            yield
+        finally:
+            self.quiet, self.verbose = before
+
+    @contextlib.contextmanager
     def forwarded(self, take: Callable[[str, str, str, dict[str, Any]], None]) -> Iterator[None]:
         """Hand level, message, event and fields of each message to `take` inside the block."""
         before, self.forward = self.forward, take

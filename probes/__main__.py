@@ -1,4 +1,4 @@
-"""`python -m probes COMMAND`: everything but the run itself."""
+"""`probes COMMAND`, or `python -m probes COMMAND`."""
 
 from __future__ import annotations
 
@@ -38,22 +38,28 @@ COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a sub-command; see `probes.cli.arguments.exit_status`."""
-    return exit_status(_main, arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["run"]:
+        from probes.cli.main import main as run
+
+        return run(given[1:])
+    return exit_status(_main, given)
 
 
 def _main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: python -m probes COMMAND [arguments]; COMMAND --help lists the arguments\n")
+        print("usage: probes COMMAND [arguments]; COMMAND --help lists the arguments\n")
+        print(f"  {'run':<16} Probe a model; the same as python run_probes.py.")
         for name in COMMANDS:
             print(f"  {name:<16} {_module(name).SUMMARY}")
-        print("\nTo probe a model: python run_probes.py --model MODEL")
         return 0
     if arguments[0] == "--version":
         print(f"probing-suite {__version__}")
         return 0
     name, *rest = arguments
     if name not in COMMANDS:
-        raise UserError(f"Unknown command {name!r}. {did_you_mean(name, COMMANDS)}")
+        known = ("run", *COMMANDS)
+        raise UserError(f"Unknown command {name!r}. {did_you_mean(name, known)}")
     command = _module(name)
     parser = Parser(prog=f"python -m probes {name}", description=command.SUMMARY)
     command.add_arguments(parser)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from probes.cli.keywords import Keywords
 from probes.cli.results import Results
 from probes.cli.run import run_models
 from probes.common.errors import UserError, printable
 from probes.common.files import folder_name
+from probes.common.terminal import progress
 from probes.data.find import find_corpus
+from probes.data.in_memory import in_memory, is_in_memory
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyModel, find_models
 from probes.engines.settings import validate
@@ -21,18 +24,26 @@ from probes.extraction.model_files import ModelSource
 
 
 def run_probes(
-    model: str | os.PathLike[str] | Sequence[str] | tuple[Any, Any],
+    model: Any,
+    tokenizer: Any = None,
     *,
     name: str | None = None,
-    **settings: Any,
+    quiet: bool = False,
+    verbose: bool = False,
+    **settings: Unpack[Keywords],
 ) -> Results:
     """Probe one or more models.
 
     Args:
-        model: a name as `--model` takes it, several names, or a pair (model, tokenizer) in memory.
+        model: a name as `--model` takes it, or several; or a model of transformers in memory, with
+            its tokenizer, as two arguments or as a pair.
+        tokenizer: that of a model in memory.
         name: what tables call a model in memory.
+        quiet: show warnings only.
+        verbose: show details.
         **settings: the flags of `run_probes.py`, such as ``corpus="sample"``, ``tasks="pos,depth"``
-            or ``tasks=("pos", "depth")``, ``seeds=3``; see `probes.engines.config.RunConfig`.
+            or ``tasks=("pos", "depth")``, ``seeds=3``; a corpus may also be a `probes.Corpus` or a
+            list of `probes.Sentence`.
 
     Returns:
         the results, which are also written to the folder `output`.
@@ -43,43 +54,89 @@ def run_probes(
     Raises:
         UserError: something that the caller can correct.
     """
-    config = validate(settings)
+    given: dict[str, Any] = dict(settings)
+    corpus = given.pop("corpus") if is_in_memory(given.get("corpus")) else None
+    config = validate(given)
     if config.workers > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         sys.exit(1)  # a worker that imports a script without this line; who started it says so
+    with progress.shown(quiet=quiet, verbose=verbose):
+        if corpus is not None:
+            _refuse_workers(config, "a corpus")
+            source = in_memory(corpus, config.limit, config.drop_overlap, config.split_by)
+            config = config.model_copy(update={"corpus": (source.name,)})
+        models = _models(model, tokenizer, name, config)
+        if corpus is None:
+            source = find_corpus(*config.corpus, **config.corpus_request)
+        # Of a model in memory, the type is its own.
+        return run_models(models[0].config, source, models)
+
+
+run_probes.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        *list(inspect.signature(run_probes).parameters.values())[:-1],
+        *(
+            inspect.Parameter(
+                setting,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.get_default(call_default_factory=True),
+                annotation=Keywords.__annotations__[setting],
+            )
+            for setting, field in RunConfig.model_fields.items()
+        ),
+    ],
+    return_annotation="Results",
+)
+
+
+def _models(model: Any, tokenizer: Any, name: str | None, config: RunConfig) -> list[LazyModel]:
+    """The models of a run, with the random twins of those that are named.
+
+    Raises:
+        UserError: they are neither names nor a model and its tokenizer.
+    """
     names = [model] if isinstance(model, (str, os.PathLike)) else model
     if isinstance(names, (list, tuple)) and all(isinstance(n, (str, os.PathLike)) for n in names):
         if name is not None:
             raise UserError(f"name={name!r}: only for a model in memory; leave it out.")
-        models = find_models([os.fspath(n) for n in names], config)
-    else:
-        config, in_memory = _in_memory(model, name, config)
-        models = [in_memory]
-    return run_models(config, find_corpus(*config.corpus, **config.corpus_request), models)
+        if tokenizer is not None:
+            raise UserError("tokenizer=…: only for a model in memory; leave it out.")
+        return find_models([os.fspath(n) for n in names], config)
+    if tokenizer is None and isinstance(model, (list, tuple)) and len(model) == 2:
+        model, tokenizer = model
+    return [_in_memory(model, tokenizer, name, config)]
 
 
-def _in_memory(model: Any, name: str | None, config: RunConfig) -> tuple[RunConfig, LazyModel]:
-    """A pair (model, tokenizer) as a model to probe, and the settings with its dtype."""
+def _refuse_workers(config: RunConfig, what: str) -> None:
     if config.workers > 1 or config.engine == "ray":
         given = "engine='ray'" if config.engine == "ray" else f"workers={config.workers}"
         raise UserError(
-            f"{given}: workers cannot read a model in memory; save it and give its folder, or "
+            f"{given}: workers cannot read {what} in memory; save it and give its path, or "
             f"leave {given.partition('=')[0]} out."
         )
-    try:
-        network, tokenizer = model
-        dtype = str(network.dtype).removeprefix("torch.")
-    except (TypeError, ValueError, AttributeError) as error:
+
+
+def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) -> LazyModel:
+    """A model and its tokenizer as a model to probe, whose settings have its dtype."""
+    _refuse_workers(config, "a model")
+    if not hasattr(model, "config") or not hasattr(model, "dtype"):
         raise UserError(
-            "run_probes() takes a name, several names, or a pair (model, tokenizer)."
-        ) from error
+            f"run_probes() takes a name, several names, or a model of transformers with its "
+            f"tokenizer, not a {type(model).__name__}."
+        )
+    if not callable(tokenizer):
+        raise UserError(
+            "run_probes(): a model in memory needs its tokenizer; give it as the second argument, "
+            "such as AutoTokenizer.from_pretrained(NAME)."
+        )
+    dtype = str(model.dtype).removeprefix("torch.")
     if config.dtype not in ("auto", dtype):
         raise UserError(f"dtype={config.dtype}: the model in memory is in {dtype}; convert it.")
     config = config.model_copy(update={"dtype": dtype})
     from probes.extraction.encoder import Encoder
 
-    label = printable(name or type(network).__name__)
-    encoder = Encoder(network, tokenizer, name=label, device=config.device)
+    label = printable(name or type(model).__name__)
+    encoder = Encoder(model, tokenizer, name=label, device=config.device)
     digest = encoder.info.digest
     slug = f"{folder_name(label)}-{digest[:8]}"
     source = ModelSource(label, Path(), digest[:12], slug, None, digest)
-    return config, LazyModel(source, config, in_memory=encoder)
+    return LazyModel(source, config, in_memory=encoder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from glob import glob
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from probes.records.files import or_published
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.unique import unique_records
+from probes.tasks.builtin import tasks
 
 
 def load_results(*places: str | os.PathLike[str]) -> Results:
@@ -33,8 +34,19 @@ def load_results(*places: str | os.PathLike[str]) -> Results:
             raise UserError(f"{place}: there is no such folder; name a folder of results.")
         folders += [path for path in found if path.is_dir()]
     records = records_below(folders)
-    others = of_corpora(records)
-    return Results(tuple(joined(records).values()), others=tuple(others.values()))
+    return Results(_in_order(joined(records)), measured=of_corpora(records))
+
+
+def _in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
+    """Random twins last, and tasks as runs have them."""
+    known = list(tasks)
+
+    def place(entry: tuple[Path, Result]) -> tuple[bool, int]:
+        model, task = entry[1].model, entry[1].task.name
+        order = known.index(task) if task in known else len(known)
+        return model.random_seed is not None, order
+
+    return dict(sorted(results.items(), key=place))
 
 
 def results_below(folders: Iterable[Path]) -> dict[Path, Result]:

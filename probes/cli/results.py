@@ -1,58 +1,150 @@
-"""What a run returns to its caller."""
+"""What a run, or a folder of results, gives to its caller."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.layer_tables import layer_frame
+from probes.boards.layer_tables import layer_frame, score_tables, with_twins
 from probes.boards.leaderboard_csv import tidy
+from probes.boards.twins import twins_of
+from probes.cli.figures import chosen_figure
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.common.wording import counted, listed
 from probes.measurements.frame import long_frame
+from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import Record
 from probes.records.result import Result
+from probes.records.table import Table
+
+FORMATS = (".pdf", ".svg", ".png")
+"""Of figures, by the ends of their files' names."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a run; iterating gives them one by one.
+    """Results, which iterating gives one by one; in a notebook they are shown as tables.
 
     Attributes:
-        results: scores with their evidence, one per model, corpus, task and probe family.
+        found: scores with their evidence, one per model, corpus, task and probe family, by files.
         skipped: by task, why the corpus does not serve it.
         failed: what is missing because a task or a plug-in failed, or because predictions could
             not be read, each with the reason.
-        others: records of measurements of the corpus as a whole.
+        measured: records of measurements of the corpus as a whole, by files.
     """
 
-    results: tuple[Result, ...]
-    skipped: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    others: tuple[Record, ...] = ()
+    found: Mapping[Path, Result] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[Path, Record] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)
 
-    def table(self, probe: str = "linear", model: str | None = None) -> pd.DataFrame:
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Scores with their evidence."""
+        return tuple(self.found.values())
+
+    @property
+    def others(self) -> tuple[Record, ...]:
+        """Records of measurements of the corpus as a whole."""
+        return tuple(self.measured.values())
+
+    def __repr__(self) -> str:
+        every = (*self.results, *self.others)
+        models = dict.fromkeys(record.model.name for record in every)
+        corpora = dict.fromkeys(record.corpus.name for record in every)
+        tasks = dict.fromkeys(result.task.name for result in self)
+        parts = [
+            f"{listed(models, 'and')} on {listed(corpora, 'and')}" if every else "no results",
+            ", ".join(tasks),
+            ", ".join(dict.fromkeys(record.measurement for record in self.others)),
+            f"{counted(len(self.failed), 'failure')}" if self.failed else "",
+        ]
+        return f"<Results: {' · '.join(filter(None, parts))}>"
+
+    def _repr_html_(self) -> str:
+        from probes.rendering.page.page import table_html
+
+        shown = "".join(map(table_html, self._tables()))
+        return f"{shown}<p>{escape(repr(self))}</p>"
+
+    def table(
+        self, probe: str = "linear", model: str | None = None, corpus: str | None = None
+    ) -> pd.DataFrame:
         """Headline test scores: a row per layer, a column per task.
 
+        Args:
+            model, corpus: which, if there are several; of models, random twins aside.
+
         Raises:
-            UserError: several models were run and none is named, or there are no results of this
-                model or probe family.
+            UserError: there are several and none is named, or no results of this one.
         """
-        names = list(dict.fromkeys(result.model.name for result in self.results))
-        if model is None and len(names) > 1:
-            raise UserError(f"Several models were run; give model=, one of {', '.join(names)}.")
-        if model is not None and model not in names:
-            raise UserError(f"model={model!r}: no results. {did_you_mean(model, names)}")
-        families = list(dict.fromkeys(result.probe.family for result in self.results))
-        if probe not in families:
-            raise UserError(f"probe={probe!r}: no results. {did_you_mean(probe, families)}")
-        chosen = [r for r in self.results if model is None or r.model.name == model]
-        return layer_frame(chosen, probe)
+        return layer_frame(self._of(probe, model, corpus), probe)
+
+    def to_latex(
+        self, probe: str = "linear", model: str | None = None, corpus: str | None = None
+    ) -> str:
+        """The table with intervals, marks, floors and baselines, typeset by `booktabs`.
+
+        Raises:
+            UserError: see `table`.
+        """
+        from probes.rendering.latex import latex
+
+        results = self._with_twins(self._of(probe, model, corpus))
+        return "\n".join(map(latex, score_tables(results)))
+
+    def plot(
+        self,
+        kind: str = "curves",
+        probe: str = "linear",
+        *,
+        measurement: str = "",
+        width: float = 6.8,
+        title: bool = True,
+    ) -> Figure:
+        """A figure, which notebooks show; the same as that of `python -m probes figure`.
+
+        Args:
+            kind: heatmap, curves, expected-layers, separability or steps, of scores; or the name of
+                a chart of another measurement.
+            measurement: whose, if several have a chart of this name.
+            width: in inches.
+
+        Raises:
+            UserError: there is no such figure, nothing to draw, or results of several corpora.
+        """
+        chosen = chosen_figure(kind, self.found, self.measured, "plot()", probe, measurement)
+        from probes.rendering.drawing import figures
+        from probes.rendering.drawing.style import FONTS, INCH, Style
+
+        if why := figures.no_room():
+            raise UserError(f"plot(): nothing is drawn, since {why}; lift the limit.")
+        style = Style(width * INCH, FONTS, titled=title)
+        return Figure(figures.drawn(kind, chosen, style))
+
+    def report(self, path: str | os.PathLike[str], title: str = "results") -> Path:
+        """Write one self-contained HTML page of all results.
+
+        Raises:
+            UserError: there are none, or the page cannot be written.
+        """
+        if not (self.found or self.measured):
+            raise UserError(f"{path}: not written, since there are no results.")
+        from probes.rendering.page.page import write_page
+
+        return write_page(self.found, Path(path), title, self.measured)
 
     @property
     def rows(self) -> pd.DataFrame:
@@ -61,10 +153,103 @@ class Results:
         Columns: what headers say (model, corpus, task, probe, measurement, …), the fields of rows,
         and one for each axis.
         """
-        of_scores = (r for result in self.results for r in (result, *result.evidence.values()))
+        of_scores = (r for result in self for r in (result, *result.evidence.values()))
         return long_frame([*of_scores, *self.others])
 
     @property
     def frame(self) -> pd.DataFrame:
         """One row per model, corpus, task, probe and layer, as in `leaderboard.csv`."""
         return tidy(self.results)
+
+    def _of(self, probe: str, model: str | None, corpus: str | None) -> list[Result]:
+        """The results of one table.
+
+        Raises:
+            UserError: see `table`.
+        """
+        families = dict.fromkeys(result.probe.family for result in self)
+        pretrained = {r.model.name for r in self if r.model.random_seed is None}
+        models = dict.fromkeys(result.model.name for result in self)
+        if model is None and len(pretrained) == 1:
+            (model,) = pretrained
+        chosen = {
+            "probe": _one("probe", probe, families),
+            "model": _one("model", model, models),
+            "corpus": _one("corpus", corpus, dict.fromkeys(r.corpus.name for r in self)),
+        }
+        return [
+            result
+            for result in self
+            if {
+                "probe": result.probe.family,
+                "model": result.model.name,
+                "corpus": result.corpus.name,
+            }
+            == chosen
+        ]
+
+    def _with_twins(self, results: Sequence[Result]) -> list[Result]:
+        twins = twins_of(results[0], self.found)
+        return with_twins(results, list(twins.values()))
+
+    def _tables(self) -> Iterator[Table]:
+        """Scores of each model that is no twin, and what else was measured."""
+        subjects = dict.fromkeys(
+            (result.probe.family, result.model.name, result.corpus.name)
+            for result in self
+            if result.model.random_seed is None
+        )
+        for subject in subjects:
+            yield from score_tables(self._with_twins(self._of(*subject)))
+        for record in self.others:
+            if record.measurement in measurements:
+                yield from get_measurement(record.measurement).tables([record])
+
+
+def _one(what: str, given: str | None, known: Iterable[str]) -> str:
+    """The one that is given, or the only one.
+
+    Raises:
+        UserError: there are several, or none of this name.
+    """
+    names = list(known)
+    if given is None and len(names) == 1:
+        return names[0]
+    if given is None and names:
+        raise UserError(f"There are results of several; give {what}=, one of {', '.join(names)}.")
+    if given not in names:
+        raise UserError(
+            f"{what}={given!r}: no results. {did_you_mean(given or '', names) if names else ''}"
+        )
+    return given
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure as SVG, which notebooks show.
+
+    Attributes:
+        svg: the drawing.
+    """
+
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return "<Figure: save('figure.pdf') writes it>"
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it as .pdf, .svg or .png.
+
+        Raises:
+            UserError: the format is unknown, or the file cannot be written.
+        """
+        from probes.rendering.drawing.figures import write
+
+        place = Path(path)
+        if place.suffix.lower() not in FORMATS:
+            raise UserError(f"{place}: the name must end in one of {', '.join(FORMATS)}.")
+        write(place, self.svg)
+        return place

@@ -50,7 +50,7 @@ def run_models(
     """
     if config.dry_run:
         plan_models(config, source, models)
-        return Results((), {}, {})
+        return Results()
     require_writable(config.output)
     recorded = progress.recorded(
         config.output / RUNS,
@@ -95,11 +95,11 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
             progress.warn(f"the tables are not written ({described(error)}); run again for them")
         raise
     _close(runs, engine)
-    found = [result for run in runs for result in run.results.values()]
-    others = [record for run in runs for record in run.others.values()]
-    if omissions.unserved and not (found or others):
+    found = {run.paths[r.key]: r for run in runs for r in run.results.values()}
+    measured = {run.path_of(name): record for run in runs for name, record in run.others.items()}
+    if omissions.unserved and not (found or measured):
         raise UserError(" ".join(dict.fromkeys(omissions.unserved.values())))
-    return Results(tuple(found), omissions.skipped, omissions.failed, tuple(others))
+    return Results(found, omissions.skipped, omissions.failed, measured)
 
 
 def _compute(runs: Sequence[ModelRun], engine: Engine) -> None:

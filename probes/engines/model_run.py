@@ -113,6 +113,11 @@ class ModelRun:
         """The file of each record of scores, by its key."""
         return {unit.key: unit.path for unit in self.units(SCORES)}
 
+    def path_of(self, measurement: str) -> Path:
+        """The file of the record of a measurement of the corpus as a whole."""
+        (unit,) = self.units(measurement)
+        return unit.path
+
     def units(self, measurement: str, family: str = "") -> list[Unit]:
         """The units of a measurement, whether they are done or not.
 

@@ -33,7 +33,12 @@ ADDRESSES = 128 << 30
 
 
 def draw(path: Path, kind: str, chosen: Group | Chart | PredictedTree, style: Style) -> None:
-    """Draw a figure of scores, a chart of one or more models, or a tree, at the style's width."""
+    """Write the drawing of `drawn` to a file."""
+    write(path, drawn(kind, chosen, style))
+
+
+def drawn(kind: str, chosen: Group | Chart | PredictedTree, style: Style) -> str:
+    """A figure of scores, a chart of models, or a tree as SVG, at the style's width."""
     match chosen:
         case Group():
             make: Callable[[Any, Style, float], Any] = OF_GROUPS[kind]
@@ -48,7 +53,7 @@ def draw(path: Path, kind: str, chosen: Group | Chart | PredictedTree, style: St
         case PredictedTree():
             make = arcs.of_tree
             style = replace(style, width=arcs.width_of(chosen, style.width))
-    write(path, fitted(lambda room: make(chosen, style, room), style))
+    return fitted(lambda room: make(chosen, style, room), style)
 
 
 def draw_layers(path: Path, results: Sequence[Result]) -> None:

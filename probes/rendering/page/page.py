@@ -83,6 +83,22 @@ def write_page(
     return path
 
 
+def templates() -> Environment:
+    """The templates of the page, in which everything is escaped."""
+    return Environment(
+        loader=PackageLoader("probes.rendering.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def table_html(table: Table) -> str:
+    """A table by itself, with its notes."""
+    return str(templates().get_template("tables.html").module.plain(table))  # type: ignore[attr-defined]
+
+
 def page(
     found: Mapping[Path, Result],
     name: str,
@@ -99,13 +115,7 @@ def page(
     groups, left_out = group(found, others)
     corpora, also_left_out = corpus_groups(others, model_labels(every))
     views = {f"g{i}": _group_view(f"g{i}", each, others) for i, each in enumerate(groups)}
-    environment = Environment(
-        loader=PackageLoader("probes.rendering.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates()
     environment.globals.update(
         shades_of=page_charts.shades_of,
         grids=tables.grids,

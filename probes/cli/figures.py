@@ -1,0 +1,133 @@
+"""What a figure shows: the one group of results, or the one chart of records, of that name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from probes.boards.corpus_groups import CorpusGroup, corpus_groups, of_corpora
+from probes.boards.groups import Group, group, model_labels
+from probes.boards.separability import separability
+from probes.boards.training_steps import steps
+from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
+from probes.common.terminal import progress
+from probes.common.wording import listed
+from probes.measurements.measurement import corpus_measurements
+from probes.measurements.plugin_keys import plugin_failure
+from probes.records.charts import Chart, models_of
+from probes.records.record import Record
+from probes.records.result import Result
+
+KINDS = ("heatmap", "expected-layers", "curves")
+"""Figures of scores."""
+
+GRIDS = {"separability": lambda group: separability(group.paths), "steps": steps}
+"""Figures of scores that are drawn as grids: how well probes tell layers apart, and training."""
+
+
+def figure_names() -> list[str]:
+    """The names of all figures of results and records."""
+    charts = dict.fromkeys(name for each in corpus_measurements() for name in each.figure_names)
+    return [*KINDS, *GRIDS, *charts]
+
+
+def chosen_figure(
+    kind: str,
+    results: Mapping[Path, Result],
+    others: Mapping[Path, Record],
+    where: str,
+    probe: str = "linear",
+    measurement: str = "",
+) -> Group | Chart:
+    """What the figure of a name shows.
+
+    Args:
+        results, others: results, and records of measurements of a corpus, by their paths.
+        where: what error messages call these.
+        probe: the family of a figure of scores.
+        measurement: whose figure it is; may be empty if only one of those that have it was made.
+
+    Raises:
+        UserError: there is no such figure, nothing to draw, or more than fits in one figure.
+    """
+    if kind not in (known := figure_names()):
+        raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, known)}")
+    if measurement and kind in (*KINDS, *GRIDS):
+        raise UserError(f"--measurement: {kind} is of no other measurement; leave it out.")
+    if kind in KINDS:
+        return _one_group(results, where, probe)
+    if kind in GRIDS:
+        return _drawable(GRIDS[kind](_one_group(results, where, probe)), kind, where)
+    return _one_chart(results, others, where, kind, measurement)
+
+
+def _one_chart(
+    results: Mapping[Path, Result],
+    others: Mapping[Path, Record],
+    where: str,
+    name: str,
+    measurement: str,
+) -> Chart:
+    having = [each.name for each in corpus_measurements() if name in each.figure_names]
+    if measurement and measurement not in having:
+        raise UserError(
+            f"--measurement {measurement}: the figure {name} is one of {listed(having)}."
+        )
+    having = [measurement] if measurement else having
+    of_these = {path: record for path, record in others.items() if record.measurement in having}
+    measured = sorted({record.measurement for record in of_these.values()}, key=having.index)
+    if len(measured) > 1:
+        raise UserError(
+            f"{name} is a figure of {listed(measured, 'and')}: say whose with --measurement, such "
+            f"as --measurement {measured[0]}."
+        )
+    labels = model_labels({**results, **others})
+    groups, left_out = corpus_groups(of_corpora(of_these), labels)
+    for each in left_out:
+        progress.say(f"left out {each}")
+    if not groups:
+        raise UserError(
+            f"{where}: no records of {listed(having)}; measure it with --measurements {having[0]}."
+        )
+    if len(groups) > 1:
+        titles = "; ".join(f"{each.measurement.name}: {each.title}" for each in groups)
+        raise UserError(
+            f"{where}: these records cannot stand in one figure ({titles}); name the folders of "
+            "one corpus, such as results/*/ewt."
+        )
+    return _drawable(_charts(groups[0]).get(name), name, where)
+
+
+def _charts(group: CorpusGroup) -> dict[str, Chart]:
+    """The charts of a measurement by name; what a plug-in raises is an error for the user."""
+    try:
+        return {chart.name: chart for chart in group.charts()}
+    except Exception as error:
+        if why := plugin_failure(error, group.measurement.name, None, ""):
+            raise UserError(f"{group.measurement.name}: {why}") from error
+        raise
+
+
+def _drawable(chart: Chart | None, name: str, where: str) -> Chart:
+    """The chart, if there is something in it; the models that it lacks are named in messages."""
+    missing = chart.missing.items() if chart else ()
+    if chart is None or not models_of(chart):
+        why = "; ".join(f"{model}: {reason}" for model, reason in missing) or "there are no numbers"
+        raise UserError(f"{where}: nothing to draw as {name} ({why}).")
+    for model, reason in missing:
+        progress.say(f"not drawn: {model} ({reason})")
+    return chart
+
+
+def _one_group(results: Mapping[Path, Result], where: str, family: str) -> Group:
+    groups, _ = group({path: r for path, r in results.items() if r.probe.family == family})
+    if not groups:
+        raise UserError(f"{where}: no results of {family} probes; run them first.")
+    if len(groups) > 1:
+        titles = "; ".join(each.title for each in groups)
+        raise UserError(
+            f"{where}: these results cannot be compared in one figure ({titles}); "
+            "name the folders of one corpus, such as results/*/ewt."
+        )
+    return groups[0]

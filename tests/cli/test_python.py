@@ -1,0 +1,180 @@
+"""`probes.run_probes` as a notebook calls it."""
+
+import importlib.util
+import inspect
+import re
+import typing
+
+import pytest
+from killing import ROOT
+from tiny_runs import run
+
+import probes
+from probes.__main__ import main as command
+from probes.cli.keywords import Keywords
+from probes.engines.config import RunConfig
+
+
+@pytest.fixture
+def found(tiny_bert, tmp_path):
+    return run(tiny_bert, tmp_path, tasks="pos,depth", twins=1, measurements="probes,geometry")
+
+
+def test_keywords_are_those_of_the_command():
+    path = ROOT / "tools" / "write_keywords.py"
+    spec = importlib.util.spec_from_file_location("write_keywords", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+
+    def plain(text):
+        return re.sub(r"\s", "", text)
+
+    assert plain(tool.KEYWORDS.read_text()) == plain(tool.keywords()), "run tools/write_keywords.py"
+    shown = inspect.signature(probes.run_probes).parameters
+    assert list(shown)[-len(RunConfig.model_fields) :] == list(RunConfig.model_fields)
+    assert shown["seeds"].default == 1
+    assert typing.get_type_hints(Keywords)["seeds"] is int
+
+
+def test_results_are_shown_as_tables_and_say_what_they_are(found):
+    name = found.results[0].model.name
+    assert repr(found) == (
+        f"<Results: {name} and random:{name} on sample · pos, depth · geometry, model_similarity>"
+    )
+    html = found._repr_html_()
+    assert f"<caption>{name} · sample, limit 60 · linear probe · test</caption>" in html
+    assert "random twin" in html
+    assert "<caption>random:" not in html.split("geometry")[0]
+    best = max(found.table()["pos"])
+    assert f"{100 * best:.1f}" in html
+
+
+def test_tables_are_of_the_one_pretrained_model(found):
+    pos = found.results[0]
+    assert found.table()["pos"].to_dict() == pos.headline
+    latex = found.to_latex()
+    assert r"\begin{tabular}{lrr}" in latex
+    assert "random twin" in latex
+    with pytest.raises(probes.UserError, match=r"model='x': no results\. Known: "):
+        found.table(model="x")
+    with pytest.raises(probes.UserError, match=r"probe='mpl': no results\. Did you mean 'mlp'"):
+        found.table("mpl")
+    with pytest.raises(probes.UserError, match="corpus='ewt': no results"):
+        found.to_latex(corpus="ewt")
+
+
+def test_figures_and_the_page_are_those_of_the_commands(found, tmp_path):
+    folder = str(tmp_path / "results")
+    figure = found.plot("curves")
+    assert figure._repr_svg_().startswith("<svg")
+    assert command(["figure", "curves", folder, "--wide", "-o", str(tmp_path / "its.svg")]) == 0
+    ours = figure.save(tmp_path / "ours.svg").read_text()
+    assert ours == (tmp_path / "its.svg").read_text()
+    assert figure.save(tmp_path / "ours.pdf").read_bytes().startswith(b"%PDF")
+    assert "<svg" in found.plot("cka").svg
+    with pytest.raises(probes.UserError, match=r"No figure is called 'curve'\. Did you mean"):
+        found.plot("curve")
+    with pytest.raises(probes.UserError, match=r"x\.jpg: the name must end in one of \.pdf"):
+        figure.save(tmp_path / "x.jpg")
+    page = found.report(tmp_path / "page.html").read_text()
+    assert found.results[0].model.name in page
+    with pytest.raises(probes.UserError, match="not written, since there are no results"):
+        probes.Results().report(tmp_path / "none.html")
+
+
+def test_what_is_loaded_is_shown_as_what_was_found(found, tmp_path):
+    loaded = probes.load_results(tmp_path / "results")
+    assert loaded.table().equals(found.table())
+    assert loaded.to_latex() == found.to_latex()
+    drawn = [re.sub(r"gradient_\d+", "", x.plot("heatmap").svg) for x in (loaded, found)]
+    assert drawn[0] == drawn[1]
+
+
+def test_quiet_and_verbose_hold_for_the_call(tiny_bert, tmp_path, capsys):
+    run(tiny_bert, tmp_path, tasks="pos", probes="linear")
+    assert "done" in capsys.readouterr().err
+    settings = {"corpus": "sample", "limit": 60, "quick": True, "tasks": "depth"}
+    places = {"output": tmp_path / "results", "cache_dir": tmp_path / "cache"}
+    probes.run_probes(str(tiny_bert), quiet=True, **settings, **places)
+    quiet = capsys.readouterr()
+    assert quiet.out == ""
+    assert quiet.err.count("\n") == 1  # a warning: many words of this tokenizer are unknown
+
+
+def sentences(n):
+    for i in range(n):
+        noun = ("dog", "cat", "bird")[i % 3]
+        yield probes.Sentence(
+            f"s{i}",
+            "en",
+            ("the", noun, "sleeps"),
+            upos=("DET", "NOUN", "VERB"),
+            document=f"d{i // 2}",
+        )
+
+
+def test_sentences_are_a_corpus(tiny_bert, tmp_path):
+    places = {"output": tmp_path / "results", "cache_dir": tmp_path / "cache", "quick": True}
+    found = probes.run_probes(str(tiny_bert), corpus=list(sentences(40)), tasks="pos", **places)
+    (corpus,) = {(r.corpus.name, r.corpus.sentences["test"]) for r in found}
+    assert corpus == ("in memory", 4)
+    notes = found.results[0].corpus.notes
+    assert notes["dev sentences cut from all, by document"] == 4
+
+    given = tuple(sentences(30))
+    splits = {"train": given[:10], "dev": given[10:20], "test": given[20:]}
+    mine = probes.Corpus("mine", "2", "CC0", splits)
+    found = probes.run_probes(str(tiny_bert), corpus=mine, tasks="pos", **places)
+    assert {(r.corpus.name, r.corpus.licence) for r in found} == {("mine", "CC0")}
+    assert len(list((tmp_path / "results").glob("*/mine-*"))) == 1
+    assert len(list((tmp_path / "results").glob("*/in-memory-*"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("corpus", "says"),
+    [
+        ([1, 2], r"corpus=\[…\]: a int in it; give probes.Sentence objects"),
+        (list(sentences(1)), "too few documents to cut"),
+        (
+            probes.Corpus("mine", "", "", {"train": tuple(sentences(3))}),
+            "corpus='mine': no sentences in dev; fill its splits train, dev, test",
+        ),
+    ],
+)
+def test_what_is_no_corpus_is_refused(tiny_bert, tmp_path, corpus, says):
+    with pytest.raises(probes.UserError, match=says):
+        probes.run_probes(str(tiny_bert), corpus=corpus, output=tmp_path)
+    with pytest.raises(probes.UserError, match="workers cannot read a corpus in memory"):
+        probes.run_probes(str(tiny_bert), corpus=corpus, output=tmp_path, workers=2)
+
+
+def test_models_of_transformers_come_with_their_tokenizer(tiny_bert, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    model, tokenizer = (
+        AutoModel.from_pretrained(tiny_bert),
+        AutoTokenizer.from_pretrained(tiny_bert),
+    )
+    settings = {"corpus": "sample", "limit": 60, "quick": True, "tasks": "pos", "device": "cpu"}
+    places = {"cache_dir": tmp_path / "cache"}
+    named = run(tiny_bert, tmp_path, tasks="pos")
+    for number, given in enumerate([(model, tokenizer), ((model, tokenizer),)]):
+        output = tmp_path / f"{number}"
+        found = probes.run_probes(*given, name="mine", output=output, **settings, **places)
+        assert {r.model.name for r in found} == {"mine"}
+        assert found.table().equals(named.table())
+    with pytest.raises(probes.UserError, match="needs its tokenizer; give it as the second"):
+        probes.run_probes(model, output=tmp_path)
+    with pytest.raises(probes.UserError, match="with its tokenizer, not a int"):
+        probes.run_probes(3, output=tmp_path)
+    with pytest.raises(probes.UserError, match="tokenizer=…: only for a model in memory"):
+        probes.run_probes(str(tiny_bert), tokenizer, output=tmp_path)
+
+
+def test_probes_run_is_the_command_of_a_run(capsys):
+    assert command(["run", "--list-tasks"]) == 0
+    assert "agreement" in capsys.readouterr().out
+    assert command(["ru"]) == 2
+    assert "Did you mean 'run'?" in capsys.readouterr().err
+    assert command([]) == 0
+    assert "run              Probe a model" in capsys.readouterr().out
