@@ -153,8 +153,8 @@ def overhead(address: str) -> float:
     """Seconds that it takes to hand a unit to a task, and to get its answer."""
     import ray
 
-    from probes.engines.cluster import connect
     from probes.engines.asked import Measure, UnitOutcome
+    from probes.engines.cluster import connect
 
     def compute(asked: object) -> UnitOutcome:
         return UnitOutcome("done", files={".json": bytes(20_000), ".npz": bytes(100_000)})

@@ -19,6 +19,9 @@ TREEBANK = frozenset((".conllu",))
 TABLES = frozenset((".jsonl", ".json", ".csv", ".parquet"))
 TEXT = frozenset((".txt",))
 
+_OF_TABLES = ("text", "label", "group", "field")
+"""What is asked of tables alone."""
+
 
 def find_corpus(*names: str, **asked: Any) -> Source:
     """Find a corpus; missing files of registered corpora are downloaded.
@@ -32,15 +35,18 @@ def find_corpus(*names: str, **asked: Any) -> Source:
     """
     request = CorpusRequest(names, **asked)
     if names and names[0] in corpora and len(names) == 1:
-        _refuse_unused(request, "task_from", "annotate", "split_by")
+        _refuse_unused(request, "task_from", "annotate", "split_by", *_OF_TABLES)
         source = corpora.get(names[0]).find(request)
     else:
         source = _find_own(request)
     return replace(source, limit=request.limit, drop_overlap=request.drop_overlap)
 
 
-def require_known(names: Sequence[str], task_from: Sequence[str]) -> None:
+def require_known(names: Sequence[str], labelled: Sequence[str]) -> None:
     """Check that names are a registered corpus, existing files, or possibly a hub dataset.
+
+    Args:
+        labelled: the label columns that are asked for.
 
     Raises:
         UserError: they are none of these; the message suggests the closest registered name.
@@ -48,13 +54,13 @@ def require_known(names: Sequence[str], task_from: Sequence[str]) -> None:
     if (len(names) == 1 and names[0] in corpora) or expand(names):
         return
     name = " ".join(names)
-    if task_from and len(names) == 1 and not _looks_like_path(name):
+    if labelled and len(names) == 1 and not _looks_like_path(name):
         return
     if _looks_like_path(name):
         raise UserError(f"--corpus {name}: there is no such file or folder.")
     raise UserError(
         f"Unknown corpus {name!r}. {did_you_mean(name, corpora)} Give a file or folder by its "
-        "path; a dataset on the hub needs --task-from."
+        "path; a dataset on the hub needs --task-from, or --text and --label."
     )
 
 
@@ -62,21 +68,22 @@ def _find_own(request: CorpusRequest) -> Source:
     """The user's own files; their endings determine the reader."""
     paths = expand(request.corpus)
     name = " ".join(request.corpus)
-    require_known(request.corpus, request.task_from)
+    require_known(request.corpus, request.labelled)
     if not paths:
-        _refuse_unused(request, "annotate")
+        _refuse_unused(request, "annotate", "field")
         from probes.data.labelled import find_dataset
 
         return find_dataset(name, request)
     endings = {path.suffix.lower() for path in paths}
     label = _label(request.corpus, paths)
     if endings <= TREEBANK:
-        _refuse_unused(request, "task_from", "annotate")
+        _refuse_unused(request, "task_from", "annotate", *_OF_TABLES)
         return find_treebank(label, paths, request)
     if endings <= TABLES and len(endings) == 1:
-        if not request.task_from:
+        if not request.labelled:
             raise UserError(
-                f"--corpus {name}: give its label column with --task-from, e.g. ner_tags."
+                f"--corpus {name}: give its label column with --task-from, e.g. ner_tags; or, if "
+                "its rows are texts, --text and --label."
             )
         _refuse_unused(request, "annotate")
         from probes.data.labelled import find_table
@@ -88,7 +95,7 @@ def _find_own(request: CorpusRequest) -> Source:
                 f"--corpus {name}: raw text has no annotation; give a spaCy pipeline with "
                 "--annotate, e.g. en_core_web_sm."
             )
-        _refuse_unused(request, "task_from")
+        _refuse_unused(request, "task_from", *_OF_TABLES)
         from probes.data.raw_text import find_text
 
         return find_text(label, paths, request)

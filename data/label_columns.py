@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from probes.common.errors import UserError
+from probes.common.wording import counted
 from probes.data.chunk_schemes import scheme_of
 from probes.data.sentence import LARGEST_LABEL, Label, Sentence, bare, interned
 from probes.data.sources import Column
@@ -17,6 +18,9 @@ from probes.data.treebank import UNKNOWN_LANGUAGE
 
 IGNORED = -100
 """The label that training code ignores; treated as missing."""
+
+UNEVEN = 1.5
+"""Classes are uneven if the largest has more than so many times its even share."""
 
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -39,10 +43,12 @@ class TableRows:
     Attributes:
         place: name of the table in error messages.
         splits: split of each row.
-        values: `tokens` and the label columns, by name; class numbers replaced by class names.
+        values: `tokens` or the texts, and the label columns, by name; class numbers replaced by
+            class names.
         documents: document of each row, empty where none is named.
         lines: line number of each row; empty if rows are not lines.
         space_separated: whether a cell is a string with tokens, or labels, separated by spaces.
+        text: name of the column of texts; empty if rows have tokens.
     """
 
     place: str
@@ -51,18 +57,24 @@ class TableRows:
     documents: list[str]
     lines: Sequence[int]
     space_separated: bool
+    text: str = ""
+
+    def where(self, row: int) -> str:
+        """The place of a row in the table."""
+        return f"line {self.lines[row]}" if self.lines else f"row {row + 1}"
 
     def error(self, row: int, message: str) -> UserError:
         """An error that names the table and the row."""
-        where = f"line {self.lines[row]}" if self.lines else f"row {row + 1}"
-        return UserError(f"{self.place}, {where}: {message}")
+        return UserError(f"{self.place}, {self.where(row)}: {message}")
 
     def tokens(self, row: int) -> list[str]:
-        """The words of a row.
+        """The words of a row, or its text.
 
         Raises:
-            UserError: the tokens are not a list of strings, or one is blank.
+            UserError: the tokens are not a list of strings, or one is blank; or there is no text.
         """
+        if self.text:
+            return [self._text(row)]
         value = self.values["tokens"][row]
         if self.space_separated:
             value = _words(value)
@@ -71,7 +83,36 @@ class TableRows:
         for i, word in enumerate(value):
             if not bare(word):
                 raise self.error(row, f"token {i + 1} is empty; remove it and its label.")
+        self._require_characters(row, "tokens", "".join(value))
         return value
+
+    def require_distinct(self, ids: Sequence[Any]) -> None:
+        """Check that no two rows have the same id; missing ones are no ids.
+
+        Raises:
+            UserError: two have.
+        """
+        first: dict[str, int] = {}
+        for row, name in enumerate(map(document_of, ids)):
+            if name and first.setdefault(name, row) != row:
+                other, remedy = self.where(first[name]), "remove one, or rename the column"
+                raise self.error(row, f"the id {_short(name)} is that of {other} too; {remedy}.")
+
+    def _text(self, row: int) -> str:
+        value = self.values[self.text][row]
+        if value is None or (isinstance(value, str) and not bare(value)):
+            raise self.error(row, f"{self.text} is empty; remove the row.")
+        if not isinstance(value, str):
+            raise self.error(row, f"{self.text} is not a text: {_short(value)}; correct the row.")
+        self._require_characters(row, self.text, value)
+        return value
+
+    def _require_characters(self, row: int, name: str, text: str) -> None:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            odd = f"{text[error.start]!a}, half of a surrogate pair"
+            raise self.error(row, f"{name} has {odd}, which is no character; remove it.") from error
 
     def require_no_list_as_text(self, name: str) -> None:
         """Check that a column does not hold lists that were written as text.
@@ -104,17 +145,21 @@ def infer_column(rows: Sequence[TableRows], name: str) -> Column:
         UserError: the rows are inconsistent, or there is no label.
     """
     for part in rows:
-        part.require_no_list_as_text("tokens")
+        if not part.text:
+            part.require_no_list_as_text("tokens")
         part.require_no_list_as_text(name)
-    words = _per_word(rows, name)
-    shape: Literal["word", "sentence"] = "word" if words else "sentence"
+    texts = bool(rows[0].text)
+    words = not texts and _per_word(rows, name)
+    shape: Literal["word", "sentence", "text"]
+    shape = "text" if texts else "word" if words else "sentence"
     labels: list[tuple[TableRows, int, Any]] = []
     for part in rows:
         for row in range(len(part.splits)):
             found = _raw_labels(part, row, name, words)
             labels.extend((part, row, label) for label in found if label is not None)
     if not labels:
-        raise UserError(f"--task-from {name}: {rows[0].place} has no label.")
+        flag = "--label" if texts else "--task-from"
+        raise UserError(f"{flag} {name}: {rows[0].place} has no label.")
     if _numbers([label for _, _, label in labels]):
         for part, row, label in labels:
             if not _is_number(label):
@@ -124,7 +169,9 @@ def infer_column(rows: Sequence[TableRows], name: str) -> Column:
                 raise part.error(row, f"{name} is {_short(label)}, which is {limit}")
         return Column(name, shape, "regression")
     scheme = scheme_of({str(label) for _, _, label in labels}) if words else None
-    return Column(name, shape, "classification", scheme)
+    counts = Counter(str(label) for _, _, label in labels)
+    uneven = texts and max(counts.values()) > UNEVEN * len(labels) / len(counts)
+    return Column(name, shape, "classification", scheme, uneven)
 
 
 def _is_number(label: object) -> bool:
@@ -177,6 +224,9 @@ def _raw_labels(part: TableRows, row: int, name: str, words: bool) -> list[Any]:
         UserError: their number differs from that of the words, or one is a list or an object.
     """
     value, tokens = part.values[name][row], part.tokens(row)
+    if part.text and str(value).strip().lower() == "nan":
+        remedy = "correct it, or leave it empty if the text has no label"
+        raise part.error(row, f"{name} is NaN; {remedy}.")
     if words and part.space_separated:
         value = _words(value)
     if words and value is None:
@@ -239,12 +289,41 @@ def read_rows(
                 Sentence(
                     id=f"{split}-{len(parts[split]) + 1}",
                     language=UNKNOWN_LANGUAGE,
-                    words=interned(tokens),
+                    words=tuple(tokens) if part.text else interned(tokens),
                     columns=values,
                     document=part.documents[row],
+                    whole=bool(part.text),
                 )
             )
     return dict(parts), {what: n for what, n in notes.items() if n}
+
+
+def require_shared_labels(
+    splits: Mapping[str, Sequence[Sentence]], columns: Iterable[Column], what: str
+) -> None:
+    """Check that no class of texts occurs in one split alone, to be learnt or tested but not both.
+
+    Args:
+        what: name of the corpus in error messages.
+
+    Raises:
+        UserError: one does.
+    """
+    for column in (x for x in columns if x.kind == "classification"):
+        found: dict[Label, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for split, sentences in splits.items():
+            for sentence in sentences:
+                (label,) = sentence.layer(column.layer)
+                found[label][split].append(sentence.id)
+        alone = [x for x, places in found.items() if x is not None and len(places) == 1]
+        if alone:
+            ((split, ids),) = found[alone[0]].items()
+            raise UserError(
+                f"{what}: labels of {column.name} that occur in one split alone: {len(alone)} of "
+                f"{len(found.keys() - {None})}, such as {_short(alone[0])} in {split} "
+                f"({counted(len(ids), 'text')}, first row {ids[0].rpartition('-')[2]}); merge or "
+                "remove rare labels, or shuffle rows that are sorted."
+            )
 
 
 def _labels(raw: Sequence[Any], column: Column) -> tuple[Label, ...]:

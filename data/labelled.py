@@ -2,7 +2,8 @@
 
 A row is a sentence: a column `tokens`, and label columns with one label per token or one for the
 sentence. In CSV, where a cell is a single string, tokens and their labels are separated by spaces.
-Optional columns are `split` and `document`.
+Or a row is a text as it was written, with labels of the whole. Optional columns are `split`,
+`document` and, of texts, `id`.
 
 Parquet files and hub datasets are read by `datasets`, which knows the names of classes. JSON and
 CSV are read without type inference, which would turn the word "2020-01-01" into a date and merge
@@ -25,7 +26,14 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.data.label_columns import TableRows, document_of, infer_column, read_rows
+from probes.common.wording import listed
+from probes.data.label_columns import (
+    TableRows,
+    document_of,
+    infer_column,
+    read_rows,
+    require_shared_labels,
+)
 from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
 from probes.data.splits import (
@@ -63,7 +71,7 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     for split, part in files.items():
         for path in part:
             kind = path.suffix.lower()
-            table, lines = _READERS[kind](path)
+            table, lines = _below(path, request) if request.field else _READERS[kind](path)
             rows.append(
                 _rows(table, split, str(path), request, lines, space_separated=kind == ".csv")
             )
@@ -163,9 +171,13 @@ def _source(
     split_by = request.split_by
     if splits == {UNNAMED} and split_by is None:
         # No file or row names a split, so it is safe to cut the three splits.
-        split_by = "document" if all(all(part.documents) for part in rows) else "sentence"
+        grouped = request.group or all(all(part.documents) for part in rows)
+        split_by = "document" if grouped else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
-    columns = {column: infer_column(rows, column) for column in request.task_from}
+    columns = {column: infer_column(rows, column) for column in request.labelled}
+    # What else the same files may be read as.
+    asked = {flag: getattr(request, flag) for flag in ("text", "group", "field")}
+    identity = {**identity, **{f"--{flag}": given for flag, given in asked.items() if given}}
     return Source(
         name=name,
         version=version,
@@ -185,6 +197,12 @@ def _read(source: Source, rows: list[TableRows]) -> Corpus:
     splits, cut = cut_missing_splits(
         parts, source.split_by or "sentence", f"--corpus {source.name}"
     )
+    if rows[0].text:
+        require_shared_labels(splits, source.columns.values(), f"--corpus {source.name}")
+        known = {text.document for text in splits["train"]} - {""}
+        for split in ("dev", "test"):
+            if shared := sum(text.document in known for text in splits[split]):
+                cut[f"{split} texts of a group that occurs in train too"] = shared
     return Corpus(source.name, source.version, source.licence, splits, {**notes, **cut})
 
 
@@ -201,20 +219,52 @@ def _rows(
     Raises:
         UserError: a column is missing, or a row has an unknown split.
     """
-    for column in ("tokens", *request.task_from):
+    words = request.text or "tokens"
+    flags = {words: f"--text {words}" if request.text else "tokens"}
+    flags |= {column: f"--task-from {column}" for column in request.task_from}
+    flags |= {column: f"--label {column}" for column in request.label}
+    wanted = tuple(flags)
+    if request.group:
+        flags[request.group] = f"--group {request.group}"
+    for column, flag in flags.items():
         if column not in table:
-            flag = "tokens" if column == "tokens" else f"--task-from {column}"
             raise UserError(f"{place}: no column for {flag}; the columns are {', '.join(table)}.")
-    splits = [split] * len(table["tokens"])
+    splits = [split] * len(table[words])
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
-    documents = [document_of(d) for d in table.get("document", [None] * len(splits))]
-    wanted = {column: table[column] for column in ("tokens", *request.task_from)}
-    rows = TableRows(place, splits, wanted, documents, lines or [], space_separated)
+    groups = table.get(request.group or "document", [None] * len(splits))
+    documents = list(map(document_of, groups))
+    values = {column: table[column] for column in wanted}
+    rows = TableRows(place, splits, values, documents, lines or [], space_separated, request.text)
     for row, name in enumerate(splits):
         if name not in (*SPLITS, UNNAMED):
             raise rows.error(row, f"unknown split {name!r}; use train, dev or test.")
+    if request.text and request.group != "id":
+        rows.require_distinct(table.get("id", ()))
     return rows
+
+
+def _below(path: Path, request: CorpusRequest) -> Table:
+    """Read the rows of a JSON file that lie under the key `--field`.
+
+    Raises:
+        UserError: the file is not JSON, or there are no rows under that key.
+    """
+    where = f"--field {request.field}: {path}"
+    if _READERS[path.suffix.lower()] is not _json_lines:
+        raise UserError(f"{where} is not JSON; leave the flag out.")
+    try:
+        found = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not JSON ({error}); correct the file.") from error
+    for key in request.field.split("."):
+        if not isinstance(found, dict) or key not in found:
+            keys = listed(list(map(str, found))[:10]) if isinstance(found, dict) else "none"
+            raise UserError(f"{where} has no key {key!r} there; the keys are {keys}.")
+        found = found[key]
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise UserError(f"{where} has no list of objects there; name the key of the rows.")
+    return _by_column(path, found), []
 
 
 def _json_lines(path: Path) -> Table:
@@ -260,6 +310,7 @@ def _refuse_wrapped(path: Path, text: str) -> None:
         return  # a row without tokens
     keys = ", ".join(map(str, whole))
     remedy = f"save the list under {' or '.join(map(repr, found))}" if found else "save the rows"
+    remedy = f"give --field {found[0]}, or {remedy}" if len(found) == 1 else remedy
     raise UserError(
         f"{path}: one JSON object (its keys are {keys[:200]}), but rows are expected at the top; "
         f"{remedy} as a file of its own, as an array of objects or one object per line."

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 Span = tuple[int, int]
 """Words `[start, end)` of a sentence, counted from 0."""
 
-Label = str | float | None
-"""A label in a column of the user's own data; None if it is missing."""
+Label = str | float | tuple[str, ...] | None
+"""A label in a column of the user's own data, or several; None if it is missing."""
 
 LARGEST_LABEL = 1e18
 """Greatest numeric label; the square of one 20 times as large would overflow in float32."""
@@ -89,6 +89,8 @@ class Sentence:
             label for the sentence.
         document, genre: the document that contains the sentence, and its genre, if known. They are
             not annotation, so they are neither compared nor part of the fingerprint.
+        whole: whether its only word is a text as it was written, which a model reads as one, and
+            of which a vector is pooled.
     """
 
     id: str
@@ -104,6 +106,7 @@ class Sentence:
     columns: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
     document: str = field(default="", compare=False, repr=False)
     genre: str = field(default="", compare=False, repr=False)
+    whole: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         # Bypasses a subclass that records which attributes are read.

@@ -45,6 +45,9 @@ class CorpusRequest:
         split_by: unit that must stay whole when a missing split is cut from another.
         drop_overlap: drop training sentences that also occur in dev or test.
         task_from: label columns of the user's own data.
+        text, label: column of texts, and the columns of their labels.
+        group: column that names what rows share, such as an author; else `document` is looked for.
+        field: key under which the rows of a JSON file lie; dotted where it is further below.
         annotate: spaCy pipeline to annotate raw text with.
     """
 
@@ -58,6 +61,15 @@ class CorpusRequest:
     drop_overlap: bool = False
     task_from: tuple[str, ...] = ()
     annotate: str = ""
+    text: str = ""
+    label: tuple[str, ...] = ()
+    group: str = ""
+    field: str = ""
+
+    @property
+    def labelled(self) -> tuple[str, ...]:
+        """The label columns, of words and sentences or of texts."""
+        return (*self.task_from, *self.label)
 
     @property
     def finder(self) -> FileFinder:
@@ -71,15 +83,21 @@ class Column:
 
     Attributes:
         name: name of the column.
-        shape: whether there is a label per word or per sentence.
-        kind: whether labels are classes or numbers.
+        shape: whether there is a label per word, per sentence or per text.
+        kind: whether labels are classes, sets of classes, or numbers.
+        types: the column that has the types of words, on which control labels hang; empty if they
+            have none, None if the word itself is its type.
         scheme: how labels mark chunks; None if they do not.
+        uneven: whether the largest class of texts is more than 1.5 times as large as it would be if
+            all were equal.
     """
 
     name: str
-    shape: Literal["word", "sentence"]
-    kind: Literal["classification", "regression"]
+    shape: Literal["word", "sentence", "text"]
+    kind: Literal["classification", "multi-label", "regression"]
     scheme: Scheme | None = None
+    uneven: bool = False
+    types: str | None = None
 
     @property
     def layer(self) -> str:
@@ -189,7 +207,7 @@ def _without_spaces_at_edges(parts: Splits) -> tuple[Splits, dict[str, int]]:
     def cleaned(sentence: Sentence) -> Sentence:
         nonlocal changed
         words = tuple(map(bare, sentence.words))
-        if words == sentence.words:
+        if sentence.whole or words == sentence.words:
             return sentence
         if not all(words):
             number = words.index("") + 1

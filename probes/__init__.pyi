@@ -2,8 +2,11 @@
 # probes/__init__.py reads this table, and type checkers do.
 
 from probes.cli.api import run_probes as run_probes
+from probes.cli.fitted_probes import read_probe as read_probe
 from probes.cli.load_results import load_results as load_results
 from probes.cli.results import Results as Results
+from probes.cli.vectors import Vectors as Vectors
+from probes.cli.vectors import probe as probe
 from probes.common.errors import UserError as UserError
 from probes.data.downloads import Remote as Remote
 from probes.data.registered import Registered as Registered
@@ -68,5 +71,6 @@ from probes.training.family import ProbeFamily as ProbeFamily
 from probes.training.family import shared_input as shared_input
 from probes.training.family import shared_input_gradient as shared_input_gradient
 from probes.training.fit import Draw as Draw
+from probes.training.layer_probe import LayerProbe as LayerProbe
 
 __version__: str

@@ -28,6 +28,7 @@ COMMANDS = (
     "report",
     "figure",
     "export",
+    "export-probe",
     "import",
     "new-task",
     "new-measurement",

@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
 from probes.data.sources import Column
-from probes.tasks.task import Example, Excluded, Task, tasks
+from probes.tasks.task import Example, Excluded, Task, TextPooling, tasks
 
 VERSION = 1
 NO_LABEL = Excluded("no label")
 
 
-def task_of(column: Column) -> Task:
+def text_task(label: str, pooling: str) -> str:
+    """The name of the task of predicting a label of texts from their pooled vectors."""
+    return f"{label}@{pooling}"
+
+
+def task_of(column: Column, pooling: TextPooling | None = None) -> Task:
     """The task of predicting a label column.
 
-    Tags of chunks, in whichever scheme, are scored as chunks, other classes by accuracy, numbers by
-    Spearman's rank correlation over all examples.
+    Tags of chunks, in whichever scheme, are scored as chunks, other classes by accuracy, uneven
+    ones of texts by balanced accuracy, numbers by Spearman's rank correlation over all examples.
+
+    Args:
+        pooling: of texts; see `Task.pooling`.
 
     Raises:
         UserError: the name is taken by a task of the suite.
     """
-    name = column.name
+    name = text_task(column.name, pooling) if pooling else column.name
     if name in tasks:
         raise UserError(
             f"--task-from {name}: the suite has a task of this name; rename the column."
         )
+    also: tuple[str, ...]
     metric, also, reading = "accuracy", ("macro_f1",), f"a class per {column.shape}"
     if column.kind == "regression":
         metric, also, reading = "corpus_spearman", ("mae",), f"a number per {column.shape}"
     elif column.scheme:
         metric, also, reading = "span_f1", ("accuracy",), str(column.scheme)
-    rule = _word if column.shape == "word" else _sentence
+    elif column.uneven:
+        metric, also = "balanced_accuracy", ("accuracy", "macro_f1")
+        reading += ", uneven"
+    elif column.kind == "multi-label":
+        metric, also, reading = "micro_f1", (), f"a set of classes per {column.shape}"
+    rules: dict[str, Callable[..., Iterator[Example | Excluded]]] = {
+        "word": partial(_word, column.types),
+        "sentence": _sentence,
+        "text": _text,
+    }
     return Task(
         name=name,
         version=VERSION,
@@ -42,18 +60,20 @@ def task_of(column: Column) -> Task:
         kind=column.kind,
         metric=metric,
         also=also,
-        rule=partial(rule, column.layer),
-        summary=f"The column {name!r} of your data: {reading}.",
+        rule=partial(rules[column.shape], column.layer),
+        summary=f"The column {column.name!r} of your data: {reading}.",
         reading=reading,
+        pooling=pooling,
     )
 
 
-def _word(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
+def _word(types: str | None, layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
+    own = sentence.words if types is None else sentence.layer(types) if types else ()
     for i, label in enumerate(sentence.layer(layer)):
         if label is None:
             yield NO_LABEL
         else:
-            yield Example(label, (i, i + 1), type=sentence.words[i])
+            yield Example(label, (i, i + 1), type=own[i] if own else "")
 
 
 def _sentence(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
@@ -62,3 +82,9 @@ def _sentence(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
         yield NO_LABEL
     else:
         yield Example(label, (0, len(sentence)), type=" ".join(sentence.words))
+
+
+def _text(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
+    # Without a type: hardly any text occurs twice, so that a control task would be mere noise.
+    (label,) = sentence.layer(layer)
+    yield NO_LABEL if label is None else Example(label, (0, 1))

@@ -15,8 +15,11 @@ from probes.common.registry import Registry, did_you_mean
 from probes.data.sentence import LAYERS, Sentence, Span
 from probes.tasks.validation import TaskError, fault, items_of
 
-Shape = Literal["word", "pair", "span", "span pair", "sentence"]
+Shape = Literal["word", "pair", "span", "span pair", "sentence", "text"]
 Kind = Literal["classification", "multi-label", "regression"]
+TextPooling = Literal["mean", "cls", "last", "max"]
+"""How the vector of a text is made from those of its pieces."""
+
 Label = str | float | tuple[str, ...]
 """A class; a number for regression; a tuple of classes for multi-label."""
 
@@ -84,6 +87,8 @@ class Task:
         reference: description of `Example.reference`, if it is used.
         stand_ins: by needed layer, the layer to use in its place if the corpus lacks it.
         reading: how a column of the user's data was read, for the line that announces the task.
+        pooling: how the vector of a text is made from those of its pieces, see
+            `probes.extraction.text_vectors`; None for tasks of other shapes.
     """
 
     name: str
@@ -98,6 +103,7 @@ class Task:
     reference: str = ""
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     reading: str = ""
+    pooling: TextPooling | None = None
 
     def missing(self, layers: Collection[str]) -> tuple[str, ...]:
         """The annotation layers that this task needs and `layers` lacks."""

@@ -38,6 +38,7 @@ _MORE = {
     "layers": "str | int | Sequence[int]",
     "memory": "int | str | None",
     "batch_tokens": 'int | Literal["auto"] | None',
+    "sentence_pooling": "str | Sequence[str]",
     "split_by": 'Literal["document", "sentence"] | None',
 }
 """Settings that take more than their type says, since they are put into it."""

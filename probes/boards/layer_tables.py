@@ -17,6 +17,8 @@ from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.titles import subject_title
 from probes.statistics.formatting import shown
+from probes.statistics.metrics import label_of
+from probes.statistics.ranking_metrics import RANKING
 from probes.tasks.builtin import tasks
 
 
@@ -160,8 +162,15 @@ def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
 
 
 def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
-    """What the best layer adds to layer 0, floor, baselines, references: a cell per result."""
+    """How the best layer orders two classes, what it adds to layer 0, floor, baselines, references.
+
+    Each with a cell per result.
+    """
     named = [{**result.baselines, **result.references} for result in results]
+    for metric in RANKING:
+        if any(found := [result.at(metric, result.best_layer) for result in results]):
+            cells = (score_cell(x.value, x.interval, metric) if x else NOTHING for x in found)
+            yield TableRow.of(f"{label_of(metric)}, best layer", *cells, faint=True)
     gains = [r.row("conditional_probing", "added_points", r.best_layer) for r in results]
     if any(gains):
         cells = (

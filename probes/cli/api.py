@@ -79,7 +79,7 @@ run_probes.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
                 setting,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=field.get_default(call_default_factory=True),
-                annotation=Keywords.__annotations__[setting],
+                annotation=Keywords.__annotations__.get(setting, Any),
             )
             for setting, field in RunConfig.model_fields.items()
         ),

@@ -32,7 +32,7 @@ def print_plan(runs: Sequence[ModelRun]) -> float:
     for run in runs:
         plan = _ModelPlan(run)
         encoder = run.model.encoder
-        size = encoder.info.parameters * encoder.model.dtype.itemsize
+        size = encoder.info.parameters * (4 if run.model.dtype == "float32" else 2)
         rows = list(plan.encodings())
         for stage in stages_of(runs):
             if run in stage.runs:
@@ -93,14 +93,14 @@ class _ModelPlan:
 
     def encodings(self) -> Iterator[TableRow]:
         """A row per view that is not stored yet."""
+        if not self._encoder.reads_text:
+            return
         places: dict[Place, str] = {}
         for measurement in self._run.corpus_measurements:
             places.setdefault(self._prepared.corpus_place(measurement), "plain view")
         for name, examples in self._examples.items():
-            if examples.view == "plain":
-                places.setdefault(("", ""), "plain view")
-            else:
-                places[name, ""] = f"{examples.view} view of {name}"
+            of = "plain view" if examples.view == "plain" else f"{examples.view} view of {name}"
+            places.setdefault(self._prepared.place_of(examples), of)
         info = self._encoder.info
         for place, of in places.items():
             reading = self._prepared.reading(place)

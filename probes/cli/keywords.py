@@ -20,6 +20,17 @@ class Keywords(TypedDict, total=False):
     """Drop training sentences that occur word for word in dev or test."""
     task_from: str | Sequence[str]
     """Label columns of the user's own data; each becomes a task."""
+    text: str
+    """The column of texts in the user's own data; empty if rows have tokens."""
+    label: str | Sequence[str]
+    """Label columns of texts; each becomes a task for each of `sentence_pooling`."""
+    sentence_pooling: str | Sequence[str]
+    """How the vector of a text is made from those of its pieces: mean, cls, last, max."""
+    group: str
+    """The column that names what rows share, such as an author, which splits and resamples keep
+    whole; if empty, `document` is looked for."""
+    field: str
+    """The key under which the rows of a JSON file lie, dotted where it is further below."""
     annotate: str
     """The spaCy pipeline that annotates raw text."""
     tasks: str | Sequence[str]

@@ -17,6 +17,7 @@ from probes.data.find import find_corpus
 from probes.data.registered import corpora
 from probes.engines.inputs import find_models
 from probes.engines.settings import validate
+from probes.extraction.model_names import VECTORS
 from probes.measurements.measurement import (
     CORPUS,
     EVIDENCE,
@@ -41,6 +42,8 @@ examples:
       any treebank in CoNLL-U
   python run_probes.py --model all-MiniLM-L6-v2 --corpus my.jsonl --task-from ner_tags
       labelled data of your own
+  python run_probes.py --model all-MiniLM-L6-v2 --corpus reviews.csv --text text --label stars
+      labelled texts of your own (docs/texts.md)
   python run_probes.py --model all-MiniLM-L6-v2 --include my_task.py --tasks my_task
       a task of your own (docs/adding-a-task.md)
 """
@@ -61,6 +64,13 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--model", nargs="+", metavar="M", help="hub id, folder, packaged model, or random:M")
     add(
+        "--vectors",
+        nargs="+",
+        metavar="V",
+        help="word vectors in files instead of a model's: a folder, a file, or word2vec's text "
+        "format (docs/vectors.md)",
+    )
+    add(
         "--corpus",
         nargs="+",
         metavar="C",
@@ -68,6 +78,11 @@ def build_parser() -> argparse.ArgumentParser:
         ".parquet, .txt); or a dataset on the hub (default: sample)",
     )
     add("--task-from", metavar="COLUMN,…", help="label columns of your own data")
+    add("--text", metavar="COLUMN", help="column of texts in your own data")
+    add("--label", metavar="COLUMN,…", help="label columns of these texts")
+    add("--sentence-pooling", metavar="P,…", help="of mean, cls, last, max (default: mean)")
+    add("--group", metavar="COLUMN", help="column of what rows share, such as an author")
+    add("--field", metavar="KEY", help="where in a .json file the rows lie, e.g. data.rows")
     add_reading(parser)
     add_include(parser)
     add(
@@ -207,7 +222,7 @@ def _main(arguments: list[str]) -> int:
     progress.quiet = bool({"-q", "--quiet"} & set(arguments))
     discover(included.include)
     given = vars(build_parser().parse_args(arguments))
-    models = given.pop("model", [])
+    models = given.pop("model", []) + [f"{VECTORS}{path}" for path in given.pop("vectors", [])]
     progress.verbose = given.pop("verbose", False)
     progress.quiet = given.pop("quiet", False)
     given["options"] = _options(given)

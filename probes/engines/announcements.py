@@ -12,6 +12,7 @@ from probes.compute.devices import DType
 from probes.data.sentence import Corpus
 from probes.extraction.model_files import ModelSource
 from probes.measurements.joined_results import as_result
+from probes.records.header import ModelRecord
 from probes.records.record import Record
 from probes.records.result import SCORES
 
@@ -50,6 +51,16 @@ def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> Non
     )
 
 
+def announce_given(info: ModelRecord, source: ModelSource, seconds: float) -> None:
+    """Describe vectors that were read from files."""
+    progress.say(
+        f"model   {info.name} · vectors of {source.folder} · {info.n_layers + 1} layers × "
+        f"{info.hidden_size} · read in {seconds:.1f} s",
+        "model",
+        **info.model_dump(),
+    )
+
+
 def announce_own_dtype(source: ModelSource, dtype: DType) -> None:
     """Say that a model does not run in float32, though nobody asked for another type."""
     progress.say(
@@ -64,10 +75,12 @@ def announce_own_dtype(source: ModelSource, dtype: DType) -> None:
 def announce_corpus(corpus: Corpus, seconds: float) -> None:
     """Describe a corpus that has been read, with a line for each of its notes."""
     sentences, words = corpus_counts(corpus)
+    counts = f"{per_split(sentences)} sentences, {per_split(words)} words"
+    if any(sentence.whole for sentence in corpus):
+        counts = f"{per_split(sentences)} texts"
     progress.say(
         f"corpus  {' '.join(filter(None, (corpus.name, corpus.version)))} "
-        f"({corpus.licence or 'licence not stated'}) · "
-        f"{per_split(sentences)} sentences, {per_split(words)} words · fingerprint "
+        f"({corpus.licence or 'licence not stated'}) · {counts} · fingerprint "
         f"{corpus.fingerprint[:16]} · read in {seconds:.1f} s",
         "corpus",
         name=corpus.name,
@@ -115,16 +128,20 @@ def announce_task(examples: Examples) -> None:
 def announce_vectors(
     model: str, view: View, vectors: Vectors, n_layers: int, seconds: float
 ) -> None:
-    """Describe the word vectors of a view, read from the store or just encoded.
+    """Describe the vectors of a view's words or texts, read from the store or just encoded.
 
     Args:
         model: its name, if there are several.
     """
     n_rows, about = vectors.manifest["rows"], vectors.encoding
     of = f"{model} · " if model else ""
-    unknown = f"{about.unknown_words:,} of {n_rows:,} words hold [UNK]"
+    what, unknown = "words", f"{about.unknown_words:,} of {n_rows:,} words hold [UNK]"
+    if view.texts[0].whole:
+        what, unknown = "texts", f"{about.unknown_words:,} of {n_rows:,} texts are mostly [UNK]"
+        if long := about.texts_in_several_windows:
+            unknown += f" · {long:,} longer than the window, pooled over several"
     progress.say(
-        f"vectors {of}{view.name} view · {n_rows:,} words × {counted(n_layers, 'layer')}, "
+        f"vectors {of}{view.name} view · {n_rows:,} {what} × {counted(n_layers, 'layer')}, "
         f"{about.storage} · {unknown} · {seconds:.1f} s",
         "vectors",
         view=view.name,

@@ -17,6 +17,8 @@ from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
 from probes.measurements.measurement import EVIDENCE, LEVELS, Level
 from probes.records.base import Frozen
+from probes.tasks.columns import text_task
+from probes.tasks.task import TextPooling
 
 _Numbers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Tag("numbers")]
 
@@ -47,6 +49,17 @@ class RunConfig(Frozen):
     """Drop training sentences that occur word for word in dev or test."""
     task_from: tuple[str, ...] = ()
     """Label columns of the user's own data; each becomes a task."""
+    text: str = ""
+    """The column of texts in the user's own data; empty if rows have tokens."""
+    label: tuple[str, ...] = ()
+    """Label columns of texts; each becomes a task for each of `sentence_pooling`."""
+    sentence_pooling: tuple[TextPooling, ...] = Field(default=("mean",), min_length=1)
+    """How the vector of a text is made from those of its pieces: mean, cls, last, max."""
+    group: str = ""
+    """The column that names what rows share, such as an author, which splits and resamples keep
+    whole; if empty, `document` is looked for."""
+    field: str = ""
+    """The key under which the rows of a JSON file lie, dotted where it is further below."""
     annotate: str = ""
     """The spaCy pipeline that annotates raw text."""
     tasks: tuple[str, ...] = ()
@@ -112,7 +125,16 @@ class RunConfig(Frozen):
     def _one_or_several(cls, given: object) -> object:
         return as_several(given)
 
-    @field_validator("tasks", "probes", "task_from", "measurements", "evidence", mode="before")
+    @field_validator(
+        "tasks",
+        "probes",
+        "task_from",
+        "label",
+        "sentence_pooling",
+        "measurements",
+        "evidence",
+        mode="before",
+    )
     @classmethod
     def _separated(cls, given: object) -> object:
         if not isinstance(given, str):
@@ -185,6 +207,12 @@ class RunConfig(Frozen):
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
+
+    @property
+    def own_tasks(self) -> tuple[str, ...]:
+        """Names of the tasks made from label columns."""
+        of_texts = (text_task(x, pooling) for x in self.label for pooling in self.sentence_pooling)
+        return (*self.task_from, *of_texts)
 
     @property
     def threads_per_process(self) -> int | None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from probes.common.errors import UserError
 from probes.compute.devices import DType, uses_cuda
@@ -19,13 +19,14 @@ from probes.data.sentence import Corpus
 from probes.data.sources import Source
 from probes.engines.announcements import (
     announce_corpus,
+    announce_given,
     announce_model,
     announce_own_dtype,
     announce_task,
 )
 from probes.engines.config import RunConfig
 from probes.extraction.model_files import ModelSource, find_model
-from probes.extraction.model_names import RANDOM_NAME, random_prefix
+from probes.extraction.model_names import RANDOM_NAME, VECTORS, random_prefix
 from probes.extraction.stored_dtype import stored_dtype
 from probes.tasks.validation import TaskError
 
@@ -43,6 +44,7 @@ class LazyModel:
     Attributes:
         source: its files.
         config: how it is loaded.
+        corpus: what is read; needed for vectors in files alone.
         in_memory: the model itself, if the user handed it over; it is never released.
         is_twin: whether it is measured only for comparison with the model that it is a twin of.
         n_layers: number of blocks; None as long as the model has not been loaded.
@@ -51,6 +53,7 @@ class LazyModel:
 
     source: ModelSource
     config: RunConfig
+    corpus: LazyCorpus | None = None
     in_memory: Encoder | None = None
     is_twin: bool = False
     n_layers: int | None = None
@@ -62,6 +65,8 @@ class LazyModel:
 
         For `--dtype auto` float32; on a CUDA GPU the checkpoint's own type, if it is narrower.
         """
+        if self.given.startswith(VECTORS):
+            return "float32"
         if self.config.dtype != "auto":
             return self.config.dtype
         own = stored_dtype(self.source)
@@ -86,6 +91,8 @@ class LazyModel:
         from probes.compute.memory import explain_out_of_memory
         from probes.extraction.loading import load_encoder, plan_encoder
 
+        if self.given.startswith(VECTORS):
+            return self._given_vectors()
         if self.config.dry_run:
             return plan_encoder(
                 self.source,
@@ -105,6 +112,16 @@ class LazyModel:
             )
         announce_model(encoder, self.source, time.perf_counter() - clock)
         return encoder
+
+    def _given_vectors(self) -> Encoder:
+        from probes.extraction.vector_files import read_vectors
+
+        assert self.corpus is not None
+        clock = time.perf_counter()
+        found = read_vectors(self.source, self.corpus.value, self.config.pooling)
+        announce_given(found.info, self.source, time.perf_counter() - clock)
+        # It has all that is asked of an encoder whose texts are known.
+        return cast("Encoder", found)
 
     def release(self) -> None:
         """Free the memory of a model that was loaded here; using it again loads it again."""
@@ -189,12 +206,10 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
         random_prefix(seed) + name
         for name in names
         for seed in range(config.twins)
-        if not RANDOM_NAME.fullmatch(name)
+        if not (RANDOM_NAME.fullmatch(name) or name.startswith(VECTORS))
     ]
     for name in dict.fromkeys((*names, *twins)):
-        source = find_model(
-            name, revision=config.revision, offline=config.offline, planned=config.dry_run
-        )
+        source = _find(name, config)
         added = name not in names
         if added and any(source.digest == other.source.digest for other in found.values()):
             continue
@@ -208,3 +223,13 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     if not found:
         raise UserError("--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2.")
     return list(found.values())
+
+
+def _find(name: str, config: RunConfig) -> ModelSource:
+    if name.startswith(VECTORS):
+        from probes.extraction.vector_files import find_vectors
+
+        return find_vectors(name)
+    return find_model(
+        name, revision=config.revision, offline=config.offline, planned=config.dry_run
+    )

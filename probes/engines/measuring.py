@@ -71,7 +71,7 @@ def expected_memory(prepared: Prepared, units: Sequence[Unit]) -> int:
     needs = training_needs(
         prepared.run, units, prepared.info.hidden_size, prepared.device, prepared.hidden_view
     )
-    weights = its.info.parameters * int(its.model.dtype.itemsize)
+    weights = its.info.parameters * (4 if prepared.run.model.dtype == "float32" else 2)
     return weights + max(needs.values(), default=0)
 
 

@@ -385,6 +385,7 @@ def model_runs(
     index, several = Index(), len(models) > 1
     runs: list[ModelRun] = []
     for model in models:
+        model.corpus = corpus
         base = runs[0] if runs else None
         about = config, model, corpus, tasks, omissions, index, command, several, base
         runs.append(ModelRun(*about))

@@ -20,7 +20,7 @@ from probes.engines.config import RunConfig
 from probes.engines.settings import options_of
 from probes.engines.unit import Unit
 from probes.examples.breakdowns import marked_by_pieces
-from probes.examples.examples import NotServedError
+from probes.examples.examples import Examples, NotServedError
 from probes.extraction.collectors import Collector, CollectorError, OutOfRangeError
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import (
@@ -30,6 +30,7 @@ from probes.extraction.encoding import (
     collected,
     read,
     require_space,
+    text_vectors,
     vectors_of,
     word_vectors,
 )
@@ -40,7 +41,7 @@ from probes.extraction.views import View, ViewName, plain_view
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import measurement_plug_in, plugin_failure, source_of
 from probes.records.header import ModelRecord
-from probes.tasks.task import Task
+from probes.tasks.task import Task, TextPooling
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 
@@ -123,9 +124,17 @@ class Prepared:
         config, encoder = self.run.config, self.run.model.encoder
         try:
             examples = self.run.corpus.examples(task, self.hidden_view)
-            examples = marked_by_pieces(examples, encoder.words)
+            if encoder.reads_text:
+                examples = marked_by_pieces(examples, encoder.words)
+            elif examples.view != "plain":
+                raise NotServedError("it hides words, and given vectors are of whole sentences")
+            if task.pooling == "cls" and self.info.causal:
+                raise NotServedError(
+                    f"Task {task.name!r}: {self.info.name} reads from left to right, so that its "
+                    "first token knows nothing of the text; leave cls out of --sentence-pooling."
+                )
         except NotServedError as error:
-            asked_for = task.name in (*config.tasks, *config.task_from)
+            asked_for = task.name in (*config.tasks, *config.own_tasks)
             if asked_for or error.by_limit:
                 self.run.omissions.not_served(self.run.name, task.name, str(error))
             else:
@@ -135,10 +144,11 @@ class Prepared:
             self.run.omissions.fail(self.run.name, task.name, str(error))
             return None
         self.run.corpus.announce(examples)
-        name = "" if examples.view == "plain" else task.name
-        place = name, ""
+        place = self.place_of(examples)
         vectors = self.stored(place)
         assert isinstance(vectors, Vectors)
+        if task.pooling:
+            vectors = vectors.pooled(task.pooling)
         return ProbingData(
             examples,
             self.view(place),
@@ -162,9 +172,22 @@ class Prepared:
             NotServedError, TaskError: the corpus does not serve its task after all.
         """
         if unit.task is not None:
-            examples = self.run.corpus.examples(unit.task, self.hidden_view)
-            return "" if examples.view == "plain" else unit.task.name, ""
+            return self.place_of(self.run.corpus.examples(unit.task, self.hidden_view))
         return self.corpus_place(unit.measurement)
+
+    def place_of(self, examples: Examples) -> Place:
+        """What the model has to have read for a task's examples.
+
+        Texts are read once for all tasks, under the name of the first of them.
+        """
+        if examples.task.pooling:
+            return next(task.name for task in self.run.tasks if task.pooling), ""
+        return "" if examples.view == "plain" else examples.task.name, ""
+
+    def _poolings(self, name: str) -> list[TextPooling]:
+        """How the run's tasks pool texts; in no way if the task called `name` reads words."""
+        pooled = {task.name: task.pooling for task in self.run.tasks if task.pooling}
+        return list(dict.fromkeys(pooled.values())) if name in pooled else []
 
     def corpus_place(self, measurement: str) -> Place:
         """What the model has to have read for a measurement of the corpus as a whole."""
@@ -198,8 +221,10 @@ class Prepared:
             assert collector is not None
             source = source_of(measurement_plug_in(measurement))
             return Reading(cache, self.info, run.model.dtype, view, collector, name, source)
-        about = self.info, run.model.dtype, view, self.layers, run.config.pooling
-        return word_vectors(cache, *about, name)
+        about = self.info, run.model.dtype, view, self.layers
+        if poolings := self._poolings(place[0]):
+            return text_vectors(cache, *about, poolings, name)
+        return word_vectors(cache, *about, run.config.pooling, name)
 
     def stored(self, place: Place) -> Store:
         """What is kept of a reading, from the store or encoded now."""

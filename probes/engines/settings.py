@@ -46,22 +46,46 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     except ValidationError as error:
         raise UserError(_refusal(error)) from error
     require_loaded((*config.probes, *config.tasks, *config.corpus))
-    require_known(config.corpus, config.task_from)
+    require_known(config.corpus, (*config.task_from, *config.label))
+    _require_texts(config)
     for name in config.probes:
         if name not in PROBES:
             raise UserError(f"--probes {name}: no such probe family. {did_you_mean(name, PROBES)}")
     _require_measurements(config)
     if config.address is not None and config.engine != "ray":
         raise UserError(f"--address {config.address}: of a Ray cluster; add --engine ray.")
-    for name in config.task_from:
-        if not name.isprintable():
-            raise UserError(f"--task-from {name!r}: not a printable name; rename the column.")
+    for flag, columns in (("task-from", config.task_from), ("label", config.label)):
+        for name in columns:
+            if not name.isprintable():
+                raise UserError(f"--{flag} {name!r}: not a printable name; rename the column.")
     for name in config.tasks:
-        if name not in (*config.task_from, *TASK_GROUPS):
+        if name not in (*config.own_tasks, *TASK_GROUPS):
             tasks.get(name)
     for name in (*config.about_corpus, *config.evidence_names):
         options_of(config, name)
     return config
+
+
+def _require_texts(config: RunConfig) -> None:
+    """Check that what is said of texts goes together.
+
+    Raises:
+        UserError: it does not.
+    """
+    given = ",".join(config.sentence_pooling)
+    if config.text and not config.label:
+        raise UserError(f"--text {config.text}: name the column of its labels with --label.")
+    if config.label and not config.text:
+        raise UserError(
+            f"--label {','.join(config.label)}: of texts, whose column --text names; labels of "
+            "words, or of sentences given as tokens, are named by --task-from."
+        )
+    if config.text and config.task_from:
+        raise UserError(f"--task-from {','.join(config.task_from)}: with --text, use --label.")
+    if config.text and config.pooling != "mean":
+        raise UserError(f"--pooling {config.pooling}: of words; use --sentence-pooling.")
+    if not config.text and config.sentence_pooling != ("mean",):
+        raise UserError(f"--sentence-pooling {given}: of texts; name their column with --text.")
 
 
 def _require_measurements(config: RunConfig) -> None:

@@ -21,7 +21,12 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
     Raises:
         UserError: a task asked for by name cannot be served or scored, or no task is left.
     """
-    own = {name: task_of(column) for name, column in corpus.source.columns.items()}
+    poolings = config.sentence_pooling if config.text else (None,)
+    columns = corpus.source.columns.values()
+    own = {
+        task.name: task
+        for task in (task_of(column, pooling) for column in columns for pooling in poolings)
+    }
     default = (*own, "standard", *included_tasks(config.include))
     chosen, lacking = [], {}
     for name in expanded(config.tasks or default, own):

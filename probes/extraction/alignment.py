@@ -25,6 +25,9 @@ _LIST, _WORDS_AT_ONCE = 32, 1 << 14
 """Words per text given to the tokenizer, and words per call. Its result for a text takes many
 times the memory of the ids, until it is dropped."""
 
+_TEXTS_AT_ONCE = 64
+"""Whole texts per call."""
+
 _ROOM = 64 << 20
 """Bytes that must be free before a call: out of memory, the tokenizer aborts the process."""
 
@@ -37,7 +40,7 @@ class Pieces:
         ids: token ids, without special tokens. Shape (pieces,).
         bounds: word w has the pieces `bounds[w]` to `bounds[w + 1]`. Shape (words + 1,).
         unknown: number of words that hold the unknown token, which a word without a piece becomes,
-            of those whose vectors are kept.
+            of those whose vectors are kept; a whole text counts if half of its pieces are unknown.
         second: the first piece of the second of two segments; None for a text of one segment.
         between: ids of the special tokens before it.
     """
@@ -96,7 +99,8 @@ class WordTokenizer:
     Each word is split as it would be in running text after a space, even the first word of a
     text, so that a word has the same pieces everywhere. Truncation and padding set in the
     tokenizer's file are switched off, and words that look like special tokens (``[SEP]``,
-    ``</s>``) are treated as text. The tokenizer that is passed in is not changed.
+    ``</s>``) are treated as text. The tokenizer that is passed in is not changed. A whole text is
+    split as it was written, with no space before it.
 
     Attributes:
         prefix, suffix: ids of the special tokens around a text.
@@ -130,12 +134,16 @@ class WordTokenizer:
     def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
         """Split texts into subwords; each distinct word is tokenised once.
 
+        Either all or none of the texts are whole.
+
         Raises:
             UserError: a word yields no subword and the tokenizer has no unknown token, the
                 tokenizer's word ids do not assign its subwords to the words in order, or it puts
                 other special tokens around two segments than around one.
             MemoryError: too little memory is free.
         """
+        if texts and texts[0].whole:
+            return self._whole([text.words[0] for text in texts])
         if self.between is None and any(text.second is not None for text in texts):
             raise UserError(
                 "This tokenizer puts other special tokens around a pair of texts than around a "
@@ -188,12 +196,34 @@ class WordTokenizer:
         Raises:
             UserError: a word yields no subword, and the tokenizer has no unknown token.
         """
-        if self._unk_id is None:
+        if self._unk_id is None and not any(text.whole for text in texts):
             words = sorted(
                 {word for text in texts for i, word in enumerate(text.words) if i != text.mask}
             )
             if words:
                 self([Text(tuple(words), (0, len(words)))])
+
+    def _whole(self, texts: Sequence[str]) -> list[Pieces]:
+        """Texts as they were written, each as one word.
+
+        Raises:
+            UserError: a text yields no subword, and there is no unknown token.
+        """
+        found = []
+        for first in range(0, len(texts), _TEXTS_AT_ONCE):
+            part = list(texts[first : first + _TEXTS_AT_ONCE])
+            np.empty(_ROOM, dtype=np.uint8)  # see `_split`
+            encodings = self._backend.encode_batch(part, add_special_tokens=False)
+            for text, encoding in zip(part, encodings, strict=True):
+                if not encoding.ids and self._unk_id is None:
+                    raise UserError(
+                        f"The text {text[:40]!r} yields no subword, and this tokenizer has no "
+                        "unknown token to replace it; remove the text from the corpus."
+                    )
+                ids = np.array(encoding.ids or [self._unk_id or 0], dtype=np.int64)
+                unknown = int(2 * (ids == self._unk_id).sum() >= len(ids))
+                found.append(Pieces(ids, np.array([0, len(ids)]), unknown))
+        return found
 
     def _split(self, words: Sequence[str]) -> tuple[Ints, Ints]:
         """The pieces of all words, concatenated, and the number of pieces of each word."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
@@ -157,6 +158,10 @@ class WordVectors(Collector):
         layers = [layer for layer in self.layers if layer_part(layer) in parts]
         return WordVectors(layers, self.pooling, self.storage)
 
+    def in_float32(self) -> WordVectors:
+        """The same collector, storing fp32."""
+        return WordVectors(self.layers, self.pooling, "float32")
+
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """See `Collector`."""
         item: int = getattr(torch, self.storage).itemsize
@@ -195,16 +200,28 @@ class WordVectors(Collector):
         """The vectors of each layer in the storage type. Each (words, hidden size).
 
         Raises:
-            NotFiniteError: a value is not finite.
-            OutOfRangeError: one is too large for the storage type.
+            NotFiniteError, OutOfRangeError: see `to_store`.
         """
         found = {}
         for layer in self.layers:
             peak, vectors = float(self._peaks[layer]), self._vectors.pop(layer)
-            if not torch.isfinite(torch.tensor(peak)):
-                odd = ~vectors.isfinite()
-                raise NotFiniteError(layer, int(odd.any(dim=1).nonzero()[0]))
-            if self.storage == "float16" and peak > _FP16_MAX:
-                raise OutOfRangeError(f"layer {layer} reaches {peak:.0f}, beyond fp16's range")
-            found[layer_part(layer)] = vectors.to(getattr(torch, self.storage))
+            found[layer_part(layer)] = to_store(layer, vectors, peak, self.storage)
         return found
+
+
+def to_store(layer: int, vectors: torch.Tensor, peak: float, storage: Storage) -> torch.Tensor:
+    """A layer's vectors in the type in which they are stored. Shape (rows, hidden size).
+
+    Args:
+        peak: the largest absolute value, not finite if any value is not.
+
+    Raises:
+        NotFiniteError: a value is not finite.
+        OutOfRangeError: one is too large for the storage type.
+    """
+    if not math.isfinite(peak):
+        odd = ~vectors.isfinite()
+        raise NotFiniteError(layer, int(odd.any(dim=1).nonzero()[0]))
+    if storage == "float16" and peak > _FP16_MAX:
+        raise OutOfRangeError(f"layer {layer} reaches {peak:.0f}, beyond fp16's range")
+    return vectors.to(getattr(torch, storage))

@@ -70,6 +70,9 @@ class Encoder:
             vector per token and layer that is independent of padding.
     """
 
+    reads_text = True
+    """Given vectors do not; see `probes.extraction.given_vectors`."""
+
     def __init__(
         self,
         model: Any,

@@ -7,10 +7,11 @@ is left it waits for the others.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -44,10 +45,12 @@ from probes.extraction.store import (
     store_folder,
     write_manifest,
 )
+from probes.extraction.text_vectors import TextVectors
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View
 from probes.extraction.windows import Pooling
 from probes.records.header import ModelRecord
+from probes.tasks.task import TextPooling
 
 
 @dataclass(frozen=True)
@@ -161,22 +164,40 @@ def word_vectors(
     corpus: str = "",
 ) -> Reading:
     """The reading that gives the vectors of words: in fp16, unless one was beyond its range."""
-    reading = Reading(cache, model, dtype, view, WordVectors(layers, pooling), corpus)
+    return _narrow(Reading(cache, model, dtype, view, WordVectors(layers, pooling), corpus))
+
+
+def text_vectors(
+    cache: Path,
+    model: ModelRecord,
+    dtype: str,
+    view: View,
+    layers: Sequence[int],
+    poolings: Iterable[TextPooling],
+    corpus: str = "",
+) -> Reading:
+    """The reading that gives the vectors of whole texts; stored as those of words."""
+    kept = list(product(layers, poolings))
+    return _narrow(Reading(cache, model, dtype, view, TextVectors(kept), corpus))
+
+
+def _narrow(reading: Reading) -> Reading:
+    """The reading, in fp32 if its store was given up."""
     return _in_float32(reading) if replacement(reading.folder) else reading
 
 
 def _in_float32(reading: Reading) -> Reading:
-    """The same reading of word vectors, stored in fp32."""
+    """The same reading of vectors, stored in fp32."""
     its = reading.collector
-    assert isinstance(its, WordVectors)
-    return replace(reading, collector=WordVectors(its.layers, its.pooling, "float32"))
+    assert isinstance(its, (WordVectors, TextVectors))
+    return replace(reading, collector=its.in_float32())
 
 
 def vectors_of(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -> Vectors:
-    """The word vectors of a view: from the store, or encoded now and stored.
+    """The vectors of a view's words or texts: from the store, or encoded now and stored.
 
     Args:
-        reading: see `word_vectors`.
+        reading: see `word_vectors` and `text_vectors`.
         batch_tokens: see `collect`.
 
     Raises:
@@ -372,6 +393,12 @@ def _explained(error: NotFiniteError, shard: Shard) -> str:
     """Which layer and word, with the words around it."""
     place = int((shard.starts <= error.row).sum()) - 1
     text = shard.texts[place]
+    if text.whole:
+        return (
+            f"layer {error.layer} gives a vector that is not finite (NaN or infinite) for the text "
+            f"{text.words[0][:60]!r}; the model is broken, or --dtype is too narrow for it (try "
+            "--dtype float32)."
+        )
     word = text.keep[0] + error.row - int(shard.starts[place])
     context = " ".join(text.words[max(0, word - 5) : word + 6])
     return (

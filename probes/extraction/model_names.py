@@ -9,6 +9,9 @@ from probes.common.errors import UserError
 RANDOM = "random:"
 """Prefix of a model name for a random twin; `random-1:` is another one."""
 
+VECTORS = "vectors:"
+"""Prefix of a model name for vectors in files."""
+
 RANDOM_NAME = re.compile(r"random(?:-(?P<seed>[1-9][0-9]{0,8}))?:(?P<model>.*)", re.DOTALL)
 
 _REVISION = re.compile(r"@\S+")

@@ -67,12 +67,12 @@ def shards_of(view: View, n_words: int) -> list[Shard]:
     """
     parts: list[list[int]] = []
     missing = 0
-    for i in sorted(range(len(view.texts)), key=lambda i: (-len(view.texts[i].words), i)):
+    for i in sorted(range(len(view.texts)), key=lambda i: (-view.texts[i].size, i)):
         if missing <= 0:
             parts.append([])
             missing = n_words
         parts[-1].append(i)
-        missing -= len(view.texts[i].words)
+        missing -= view.texts[i].size
     return [
         Shard(number, np.array(sorted(part)), [view.texts[i] for i in sorted(part)])
         for number, part in enumerate(parts)

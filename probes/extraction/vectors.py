@@ -1,8 +1,9 @@
-"""The word vectors of a view, read from a store."""
+"""The vectors of a view's words, or of its whole texts, read from a store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,13 +14,18 @@ from probes.common.arrays import Ints
 from probes.extraction.shards import kept_words, row_of_each_text, shards_of
 from probes.extraction.store import Store, StoreKey
 from probes.extraction.views import View
+from probes.tasks.task import TextPooling
 
 T = TypeVar("T")
 
 
-def layer_part(layer: int) -> str:
-    """The name of one layer's array in a shard."""
-    return f"layer-{layer:02d}"
+def layer_part(layer: int, pooling: TextPooling | None = None) -> str:
+    """The name of one layer's array in a shard.
+
+    Args:
+        pooling: of whole texts; None for words.
+    """
+    return f"layer-{layer:02d}" + (f"-{pooling}" if pooling else "")
 
 
 class Sharded:
@@ -57,7 +63,7 @@ class Sharded:
 
 
 class Vectors(Store):
-    """The word vectors of a view.
+    """The vectors of a view: one per kept word, and so one per whole text.
 
     Args:
         cache, key: see `Store`.
@@ -71,11 +77,19 @@ class Vectors(Store):
         UserError: see `Store`.
     """
 
+    _pooling: TextPooling | None = None
+
     def __init__(self, cache: Path, key: StoreKey, view: View) -> None:
         super().__init__(cache, key)
         shards = shards_of(view, self.manifest["words_per_shard"])
         self.starts = row_of_each_text(shards, kept_words(view.texts))
         self._derived: dict[str, Any] = {}
+
+    def pooled(self, pooling: TextPooling) -> Vectors:
+        """The same with the vectors of whole texts that are pooled in one way."""
+        found = copy(self)
+        found._pooling = pooling
+        return found
 
     @property
     def n_layers(self) -> int:
@@ -88,7 +102,7 @@ class Vectors(Store):
         Raises:
             UserError: a file is damaged.
         """
-        return Sharded(self.arrays(layer_part(index)))
+        return Sharded(self.arrays(layer_part(index, self._pooling)))
 
     def derived(self, key: str, make: Callable[[], T]) -> T:
         """The result of `make` for `key`, which is kept until `forget_derived`.
@@ -99,6 +113,7 @@ class Vectors(Store):
             key: names everything that the result depends on except the vectors.
             make: computes the result.
         """
+        key = f"{self._pooling} {key}"
         if key not in self._derived:
             self._derived[key] = make()
         found: T = self._derived[key]

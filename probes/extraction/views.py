@@ -32,12 +32,19 @@ class Text:
         mask: the word that the mask token replaces.
         second: the word with which the second of two segments begins, not the first of all; None
             for a text of one segment.
+        whole: whether the only word is a text as it was written, see `Sentence.whole`.
     """
 
     words: tuple[str, ...]
     keep: tuple[int, int]
     mask: int | None = None
     second: int | None = None
+    whole: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of words, for a whole text about as many as it has: one for 6 characters."""
+        return 1 + len(self.words[0]) // 6 if self.whole else len(self.words)
 
 
 @dataclass(frozen=True)
@@ -63,15 +70,16 @@ class View:
         digest = hashlib.sha256(self.name.encode())
         for text in self.texts:
             content = (text.words, text.keep, text.mask)
-            # Segments are named only where there are any, since they came after the first stores.
+            # Segments and whole texts are named only where there are any, since they came after the
+            # first stores.
             named = content if text.second is None else (*content, text.second)
-            digest.update(repr(named).encode())
+            digest.update(repr((*named, "whole") if text.whole else named).encode())
         return digest.hexdigest()
 
 
 def plain_text(sentence: Sentence) -> Text:
     """The whole sentence, every word kept."""
-    return Text(sentence.words, (0, len(sentence)))
+    return Text(sentence.words, (0, len(sentence)), whole=sentence.whole)
 
 
 def neighbouring(sentences: Sequence[Sentence]) -> list[tuple[Sentence, Sentence]]:

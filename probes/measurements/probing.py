@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from probes.records.files import Arrays
-from probes.records.parameters import Parameters, of_layer
+from probes.records.parameters import Parameters
 from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
-from probes.training.fit import Draw, fit, predict
-from probes.training.fitted import FittedProbes
+from probes.training.fit import Draw, fit, margins, predict
+from probes.training.fitted import FittedProbes, named
 
 Array = NDArray[Any]
 
@@ -37,6 +37,8 @@ class Fits:
         dev_loss: of the task's labels in their own unit. Shape (L, K).
         n_parameters: parameters of one probe.
         parameters: those of the first fit of each layer; see `probes.records.parameters`.
+        margins: of the first fit of each layer on test, for two classes of texts; see
+            `probes.training.fit.margins`. Shape (L, n), or None.
     """
 
     predicted: Mapping[str, Array]
@@ -45,11 +47,13 @@ class Fits:
     dev_loss: Array
     n_parameters: int
     parameters: Parameters
+    margins: Array | None = None
 
 
 def joined(parts: Iterable[Fits]) -> Fits:
     """The fits of several groups of layers as one."""
     every = list(parts)
+    found = [part.margins for part in every if part.margins is not None]
 
     def along_layers(arrays: Iterable[Array]) -> Array:
         return np.concatenate(list(arrays))
@@ -61,6 +65,7 @@ def joined(parts: Iterable[Fits]) -> Fits:
         along_layers(part.dev_loss for part in every),
         every[0].n_parameters,
         {name: array for part in every for name, array in part.parameters.items()},
+        along_layers(found) if found else None,
     )
 
 
@@ -113,6 +118,7 @@ class Probing:
             rows = [self.scores.at("strength", layer, "train") for layer in layers]
             strengths = torch.tensor([row.value for row in rows if row], dtype=torch.float64)
         fitted = fit(train, dev, data.n_outputs, spec, draws, strengths)
+        unit = None if data.n_outputs else data.unit
         self._require_finite(fitted)
         predicted = {}
         for split in ("dev", "test"):
@@ -124,29 +130,9 @@ class Probing:
             fitted.stopped.cpu().numpy(),
             fitted.dev_loss.cpu().double().numpy() * data.unit[1] ** 2,
             sum(p[0, 0].numel() for p in fitted.parameters),
-            self._named(layers, fitted),
+            named(layers, data.standardisation(layers), fitted, unit),
+            margins(fitted, features["test"], spec).cpu().numpy() if data.ordered else None,
         )
-
-    def _named(self, layers: Sequence[int], fitted: FittedProbes) -> dict[str, Array]:
-        """The parameters of the first fit of each layer, with what features are computed by."""
-        how = self.data.standardisation(layers)
-        given = {"mean": how.mean, "scale": how.scale}
-        for number, tensor in enumerate(fitted.parameters):
-            suffix = f"-{number // 2 + 1}" if number > 1 else ""
-            given[("weight", "bias")[number % 2] + suffix] = tensor[:, 0]
-        if how.projected_scale is not None:
-            given["projected-scale"] = how.projected_scale
-        # Copies: a view would keep the tensors of all fits in memory.
-        found = {
-            of_layer(layer, name): tensor[place].float().cpu().numpy().copy()
-            for name, tensor in given.items()
-            for place, layer in enumerate(layers)
-        }
-        if how.projection is not None:
-            found["projection"] = how.projection.cpu().numpy()
-        if not self.data.n_outputs:
-            found["label-unit"] = np.array(self.data.unit)
-        return found
 
     def _require_finite(self, fitted: FittedProbes) -> None:
         if not fitted.dev_loss.isfinite().all():

@@ -21,6 +21,7 @@ from probes.records.values import Interval, Scores, ends
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import axis_of, is_percent
 from probes.statistics.partition import Partition
+from probes.statistics.ranking_metrics import ranking_scores
 
 if TYPE_CHECKING:
     from probes.measurements.context import Context
@@ -52,9 +53,10 @@ class ScoreMeasurement(Measurement):
         """Fit, score and resample; the arrays are predictions and gold labels of test.
 
         Rows of the first fit of each layer: every metric on dev and test; on test also within each
-        group of examples and of each label; its L2 strength, after which share of the steps the dev
-        loss was lowest, and that loss. Further fits have an axis `seed`; rules without vectors have
-        none but `baseline`, or `reference` if they read the annotation.
+        group of examples and of each label, and how it orders two classes of texts; its L2
+        strength, after which share of the steps the dev loss was lowest, and that loss. Further
+        fits have an axis `seed`; rules without vectors have none but `baseline`, or `reference` if
+        they read the annotation.
 
         `predicted` has the shape (layers, seeds, n), with n test examples; `layers` names the
         layers; `gold`, `sentence` and `punctuation` have the shape (n,); `clusters` has the cluster
@@ -123,11 +125,10 @@ _ARRAYS = ("predicted", "layers", "gold", "sentence", "clusters", "punctuation",
 
 def gold_of(result: Result, arrays: Arrays) -> Gold:
     """The gold labels of a stored result's test predictions."""
-    counts = result.examples.labels
     return Gold(
         labels=arrays["gold"],
         sentence=arrays["sentence"].astype(np.int64),
-        classes=tuple(sorted(label for label, (train, *_) in counts.items() if train)),
+        classes=result.examples.classes,
         punctuation=arrays["punctuation"],
         unseen=tuple(arrays["unseen"].tolist()),
         sets=arrays.get("sets"),
@@ -181,6 +182,7 @@ def _rows_of_layers(context: Context, fits: Fits) -> Iterator[Row]:
     dev, test = context.scorers["dev"], context.scorers["test"]
     first = fits.predicted["test"][:, 0]
     bounds, of_groups = intervals(test.gold, test.names, first), _group_intervals(test, first)
+    order = {} if fits.margins is None else ranking_scores(test.gold, fits.margins)
     for place, layer in enumerate(context.layers):
         on_dev, on_test = (fits.predicted[split][place] for split in ("dev", "test"))
         scores = zip(dev.scores(on_dev), test.scores(on_test), strict=True)
@@ -197,6 +199,8 @@ def _rows_of_layers(context: Context, fits: Fits) -> Iterator[Row]:
                 ("dev_loss", "dev", fits.dev_loss),
             ):
                 yield Row(metric, float(found[place, seed]), layer, split=split, axes=axes)
+        for metric, estimates in order.items():
+            yield Row.estimated(metric, estimates[place], layer)
         for name, value in test.group_scores(on_test[:1])[0].items():
             between = of_groups[name][place]
             yield Row(test.group_metric, value, layer, *ends(between), axes={"group": name})

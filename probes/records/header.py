@@ -89,6 +89,11 @@ class ExampleCounts(Frozen):
     """SHA-256 of the test labels, their sentences, and what is resampled; two results can be paired
     only if it is equal."""
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels of train, sorted, as outputs of probes are; empty for regression."""
+        return tuple(sorted(label for label, (train, *_) in self.labels.items() if train))
+
 
 class EncodingRecord(Frozen):
     """How the vectors were computed."""
@@ -112,7 +117,7 @@ class ModelRecord(Frozen):
     digest: str
     """SHA-256 over configuration, tokenizer and weights."""
     architecture: str
-    n_layers: int = Field(ge=1, le=MOST_LAYERS)
+    n_layers: int = Field(ge=0, le=MOST_LAYERS)
     """Blocks; layers are numbered 0 to n_layers, 0 being the embedding output."""
     hidden_size: int
     parameters: int = Field(ge=0, lt=1 << 63)

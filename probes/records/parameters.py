@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.records.record import Record
@@ -42,6 +43,9 @@ FOLDER, SUFFIX = "parameters", ".safetensors"
 Parameters = Mapping[str, NDArray[np.floating[Any]]]
 """Arrays by name."""
 
+
+FOLDABLE = ("linear", "mlp")
+"""The probe families whose parameters can be `folded`."""
 
 _OF_LAYER = re.compile(r"layer-([0-9]+)\.")
 
@@ -145,6 +149,39 @@ def read_about(path: Path) -> dict[str, Any]:
         if missing := {"key", "model", "crc32"} - about.keys():
             raise ValueError(f"it lacks {', '.join(sorted(missing))}")
     return about
+
+
+def folded(parameters: Parameters, layer: int) -> list[tuple[Floats, Floats]]:
+    """One layer's probe as a function of the vectors x themselves, in their own unit.
+
+    Standardisation and projection are linear, and become part of the first weight; the unit of a
+    regression's labels becomes part of the last.
+
+    Args:
+        parameters: those behind a record of scores; of one of the `FOLDABLE` families.
+
+    Returns:
+        weight (out, in) and bias (out,) of each layer of the probe, in float64: a linear probe
+        computes weight · x + bias; of an MLP, negative outputs of the first are replaced by 0.
+    """
+
+    def of(name: str) -> Floats:
+        return parameters[of_layer(layer, name)].astype(np.float64)
+
+    weight, bias, scale = of("weight"), of("bias"), of("scale")
+    if "projection" in parameters:
+        matrix = parameters["projection"].astype(np.float64)
+        of_spans = (weight * of("projected-scale")).reshape(len(weight), -1, matrix.shape[1])
+        weight = (of_spans @ matrix.T).reshape(len(weight), -1)
+    weight = weight * scale
+    found = [(weight, bias - weight @ of("mean"))]
+    if of_layer(layer, "weight-2") in parameters:
+        found.append((of("weight-2"), of("bias-2")))
+    if "label-unit" in parameters:
+        mean, deviation = parameters["label-unit"]
+        weight, bias = found[-1]
+        found[-1] = weight * deviation, bias * deviation + mean
+    return found
 
 
 @contextmanager

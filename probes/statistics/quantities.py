@@ -143,6 +143,14 @@ quantities.add("strength", Quantity(label="L2 strength", bounds=POSITIVE))
 quantities.add("stopped", Quantity(label="share of steps", percent=True, bounds=SHARE))
 quantities.add("dev_loss", Quantity(lower_is_better=True))
 
+# How examples of two classes are ordered.
+for _name, _label, _source in (
+    ("auroc", "AUROC", "Hanley & McNeil 1982"),
+    ("average_precision", "average precision", "Manning et al. 2008, section 8.4"),
+    ("recall_at_5_fpr", "recall at 5 % FPR", "a point of the ROC curve, Fawcett 2006"),
+):
+    quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
+
 # Training variance.
 for _name, _label in (
     ("layer_training_sd", "SD over trainings"),

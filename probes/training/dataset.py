@@ -63,15 +63,20 @@ class ProbingData:
         self.examples, self.device = examples, device
         self.n_outputs = len(examples.classes)
         self.sets = self._sets()
-        self.unit = _unit(examples)
+        self.unit = (0.0, 1.0) if examples.classes else unit_of(examples.targets("train"))
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
         self._vectors, self._project, self._fit_dtype = vectors, project, fit_dtype
         self.n_layers = vectors.n_layers
-        self._order = _training_order(examples)
+        self._order = training_order(examples.splits["train"].sentence)
         self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
         self._rows["train"] = [span[self._order] for span in self._rows["train"]]
         self._hidden = vectors.manifest["model"]["hidden_size"]
         self.width, self.width_read = _widths(examples, self._hidden, project)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it is also of interest how probes order the examples: two classes of texts."""
+        return self.examples.task.shape == "text" and self.n_outputs == 2
 
     def group_layers(
         self, memory: int, spec: ProbeSpec, n_cells: int, n_concatenated: int = 1
@@ -263,20 +268,20 @@ def _widths(examples: Examples, hidden: int, project: int | None) -> tuple[int, 
     return (project or hidden) * examples.n_spans, read * examples.n_spans
 
 
-def _unit(examples: Examples) -> tuple[float, float]:
-    """See `ProbingData.unit`; the deviation is 1 for classes, and if all numbers are equal."""
-    if examples.classes:
-        return 0.0, 1.0
-    numbers = examples.targets("train")
+def unit_of(numbers: Array) -> tuple[float, float]:
+    """Mean and deviation of training labels; the latter is 1 if all are equal. Shape (n,)."""
     if not np.ptp(numbers):
         # The mean of equal numbers may have a rounding error, and so a deviation above 0.
         return float(numbers[0]), 1.0
     return float(numbers.mean()), float(numbers.std())
 
 
-def _training_order(examples: Examples) -> Array:
-    """Order of training examples: sentences shuffled in the same way for every run and layer."""
-    sentence = examples.splits["train"].sentence
+def training_order(sentence: Array) -> Array:
+    """Order of training examples: sentences shuffled in the same way for every run and layer.
+
+    Args:
+        sentence: that of each example. Shape (n,).
+    """
     numbers, place = np.unique(sentence, return_inverse=True)
     shuffled = np.random.default_rng(0).permutation(len(numbers))
     return np.argsort(shuffled[place], kind="stable")

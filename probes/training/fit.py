@@ -188,6 +188,21 @@ def predict(
     return torch.cat(parts, 2)
 
 
+def margins(fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Tensor:
+    """By how much the logit of the second of two classes exceeds that of the first.
+
+    Returns:
+        that of the first cell of each layer. Shape (L, N).
+    """
+    family = family_of(spec)
+    first = [parameter[:, :1] for parameter in fitted.parameters]
+    parts = [
+        family.float_outputs(first, features.block(part)).diff(dim=2)[:, 0, 0]
+        for part in blocks(features.shape[1])
+    ]
+    return torch.cat(parts, 1)
+
+
 def log_probabilities(fitted: FittedProbes, data: Batches, spec: ProbeSpec) -> Tensor:
     """The natural logarithm of the probability that fitted cells give to the label of each example.
 

@@ -1,17 +1,22 @@
-"""Fitted probes, and their losses."""
+"""Fitted probes, their losses, and their parameters by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from probes.records.parameters import of_layer
 from probes.training.batches import Batches, blocks
 from probes.training.family import Parameters, ProbeFamily
 from probes.training.losses import Loss
+from probes.training.standardisation import Standardisation
 
 
 @dataclass(frozen=True)
@@ -72,3 +77,33 @@ def mean_loss(
         outputs = family.float_outputs(parameters, x)
         total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
     return total / data.weights.sum(1)
+
+
+def named(
+    layers: Sequence[int],
+    how: Standardisation,
+    fitted: FittedProbes,
+    unit: tuple[float, float] | None,
+) -> dict[str, NDArray[Any]]:
+    """The parameters of the first fit of each layer, as `probes.records.parameters` names them.
+
+    Args:
+        unit: mean and deviation of the training labels of a regression; None for classes.
+    """
+    given = {"mean": how.mean, "scale": how.scale}
+    for number, tensor in enumerate(fitted.parameters):
+        suffix = f"-{number // 2 + 1}" if number > 1 else ""
+        given[("weight", "bias")[number % 2] + suffix] = tensor[:, 0]
+    if how.projected_scale is not None:
+        given["projected-scale"] = how.projected_scale
+    # Copies: a view would keep the tensors of all fits in memory.
+    found = {
+        of_layer(layer, name): tensor[place].float().cpu().numpy().copy()
+        for name, tensor in given.items()
+        for place, layer in enumerate(layers)
+    }
+    if how.projection is not None:
+        found["projection"] = how.projection.cpu().numpy()
+    if unit is not None:
+        found["label-unit"] = np.array(unit)
+    return found

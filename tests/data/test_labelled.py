@@ -332,7 +332,7 @@ def test_in_json_labels_of_words_in_one_string_are_refused(tmp_path, text):
 @pytest.mark.parametrize(
     ("wrapped", "message"),
     [
-        ({"data": ROWS}, "(its keys are data), but rows are expected at the top; save the list under "
+        ({"data": ROWS}, "(its keys are data), but rows are expected at the top; give --field data, or save the list under "
          "'data' as a file of its own"),
         ({"version": "1", "rows": ROWS}, "(its keys are version, rows)"),
         ({"data": {"train": ROWS, "test": ROWS}}, "under 'data.train' or 'data.test'"),

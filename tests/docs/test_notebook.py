@@ -72,3 +72,4 @@ def test_a_task_of_a_cell_is_probed_and_compared(run):
     compared = outputs(notebook, "loaded = probes.load_results")["text/html"]
     for name in ("depth", "plural", "pos", "random:tiny-bert"):
         assert name in compared
+    assert "array(['" in outputs(notebook, "probe = probes.read_probe")["text/plain"]

@@ -124,7 +124,7 @@ REFUSED = [
     (HEAD + "[defaults]\nseeds = 0\n" + RUN + "seeds = -1\n", "line 6: seeds = -1: give a number of at least 1."),
     (HEAD + RUN + 'evidence = ["none",\n  "selectivty"]\n', "line 4: evidence = none selectivty: none goes alone."),
     (HEAD + RUN + 'measurements = "structure"\noptions.structure.stepz = 0\n', "line 5: options = {'structure': {'stepz': 0}}: --structure-stepz 0: there is no such field."),
-    (HEAD + '[[runs]]\ncorpora = [\n  "sample",\n  "smaple",\n]\n', "line 5: corpora = smaple: Unknown corpus 'smaple'. Did you mean 'sample'? Give a file or folder by its path; a dataset on the hub needs --task-from."),
+    (HEAD + '[[runs]]\ncorpora = [\n  "sample",\n  "smaple",\n]\n', "line 5: corpora = smaple: Unknown corpus 'smaple'. Did you mean 'sample'? Give a file or folder by its path; a dataset on the hub needs --task-from, or --text and --label."),
     (HEAD + '[[runs]]\ncorpora = ["./nowhere"]\n', "line 3: corpora = ./nowhere: there is no such file or folder."),
     (HEAD + "[[runs]]\ncorpora = []\n", "line 3: corpora = '': give at least one."),
     (HEAD + "[[runs]]\ncorpora = [1]\n", "line 3: corpora = 1: input should be"),

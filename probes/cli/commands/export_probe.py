@@ -1,0 +1,58 @@
+"""`python -m probes export-probe`: one fitted probe as a file that needs no part of the suite."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from safetensors.numpy import save
+
+from probes.cli.arguments import place
+from probes.cli.fitted_probes import find_probe
+from probes.common.default_folders import default_cache
+from probes.common.errors import UserError
+from probes.common.files import published
+
+SUMMARY = "Write one fitted probe to a file that numpy can read (docs/fitted-probes.md)."
+
+SUFFIX = ".safetensors"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add = parser.add_argument
+    add(
+        "results", type=place, help="a folder of results of one model and corpus, or a file of them"
+    )
+    add("--task", required=True, metavar="T")
+    add("--layer", required=True, type=int, metavar="K", help="from 0, the embedding output")
+    add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
+    add("-o", "--output", type=place, required=True, metavar="FILE", help=f"a {SUFFIX} file")
+    add(
+        "--cache-dir",
+        type=place,
+        default=default_cache(),
+        metavar="DIR",
+        help="where the run has kept what it fitted (PROBES_CACHE_DIR)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the probe and print its path.
+
+    Raises:
+        UserError: the probe is not there, or the file cannot be written.
+    """
+    if options.output.suffix != SUFFIX:
+        raise UserError(f"{options.output}: the name must end in {SUFFIX}.")
+    about = options.task, options.layer, options.probe
+    found = find_probe(options.results, *about, None, options.cache_dir)
+    arrays = {}
+    for number, (weight, bias) in enumerate(found.folded, 1):
+        suffix = f"-{number}" if number > 1 else ""
+        arrays["weight" + suffix] = np.ascontiguousarray(weight)
+        arrays["bias" + suffix] = bias
+    with published(options.output) as temporary:
+        temporary.write_bytes(save(arrays, found.card))
+    print(options.output)
+    return 0

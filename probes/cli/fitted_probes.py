@@ -1,0 +1,143 @@
+"""The fitted probes of stored scores, from the parameters in the cache."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from probes.cli.load_results import results_below
+from probes.common.arrays import Floats
+from probes.common.default_folders import default_cache
+from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
+from probes.measurements.joined_results import read_result
+from probes.records.parameters import FOLDABLE, folded, of_layer, read_parameters
+from probes.records.result import Result
+from probes.records.titles import corpus_title
+
+if TYPE_CHECKING:
+    from probes.training.layer_probe import LayerProbe
+
+
+class FittedProbe(NamedTuple):
+    """The probe of one layer, and the scores that it was fitted for."""
+
+    result: Result
+    layer: int
+    folded: list[tuple[Floats, Floats]]
+    """See `probes.records.parameters.folded`."""
+
+    @property
+    def card(self) -> dict[str, str]:
+        """What is known of the probe, as text; what is not is empty."""
+        result, layer = self.result, self.layer
+        task, model, corpus = result.task, result.model, result.corpus
+        low, high = result.interval(layer) or (None, None)
+        known = {
+            "classes": json.dumps(result.examples.classes, ensure_ascii=False),
+            "kind": task.kind,
+            "threshold": 0 if task.kind == "multi-label" else None,
+            "family": result.probe.family,
+            "model": model.name,
+            "model_revision": model.revision,
+            "model_digest": model.digest,
+            "layer": layer,
+            "pooling": result.pooling,
+            "view": result.view,
+            "spans": self.folded[0][0].shape[1] // model.hidden_size,
+            "corpus": corpus_title(result),
+            "corpus_licence": corpus.licence,
+            "corpus_citation": corpus.citation,
+            "task": task.name,
+            "task_version": task.version,
+            "metric": task.metric,
+            "score": result.score(layer),
+            "score_low": low,
+            "score_high": high,
+            "resampled": result.examples.resampled,
+            "suite_version": result.suite_version,
+            "key": result.key,
+        }
+        return {name: "" if value is None else str(value) for name, value in known.items()}
+
+
+def find_probe(
+    place: Path, task: str, layer: int, family: str, model: str | None, cache: Path
+) -> FittedProbe:
+    """See `read_probe`; without torch."""
+    found = {place: read_result(place)} if place.is_file() else results_below([place])
+    if model is not None:
+        found = _of(found, place, "model", model, lambda result: result.model.name)
+    if len(names := dict.fromkeys(result.model.name for result in found.values())) > 1:
+        raise UserError(f"{place}: several models ({', '.join(names)}); name the folder of one.")
+    found = _of(found, place, "task", task, lambda result: result.task.name)
+    found = _of(found, place, "probe family", family, lambda result: result.probe.family)
+    if family not in FOLDABLE:
+        raise UserError(f"{place}: {family} is a plug-in's; name one of {', '.join(FOLDABLE)}.")
+    if len(found) > 1:
+        paths = ", ".join(map(str, found))
+        raise UserError(f"{place}: several results of {task} · {family}; name one of {paths}.")
+    (result,) = found.values()
+    if layer not in result.layers:
+        known = ", ".join(map(str, result.layers))
+        raise UserError(f"{place}: {task} · {family} has no layer {layer}. Known: {known}.")
+    parameters = read_parameters(cache, result.key) or {}
+    if of_layer(layer, "weight") not in parameters:
+        command = result.provenance.get("command", "python")
+        again = f"{command} --overwrite always"
+        if command == "python":
+            again = "call run_probes as before, with overwrite='always'."
+        raise UserError(
+            f"{place}: the parameters of {task} · {family}, layer {layer}, are not in {cache}; fit "
+            f"them again: {again}"
+        )
+    return FittedProbe(result, layer, folded(parameters, layer))
+
+
+def _of(
+    results: Mapping[Path, Result], place: Path, what: str, name: str, of: Callable[[Result], str]
+) -> dict[Path, Result]:
+    """The results of one model, task or family."""
+    if not (found := {path: x for path, x in results.items() if of(x) == name}):
+        known = dict.fromkeys(map(of, results.values()))
+        raise UserError(f"{place}: no {what} {name!r}. {did_you_mean(name, known)}")
+    return found
+
+
+def read_probe(
+    folder: str | os.PathLike[str],
+    task: str,
+    layer: int,
+    family: str = "linear",
+    model: str | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> LayerProbe:
+    """The fitted probe behind a stored score: the first fit of a layer.
+
+    Its `predict` takes the mean vectors of the layer over the words of each example's span, a
+    word's vector being that of its subwords (`--pooling`); of a task on two spans, the first one's
+    followed by the second one's. They are neither standardised nor projected (``--project``): that
+    is part of the probe. Shape (n, hidden size), or (n, 2 × hidden size).
+
+    Args:
+        folder: of the results of a model and corpus, such as ``results/M/ewt``; or a file of
+            scores in it (.json).
+        family: "linear" or "mlp".
+        model: whose, if there are several in the folder.
+        cache_dir: the cache of the run, by default that which runs use.
+
+    Raises:
+        UserError: there is no such result, there are several, or the parameters are not, or no
+            longer, in the cache; the message has the command that fits them again.
+    """
+    import numpy as np
+
+    from probes.training.layer_probe import LayerProbe
+
+    cache = default_cache() if cache_dir is None else Path(cache_dir)
+    found = find_probe(Path(folder), task, layer, family, model, cache)
+    classes = np.array(found.result.examples.classes)
+    return LayerProbe.of(family, found.result.task.kind, found.folded, classes)

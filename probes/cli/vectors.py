@@ -1,0 +1,224 @@
+"""`probes.Vectors`: probes on arrays, from wherever they come."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from probes.cli.keywords import Keywords
+from probes.cli.results import Results
+from probes.cli.run import run_models
+from probes.common.errors import UserError, printable
+from probes.common.files import folder_name
+from probes.common.registry import did_you_mean
+from probes.common.terminal import progress
+from probes.data.in_memory import in_memory
+from probes.data.sentence import SPLITS, Corpus, Sentence
+from probes.data.sources import Column, Source
+from probes.engines.inputs import LazyModel
+from probes.engines.settings import validate
+from probes.extraction.model_files import ModelSource
+
+if TYPE_CHECKING:
+    from probes.extraction.encoder import Encoder
+
+TYPES = "column types"
+"""The layer of a sentence that has the types of examples."""
+
+Kind = Literal["classification", "multi-label", "regression"]
+
+
+class Vectors:
+    """Examples as arrays: their vectors at one or more layers, and their labels.
+
+    Args:
+        layers: the vectors by layer. Each (examples, dimensions).
+        labels: one for each example: a class (text, whole number or truth value), a number with a
+            fraction for regression, or a set of classes.
+        groups: what must not be divided among splits, and what is resampled: the document, the
+            person. By default every example is a group of its own.
+        splits: "train", "dev" or "test" for each example; otherwise a tenth of the groups is drawn
+            for dev and for test.
+        types: what a control task's random label hangs on, such as the word; without it there are
+            no control tasks.
+        name: what tables call the model that the vectors are of.
+        task: what tables call the labels.
+        corpus: what tables call the examples.
+        seed: by which splits are drawn.
+
+    Raises:
+        UserError: the arrays do not fit together, or a value cannot be used.
+    """
+
+    def __init__(
+        self,
+        layers: Mapping[int, ArrayLike],
+        labels: Sequence[Any] | NDArray[Any],
+        *,
+        groups: Sequence[Hashable] | NDArray[Any] | None = None,
+        splits: Sequence[str] | NDArray[Any] | None = None,
+        types: Sequence[str] | NDArray[Any] | None = None,
+        name: str = "vectors",
+        task: str = "label",
+        corpus: str = "examples",
+        seed: int = 0,
+    ) -> None:
+        self.name, self.task, self.corpus = name, task, corpus
+        self.layers = {layer: _array(layer, given) for layer, given in layers.items()}
+        if not self.layers:
+            raise UserError("Vectors: no layers; give them as {layer: array}, such as {0: x}.")
+        found = list(labels)
+        n = len(found)
+        for layer, array in self.layers.items():
+            if len(array) != n:
+                raise UserError(f"Vectors: {len(array):,} vectors at layer {layer}, {n:,} labels.")
+        self.kind, self.labels = _labels(found)
+        every = range(n)
+        self.groups = [f"{x}" for x in _column("groups", every if groups is None else groups, n)]
+        self.types = [] if types is None else list(map(str, _column("types", types, n)))
+        self.splits = _drawn(self.groups, seed) if splits is None else _splits(splits, n)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.splits.count(split):,} {split}" for split in SPLITS)
+        layers = ", ".join(map(str, self.layers))
+        return f"<Vectors: {self.kind} of {counts} · layers {layers}>"
+
+    @property
+    def texts(self) -> list[tuple[str, ...]]:
+        """What stands for each example where a text has words: its number."""
+        return [(f"{i}",) for i in range(len(self))]
+
+    def source(self) -> Source:
+        """The examples as a corpus of texts of one word."""
+        column = Column(self.task, "word", self.kind, types=TYPES if self.types else "")
+        parts: dict[str, list[Sentence]] = {split: [] for split in SPLITS}
+        for i, (label, words) in enumerate(zip(self.labels, self.texts, strict=True)):
+            columns = {column.layer: (label,)}
+            if self.types:
+                columns[TYPES] = (self.types[i],)
+            parts[self.splits[i]].append(
+                Sentence(f"{i}", "", words, columns=columns, document=self.groups[i])
+            )
+        splits = {split: tuple(part) for split, part in parts.items()}
+        source = in_memory(Corpus(self.corpus, "", "", splits))
+        return replace(source, columns={self.task: column})
+
+
+def probe(
+    vectors: Vectors, *, quiet: bool = False, verbose: bool = False, **settings: Unpack[Keywords]
+) -> Results:
+    """Probe given vectors, with the same evidence as those of a model.
+
+    Args:
+        settings: see `probes.run_probes`; a corpus and a model there are none.
+
+    Raises:
+        UserError: something that the caller can correct.
+    """
+    for name in ("corpus", "tasks", "task_from", "layers"):
+        if name in settings:
+            raise UserError(f"{name}=: follows from the vectors; leave it out.")
+    config = validate({**settings, "layers": tuple(sorted(vectors.layers))})
+    if config.workers > 1 or config.engine == "ray":
+        raise UserError("workers= or engine=: vectors are in memory; leave it out.")
+    source = vectors.source()
+    config = config.model_copy(update={"corpus": (source.name,)})
+    from probes.extraction.given_vectors import GivenVectors
+
+    label = printable(vectors.name)
+    given = GivenVectors(label, vectors.layers, vectors.texts)
+    digest = given.info.digest
+    slug = f"{folder_name(label)}-{digest[:8]}"
+    model = ModelSource(label, Path(), digest[:12], slug, None, digest)
+    with progress.shown(quiet=quiet, verbose=verbose):
+        # It has all that is asked of an encoder whose texts are known.
+        encoder = cast("Encoder", given)
+        return run_models(config, source, [LazyModel(model, config, in_memory=encoder)])
+
+
+def _array(layer: object, given: ArrayLike) -> NDArray[Any]:
+    """The vectors of a layer.
+
+    Raises:
+        UserError: they are no array of finite numbers with two axes.
+    """
+    if isinstance(layer, bool) or not isinstance(layer, int) or layer < 0:
+        raise UserError(f"Vectors: layer {layer!r}: give whole numbers from 0, the embeddings.")
+    array = np.asarray(given)
+    if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
+        raise UserError(
+            f"Vectors: layer {layer} is {array.dtype} of the shape {array.shape}; give numbers of "
+            "the shape (examples, dimensions)."
+        )
+    if not (finite := np.isfinite(array).all(axis=1)).all():
+        raise UserError(
+            f"Vectors: layer {layer}, example {int(np.argmin(finite))} (from 0): a value is NaN or "
+            "infinite; correct it, or leave the example out."
+        )
+    return array
+
+
+def _column(name: str, given: Iterable[Any], n: int) -> list[Any]:
+    values = list(given)
+    if len(values) != n:
+        raise UserError(f"Vectors: {len(values):,} {name}, {n:,} labels.")
+    return values
+
+
+def _splits(given: Iterable[Any], n: int) -> list[str]:
+    splits = [str(x) for x in _column("splits", given, n)]
+    for i, split in enumerate(splits):
+        if split not in SPLITS:
+            raise UserError(f"Vectors: splits[{i}] is {split!r}. {did_you_mean(split, SPLITS)}")
+    if missing := [split for split in SPLITS if split not in splits]:
+        raise UserError(f"Vectors: no example is in {missing[0]}; leave splits= out to draw them.")
+    return splits
+
+
+def _drawn(groups: Sequence[str], seed: int) -> list[str]:
+    """A tenth of the groups each for test and dev.
+
+    Raises:
+        UserError: there are fewer than three groups.
+    """
+    names = list(dict.fromkeys(groups))
+    if len(names) < len(SPLITS):
+        raise UserError(f"Vectors: {len(names)} groups, which cannot be divided; give splits=.")
+    order = np.random.default_rng(seed).permutation(len(names))
+    n = max(1, round(len(names) / 10))
+    drawn = ["test"] * n + ["dev"] * n + ["train"] * (len(names) - 2 * n)
+    of_group = {names[i]: split for i, split in zip(order, drawn, strict=True)}
+    return [of_group[group] for group in groups]
+
+
+def _labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
+    """What is to be predicted, and the labels as tasks have them.
+
+    Raises:
+        UserError: a label is missing, or of another kind than the first one.
+    """
+    plain = [x.item() if isinstance(x, np.generic) else x for x in given]
+    several = [isinstance(x, (set, frozenset, tuple, list)) for x in plain]
+    if any(several):
+        _require_all("a set of classes", several, plain)
+        return "multi-label", [tuple(sorted(map(str, x))) for x in plain]
+    fractions = [isinstance(x, float) for x in plain]
+    if any(fractions):
+        _require_all("a number", [isinstance(x, (int, float)) and x == x for x in plain], plain)
+        return "regression", list(map(float, plain))
+    _require_all("a class", [isinstance(x, (str, int)) and x != "" for x in plain], plain)
+    return "classification", list(map(str, plain))
+
+
+def _require_all(what: str, fit: Sequence[bool], labels: Sequence[Any]) -> None:
+    if not all(fit):
+        i = fit.index(False)
+        raise UserError(f"Vectors: labels[{i}] is {labels[i]!r}, not {what} as others are.")

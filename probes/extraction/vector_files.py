@@ -1,0 +1,250 @@
+"""Word vectors from files: one for each sentence, one for all, or one vector for each word form.
+
+- A folder with a file for each sentence, called by its id: ``<sent_id>.npz``, ``.npy`` or
+  ``.safetensors``.
+- A file of the same kinds for all sentences: words of train, dev and test in order.
+- A ``.txt`` or ``.vec`` file in the text format of word2vec: one layer of static vectors.
+
+The array of a ``.npy`` file has the shape (layers, words, dimensions), or (words, dimensions) for
+layer 0 alone. Other files have an array ``layer_<number>`` of shape (words, dimensions) for each
+layer, or one array ``hidden_states`` of shape (layers, words, dimensions). With an array
+``word_ids``, rows are pieces: it has the number of each piece's word in the sentence, -1 for
+special tokens, and the pieces of a word are pooled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from probes.common.errors import UserError
+from probes.common.files import folder_name, sha256
+from probes.common.terminal import progress
+from probes.data.sentence import Corpus, Sentence
+from probes.extraction.given_vectors import GivenVectors
+from probes.extraction.model_files import ModelSource
+from probes.extraction.model_names import VECTORS
+from probes.extraction.windows import Pooling
+
+_ARRAYS, _STATIC = (".npz", ".npy", ".safetensors"), (".txt", ".vec")
+
+_LAYER = re.compile(r"(?:layer[_-]?)?(\d{1,4})")
+
+Layers = dict[int, NDArray[Any]]
+
+
+def find_vectors(name: str) -> ModelSource:
+    """The files of vectors that a name with the prefix ``vectors:`` stands for.
+
+    Raises:
+        UserError: there are none.
+    """
+    path = Path(name.removeprefix(VECTORS)).expanduser()
+    files = sorted(x for x in path.iterdir() if x.suffix in _ARRAYS) if path.is_dir() else [path]
+    if not (files and files[0].is_file()):
+        raise UserError(f"--vectors {path}: there are no {', '.join(_ARRAYS)} files.")
+    if files[0].suffix not in (*_ARRAYS, *_STATIC):
+        known = ", ".join((*_ARRAYS, *_STATIC))
+        raise UserError(f"--vectors {path}: give a folder, or a file of these: {known}.")
+    content = json.dumps({file.name: sha256(file) for file in files})
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    label = path.resolve().stem
+    slug = f"{folder_name(label)}-{digest[:8]}"
+    return ModelSource(label, path, digest[:12], slug, None, digest, files=tuple(files))
+
+
+def read_vectors(source: ModelSource, corpus: Corpus, pooling: Pooling) -> GivenVectors:
+    """The vectors of a corpus's words.
+
+    Args:
+        pooling: of pieces, where files have these.
+
+    Raises:
+        UserError: a file is missing or cannot be read, or does not fit its sentence.
+    """
+    sentences = list(corpus)
+    notes: dict[str, str] = {}
+    if source.files[0].suffix in _STATIC:
+        layers, without = _static(source.files[0], sentences)
+        notes["words without a vector, which have zeros"] = f"{without:,}"
+        progress.say(f"vectors {source.name}: {without:,} words of the corpus have none, but zeros")
+    elif source.folder.is_dir():
+        layers = _by_sentence(source, sentences, pooling)
+    else:
+        words = [word for sentence in sentences for word in sentence.words]
+        layers = _of_file(source.folder, len(words), pooling)
+    texts, kept = _distinct(sentences, layers, source.name, notes)
+    return GivenVectors(
+        source.name,
+        {layer: vectors[kept] for layer, vectors in layers.items()},
+        texts,
+        revision=source.revision,
+        digest=source.digest,
+        notes=notes,
+    )
+
+
+def _distinct(
+    sentences: Sequence[Sentence], layers: Layers, name: str, notes: dict[str, str]
+) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
+    """The distinct texts, and the rows of their words; a text that occurs again is read once.
+
+    Those that have other vectors then are counted.
+    """
+    first: dict[tuple[str, ...], int] = {}
+    rows, start, differing = [], 0, 0
+    for sentence in sentences:
+        end = start + len(sentence)
+        if (before := first.setdefault(sentence.words, start)) == start:
+            rows.append(np.arange(start, end))
+        else:
+            again = slice(before, before + len(sentence))
+            differing += not all(
+                np.allclose(x[again], x[start:end], rtol=1e-2, atol=1e-3) for x in layers.values()
+            )
+        start = end
+    if differing:
+        what = "sentences that occur again with other vectors, of which the first are used"
+        notes[what] = f"{differing:,}"
+        progress.warn(f"vectors {name}: {differing:,} {what}")
+    return list(first), np.concatenate(rows)
+
+
+def _by_sentence(source: ModelSource, sentences: Sequence[Sentence], pooling: Pooling) -> Layers:
+    files = {file.stem: file for file in source.files}
+    if len(files) < len(source.files):
+        raise UserError(
+            f"--vectors {source.folder}: a sentence has files of two kinds; remove one."
+        )
+    found: dict[int, list[NDArray[Any]]] = {}
+    for sentence in sentences:
+        if sentence.id not in files:
+            raise UserError(
+                f"--vectors {source.folder}: there is no file of the sentence {sentence.id!r} "
+                f"({len(files):,} files, {len(sentences):,} sentences); files are called by "
+                "sent_id, such as " + f"{sentence.id}.npz."
+            )
+        layers = _of_file(files[sentence.id], len(sentence), pooling)
+        if found and layers.keys() != found.keys():
+            raise UserError(f"{files[sentence.id]}: has other layers than the files before it.")
+        for layer, vectors in layers.items():
+            found.setdefault(layer, []).append(vectors)
+    return {layer: np.concatenate(parts) for layer, parts in found.items()}
+
+
+def _of_file(path: Path, n_words: int, pooling: Pooling) -> Layers:
+    """The vectors of each layer in a file. Each (words, dimensions).
+
+    Raises:
+        UserError: it cannot be read, or does not have as many words.
+    """
+    arrays = _read(path)
+    word_ids = arrays.pop("word_ids", None)
+    layers: Layers = {}
+    for name, array in arrays.items():
+        if name == "hidden_states":
+            if array.ndim != 3:
+                raise UserError(f"{path}: {name} has the shape {array.shape}, not 3 axes.")
+            layers |= dict(enumerate(array))
+        elif numbered := _LAYER.fullmatch(name):
+            layers[int(numbered[1])] = array
+        else:
+            raise UserError(f"{path}: an array {name!r}; call arrays layer_0, layer_1, …")
+    if not layers:
+        raise UserError(f"{path}: has no layers.")
+    for layer, array in layers.items():
+        if array.ndim != 2 or array.dtype.kind not in "fiu":
+            raise UserError(f"{path}: layer {layer} is {array.dtype} of the shape {array.shape}.")
+        if word_ids is not None:
+            layers[layer] = array = _pooled(path, array, word_ids, n_words, pooling)
+        if len(array) != n_words:
+            raise UserError(
+                f"{path}: {len(array):,} vectors at layer {layer} for {n_words:,} words; give one "
+                "for each word, or word_ids for pieces."
+            )
+        finite = np.isfinite(array).all(axis=1)
+        if not finite.all():
+            raise UserError(
+                f"{path}: layer {layer}, word {int(np.argmin(finite)) + 1}: a value is NaN or "
+                "infinite."
+            )
+    return layers
+
+
+def _pooled(
+    path: Path, pieces: NDArray[Any], word_ids: NDArray[Any], n_words: int, pooling: Pooling
+) -> NDArray[Any]:
+    """Vectors of words from those of their pieces."""
+    if word_ids.shape != pieces.shape[:1] or word_ids.dtype.kind not in "iu":
+        raise UserError(
+            f"{path}: word_ids has the shape {word_ids.shape}, of {len(pieces)} pieces."
+        )
+    which = {"mean": slice(None), "first": slice(0, 1), "last": slice(-1, None)}[pooling]
+    vectors = np.empty((n_words, pieces.shape[1]), dtype=np.float32)
+    for word in range(n_words):
+        own = np.flatnonzero(word_ids == word)
+        if not len(own):
+            raise UserError(f"{path}: word {word + 1} of {n_words:,} has no piece in word_ids.")
+        vectors[word] = pieces[own[which]].astype(np.float32).mean(axis=0)
+    return vectors
+
+
+def _read(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        if path.suffix == ".npy":
+            array = np.load(path, allow_pickle=False, mmap_mode="r")
+            return {"hidden_states": array} if array.ndim == 3 else {"layer_0": array}
+        with np.load(path, allow_pickle=False) as stored:
+            return dict(stored)
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        EOFError,
+        BadZipFile,
+        SafetensorError,
+    ) as error:
+        raise UserError(
+            f"{path}: cannot be read ({' '.join(str(error).split())[:120]})."
+        ) from error
+
+
+def _static(path: Path, sentences: Iterable[Sentence]) -> tuple[Layers, int]:
+    """The vectors of word forms, lower-cased where the form has none, and how many have none."""
+    words = [word for sentence in sentences for word in sentence.words]
+    wanted = {*words, *map(str.lower, words)}
+    found: dict[str, NDArray[Any]] = {}
+    size = 0
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            word, _, rest = line.rstrip().partition(" ")
+            if number == 1 and len(rest.split()) == 1:
+                continue  # the numbers of words and of dimensions
+            if word not in wanted or word in found:
+                continue
+            try:
+                vector = np.array(rest.split(), dtype=np.float32)
+            except ValueError as error:
+                raise UserError(f"{path}, line {number}: not a word and numbers.") from error
+            if size and len(vector) != size:
+                raise UserError(f"{path}, line {number}: {len(vector)} numbers, before it {size}.")
+            found[word], size = vector, len(vector)
+    if not found:
+        raise UserError(f"{path}: has no word of the corpus.")
+    zeros = np.zeros(size, dtype=np.float32)
+    rows = [found.get(word, found.get(word.lower())) for word in words]
+    without = sum(row is None for row in rows)
+    return {0: np.stack([zeros if row is None else row for row in rows])}, without

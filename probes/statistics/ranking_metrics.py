@@ -1,0 +1,89 @@
+"""How well a number separates two classes: metrics of the order of examples, over all thresholds.
+
+They are functions of two curves: the weights of true and of false positives when all examples above
+a threshold are called positive, for each threshold from the highest down. A weight is how often an
+example's cluster is drawn in a resample. Values are those of scikit-learn's `roc_auc_score` and
+`average_precision_score`, ties included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats
+from probes.records.values import Estimate
+from probes.statistics.bootstrap import draws_of
+from probes.statistics.estimates import estimate
+from probes.statistics.gold import Gold
+from probes.statistics.sums import ratio
+
+FALSE_POSITIVE_RATE = 0.05
+
+_AT_ONCE = 1 << 22
+"""Weights of examples in memory at once."""
+
+
+def _roc_auc(true: Floats, false: Floats) -> Floats:
+    """The probability that a positive is above a negative, ties counting half."""
+    area = np.diff(false, prepend=0) * (true - np.diff(true, prepend=0) / 2)
+    return ratio(area.sum(-1), true[..., -1] * false[..., -1])
+
+
+def _average_precision(true: Floats, false: Floats) -> Floats:
+    """Precision at each threshold, weighted by the recall that it adds."""
+    precision = ratio(true, true + false, otherwise=0.0)
+    return ratio((np.diff(true, prepend=0) * precision).sum(-1), true[..., -1])
+
+
+def _recall(true: Floats, false: Floats) -> Floats:
+    """The highest recall at a threshold with at most 5 % of the negatives above it."""
+    allowed = false <= FALSE_POSITIVE_RATE * false[..., -1:]
+    recall = ratio((true * allowed).max(-1), true[..., -1])
+    return np.where(false[..., -1] > 0, recall, np.nan)
+
+
+RANKING: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "auroc": _roc_auc,
+    "average_precision": _average_precision,
+    "recall_at_5_fpr": _recall,
+}
+"""The metrics, from the two curves (…, thresholds). NaN where a class has no weight."""
+
+
+def curves(margins: Floats, positive: NDArray[np.bool_], weights: Floats) -> tuple[Floats, Floats]:
+    """The weights of true and of false positives above each threshold. Each (R, thresholds).
+
+    Args:
+        margins: how much speaks for the positive class. Shape (n,).
+        positive: which examples belong to it. Shape (n,).
+        weights: of the examples in each of R resamples. Shape (R, n).
+    """
+    order = np.argsort(-margins, kind="stable")
+    (ends,) = np.nonzero(np.diff(margins[order], append=np.nan) != 0)
+    weights, positive = weights[:, order], positive[order]
+    true, false = (np.cumsum(weights * keep, axis=1)[:, ends] for keep in (positive, ~positive))
+    return true, false
+
+
+def ranking_scores(gold: Gold, margins: Floats) -> dict[str, list[Estimate]]:
+    """Each metric of each row of margins (cells, n), for the second of two classes.
+
+    Intervals are those of other scores: clusters are resampled, and the probe is taken as it is.
+    """
+    known = gold.labels >= 0
+    positive, cluster = gold.labels[known] == 1, gold.clusters[gold.place[known]]
+    draws, at_once = draws_of(gold), max(1, _AT_ONCE // max(1, len(cluster)))
+    blocks = [] if draws is None else np.split(draws, range(at_once, len(draws), at_once))
+    found: dict[str, list[Estimate]] = {name: [] for name in RANKING}
+    for row in margins[:, known]:
+        whole = curves(row, positive, np.ones((1, len(row))))
+        resampled = [curves(row, positive, x[:, cluster].astype(np.float64)) for x in blocks]
+        for name, metric in RANKING.items():
+            values = [metric(*part) for part in resampled]
+            replicates = np.concatenate(values) if values else None
+            what = "clusters" if gold.partition is None else gold.partition.clusters
+            found[name].append(estimate(float(metric(*whole)[0]), replicates, what))
+    return found

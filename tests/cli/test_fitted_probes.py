@@ -1,0 +1,275 @@
+"""Probes of stored scores: as estimators and as files, against the predictions beside the record."""
+
+import json
+import shlex
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from board_by_hand import put
+from guides import Guide
+from safetensors import safe_open
+from tiny_runs import run
+from transformers import AutoModel, AutoTokenizer
+
+import probes
+import probes.engines.measuring as measuring
+from probes.__main__ import main
+from probes.cli.main import main as run_main
+from probes.data.find import find_corpus
+from probes.records.files import read_arrays
+from probes.records.probe_spec import PROBES
+
+TASKS = ("pos", "depth", "srl", "roles", "agreement")
+LAYER = 2
+
+
+def features(data, split):
+    """The mean vectors of the spans of each example, side by side."""
+    vectors = np.concatenate(data._vectors.arrays(f"layer-{LAYER:02d}"))
+    spans = data.examples.rows(split, data.examples.view_of(data.corpus), data._vectors)
+    # A span of one word is what is stored; another one's mean is computed in float32.
+    return np.concatenate(
+        [[vectors[a:b].astype(np.float32).mean(0) for a, b in span] for span in spans], axis=1
+    )
+
+
+PLAIN = pytest.mark.parametrize("made", [None], indirect=True, scope="module")
+"""Without a projection, which an estimator does not have."""
+
+
+@pytest.fixture(scope="module", params=[None, 5])
+def made(request, tiny_bert, tmp_path_factory):
+    """A run, and by task the data that its probes were fitted to."""
+    folder, data = tmp_path_factory.mktemp("run"), {}
+    measured = measuring._found
+
+    def noted(unit, context):
+        context.data.corpus = context.corpus
+        data[unit.task.name] = context.data
+        return measured(unit, context)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measuring, "_found", noted)
+        short = PROBES["mlp"].model_copy(update={"min_steps": 24, "hidden": 16})
+        patch.setitem(PROBES, "mlp", short)
+        results = run(tiny_bert, folder, tasks=TASKS, seeds=2, project=request.param)
+        (place,) = (folder / "results").glob("*/sample")
+        stored = {}
+        for result in results:
+            (path,) = place.glob(f"*-scores-{result.key[:8]}.json")
+            stored[result.task.name, result.probe.family] = result, read_arrays(path)
+        yield SimpleNamespace(
+            place=place, cache=folder / "cache", data=data, stored=stored, project=request.param
+        )
+
+
+def as_stored(predicted, result):
+    """Predictions of an estimator in the form of those beside a record."""
+    if result.task.kind == "regression":
+        return predicted
+    if result.task.kind == "multi-label":
+        return np.packbits(predicted.astype(bool), axis=1)
+    return np.array([result.examples.classes.index(label) for label in predicted])
+
+
+def assert_predicts(predicted, result, arrays):
+    first = arrays["predicted"][list(arrays["layers"]).index(LAYER), 0]
+    if result.task.kind == "regression":
+        np.testing.assert_allclose(predicted, first, atol=1e-3)
+    else:
+        assert np.array_equal(as_stored(predicted, result), first)
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_read_and_what_is_exported_predict_what_is_stored(
+    made, tmp_path, monkeypatch, capsys, task, family
+):
+    result, arrays = made.stored[task, family]
+    x = features(made.data[task], "test")
+    probe = probes.read_probe(made.place, task, LAYER, family, cache_dir=made.cache)
+    assert_predicts(probe.predict(x), result, arrays)
+    assert probe.n_features_in_ == x.shape[1]
+
+    monkeypatch.chdir(tmp_path)
+    line = f"--task {task} --layer {LAYER} --probe {family} -o probe.safetensors --cache-dir"
+    assert main(["export-probe", str(made.place), *line.split(), str(made.cache)]) == 0
+    assert capsys.readouterr().out == "probe.safetensors\n"
+    linear, mlp, label_sets, number = Guide("fitted-probes.md").blocks("python")
+    *lines, last = linear.splitlines()
+    assert len(list(filter(None, lines))) == 4
+    names = {"x": x}
+    by_kind = {"multi-label": label_sets, "regression": number}
+    block = [*lines, mlp * (family == "mlp")]
+    exec("\n".join([*block, by_kind.get(result.task.kind, last)]), names)
+    np.testing.assert_allclose(names["outputs"], probe._outputs(x), atol=1e-9)
+    assert np.array_equal(names["predicted"], probe.predict(x))
+
+
+@PLAIN
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+@pytest.mark.parametrize("task", TASKS)
+def test_an_estimator_fitted_to_the_same_vectors_has_the_scores_of_the_run(made, task, family):
+    result, arrays = made.stored[task, family]
+    data = made.data[task]
+    x = {split: features(data, split) for split in ("train", "dev", "test")}
+    if task in ("pos", "agreement"):
+        x = {split: each.astype(np.float16) for split, each in x.items()}
+    y = {split: [e.label for e in part.examples] for split, part in data.examples.splits.items()}
+    if task == "roles":
+        held = data.examples.members[:, : data.n_outputs]
+        y = {split: held[data.examples.targets(split)].astype(int) for split in y}
+    weight = "balanced" if task == "agreement" else None
+    groups = data.examples.splits["train"].sentence
+    probe = probes.LayerProbe(family, result.task.kind, class_weight=weight)
+    probe.fit(x["train"], y["train"], dev=(x["dev"], y["dev"]), groups=groups)
+    found = as_stored(probe.predict(x["test"]), result)
+    first = arrays["predicted"][list(arrays["layers"]).index(LAYER), 0]
+    if task == "depth":
+        np.testing.assert_allclose(found, first, atol=1e-5)
+    else:
+        assert (found == first).mean() > 0.995
+
+
+@PLAIN
+def test_vectors_of_transformers_itself(made, tiny_bert):
+    result, arrays = made.stored["pos", "linear"]
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(tiny_bert),
+        AutoModel.from_pretrained(tiny_bert),
+    )
+    vectors, is_short = [], []
+    for sentence in find_corpus("sample", limit=60).load().splits["test"]:
+        given = tokenizer([list(sentence.words)], is_split_into_words=True, return_tensors="pt")
+        short = given.input_ids.shape[1] <= model.config.max_position_embeddings
+        is_short += [short] * len(sentence.words)
+        if short:
+            with torch.no_grad():
+                states = model(**given, output_hidden_states=True).hidden_states[LAYER][0]
+            word = np.array([-1 if n is None else n for n in given.word_ids()])
+            vectors += [states[word == n].mean(0) for n in range(len(sentence.words))]
+    probe = probes.read_probe(made.place, "pos", LAYER, cache_dir=made.cache)
+    found = as_stored(probe.predict(torch.stack(vectors)), result)
+    first = arrays["predicted"][LAYER, 0, np.array(is_short)]
+    assert len(found) > 400
+    assert (found == first).mean() > 0.99  # vectors are stored in float16
+
+
+@PLAIN
+def test_the_card_says_what_the_record_says(made, tmp_path):
+    result, _ = made.stored["srl", "linear"]
+    path = tmp_path / "new" / "probe.safetensors"
+    command = ["export-probe", str(made.place), "--task", "srl", "--layer", "1", "-o", str(path)]
+    assert main([*command, "--cache-dir", str(made.cache)]) == 0
+    with safe_open(path, "np") as file:
+        card = file.metadata()
+        assert set(file.keys()) == {"weight", "bias"}
+        assert file.get_tensor("weight").shape == (len(result.examples.classes), 32)
+    low, high = result.interval(1)
+    assert json.loads(card.pop("classes")) == list(result.examples.classes)
+    assert (float(card["score"]), float(card["score_low"])) == (result.score(1), low)
+    assert card == {
+        "kind": "classification",
+        "threshold": "",
+        "family": "linear",
+        "model": result.model.name,
+        "model_revision": result.model.revision,
+        "model_digest": result.model.digest,
+        "layer": "1",
+        "pooling": "mean",
+        "view": "plain",
+        "spans": "2",
+        "corpus": f"sample {result.corpus.version}, limit 60",
+        "corpus_licence": result.corpus.licence,
+        "corpus_citation": result.corpus.citation,
+        "task": "srl",
+        "task_version": str(result.task.version),
+        "metric": "accuracy",
+        "score": str(result.score(1)),
+        "score_low": str(low),
+        "score_high": str(high),
+        "resampled": result.examples.resampled,
+        "suite_version": probes.__version__,
+        "key": result.key,
+    }
+    listed = {
+        row.split("`")[1]: row
+        for row in Guide("fitted-probes.md").path.read_text().splitlines()
+        if row.startswith("| `")
+    }
+    named = {
+        name
+        for row in listed.values()
+        for name in row.split("|")[1].replace("`", "").replace(",", "").split()
+    }
+    assert {*card, "classes"} <= named
+
+
+@PLAIN
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"--task": "poss"}, "no task 'poss'. Did you mean 'pos'?"),
+        ({"--probe": "liner"}, "no probe family 'liner'. Did you mean 'linear'?"),
+        ({"--layer": "9"}, "pos · linear has no layer 9. Known: 0, 1, 2."),
+        ({"--layer": "two"}, "--layer two: not a whole number."),
+        ({"-o": "probe.bin"}, "probe.bin: the name must end in .safetensors."),
+        ({"-o": "/dev/null/p.safetensors"}, "cannot be written"),
+        ({"--cache-dir": "elsewhere"}, "the parameters of pos · linear, layer 1, are not in elsewhere; fit them again: call run_probes as before, with overwrite='always'."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_exported_is_refused_in_a_line(
+    made, tmp_path, monkeypatch, capsys, change, said
+):
+    monkeypatch.chdir(tmp_path)
+    given = {"--task": "pos", "--layer": "1", "-o": "p.safetensors", "--cache-dir": str(made.cache)}
+    command = [word for flag in (given | change).items() for word in flag]
+    assert main(["export-probe", str(made.place), *command]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert not list(tmp_path.rglob("*.*"))
+
+
+def test_the_command_in_the_error_fits_the_probe_again(tiny_bert, tmp_path, capsys):
+    cache, results = tmp_path / "cache", tmp_path / "results"
+    line = "--tasks pos --probes linear --layers 1 --limit 60 --quick --device cpu"
+    places = ["--cache-dir", str(cache), "--output", str(results)]
+    assert run_main(["--model", str(tiny_bert), *line.split(), *places]) == 0
+    first = probes.read_probe(results, "pos", 1, cache_dir=cache)
+    for path in (cache / "parameters").iterdir():
+        path.unlink()
+    with pytest.raises(probes.UserError) as caught:
+        probes.read_probe(results, "pos", 1, cache_dir=str(cache))
+    command = str(caught.value).partition("fit them again: ")[2]
+    assert command.startswith("python run_probes.py --model ")
+    assert run_main(shlex.split(command)[2:]) == 0
+    again = probes.read_probe(results, "pos", 1, cache_dir=cache)
+    assert np.array_equal(again.coef_, first.coef_)
+    capsys.readouterr()
+
+
+def test_one_of_several_results_has_to_be_named(tmp_path, capsys):
+    first = put(tmp_path, "m", "pos", 9)
+    put(tmp_path, "other", "pos", 99)
+    command = [
+        "export-probe",
+        "--task",
+        "pos",
+        "--layer",
+        "1",
+        "-o",
+        str(tmp_path / "p.safetensors"),
+    ]
+    assert main([*command, str(tmp_path)]) == 2
+    assert "several models (m, other); name the folder of one" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "nowhere")]) == 2
+    with pytest.raises(probes.UserError, match=r"no model 'n'\. Known: m, other"):
+        probes.read_probe(tmp_path, "pos", 1, model="n")
+    for named in (first, tmp_path / "m"):
+        with pytest.raises(probes.UserError, match=r"are not in .*; fit them again: "):
+            probes.read_probe(named, "pos", 1, model="m")
+    put(tmp_path, "m", "pos", 7, corpus__digest="another", key="9" * 64)
+    with pytest.raises(probes.UserError, match="several results of pos · linear; name one of "):
+        probes.read_probe(tmp_path, "pos", 1, model="m")

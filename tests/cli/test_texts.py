@@ -1,0 +1,160 @@
+"""Runs on labelled texts: tasks, metrics, what is recorded of them, and runs that are killed."""
+
+import csv
+import random
+import signal
+
+import numpy as np
+import pytest
+from killing import Driver, age, written
+from sklearn.metrics import average_precision_score, roc_auc_score
+from tiny_readings import small_shards
+
+import probes
+from probes.common.errors import UserError
+from probes.extraction.store import Store
+from probes.records.parameters import of_layer, read_parameters
+
+LINE = "the old dog sees a cat near house she gave him some books and he read them"
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """160 texts, of which those that are glad tell of birds; the last of each hundred are long."""
+    rng = random.Random(5)
+    path = tmp_path_factory.mktemp("texts") / "moods.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["text", "mood", "kind", "length", "who"])
+        for i in range(160):
+            words = rng.choices(LINE.split(), k=90 if i % 40 == 39 else rng.randint(2, 9))
+            glad = rng.random() < 0.5
+            words.insert(rng.randrange(len(words)), "birds" if glad else "sun")
+            rare = "rare" if i % 8 == 0 else "common"
+            row = ["  ".join(words), "glad" if glad else "sad", rare, len(words) / 10, f"w{i // 2}"]
+            rows.writerow(row)
+    return path
+
+
+def run(model, texts, folder, **settings):
+    given = {
+        "corpus": str(texts),
+        "text": "text",
+        "label": "mood",
+        "probes": "linear",
+        "quick": True,
+        "device": "cpu",
+        "output": folder / "results",
+        "cache_dir": folder / "cache",
+    }
+    return probes.run_probes(str(model), **{**given, **settings})
+
+
+def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, short_schedule):
+    found = run(tiny_bert, texts, tmp_path, label="mood,kind,length", sentence_pooling="mean,cls",
+                group="who")  # fmt: skip
+    results = {result.task.name: result for result in found}
+    assert set(results) == {
+        f"{label}@{pooling}" for label in ("mood", "kind", "length") for pooling in ("mean", "cls")
+    }
+    said = capsys.readouterr()
+    assert "128 / 16 / 16 texts" in said.err
+    assert said.err.count("vectors plain view · 160 texts × 3 layers") == 1
+    assert "4 longer than the window, pooled over several" in said.err
+    assert "AUROC, best layer" in said.out
+    mood, kind, length = (results[f"{name}@mean"] for name in ("mood", "kind", "length"))
+    assert (mood.task.metric, mood.task.shape) == ("accuracy", "text")
+    assert kind.task.metric == "balanced_accuracy"
+    assert length.task.metric == "corpus_spearman"
+    assert mood.encoding.texts_in_several_windows == 4
+    assert mood.at("auroc", 1).value is not None
+    assert length.at("auroc", 1) is None
+    folder = tmp_path / "results" / "leaderboard.csv"
+    assert "mood@cls" in folder.read_text()
+
+
+def test_ranking_metrics_are_those_of_the_stored_probe(tiny_bert, texts, tmp_path, monkeypatch):
+    kept = []
+    init = Store.__init__
+
+    def keep(self, *given):
+        init(self, *given)
+        kept.append(self)
+
+    monkeypatch.setattr(Store, "__init__", keep)
+    (result,) = run(tiny_bert, texts, tmp_path)
+    parameters, store = read_parameters(tmp_path / "cache", result.key), kept[-1]
+    with texts.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    # One shard, in which texts lie in the order of the corpus; the last ones are test.
+    positive = np.array([row["mood"] == "sad" for row in rows])[-16:]
+    for layer in range(3):
+        (vectors,) = store.arrays(f"layer-{layer:02d}-mean")
+        mean, scale, weight, bias = (
+            parameters[of_layer(layer, name)] for name in ("mean", "scale", "weight", "bias")
+        )
+        logits = (vectors[-16:] - mean) * scale @ weight.T + bias
+        margins = logits[:, 1] - logits[:, 0]
+        for metric, theirs in (
+            ("auroc", roc_auc_score),
+            ("average_precision", average_precision_score),
+        ):
+            wanted = theirs(positive, margins)
+            assert result.at(metric, layer).value == pytest.approx(wanted, abs=1e-6)
+
+
+def test_batches_of_another_size_give_the_same_scores(tiny_bert, texts, tmp_path, short_schedule):
+    one = run(tiny_bert, texts, tmp_path / "one", sentence_pooling="max,last")
+    other = run(tiny_bert, texts, tmp_path / "other", sentence_pooling="max,last", batch_tokens=80)
+    for ours, theirs in zip(one, other, strict=True):
+        assert ours.headline == pytest.approx(theirs.headline, abs=0.07)
+
+
+def test_cls_of_a_model_that_reads_from_left_to_right_is_refused(texts, tmp_path):
+    from tiny_models import save
+
+    save("gpt2", tmp_path / "tiny-gpt2")
+    with pytest.raises(UserError, match="its first token knows nothing of the text"):
+        run(tmp_path / "tiny-gpt2", texts, tmp_path, sentence_pooling="cls")
+
+
+def test_nothing_is_encoded_again(tiny_bert, texts, tmp_path, monkeypatch, capsys, short_schedule):
+    small_shards(monkeypatch, 200)
+    run(tiny_bert, texts, tmp_path)
+    run(tiny_bert, texts, tmp_path, label="mood,kind")
+    assert "encoding" not in capsys.readouterr().err
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
+    assert len(before) > 6
+    run(tiny_bert, texts, tmp_path, sentence_pooling="mean,max")
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
+    assert before.items() < after.items()
+    assert all("max" in path.name for path in after.keys() - before.keys())
+
+
+@pytest.mark.integration
+def test_a_run_that_was_killed_goes_on(tiny_bert, texts, tmp_path):
+    driver = Driver(tiny_bert)
+
+    def command(folder):
+        flags = "--text text --label mood --sentence-pooling mean,max --probes linear --quick -q"
+        places = ["--output", str(folder / "results"), "--cache-dir", str(folder / "cache")]
+        device = ["--device", "cpu", "--batch-tokens", "512"]
+        return ["--model", str(tiny_bert), "--corpus", str(texts), *flags.split(), *places, *device]
+
+    try:
+        folder = tmp_path / "undisturbed"
+        folder.mkdir()
+        done = driver.ask(command(folder), log=str(tmp_path / "log"))
+        assert done["status"] == 0, (tmp_path / "log").read_text()
+        wanted = written(folder)
+        assert sum(name.endswith("manifest.json") for name in wanted) > 3
+        n_events = len(done["events"])
+        for number in range(n_events // 8, n_events, n_events // 8):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            assert driver.ask(command(folder), kill_at=number)["status"] == -signal.SIGKILL
+            age(folder)
+            assert driver.ask(command(folder), watch=False)["status"] == 0
+            assert written(folder) == wanted
+    finally:
+        driver.close()

@@ -1,0 +1,130 @@
+"""`probes.Vectors` and `probes.probe`: the suite's evidence on arrays, checked from outside."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+import probes
+
+
+def settings(folder, **more):
+    places = {"output": folder / "results", "cache_dir": folder / "cache"}
+    return {"evidence": "none", "probes": "linear", **places, **more}
+
+
+def classes(n=600, seed=0):
+    """Four classes that layer 6 separates in part, and layer 0 not at all."""
+    numbers = np.random.default_rng(seed)
+    y = numbers.integers(0, 4, n)
+    noise = numbers.normal(size=(n, 16)).astype(np.float32)
+    return {0: noise, 6: noise + 0.8 * numbers.normal(size=(4, 16))[y]}, y
+
+
+SPLITS = ["train"] * 400 + ["dev"] * 100 + ["test"] * 100
+
+
+def test_scores_are_those_of_scikit_learn(tmp_path):
+    layers, y = classes()
+    vectors = probes.Vectors(layers, y, splits=SPLITS, name="mine", task="sense", corpus="senses")
+    found = probes.probe(vectors, **settings(tmp_path))
+    (result,) = found
+    names = result.model.name, result.corpus.name, result.task.name
+    assert names == ("mine", "senses", "sense")
+    for layer, x in layers.items():
+        scaler = StandardScaler().fit(x[:400])
+        other = LogisticRegression(C=1 / 30, max_iter=2000).fit(scaler.transform(x[:400]), y[:400])
+        expected = other.score(scaler.transform(x[500:]), y[500:])
+        assert result.headline[layer] == pytest.approx(expected, abs=0.0101)  # one example
+    assert result.headline[6] > result.headline[0] + 0.3
+    assert (result.examples.resampled, result.examples.clusters) == ("documents", 100)
+    # No two arrays share a key, and the same arrays are not probed twice.
+    again = probes.probe(probes.Vectors(layers, y, splits=SPLITS, name="mine", task="sense",
+                                        corpus="senses"), **settings(tmp_path))  # fmt: skip
+    assert again.results[0].provenance == result.provenance
+    changed = {**layers, 6: layers[6] + 1e-3}
+    other = probes.probe(probes.Vectors(changed, y, splits=SPLITS, name="mine", task="sense",
+                                        corpus="senses"), **settings(tmp_path))  # fmt: skip
+    assert other.results[0].key != result.key
+
+
+def test_evidence_is_that_of_models(tmp_path):
+    layers, y = classes(900)
+    types = [f"type {i % 40}" for i in range(900)]
+    groups = np.arange(900) // 3
+    vectors = probes.Vectors(layers, y, groups=groups, types=types)
+    found = probes.probe(vectors, **settings(tmp_path, evidence="standard"))
+    (result,) = found
+    assert {"training_variance", "selectivity", "description_length"} <= set(result.evidence)
+    assert (result.examples.resampled, result.examples.clusters) == ("documents", 30)
+    assert result.examples.typed
+    untyped = probes.Vectors(layers, y, groups=groups)
+    (result,) = probes.probe(untyped, **settings(tmp_path, evidence="selectivity"))
+    assert not result.examples.typed
+    assert not result.evidence
+
+
+def test_groups_are_never_divided_and_splits_are_drawn_by_seed():
+    layers, y = classes(600)
+    groups = np.arange(600) // 6
+    one, same, other = (
+        probes.Vectors(layers, y, groups=groups, seed=seed).splits for seed in (0, 0, 1)
+    )
+    assert one == same != other
+    for group in range(100):
+        assert len({one[i] for i in range(600) if groups[i] == group}) == 1
+    assert [one.count(split) for split in ("train", "dev", "test")] == [480, 60, 60]
+
+
+def test_numbers_and_sets_are_labels_too(tmp_path):
+    layers, y = classes(400)
+    slope = layers[6] @ np.linspace(-1, 1, 16) + 0.01
+    given = probes.Vectors(layers, slope, task="slope")
+    (result,) = probes.probe(given, **settings(tmp_path))
+    assert result.task.kind == "regression"
+    assert result.headline[6] > 0.99
+
+    sets = [{f"c{label}", "odd" if label % 2 else "even"} for label in y]
+    (result,) = probes.probe(probes.Vectors(layers, sets, task="sets"), **settings(tmp_path))
+    assert result.task.kind == "multi-label"
+    assert set(result.examples.classes) == {"c0", "c1", "c2", "c3", "even", "odd"}
+    assert result.headline[6] > result.headline[0] + 0.2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"layers": {}}, "no layers; give them as"),
+        ({"layers": {0: np.zeros((3, 2))}}, "3 vectors at layer 0, 600 labels"),
+        ({"layers": {0: np.zeros(600)}}, r"layer 0 is float64 of the shape \(600,\)"),
+        ({"layers": {"0": np.zeros((600, 2))}}, "layer '0': give whole numbers from 0"),
+        ({"layers": {1: np.full((600, 2), np.nan)}}, r"layer 1, example 0 \(from 0\): a value is NaN"),
+        ({"labels": [1] * 599 + [None]}, r"labels\[599\] is None, not a class as others are"),
+        ({"labels": [1.5] * 599 + [float("nan")]}, r"labels\[599\] is nan, not a number"),
+        ({"labels": [{"a"}] * 599 + ["a"]}, r"labels\[599\] is 'a', not a set of classes"),
+        ({"groups": [1, 2]}, "2 groups, 600 labels"),
+        ({"types": ["a"]}, "1 types, 600 labels"),
+        ({"splits": ["trian"] * 600}, r"splits\[0\] is 'trian'. Did you mean 'train'"),
+        ({"splits": ["train"] * 600}, "no example is in dev; leave splits= out"),
+        ({"groups": [1] * 600}, "1 groups, which cannot be divided; give splits="),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_one_line(change, says):
+    layers, y = classes()
+    given = {"layers": layers, "labels": list(y), **change}
+    with pytest.raises(probes.UserError, match=says) as error:
+        probes.Vectors(**given)
+    assert "\n" not in str(error.value)
+
+
+def test_what_follows_from_the_vectors_is_not_asked_for(tmp_path):
+    layers, y = classes()
+    with pytest.raises(probes.UserError, match="tasks=: follows from the vectors"):
+        probes.probe(probes.Vectors(layers, y), **settings(tmp_path, tasks="pos"))
+    with pytest.raises(probes.UserError, match="vectors are in memory"):
+        probes.probe(probes.Vectors(layers, y), **settings(tmp_path, workers=2))
+    with pytest.raises(probes.UserError, match="given vectors have no attention"):
+        probes.probe(probes.Vectors(layers, y), **settings(tmp_path, measurements="attention"))
+    wide = {**layers, 1: np.zeros((600, 3))}
+    with pytest.raises(probes.UserError, match="layer 1 has the shape"):
+        probes.probe(probes.Vectors(wide, y), **settings(tmp_path))

@@ -1,0 +1,147 @@
+"""Vectors of whole texts, against plain passes over the raw strings, pooled here."""
+
+from itertools import product
+
+import pytest
+import torch
+from tiny_models import build
+from tiny_readings import collected
+
+from probes.extraction.collectors import OutOfRangeError
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import text_vectors, vectors_of
+from probes.extraction.text_vectors import TextVectors
+from probes.extraction.vectors import layer_part
+from probes.extraction.views import Text, View
+
+POOLINGS = ("mean", "cls", "last", "max")
+
+SHORT = [
+    "the old keeper of the light",
+    "She said:  do n't touch it,\nthe paint is wet",
+    " boats sailed north\n\n",
+    "she",
+]
+
+LONG = " ".join(["the boats of the fleet sailed, some never came back;"] * 9)
+
+FAMILIES = {
+    "bert": "BertModel",
+    "roberta": "RobertaModel",
+    "xlm-roberta": "XLMRobertaModel",
+    "gpt2": "GPT2Model",
+    "llama-2": "LlamaModel",
+    "llama-3": "LlamaModel",
+    "qwen3": "Qwen3Model",
+    "t5": "T5EncoderModel",
+}
+
+
+def whole(*texts):
+    return [Text((text,), (0, 1), whole=True) for text in texts]
+
+
+def ours(encoder, texts, batch_tokens=512):
+    kept = list(product(range(encoder.info.n_layers + 1), POOLINGS))
+    return collected(encoder, whole(*texts), TextVectors(kept, "float32"), batch_tokens)
+
+
+def states(model, ids):
+    with torch.no_grad():
+        output = model(input_ids=torch.tensor([ids]), output_hidden_states=True)
+    return [state[0] for state in (*output.hidden_states[:-1], output.last_hidden_state)]
+
+
+def by_hand(model, tokenizer, text, window=32):
+    """The vectors of a text by layer and pooling, by plain passes over its windows."""
+    around = tokenizer("the").input_ids
+    bare = tokenizer("the", add_special_tokens=False).input_ids
+    (start,) = [i for i in range(len(around)) if around[i : i + len(bare)] == bare][:1]
+    prefix, suffix = around[:start], around[start + len(bare) :]
+    ids = tokenizer(text).input_ids[start : -len(suffix) or None]
+    room = window - len(prefix) - len(suffix)
+    last = max(0, len(ids) - room)
+    starts = [*range(0, last, room // 2), last]
+    read = [states(model, prefix + ids[s : s + room] + suffix) for s in starts]
+    best = [
+        max(
+            (w for w, s in enumerate(starts) if s <= p < s + room),
+            key=lambda w: (min(p - starts[w], min(starts[w] + room, len(ids)) - p - 1), -w),
+        )
+        for p in range(len(ids))
+    ]
+    found = {}
+    for layer in range(len(read[0])):
+        pieces = torch.stack([read[w][layer][start + p - starts[w]] for p, w in enumerate(best)])
+        found[layer, "mean"], found[layer, "max"] = pieces.mean(0), pieces.max(0).values
+        found[layer, "cls"], found[layer, "last"] = read[0][layer][0], pieces[-1]
+    return found, len(starts)
+
+
+@pytest.mark.parametrize(("name", "kind"), FAMILIES.items())
+def test_pooled_vectors_are_those_of_plain_passes(name, kind):
+    model, tokenizer = build(name, kind)
+    encoder = Encoder(model, tokenizer, name=name, device="cpu")
+    texts = [*SHORT, LONG]
+    found = ours(encoder, texts)
+    window = encoder.info.window
+    for place, text in enumerate(texts):
+        wanted, n_windows = by_hand(encoder.model, tokenizer, text, window)
+        assert n_windows == 1 or text == LONG
+        for (layer, pooling), vector in wanted.items():
+            own = found[layer_part(layer, pooling)][place]
+            torch.testing.assert_close(own, vector, rtol=1e-4, atol=1e-5)
+    assert n_windows > 2 or window > len(LONG)
+
+
+def test_a_text_is_read_as_it_was_written():
+    model, tokenizer = build("roberta", "RobertaModel")
+    encoder = Encoder(model, tokenizer, name="roberta", device="cpu")
+    for pieces, text in zip(encoder.split(whole(*SHORT)), SHORT, strict=True):
+        assert list(pieces.ids) == tokenizer(text, add_special_tokens=False).input_ids
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
+def test_batches_do_not_matter(batch_tokens):
+    encoder = Encoder(*build("bert", "BertModel"), name="bert", device="cpu")
+    texts = [*SHORT, LONG]
+    other = ours(encoder, texts, batch_tokens)
+    for part, vectors in ours(encoder, texts).items():
+        torch.testing.assert_close(other[part], vectors, rtol=1e-5, atol=1e-6)
+
+
+def reading(encoder, cache, view, poolings):
+    return text_vectors(cache, encoder.info, "float32", view, range(3), poolings)
+
+
+def test_a_pooling_is_added_to_what_is_stored(tmp_path):
+    encoder = Encoder(*build("bert", "BertModel"), name="bert", device="cpu")
+    view = View("plain", tuple(whole(*SHORT, LONG)))
+    vectors_of(reading(encoder, tmp_path, view, ["mean"]), encoder)
+    both = reading(encoder, tmp_path, view, ["mean", "max"])
+    assert both.key == reading(encoder, tmp_path, view, ["mean"]).key
+    assert 2 * both.bytes_missing() == sum(both.sizes().values())
+    stored = vectors_of(both, encoder)
+    assert stored.encoding.texts_in_several_windows == 1
+    found = ours(encoder, [*SHORT, LONG])
+    for pooling in ("mean", "max"):
+        layer = torch.from_numpy(stored.pooled(pooling).layer(2)[stored.starts]).float()
+        torch.testing.assert_close(layer, found[f"layer-02-{pooling}"], rtol=1e-3, atol=1e-3)
+    made = (
+        stored.derived("features", lambda: 1),
+        stored.pooled("max").derived("features", lambda: 2),
+    )
+    assert made == (1, 2)
+
+
+def test_beyond_fp16_everything_is_stored_in_fp32(tmp_path):
+    model, tokenizer = build("bert", "BertModel")
+    with torch.no_grad():
+        model.embeddings.LayerNorm.weight.mul_(1e6)
+    encoder = Encoder(model, tokenizer, name="bert", device="cpu")
+    with pytest.raises(OutOfRangeError, match="layer 0 reaches"):
+        collected(encoder, whole(*SHORT), TextVectors([(0, "max")]))
+    view = View("plain", tuple(whole(*SHORT)))
+    assert vectors_of(reading(encoder, tmp_path, view, ["max"]), encoder).encoding.storage == (
+        "float32"
+    )

@@ -1,0 +1,193 @@
+"""Word vectors in files instead of a model: `--vectors`."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from killing import small_corpus
+from safetensors.numpy import save_file
+from transformers import AutoModel, AutoTokenizer
+
+import probes
+from probes.cli.main import main
+from probes.data.find import find_corpus
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Sentences that fit into the tiny model's window."""
+    folder = small_corpus(tmp_path / "small", n=60)
+    for path in folder.iterdir():
+        blocks = path.read_text(encoding="utf-8").split("\n\n")
+        short = [block for block in blocks if 4 < block.count("\n") < 10][:12]
+        path.write_text("\n\n".join(short) + "\n\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def extracted(tiny_bert, corpus):
+    """By sentence, the states of plain transformers: (layers, pieces, size), and words of pieces."""
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    model = AutoModel.from_pretrained(tiny_bert).eval()
+    found = {}
+    for sentence in find_corpus(str(corpus)).load():
+        given = tokenizer(list(sentence.words), is_split_into_words=True, return_tensors="pt")
+        with torch.inference_mode():
+            states = model(**given, output_hidden_states=True).hidden_states
+        ids = [-1 if word is None else word for word in given.word_ids()]
+        found[sentence.id] = torch.cat(states).numpy(), np.array(ids), len(sentence)
+    return found
+
+
+def by_word(states, ids, n):
+    return np.stack([states[:, ids == word].mean(axis=1) for word in range(n)], axis=1)
+
+
+def line(corpus, folder, *more):
+    places = ["--output", str(folder / "results"), "--cache-dir", str(folder / "cache")]
+    asked = "--quick --tasks pos,depth --device cpu"
+    return ["--corpus", str(corpus), *asked.split(), *places, *map(str, more)]
+
+
+def scores(folder):
+    return {
+        (r.task.name, r.probe.family): r.headline for r in probes.load_results(folder / "results")
+    }
+
+
+def write(kind, folder, extracted):
+    folder.mkdir()
+    for name, (states, ids, n) in extracted.items():
+        words = by_word(states, ids, n)
+        if kind == "npz":
+            np.savez(folder / f"{name}.npz", **{f"layer_{i}": x for i, x in enumerate(words)})
+        elif kind == "npy":
+            np.save(folder / f"{name}.npy", words)
+        elif kind == "pieces":
+            np.savez(folder / f"{name}.npz", hidden_states=states, word_ids=ids)
+        else:
+            arrays = {f"layer-{i}": np.ascontiguousarray(x) for i, x in enumerate(words)}
+            save_file(arrays, folder / f"{name}.safetensors")
+    if kind == "one":
+        arrays = [by_word(*each) for each in extracted.values()]
+        np.save(folder / "all.npy", np.concatenate(arrays, axis=1))
+        for path in folder.glob("*.safetensors"):
+            path.unlink()
+        return folder / "all.npy"
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["npz", "npy", "safetensors", "pieces", "one"])
+def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
+    kind, tiny_bert, corpus, extracted, tmp_path
+):
+    assert main(line(corpus, tmp_path / "model", "--model", tiny_bert)) == 0
+    dump = write(kind, tmp_path / "dump", extracted)
+    assert main(line(corpus, tmp_path / "given", "--vectors", dump)) == 0
+    expected, found = scores(tmp_path / "model"), scores(tmp_path / "given")
+    assert expected.keys() == found.keys()
+    for key, by_layer in expected.items():
+        assert found[key] == pytest.approx(by_layer, abs=0.021)  # one word, of some sixty
+    (result,) = {r.model.name for r in probes.load_results(tmp_path / "given" / "results")}
+    assert result == dump.stem
+
+
+def test_workers_find_the_same(corpus, extracted, tmp_path):
+    dump = write("npz", tmp_path / "dump", extracted)
+    for n in (1, 2):
+        assert main(line(corpus, tmp_path / f"{n}", "--vectors", dump, "--workers", n)) == 0
+    assert scores(tmp_path / "1") == scores(tmp_path / "2")
+
+
+def test_static_vectors_are_a_model_of_one_layer(corpus, tmp_path, capsys):
+    words = {
+        word.lower() for sentence in find_corpus(str(corpus)).load() for word in sentence.words
+    }
+    missing = sorted(words)[3]
+    numbers = np.random.default_rng(0)
+    lines = [f"{len(words) - 1} 5"]
+    lines += [
+        " ".join([word, *(f"{x:.4f}" for x in numbers.normal(size=5))])
+        for word in sorted(words - {missing})
+    ]
+    path = tmp_path / "glove.txt"
+    path.write_text("\n".join(lines))
+    asked = ["--vectors", path, "--evidence", "standard", "--probes", "linear"]
+    assert main([*line(corpus, tmp_path, *asked)]) == 0
+    assert "words of the corpus have none, but zeros" in capsys.readouterr().err
+    for result in probes.load_results(tmp_path / "results"):
+        assert result.layers == (0,)
+        assert result.model.n_layers == 0
+        assert "words without a vector, which have zeros" in result.provenance
+
+
+def test_tasks_that_hide_words_are_left_out(corpus, extracted, tmp_path, capsys):
+    dump = write("npz", tmp_path / "dump", extracted)
+    asked = line(corpus, tmp_path, "--vectors", dump)
+    asked[asked.index("pos,depth")] = "pos,agreement"
+    assert main(asked) == 1
+    assert "agreement: it hides words, and given vectors are of whole" in capsys.readouterr().err
+    assert {task for task, _ in scores(tmp_path)} == {"pos"}
+
+
+def test_a_sentence_with_other_vectors_when_it_occurs_again_is_counted(tmp_path, capsys):
+    given = [probes.Sentence(f"s{i}", "en", ("a", "b"), upos=("DET", "NOUN")) for i in range(30)]
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    for i, sentence in enumerate(given):
+        np.save(dump / f"{sentence.id}.npy", np.full((2, 4), float(i >= 28)))
+    places = {"output": tmp_path / "results", "cache_dir": tmp_path / "cache", "quick": True}
+    probes.run_probes(f"vectors:{dump}", corpus=given, tasks="pos", **places)
+    said = capsys.readouterr().err
+    assert "vectors dump: 2 sentences that occur again with other vectors" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("lacking", r"there is no file of the sentence '\S+'"),
+        ("short", r"vectors at layer 0 for \d+ words; give one for each word, or word_ids"),
+        ("nan", "layer 1, word 1: a value is NaN"),
+        ("layers", "has other layers than the files before it"),
+        ("name", "an array 'vectors'; call arrays layer_0"),
+        ("damaged", "cannot be read"),
+        ("pieces", r"word 1 of \d+ has no piece in word_ids"),
+        ("text", "layer 0 is <U1 of the shape"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(change, says, corpus, extracted, tmp_path, capsys):
+    dump = write("npz", tmp_path / "dump", extracted)
+    first, second, *_ = extracted
+    path = dump / f"{first}.npz"
+    states, ids, n = extracted[first]
+    layers = {f"layer_{i}": x for i, x in enumerate(by_word(states, ids, n))}
+    if change == "lacking":
+        path.unlink()
+    elif change == "damaged":
+        path.write_bytes(path.read_bytes()[:60])
+    else:
+        arrays = {
+            "short": {name: x[1:] for name, x in layers.items()},
+            "nan": {**layers, "layer_1": np.full_like(layers["layer_1"], np.nan)},
+            "layers": {"layer_0": layers["layer_0"]},
+            "name": {"vectors": layers["layer_0"]},
+            "pieces": {"hidden_states": states, "word_ids": np.full_like(ids, 5)},
+            "text": {"layer_0": np.full((n, 3), "a")},
+        }[change]
+        np.savez(path, **arrays)
+    if change == "layers":  # which the second file shows
+        np.savez(path, **layers)
+        np.savez(dump / f"{second}.npz", layer_0=by_word(*extracted[second])[0])
+    assert main(line(corpus, tmp_path, "--vectors", dump)) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert re.search(says, last), last
+    assert last.startswith("error: ")
+
+
+def test_where_there_are_no_vectors_is_one_line(corpus, tmp_path, capsys):
+    assert main(line(corpus, tmp_path, "--vectors", tmp_path / "none")) == 2
+    assert "none: there are no .npz, .npy, .safetensors files" in capsys.readouterr().err
+    (tmp_path / "x.pt").touch()
+    assert main(line(corpus, tmp_path, "--vectors", tmp_path / "x.pt")) == 2
+    assert "x.pt: give a folder, or a file of these: .npz" in capsys.readouterr().err
