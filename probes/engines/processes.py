@@ -87,8 +87,11 @@ class Process:
             UserError: it has not even started.
         """
         assert self.process is not None
-        self.process.join(_GRACE)
-        code = self.process.exitcode or 0
+        until = time.monotonic() + _GRACE
+        # The pool's own thread may be the one that has learnt it, and is about to say so.
+        while (code := self.process.exitcode) is None and time.monotonic() < until:
+            time.sleep(0.01)
+        code = code or 0
         if code > 0 and not self._started:
             raise UserError(
                 f"--workers {self._of}: a worker could not be started; a Python script has to call "

@@ -53,7 +53,7 @@ class Unit:
     @property
     def title(self) -> str:
         """What messages call it."""
-        own = () if self.measurement == SCORES else (self.its.title,)
+        own = () if self.measurement == SCORES else (self.measurement,)
         return " · ".join((*filter(None, self.of), *own))
 
     @property

@@ -31,10 +31,10 @@ def reads(monkeypatch):
     seen = []
     read_records = record_index.read_records
 
-    def recorded(paths):
+    def recorded(paths, read):
         paths = list(paths)
         seen.extend(paths)
-        return read_records(paths)
+        return read_records(paths, read)
 
     monkeypatch.setattr(record_index, "read_records", recorded)
     return seen

@@ -95,7 +95,7 @@ def test_the_wheel_holds_one_package_with_all_its_files(wheel):
         ("examples", "probes/cli/examples"),
     ):
         for path in (ROOT / source).rglob("*"):
-            if path.is_file() and path.suffix != ".pyc":
+            if path.is_file() and path.suffix not in (".pyc", ".ipynb"):
                 assert f"{package}/{path.relative_to(ROOT / source).as_posix()}" in names
 
 
