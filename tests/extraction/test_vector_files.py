@@ -5,13 +5,15 @@ import re
 import numpy as np
 import pytest
 import torch
-from killing import small_corpus
+from killing import ROOT, small_corpus
 from safetensors.numpy import save_file
 from transformers import AutoModel, AutoTokenizer
 
 import probes
 from probes.cli.main import main
 from probes.data.find import find_corpus
+
+PAGE = ROOT / "docs" / "vectors.md"
 
 
 @pytest.fixture
@@ -91,6 +93,29 @@ def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
         assert found[key] == pytest.approx(by_layer, abs=0.021)  # one word, of some sixty
     (result,) = {r.model.name for r in probes.load_results(tmp_path / "given" / "results")}
     assert result == dump.stem
+
+
+def test_files_of_vllm_are_converted_as_the_page_says(tiny_bert, corpus, extracted, tmp_path):
+    (code,) = re.findall(r"```python\n(import numpy.*?)```", PAGE.read_text(), re.DOTALL)
+    names = {}
+    exec(code, names)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    for sentence in find_corpus(str(corpus)).load():
+        states, _, _ = extracted[sentence.id]
+        words = list(sentence.words)
+        ids = np.array(tokenizer(words, is_split_into_words=True)["input_ids"])
+        written = {"token_ids": ids, "hidden_states": states[1:].transpose(1, 0, 2).copy()}
+        save_file(written, tmp_path / "vllm.safetensors")
+        path = dump / f"{sentence.id}.safetensors"
+        names["convert"](tmp_path / "vllm.safetensors", words, (1, 2), tokenizer, path)
+    assert main(line(corpus, tmp_path / "given", "--vectors", dump, "--layers", "1,2")) == 0
+    words = write("npz", tmp_path / "words", extracted)
+    assert main(line(corpus, tmp_path / "words", "--vectors", words)) == 0
+    expected = scores(tmp_path / "words")
+    for key, by_layer in scores(tmp_path / "given").items():
+        assert by_layer == pytest.approx({n: expected[key][n] for n in (1, 2)}, abs=0.021)
 
 
 def test_workers_find_the_same(corpus, extracted, tmp_path):
