@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,13 +42,19 @@ def in_memory(
         version=corpus.version,
         licence=corpus.licence,
         files={},
-        identity={"sentences": corpus.fingerprint},
+        identity={"sentences": corpus.fingerprint, "units": _units(corpus)},
         read=lambda _: replace(corpus, limited=False),
         layers=corpus.layers,
         own=True,
         limit=limit,
         drop_overlap=drop_overlap,
     )
+
+
+def _units(corpus: Corpus) -> str:
+    """SHA-256 of what sentences belong to, on which intervals and held-out genres depend."""
+    units = [(split, s.document, s.genre) for split in SPLITS for s in corpus.splits[split]]
+    return hashlib.sha256(repr(units).encode()).hexdigest()
 
 
 def _divided(sentences: Sequence[Sentence], split_by: SplitBy | None) -> Corpus:

@@ -27,8 +27,14 @@ from probes.extraction.model_files import ModelSource
 if TYPE_CHECKING:
     from probes.extraction.encoder import Encoder
 
-TYPES = "column types"
+TYPES = "types of examples"
 """The layer of a sentence that has the types of examples."""
+
+_FROM_VECTORS = (
+    *("corpus", "tasks", "task_from", "layers", "limit", "drop_overlap", "split_by"),
+    *("text", "label", "group", "field"),
+)
+"""Settings that follow from the vectors."""
 
 Kind = Literal["classification", "multi-label", "regression"]
 
@@ -69,9 +75,9 @@ class Vectors:
         seed: int = 0,
     ) -> None:
         self.name, self.task, self.corpus = name, task, corpus
-        self.layers = {layer: _array(layer, given) for layer, given in layers.items()}
-        if not self.layers:
+        if not (isinstance(layers, Mapping) and layers):
             raise UserError("Vectors: no layers; give them as {layer: array}, such as {0: x}.")
+        self.layers = {_number(layer): _array(layer, given) for layer, given in layers.items()}
         found = list(labels)
         n = len(found)
         for layer, array in self.layers.items():
@@ -82,6 +88,9 @@ class Vectors:
         self.groups = [f"{x}" for x in _column("groups", every if groups is None else groups, n)]
         self.types = [] if types is None else list(map(str, _column("types", types, n)))
         self.splits = _drawn(self.groups, seed) if splits is None else _splits(splits, n)
+        places = {pair: None for pair in zip(self.groups, self.splits, strict=True)}
+        if divided := len(places) - len(set(self.groups)):
+            progress.warn(f"Vectors: {divided} groups are divided among splits")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -123,7 +132,7 @@ def probe(
     Raises:
         UserError: something that the caller can correct.
     """
-    for name in ("corpus", "tasks", "task_from", "layers"):
+    for name in _FROM_VECTORS:
         if name in settings:
             raise UserError(f"{name}=: follows from the vectors; leave it out.")
     config = validate({**settings, "layers": tuple(sorted(vectors.layers))})
@@ -144,24 +153,39 @@ def probe(
         return run_models(config, source, [LazyModel(model, config, in_memory=encoder)])
 
 
+def _number(layer: object) -> int:
+    """The number of a layer.
+
+    Raises:
+        UserError: it is none.
+    """
+    if isinstance(layer, (int, np.integer)) and not isinstance(layer, bool) and layer >= 0:
+        return int(layer)
+    raise UserError(f"Vectors: layer {layer!r}: give whole numbers from 0, the embeddings.")
+
+
 def _array(layer: object, given: ArrayLike) -> NDArray[Any]:
     """The vectors of a layer.
 
     Raises:
         UserError: they are no array of finite numbers with two axes.
     """
-    if isinstance(layer, bool) or not isinstance(layer, int) or layer < 0:
-        raise UserError(f"Vectors: layer {layer!r}: give whole numbers from 0, the embeddings.")
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        why = " ".join(str(error).split())[:100]
+        raise UserError(f"Vectors: layer {layer} is no array of numbers ({why}).") from error
     if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
         raise UserError(
             f"Vectors: layer {layer} is {array.dtype} of the shape {array.shape}; give numbers of "
             "the shape (examples, dimensions)."
         )
-    if not (finite := np.isfinite(array).all(axis=1)).all():
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(array.astype(np.float32)).all(axis=1)
+    if not finite.all():
         raise UserError(
             f"Vectors: layer {layer}, example {int(np.argmin(finite))} (from 0): a value is NaN or "
-            "infinite; correct it, or leave the example out."
+            "infinite, or too large for 32 bits; correct it, or leave the example out."
         )
     return array
 

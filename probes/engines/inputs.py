@@ -123,6 +123,11 @@ class LazyModel:
         # It has all that is asked of an encoder whose texts are known.
         return cast("Encoder", found)
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it is in memory."""
+        return self.in_memory is not None or "encoder" in self.__dict__
+
     def release(self) -> None:
         """Free the memory of a model that was loaded here; using it again loads it again."""
         loaded = [self.__dict__.pop(name, None) for name in ("encoder", "language_model")]

@@ -375,7 +375,9 @@ def model_runs(
             asked for; or a model does not have a layer.
     """
     for model in models:
-        if (n_layers := stored_layers(model.source.folder)) is not None:
+        own = model.in_memory
+        n_layers = own.info.n_layers if own else stored_layers(model.source.folder)
+        if n_layers is not None:
             layers_of(config, n_layers, model.source.name)
     require_pairs(config, len(models))
     corpus, omissions = LazyCorpus(source), Omissions()

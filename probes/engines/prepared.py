@@ -26,6 +26,7 @@ from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import (
     Arrays,
     Reading,
+    as_given,
     collect,
     collected,
     read,
@@ -102,9 +103,15 @@ class Prepared:
         """The view of examples that hide a word: masked if the model has a mask token."""
         return "cut" if self.run.model.encoder.words.mask_id is None else "masked"
 
+    @cached_property
+    def content(self) -> str:
+        """Digest of vectors that were given; empty for a model that reads."""
+        return self.run.model.encoder.content
+
     def release(self) -> None:
         """Free the memory of the model, and of features; what was collected and encoded stays."""
-        _ = self.info, self.device, self.notes, self.hidden_view
+        if self.run.model.is_loaded:
+            _ = self.info, self.device, self.notes, self.hidden_view, self.content
         self.forget_features()
         self.run.model.release()
 
@@ -224,7 +231,9 @@ class Prepared:
         about = self.info, run.model.dtype, view, self.layers
         if poolings := self._poolings(place[0]):
             return text_vectors(cache, *about, poolings, name)
-        return word_vectors(cache, *about, run.config.pooling, name)
+        reading = word_vectors(cache, *about, run.config.pooling, name)
+        # Nothing is known of the range of given vectors, and their place in the files may change.
+        return as_given(reading, self.content) if self.content else reading
 
     def stored(self, place: Place) -> Store:
         """What is kept of a reading, from the store or encoded now."""

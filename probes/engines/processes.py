@@ -131,9 +131,19 @@ class ProcessEngine(PoolEngine):
         resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return worker.submit(self.request, asked, waiting)
+            with suppress(BrokenProcessPool):
+                return worker.submit(self.request, asked, waiting)
+            # It was killed while it had nothing to do.
+            return self._replaced(worker).submit(self.request, asked, waiting)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _replaced(self, worker: Process) -> Process:
+        """A new worker in the place of one that is dead."""
+        worker.end(0)
+        place = self._workers.index(worker)
+        self._workers[place] = self._new()
+        return self._workers[place]
 
     def outcome(self, asked: Asked, future: Future[Answer]) -> Answer | None:
         """See `PoolEngine`; a unit whose worker was lost is computed once more."""
@@ -142,8 +152,7 @@ class ProcessEngine(PoolEngine):
         with suppress(BrokenProcessPool):
             return future.result()
         lost = f"a worker was lost ({worker.death()})"
-        worker.end(0)
-        self._workers[self._workers.index(worker)] = self._new()
+        self._replaced(worker)
         self._lost[asked] += 1
         if self._lost[asked] > 1:
             remedy = "if memory is short, use fewer --workers"

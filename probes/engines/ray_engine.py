@@ -88,7 +88,8 @@ class RayEngine(PoolEngine):
 
     def _look(self) -> None:
         """Find the nodes that are alive, and what those that are new share with the driver."""
-        self._nodes = {str(node["NodeID"]): node for node in alive(self.ray)}
+        nodes = {str(node["NodeID"]): node for node in alive(self.ray)}
+        self._nodes = {name: node for name, node in nodes.items() if name not in self._unwritable}
         new = {
             x: str(y["NodeManagerAddress"]) for x, y in self._nodes.items() if x not in self._caches
         }
@@ -151,8 +152,9 @@ class RayEngine(PoolEngine):
             options["label_selector"] = {"ray.io/node-id": others}
         needs: list[Any] = []
         records: dict[str, bytes] = {}
-        if isinstance(asked, Measure) and not self.shares_cache:
+        if not self.shares_cache:
             records = self._records_behind(asked)
+        if isinstance(asked, Measure) and not self.shares_cache:
             needs = [self._shards[shard] for shard in plan.shards] if plan else []
         given = Given(request, shared, waiting, records, self._messages)
         found, shards = self._remote.options(**options).remote(given, asked, *needs)
@@ -176,11 +178,16 @@ class RayEngine(PoolEngine):
         if found.node not in self._unwritable:
             self._unwritable[found.node] = found.why
             progress.warn(f"a node cannot be written to ({found.why}); others compute its units")
+        threads = self._threads
         self._look()
-        if not self._nodes.keys() - self._unwritable.keys():
+        if not self._nodes:
             raise UserError(
                 "--engine ray: no node of the cluster can be written to, for the reasons above; "
                 "free some space, and run again."
+            )
+        if not self._room:
+            raise UserError(
+                f"--threads {threads}: no node that is left has as many cores; give fewer."
             )
         return None
 
@@ -189,11 +196,12 @@ class RayEngine(PoolEngine):
         if n := self._messages.qsize():
             yield from self._messages.get_nowait_batch(n)
 
-    def _records_behind(self, asked: Measure) -> dict[str, bytes]:
-        """The records that a unit reads: its own, and the scores that it stands behind."""
-        run, unit, _ = self.todo[asked]
+    def _records_behind(self, asked: Asked) -> dict[str, bytes]:
+        """The records that units read: their own, and the scores that they stand behind."""
         return {
             str(each.path.relative_to(run.config.output).with_suffix(suffix)): content
+            for measure, (run, unit, _) in self.todo.items()
+            if asked in (measure, self.plan_of(measure))
             for each in (unit, *run.units_behind(unit))
             for suffix, content in record_files(each.path).items()
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
@@ -103,7 +104,9 @@ def compute(given: Given, asked: Asked, *needs: Files) -> tuple[Answer | Unwrita
 @lru_cache(maxsize=1)
 def _own_results() -> str:
     """The folder of results of this process, which is empty between units."""
-    return tempfile.mkdtemp(prefix="probes-results-")
+    folder = tempfile.mkdtemp(prefix="probes-results-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def record_files(path: Path) -> dict[str, bytes]:

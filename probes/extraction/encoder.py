@@ -73,6 +73,9 @@ class Encoder:
     reads_text = True
     """Given vectors do not; see `probes.extraction.given_vectors`."""
 
+    content = ""
+    """Of given vectors, a digest."""
+
     def __init__(
         self,
         model: Any,

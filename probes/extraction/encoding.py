@@ -186,6 +186,11 @@ def _narrow(reading: Reading) -> Reading:
     return _in_float32(reading) if replacement(reading.folder) else reading
 
 
+def as_given(reading: Reading, content: str) -> Reading:
+    """The reading of vectors that were given: stored in fp32, under a key with their digest."""
+    return replace(_in_float32(reading), source=content)
+
+
 def _in_float32(reading: Reading) -> Reading:
     """The same reading of vectors, stored in fp32."""
     its = reading.collector

@@ -29,8 +29,11 @@ class GivenVectors:
         layers: the vectors of each layer. Each (words, dimensions), text by text.
         texts: the words of each text, all distinct.
         revision: see `ModelRecord`.
-        digest: of the vectors; computed if empty.
+        digest: of their files; `content` if empty.
         notes: what records say of them.
+
+    Attributes:
+        content: digest of the vectors, text by text.
 
     Raises:
         UserError: layers differ in shape.
@@ -68,10 +71,11 @@ class GivenVectors:
                 )
         if shape[0] != starts[-1]:
             raise UserError(f"{name}: {shape[0]:,} vectors for {starts[-1]:,} words.")
+        self.content = _digest(self._layers)
         self.info = ModelRecord(
             name=name,
             revision=revision,
-            digest=digest or _digest(self._layers),
+            digest=digest or self.content,
             architecture="given vectors",
             n_layers=max(self._layers),
             hidden_size=shape[1],
@@ -107,7 +111,9 @@ class GivenVectors:
         for layer in collector.layers:
             if layer not in self._layers:
                 given = ", ".join(map(str, self._layers))
-                raise UserError(f"--layers {layer}: {name} has vectors of {given} alone.")
+                raise UserError(
+                    f"{name}: no vectors of layer {layer}; give --layers {given.replace(' ', '')}."
+                )
             vectors = torch.from_numpy(np.array(self._layers[layer][rows], dtype=np.float32))
             peak = float(vectors.abs().max())
             found[layer_part(layer)] = to_store(layer, vectors, peak, collector.storage)

@@ -58,7 +58,7 @@ def find_vectors(name: str) -> ModelSource:
         raise UserError(f"--vectors {path}: give a folder, or a file of these: {known}.")
     content = json.dumps({file.name: sha256(file) for file in files})
     digest = hashlib.sha256(content.encode()).hexdigest()
-    label = path.resolve().stem
+    label = path.resolve().name if path.is_dir() else path.stem
     slug = f"{folder_name(label)}-{digest[:8]}"
     return ModelSource(label, path, digest[:12], slug, None, digest, files=tuple(files))
 
@@ -81,8 +81,7 @@ def read_vectors(source: ModelSource, corpus: Corpus, pooling: Pooling) -> Given
     elif source.folder.is_dir():
         layers = _by_sentence(source, sentences, pooling)
     else:
-        words = [word for sentence in sentences for word in sentence.words]
-        layers = _of_file(source.folder, len(words), pooling)
+        layers = _of_all(source.folder, sum(map(len, sentences)), limited=corpus.limited)
     texts, kept = _distinct(sentences, layers, source.name, notes)
     return GivenVectors(
         source.name,
@@ -142,6 +141,18 @@ def _by_sentence(source: ModelSource, sentences: Sequence[Sentence], pooling: Po
     return {layer: np.concatenate(parts) for layer, parts in found.items()}
 
 
+def _of_all(path: Path, n_words: int, *, limited: bool) -> Layers:
+    """The vectors of all sentences in one file; see `_of_file`."""
+    if limited:
+        raise UserError(
+            f"{path}: a file for all sentences goes with the whole corpus; leave --limit out, or "
+            "give a file for each sentence."
+        )
+    if "word_ids" in _read(path):
+        raise UserError(f"{path}: word_ids are of a sentence; give a file for each sentence.")
+    return _of_file(path, n_words, "mean")
+
+
 def _of_file(path: Path, n_words: int, pooling: Pooling) -> Layers:
     """The vectors of each layer in a file. Each (words, dimensions).
 
@@ -155,11 +166,14 @@ def _of_file(path: Path, n_words: int, pooling: Pooling) -> Layers:
         if name == "hidden_states":
             if array.ndim != 3:
                 raise UserError(f"{path}: {name} has the shape {array.shape}, not 3 axes.")
-            layers |= dict(enumerate(array))
+            new = dict(enumerate(array))
         elif numbered := _LAYER.fullmatch(name):
-            layers[int(numbered[1])] = array
+            new = {int(numbered[1]): array}
         else:
             raise UserError(f"{path}: an array {name!r}; call arrays layer_0, layer_1, …")
+        if twice := layers.keys() & new.keys():
+            raise UserError(f"{path}: two arrays are of layer {min(twice)}; remove one.")
+        layers |= new
     if not layers:
         raise UserError(f"{path}: has no layers.")
     for layer, array in layers.items():
@@ -239,8 +253,10 @@ def _static(path: Path, sentences: Iterable[Sentence]) -> tuple[Layers, int]:
                 vector = np.array(rest.split(), dtype=np.float32)
             except ValueError as error:
                 raise UserError(f"{path}, line {number}: not a word and numbers.") from error
-            if size and len(vector) != size:
-                raise UserError(f"{path}, line {number}: {len(vector)} numbers, before it {size}.")
+            if not len(vector) or (size and len(vector) != size):
+                raise UserError(
+                    f"{path}, line {number}: {len(vector)} numbers, not {size or 'some'}."
+                )
             found[word], size = vector, len(vector)
     if not found:
         raise UserError(f"{path}: has no word of the corpus.")

@@ -97,6 +97,8 @@ def test_numbers_and_sets_are_labels_too(tmp_path):
         ({"layers": {}}, "no layers; give them as"),
         ({"layers": {0: np.zeros((3, 2))}}, "3 vectors at layer 0, 600 labels"),
         ({"layers": {0: np.zeros(600)}}, r"layer 0 is float64 of the shape \(600,\)"),
+        ({"layers": np.zeros((600, 2))}, "no layers; give them as"),
+        ({"layers": {0: [[1, 2], [3]]}}, r"layer 0 is no array of numbers \("),
         ({"layers": {"0": np.zeros((600, 2))}}, "layer '0': give whole numbers from 0"),
         ({"layers": {1: np.full((600, 2), np.nan)}}, r"layer 1, example 0 \(from 0\): a value is NaN"),
         ({"labels": [1] * 599 + [None]}, r"labels\[599\] is None, not a class as others are"),
@@ -121,6 +123,8 @@ def test_what_follows_from_the_vectors_is_not_asked_for(tmp_path):
     layers, y = classes()
     with pytest.raises(probes.UserError, match="tasks=: follows from the vectors"):
         probes.probe(probes.Vectors(layers, y), **settings(tmp_path, tasks="pos"))
+    with pytest.raises(probes.UserError, match="limit=: follows from the vectors"):
+        probes.probe(probes.Vectors(layers, y), **settings(tmp_path, limit=20))
     with pytest.raises(probes.UserError, match="vectors are in memory"):
         probes.probe(probes.Vectors(layers, y), **settings(tmp_path, workers=2))
     with pytest.raises(probes.UserError, match="given vectors have no attention"):
@@ -128,3 +132,48 @@ def test_what_follows_from_the_vectors_is_not_asked_for(tmp_path):
     wide = {**layers, 1: np.zeros((600, 3))}
     with pytest.raises(probes.UserError, match="layer 1 has the shape"):
         probes.probe(probes.Vectors(wide, y), **settings(tmp_path))
+
+
+def test_what_is_resampled_is_part_of_the_key(tmp_path):
+    layers, y = classes()
+    pairs = [f"g{i // 2}" for i in range(600)]
+    counts = []
+    for groups in (pairs, None, pairs):
+        given = probes.Vectors(layers, y, splits=SPLITS, groups=groups)
+        (result,) = probes.probe(given, **settings(tmp_path))
+        counts.append(result.examples.clusters)
+    assert counts == [50, 100, 50]
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1e-9, 0), (0.1, 1000), (1e6, 0)])
+def test_numbers_of_any_size_keep_what_they_say(scale, offset, tmp_path):
+    layers, y = classes()
+    given = {6: layers[6].astype(np.float64)}
+    plain, scaled = (
+        probes.probe(probes.Vectors(x, y, splits=SPLITS), **settings(tmp_path)).table()["label"]
+        for x in (given, {6: scale * given[6] + offset})
+    )
+    assert scaled[6] == pytest.approx(plain[6], abs=0.011)
+
+
+def test_a_task_may_be_called_types(tmp_path):
+    layers, y = classes()
+    types = [f"{i % 5}" for i in range(600)]
+    given = probes.Vectors(layers, y, splits=SPLITS, task="types", types=types)
+    (result,) = probes.probe(given, **settings(tmp_path))
+    assert result.examples.classes == ("0", "1", "2", "3")
+
+
+def test_a_config_of_a_model_in_the_folder_is_no_concern(tmp_path, monkeypatch):
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 4}')
+    monkeypatch.chdir(tmp_path)
+    layers, y = classes()
+    given = probes.Vectors({np.int64(12): layers[6]}, y, splits=SPLITS)
+    (result,) = probes.probe(given, **settings(tmp_path))
+    assert result.layers == (12,)
+
+
+def test_groups_that_splits_divide_are_counted(capsys):
+    layers, y = classes()
+    probes.Vectors(layers, y, splits=SPLITS, groups=[f"{i % 300}" for i in range(600)])
+    assert "Vectors: 200 groups are divided among splits" in capsys.readouterr().err

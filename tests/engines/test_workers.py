@@ -22,6 +22,8 @@ from probes.engines.asked import Measure
 from probes.engines.config import RunConfig
 from probes.engines.inputs import find_models
 from probes.engines.model_run import model_runs
+from probes.engines.plan import stages_of
+from probes.engines.processes import ProcessEngine
 from probes.engines.settings import validate
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
@@ -130,6 +132,26 @@ def test_what_dies_or_fails_costs_its_own_unit(tiny_bert, corpus, tmp_path, writ
     loaded = [event["worker"] for event in logged(tmp_path, "model")]
     assert len(loaded) == len(set(loaded))
     assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_a_worker_that_dies_while_it_is_idle_is_replaced(tiny_bert, corpus, tmp_path, monkeypatch):
+    asked = {"tasks": "pos", "output": str(tmp_path / "results"), "corpus": str(corpus)}
+    asked |= {"cache_dir": str(tmp_path / "cache"), "quick": True, "workers": 2, "threads": 1}
+    (run,) = runs_of(tiny_bert, validate({**asked, "device": "cpu"}))
+    engine = ProcessEngine([run])
+    linear, mlp = stages_of([run])
+    try:
+        assert len(list(engine.measure(linear.remaining()))) == 1
+        for worker in engine._workers:
+            if worker.process is not None:
+                worker.process.kill()
+                worker.process.join()
+        time.sleep(1)  # the pools learn of it
+        assert len(list(engine.measure(mlp.remaining()))) == 1
+    finally:
+        engine.close()
+    assert {family for _, family in run.results} == {"linear", "mlp"}
+    assert not run.omissions.failed
 
 
 SLEEPING = TASK.replace(

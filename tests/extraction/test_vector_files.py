@@ -216,3 +216,40 @@ def test_where_there_are_no_vectors_is_one_line(corpus, tmp_path, capsys):
     (tmp_path / "x.pt").touch()
     assert main(line(corpus, tmp_path, "--vectors", tmp_path / "x.pt")) == 2
     assert "x.pt: give a folder, or a file of these: .npz" in capsys.readouterr().err
+
+
+def test_vectors_of_other_sentences_are_never_taken_from_the_cache(tmp_path):
+    """The same files and the same words, but other ids: what was stored is not read."""
+    numbers = np.random.default_rng(0)
+    tags = numbers.integers(0, 2, 90)
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    for i, tag in enumerate(tags):
+        np.save(dump / f"s{i}.npy", np.array([[tag, 1.0 - tag, numbers.normal()]]))
+
+    def score(order):
+        given = [
+            probes.Sentence(f"s{j}", "en", (f"w{i}",), upos=(("NOUN", "VERB")[tags[i]],))
+            for i, j in enumerate(order)
+        ]
+        places = {"output": tmp_path / "results", "cache_dir": tmp_path / "cache"}
+        settings = {"tasks": "pos", "probes": "linear", "quick": True, "layers": 0}
+        found = probes.run_probes(f"vectors:{dump}", corpus=given, **settings, **places)
+        return found.results[0].headline[0]
+
+    assert score(numbers.permutation(90)) < 0.9
+    assert score(range(90)) == 1
+
+
+def test_two_arrays_of_a_layer_and_a_file_that_needs_the_whole_corpus_are_refused(
+    corpus, extracted, tmp_path, capsys
+):
+    dump = write("one", tmp_path / "dump", extracted)
+    assert main(line(corpus, tmp_path, "--vectors", dump, "--limit", "3")) == 2
+    assert "goes with the whole corpus; leave --limit out" in capsys.readouterr().err
+    states, ids, n = extracted[next(iter(extracted))]
+    words = write("npz", tmp_path / "words-1.0", extracted)
+    path = words / f"{next(iter(extracted))}.npz"
+    np.savez(path, hidden_states=by_word(states, ids, n), layer_0=np.zeros((n, 16)))
+    assert main(line(corpus, tmp_path, "--vectors", words)) == 2
+    assert "two arrays are of layer 0; remove one" in capsys.readouterr().err
