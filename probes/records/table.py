@@ -107,6 +107,18 @@ class Table:
         return [tuple(map(cell_text, row.cells)) for row in self.rows]
 
     @property
+    def legend(self) -> list[str]:
+        """What the marks of a table of scores mean: a line, or none."""
+        cells = [cell for row in self.rows for cell in row.cells]
+        if all(cell.place is None for cell in cells):
+            return []
+        used = {
+            "★",
+            *(sign for cell in cells for sign in cell.marks),
+        }  # A table without it says so.
+        return [" · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)]
+
+    @property
     def filled(self) -> Table:
         """The table without columns of nothing but dashes, which a note then names."""
         empty = [

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from probes.records.table import MARKS, Cell, Table
+from probes.records.table import Cell, Table
 from probes.rendering.palette import shade
 
 VERDICT_STYLES = {
@@ -73,7 +73,7 @@ def _least(table: Table, column: int, *, broken: bool = True) -> int:
 
 def _rich(table: Table, width: int) -> rich_table.Table:
     """The table as rich prints it in `width` characters."""
-    notes = (*table.notes, *_legend(table))
+    notes = (*table.notes, *table.legend)
     made = rich_table.Table(
         title=Text(table.title, style="bold"),
         title_justify="left",
@@ -97,15 +97,6 @@ def _rich(table: Table, width: int) -> rich_table.Table:
         texts = (column[place] for column in columns)
         made.add_row(*texts, style="dim" * row.faint, end_section=row.ends_section)
     return made
-
-
-def _legend(table: Table) -> list[str]:
-    """What the marks of a table of scores mean."""
-    cells = [cell for row in table.rows for cell in row.cells]
-    if all(cell.place is None for cell in cells):
-        return []
-    used = {"★", *(sign for cell in cells for sign in cell.marks)}  # A table without it says so.
-    return [" · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)]
 
 
 def _texts(table: Table, column: int) -> list[Text]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -95,7 +95,8 @@ def templates() -> Environment:
 
 
 def table_html(table: Table) -> str:
-    """A table by itself, with its notes."""
+    """A table by itself, with its notes and a legend of its marks."""
+    table = replace(table, notes=(*table.notes, *table.legend))
     return str(templates().get_template("tables.html").module.plain(table))  # type: ignore[attr-defined]
 
 
