@@ -127,9 +127,10 @@ class ProcessEngine(PoolEngine):
         """See `PoolEngine`."""
         worker = next(each for each in self._workers if each.unit is None)
         # A worker inherits what is blocked: Ctrl-C is for this process, which stops its workers.
-        # The tracker unblocks the signal when it is started, so this must not happen in between.
+        # A stop waits until a worker that is being started is known.
+        # The tracker unblocks signals when it is started, so this must not happen in between.
         resource_tracker.ensure_running()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         try:
             with suppress(BrokenProcessPool):
                 return worker.submit(self.request, asked, waiting)
@@ -180,6 +181,7 @@ _pipe: connection.Connection
 def _begin(pipe: connection.Connection) -> None:
     global _pipe
     _pipe = pipe
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     Thread(target=_end_with_parent, daemon=True).start()
     # The default is a semaphore of the system, which would outlive a worker that is killed.
     tqdm.set_lock(RLock())
