@@ -6,21 +6,18 @@ import inspect
 import multiprocessing
 import os
 import sys
-from pathlib import Path
 from typing import Any, Unpack
 
 from probes.cli.keywords import Keywords
 from probes.cli.results import Results
 from probes.cli.run import run_models
 from probes.common.errors import UserError, printable
-from probes.common.files import folder_name
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.in_memory import in_memory, is_in_memory
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyModel, find_models
 from probes.engines.settings import validate
-from probes.extraction.model_files import ModelSource
 
 
 def run_probes(
@@ -135,8 +132,4 @@ def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) 
     from probes.extraction.encoder import Encoder
 
     label = printable(name or type(model).__name__)
-    encoder = Encoder(model, tokenizer, name=label, device=config.device)
-    digest = encoder.info.digest
-    slug = f"{folder_name(label)}-{digest[:8]}"
-    source = ModelSource(label, Path(), digest[:12], slug, None, digest)
-    return LazyModel(source, config, in_memory=encoder)
+    return LazyModel.of(Encoder(model, tokenizer, name=label, device=config.device), config)

@@ -31,8 +31,6 @@ def print_plan(runs: Sequence[ModelRun]) -> float:
     total = 0.0
     for run in runs:
         plan = _ModelPlan(run)
-        encoder = run.model.encoder
-        size = encoder.info.parameters * (4 if run.model.dtype == "float32" else 2)
         rows = list(plan.encodings())
         for stage in stages_of(runs):
             if run in stage.runs:
@@ -53,7 +51,7 @@ def print_plan(runs: Sequence[ModelRun]) -> float:
                 left=2,
                 notes=(
                     f"vectors: {plan.bytes / 1e6:,.0f} MB on disk · model: "
-                    f"{size / 1e6:,.0f} MB of memory in {run.model.dtype} · "
+                    f"{run.model.weight_bytes / 1e6:,.0f} MB of memory in {run.model.dtype} · "
                     f"about {in_words(plan.seconds)} · {present}",
                 ),
             ),

@@ -172,21 +172,12 @@ class Results:
         models = dict.fromkeys(result.model.name for result in self)
         if model is None and len(pretrained) == 1:
             (model,) = pretrained
-        chosen = {
-            "probe": _one("probe", probe, families),
-            "model": _one("model", model, models),
-            "corpus": _one("corpus", corpus, dict.fromkeys(r.corpus.name for r in self)),
-        }
-        return [
-            result
-            for result in self
-            if {
-                "probe": result.probe.family,
-                "model": result.model.name,
-                "corpus": result.corpus.name,
-            }
-            == chosen
-        ]
+        chosen = (
+            _one("probe", probe, families),
+            _one("model", model, models),
+            _one("corpus", corpus, dict.fromkeys(r.corpus.name for r in self)),
+        )
+        return [result for result in self if _subject(result) == chosen]
 
     def _with_twins(self, results: Sequence[Result]) -> list[Result]:
         twins = twins_of(results[0], self.found)
@@ -194,16 +185,17 @@ class Results:
 
     def _tables(self) -> Iterator[Table]:
         """Scores of each model that is no twin, and what else was measured."""
-        subjects = dict.fromkeys(
-            (result.probe.family, result.model.name, result.corpus.name)
-            for result in self
-            if result.model.random_seed is None
-        )
+        subjects = dict.fromkeys(_subject(r) for r in self if r.model.random_seed is None)
         for subject in subjects:
             yield from score_tables(self._with_twins(self._of(*subject)))
         for record in self.others:
             if record.measurement in measurements:
                 yield from get_measurement(record.measurement).tables([record])
+
+
+def _subject(result: Result) -> tuple[str, str, str]:
+    """What one table is of: a probe family, a model and a corpus."""
+    return result.probe.family, result.model.name, result.corpus.name
 
 
 def _one(what: str, given: str | None, known: Iterable[str]) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +13,6 @@ from probes.cli.keywords import Keywords
 from probes.cli.results import Results
 from probes.cli.run import run_models
 from probes.common.errors import UserError, printable
-from probes.common.files import folder_name
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.data.in_memory import in_memory
@@ -22,10 +20,6 @@ from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import Column, Source
 from probes.engines.inputs import LazyModel
 from probes.engines.settings import validate
-from probes.extraction.model_files import ModelSource
-
-if TYPE_CHECKING:
-    from probes.extraction.encoder import Encoder
 
 TYPES = "types of examples"
 """The layer of a sentence that has the types of examples."""
@@ -142,15 +136,9 @@ def probe(
     config = config.model_copy(update={"corpus": (source.name,)})
     from probes.extraction.given_vectors import GivenVectors
 
-    label = printable(vectors.name)
-    given = GivenVectors(label, vectors.layers, vectors.texts)
-    digest = given.info.digest
-    slug = f"{folder_name(label)}-{digest[:8]}"
-    model = ModelSource(label, Path(), digest[:12], slug, None, digest)
+    given = GivenVectors(printable(vectors.name), vectors.layers, vectors.texts)
     with progress.shown(quiet=quiet, verbose=verbose):
-        # It has all that is asked of an encoder whose texts are known.
-        encoder = cast("Encoder", given)
-        return run_models(config, source, [LazyModel(model, config, in_memory=encoder)])
+        return run_models(config, source, [LazyModel.of(given, config)])
 
 
 def _number(layer: object) -> int:

@@ -11,9 +11,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from probes.common.errors import UserError
+from probes.common.files import folder_name
 from probes.compute.devices import DType, uses_cuda
 from probes.data.sentence import Corpus
 from probes.data.sources import Source
@@ -33,6 +35,7 @@ from probes.tasks.validation import TaskError
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
     from probes.extraction.encoder import Encoder
+    from probes.extraction.given_vectors import GivenVectors
     from probes.extraction.views import ViewName
     from probes.tasks.task import Task
 
@@ -58,6 +61,20 @@ class LazyModel:
     is_twin: bool = False
     n_layers: int | None = None
     given: str = ""
+
+    @classmethod
+    def of(cls, encoder: Encoder | GivenVectors, config: RunConfig) -> LazyModel:
+        """A model, or vectors, that the user has handed over."""
+        label, digest = encoder.info.name, encoder.info.digest
+        slug = f"{folder_name(label)}-{digest[:8]}"
+        source = ModelSource(label, Path(), digest[:12], slug, None, digest)
+        # Given vectors have all that is asked of an encoder whose texts are known.
+        return cls(source, config, in_memory=cast("Encoder", encoder))
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of its weights in memory."""
+        return self.encoder.info.parameters * (4 if self.dtype == "float32" else 2)
 
     @cached_property
     def dtype(self) -> DType:

@@ -67,12 +67,10 @@ def plan(prepared: Prepared, steps: Sequence[Step], *, every: bool = False) -> l
 
 def expected_memory(prepared: Prepared, units: Sequence[Unit]) -> int:
     """Bytes that a process takes that computes some units: weights, and probes of one layer."""
-    its = prepared.run.model.encoder
     needs = training_needs(
         prepared.run, units, prepared.info.hidden_size, prepared.device, prepared.hidden_view
     )
-    weights = its.info.parameters * (4 if prepared.run.model.dtype == "float32" else 2)
-    return weights + max(needs.values(), default=0)
+    return prepared.run.model.weight_bytes + max(needs.values(), default=0)
 
 
 def _add_reading(prepared: Prepared, unit: Unit, readings: dict[Place, Reading]) -> None:

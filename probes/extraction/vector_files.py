@@ -133,33 +133,34 @@ def _by_sentence(source: ModelSource, sentences: Sequence[Sentence], pooling: Po
                 f"({len(files):,} files, {len(sentences):,} sentences); files are called by "
                 "sent_id, such as " + f"{sentence.id}.npz."
             )
-        layers = _of_file(files[sentence.id], len(sentence), pooling)
+        file = files[sentence.id]
+        layers = _layers(file, _read(file), len(sentence), pooling)
         if found and layers.keys() != found.keys():
-            raise UserError(f"{files[sentence.id]}: has other layers than the files before it.")
+            raise UserError(f"{file}: has other layers than the files before it.")
         for layer, vectors in layers.items():
             found.setdefault(layer, []).append(vectors)
     return {layer: np.concatenate(parts) for layer, parts in found.items()}
 
 
 def _of_all(path: Path, n_words: int, *, limited: bool) -> Layers:
-    """The vectors of all sentences in one file; see `_of_file`."""
+    """The vectors of all sentences in one file; see `_layers`."""
     if limited:
         raise UserError(
             f"{path}: a file for all sentences goes with the whole corpus; leave --limit out, or "
             "give a file for each sentence."
         )
-    if "word_ids" in _read(path):
+    arrays = _read(path)
+    if "word_ids" in arrays:
         raise UserError(f"{path}: word_ids are of a sentence; give a file for each sentence.")
-    return _of_file(path, n_words, "mean")
+    return _layers(path, arrays, n_words, "mean")
 
 
-def _of_file(path: Path, n_words: int, pooling: Pooling) -> Layers:
-    """The vectors of each layer in a file. Each (words, dimensions).
+def _layers(path: Path, arrays: dict[str, NDArray[Any]], n_words: int, pooling: Pooling) -> Layers:
+    """The vectors of each layer, from the arrays of a file. Each (words, dimensions).
 
     Raises:
-        UserError: it cannot be read, or does not have as many words.
+        UserError: they do not have as many words.
     """
-    arrays = _read(path)
     word_ids = arrays.pop("word_ids", None)
     layers: Layers = {}
     for name, array in arrays.items():
